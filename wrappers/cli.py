@@ -1,0 +1,94 @@
+"""The command `steelyard`: finds the sub-command's module, runs it, turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+
+from steelyard.wrappers import errors
+
+# name: (module with add_arguments(parser) and main(args) -> int, one line of help)
+COMMANDS = {
+    "run": ("cmd_run", "weigh a command on this machine, no scheduler needed"),
+    "submit": ("cmd_submit", "turn a study into jobs; run again, it adds only what is missing"),
+    "status": ("cmd_status", "progress of a study: done, running, waiting, failed, time left"),
+    "cancel": ("cmd_cancel", "stop a study's jobs"),
+    "collect": ("cmd_collect", "merge accounting, records, samples and output into one database"),
+    "report": ("cmd_report", "tables and figures in one file that opens offline"),
+    "compare": ("cmd_compare", "two conditions of a study side by side"),
+    "show": ("cmd_show", "one job: what it was, where it ran, what it used"),
+    "list": ("cmd_list", "the benchmarks with their parameters and results"),
+    "probe": ("cmd_probe", "what this node is"),
+    "doctor": ("cmd_doctor", "is everything in place, and if not, what to do"),
+    "cluster": ("cmd_cluster", "a throwaway Slurm cluster on this machine"),
+}
+
+EXIT_CODES = """\
+exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input · 3 something needed is
+missing · 4 a condition could not be applied · 5 some runs failed"""
+
+
+def usage() -> str:
+    """The text of `steelyard --help`."""
+    rows = "\n".join(f"  {name:<9} {text}" for name, (_, text) in COMMANDS.items())
+    return (
+        "usage: steelyard COMMAND [OPTIONS]\n\n"
+        "What does it cost my job, in seconds and in joules?\n\n"
+        f"commands:\n{rows}\n\n"
+        "'steelyard COMMAND --help' tells a command's options.\n"
+        f"{EXIT_CODES}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit code of the process."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(usage(), file=sys.stderr)
+        return errors.USAGE
+    name, rest = arguments[0], arguments[1:]
+    if name in ("-h", "--help", "help"):
+        print(usage())
+        return errors.DONE
+    if name in ("-V", "--version"):
+        print(f"steelyard {importlib.metadata.version('steelyard')}")
+        return errors.DONE
+    if name not in COMMANDS:
+        hint = errors.did_you_mean(name, COMMANDS)
+        print(f"steelyard: unknown command '{name}'{hint}\n\n{usage()}", file=sys.stderr)
+        return errors.USAGE
+    return run_command(name, rest)
+
+
+def run_command(name: str, rest: Sequence[str]) -> int:
+    """Parse the command's own options and run it; expected errors become one line."""
+    import argparse
+
+    module_name, help_text = COMMANDS[name]
+    module = importlib.import_module(f"steelyard.wrappers.{module_name}")
+    parser = argparse.ArgumentParser(
+        prog=f"steelyard {name}",
+        description=getattr(module, "__doc__", None) or help_text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    try:
+        code: int = module.main(parser.parse_args(rest))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.DONE
+    except KeyboardInterrupt:
+        return errors.INTERRUPTED
+    except errors.EXPECTED as error:
+        print(f"steelyard {name}: {error}", file=sys.stderr)
+        return errors.exit_code(error)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

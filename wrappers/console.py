@@ -1,0 +1,58 @@
+"""All text output goes through here: JSON, tables, and numbers as people read them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on stdout, for --json."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write("\n")
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Print a plain table; columns whose cells are all numbers stand to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    body = [list(row) for row in rows]
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, heading in enumerate(headings):
+        numeric = body and all(isinstance(row[index], int | float | None) for row in body)
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in body:
+        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width of its own: never cut what a program reads
+        console = Console(width=200)
+    console.print(table, markup=False)
+
+
+def format_bytes(value: float | None) -> str:
+    """`1.5 GB` (powers of 1000); `–` for None."""
+    if value is None:
+        return "–"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 1000:
+            return f"{value:.3g} {unit}" if unit != "B" else f"{value:.0f} B"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
+def format_seconds(value: float | None) -> str:
+    """`12.3 ms`, `4.56 s`, `1:02:03`; `–` for None."""
+    if value is None:
+        return "–"
+    if value < 1e-3:
+        return f"{value * 1e6:.3g} µs"
+    if value < 1:
+        return f"{value * 1e3:.3g} ms"
+    if value < 120:
+        return f"{value:.3g} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

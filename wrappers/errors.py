@@ -1,0 +1,36 @@
+"""One table from exceptions to exit codes; anything not in it is a bug and keeps its traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from steelyard.analysis.errors import (
+    ConditionError,
+    MissingError,
+    RunsFailedError,
+    SteelyardError,
+    UsageError,
+)
+
+DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED = range(6)
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+
+EXIT_CODES: dict[type[SteelyardError], int] = {
+    UsageError: USAGE,
+    MissingError: MISSING,
+    ConditionError: CONDITION,
+    RunsFailedError: RUNS_FAILED,
+}
+EXPECTED = tuple(EXIT_CODES)
+
+
+def exit_code(error: SteelyardError) -> int:
+    """The exit code of an expected error, by the nearest class in the table."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
