@@ -1,0 +1,1 @@
+"""One folder per benchmark: its description, its job template, the parser of its output."""

@@ -1,0 +1,128 @@
+"""Parameters of benchmarks: their types, and the check of what a study gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steelyard.jobscripts.errors import ParameterError
+
+Value = int | float | str | bool
+
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?B|[KMGT]iB)?", re.ASCII)
+UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+ALLOWED = {
+    "int": "a whole number",
+    "float": "a number",
+    "string": "a text of one line",
+    "bool": "true or false",
+    "size": "a size such as 256MiB, 1kB or a number of bytes",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as benchmark.toml describes it; `size` values are bytes."""
+
+    type: str
+    default: Value | None
+    unit: str
+    help: str
+    choices: tuple[Value, ...] = ()
+    minimum: float | None = None
+
+    def with_default(self, default: object) -> Parameter:
+        """The same with a default; ValueError when the default is not allowed itself."""
+        return dataclasses.replace(self, default=self.check(default))
+
+    def check(self, value: object) -> Value:
+        """The value in its own type, sizes in bytes; ValueError says what is allowed."""
+        found = CONVERT[self.type](value)
+        if found is None or not self._allows(found):
+            raise ValueError(f"{value!r} is not allowed: {self.allowed()}")
+        return found
+
+    def _allows(self, value: Value) -> bool:
+        if self.choices and value not in self.choices:
+            return False
+        if self.minimum is None or isinstance(value, str):
+            return True
+        return value >= self.minimum
+
+    def allowed(self) -> str:
+        """What may be given, in words."""
+        if self.choices:
+            return "one of " + ", ".join(str(choice) for choice in self.choices)
+        least = "" if self.minimum is None else f", at least {self.minimum:g}"
+        return ALLOWED[self.type] + least
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of `256MiB` (powers of 1024), `1kB` (powers of 1000), `4096`; None for anything else.
+
+    A fraction must come out at whole bytes: `1.5kB` does, `0.1B` does not.
+    """
+    match = SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    number, unit = match[1], match[2] or "B"
+    step = 1024 if unit.endswith("iB") else 1000
+    whole, _, fraction = number.partition(".")
+    scaled = int(whole + fraction) * step ** UNITS[unit[:-2] if step == 1024 else unit[:-1]]
+    bytes_, rest = divmod(scaled, 10 ** len(fraction))
+    return None if rest else bytes_
+
+
+def _int(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _float(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _string(value: object) -> str | None:
+    # A line break or NUL cannot travel through a job script's environment unharmed.
+    return value if isinstance(value, str) and value.isprintable() else None
+
+
+def _bool(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _size(value: object) -> int | None:
+    size = parse_size(value) if isinstance(value, str) else _int(value)
+    return size if size is not None and 0 <= size < 2**63 else None
+
+
+CONVERT = {"int": _int, "float": _float, "string": _string, "bool": _bool, "size": _size}
+
+
+def check_all(
+    benchmark: str, known: Mapping[str, Parameter], given: Mapping[str, object]
+) -> dict[str, Value]:
+    """Every known parameter with its value; the first fault is a ParameterError of one line."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise ParameterError(
+                f"{benchmark} has no parameter '{name}'; known: {', '.join(known)}{hint}", name
+            )
+    values: dict[str, Value] = {}
+    for name, parameter in known.items():
+        try:
+            values[name] = parameter.check(given.get(name, parameter.default))
+        except ValueError as error:
+            raise ParameterError(f"{benchmark}: {name} = {error}", name) from error
+    return values

@@ -1,0 +1,68 @@
+"""A run's own script, runs/RUN_ID/run.sh: variables, the library, the benchmark, `sy_main`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts.parameters import Value
+from steelyard.jobscripts.registry import Benchmark
+
+RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def render(
+    benchmark: Benchmark,
+    parameters: Mapping[str, object],
+    *,
+    study_dir: Path,
+    run_id: str,
+    clients: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """The text of run.sh; needs STUDY_DIR/lib/steelyard.sh (`registry.library()`) beside it.
+
+    `environment` is set as it stands (STEELYARD_FSTEST, SY_TIME_LIMIT_S). Raises ParameterError
+    for wrong parameters, ValueError for a run id, a count or a variable name that no caller
+    should have let through.
+    """
+    if not RUN_ID.fullmatch(run_id) or clients < 1:
+        raise ValueError(f"run id {run_id!r} with {clients} clients")
+    values = benchmark.check_parameters(parameters)
+    variables = {
+        "SY_STUDY_DIR": str(study_dir.absolute()),
+        "SY_RUN_ID": run_id,
+        "SY_CLIENTS": str(clients),
+        **{f"SY_PARAM_{name.upper()}": shell_text(value) for name, value in values.items()},
+        **(environment or {}),
+    }
+    lines = [_export(name, value) for name, value in variables.items()]
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            f"# One run of the benchmark {benchmark.name}, made by steelyard submit.",
+            *lines,
+            '. "$SY_STUDY_DIR/lib/steelyard.sh" || exit 1',
+            "",
+            benchmark.template.strip(),
+            "",
+            "sy_main",
+            "",
+        ]
+    )
+
+
+def shell_text(value: Value) -> str:
+    """A value as job.sh sees it: numbers in digits, bools as true and false."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _export(name: str, value: str) -> str:
+    if not VARIABLE.fullmatch(name) or "\0" in value:
+        raise ValueError(f"{name} = {value!r} cannot be a variable")
+    return f"export {name}={shlex.quote(value)}"
