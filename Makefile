@@ -3,6 +3,7 @@ SHELL := /bin/bash
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 DESTDIR ?=
+RECORD_DIR ?= /var/lib/steelyard/records
 PYTHON ?= $(shell test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 VENV := build/venv
 SLURM_INC ?= /usr/include
@@ -64,7 +65,88 @@ build/test/%: tests/c/%.c build/lib/libsteelyard.a
 
 -include $(wildcard build/obj/*.d build/obj/plugins/*/*.d)
 
+# --- set-up -----------------------------------------------------------------------------------
+
+packages:
+	@setup/packages.sh run
+
+packages-test:
+	@setup/packages.sh run test
+
+# The environment is made anew when what it is made from changes.
+$(VENV)/.ready: setup.cfg pyproject.toml VERSION
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	@mkdir -p build/src && ln -sfn ../.. build/src/steelyard
+	@touch $@
+
+# A second make, because slurm/spank.h may have come with the packages just now.
+setup: packages $(VENV)/.ready  ## Debian packages, virtual environment, C parts
+	@$(MAKE) --no-print-directory -s all
+
+demo: setup  ## a study through a throwaway Slurm cluster, end to end: demo/report.html
+	@$(VENV)/bin/python -m steelyard.wrappers.demo
+
+# --- tests ------------------------------------------------------------------------------------
+
+test: packages-test setup lint check check-lab failsafe  ## set up, then every check and test
+
+check: all $(VENV)/.ready  ## every test that needs no cluster
+	@$(MAKE) --no-print-directory -s check-c
+	$(VENV)/bin/python -P -m pytest -q tests/unit
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bats tests/bats
+
+check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin in a small host
+	@for t in $(C_TESTS); do $$t build/lib/spank_steelyard.so > build/test/log 2>&1 || \
+		{ cat build/test/log; echo "$$t failed" >&2; exit 1; }; \
+		echo "$$t: $$(grep -c '^ok' build/test/log) ok"; done
+
+check-lab: all $(VENV)/.ready  ## the tests that go through a real throwaway Slurm cluster
+	$(VENV)/bin/python -P -m pytest -q tests/lab
+
+# Test the tester: each runner must report a planted failure, else its green means nothing.
+failsafe: all $(VENV)/.ready  ## planted failures are seen by every test runner
+	@tests/failsafe/run.sh
+
+lint: $(VENV)/.ready  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and clang with -Werror
+	$(VENV)/bin/ruff check -q .
+	$(VENV)/bin/ruff format -q --check .
+	$(VENV)/bin/mypy --no-error-summary
+	shellcheck -x $(SHELL_FILES)
+	shfmt -d -i 4 $(SHELL_FILES)
+	clang-format --dry-run -Werror $(C_FILES)
+	@$(MAKE) --no-print-directory -s lint-c CC=gcc && $(MAKE) --no-print-directory -s lint-c CC=clang
+
+C_FILES = $(shell git ls-files '*.c' '*.h')
+SHELL_FILES = $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
+
+lint-c:
+	@for f in $(filter %.c,$(C_FILES)); do \
+		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
+
+bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
+	@test -f "bench/$(BENCH).py" || { echo "usage: make bench BENCH=NAME, one of: $(basename $(notdir $(wildcard bench/*.py)))" >&2; exit 2; }
+	@$(VENV)/bin/python bench/$(BENCH).py
+
+# --- install ----------------------------------------------------------------------------------
+
+install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
+	@test -f build/lib/spank_steelyard.so || { echo "install-slurm: the plugin was not built: slurm/spank.h is not under $(SLURM_INC). Install Slurm's headers (Debian: libslurm-dev, RHEL: slurm-devel) or say make SLURM_INC=DIR." >&2; exit 3; }
+	install -D -m 0755 build/lib/spank_steelyard.so $(DESTDIR)$(PREFIX)/lib/steelyard/spank_steelyard.so
+	install -D -m 0755 build/bin/steelyard-node $(DESTDIR)$(PREFIX)/libexec/steelyard/steelyard-node
+	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
+	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
+		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example
+	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
+
+install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN)
+
+wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
+	$(VENV)/bin/pip wheel -q --no-deps -w build/dist .
+
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all clean
+.PHONY: help all packages packages-test setup demo test check check-c check-lab failsafe lint \
+	lint-c bench install-slurm install-programs wheel clean

@@ -1,0 +1,57 @@
+#!/bin/bash
+# Install the Debian packages that the named lists ask for: setup/packages.sh LIST…
+# Lists stand beside this script (run.txt, test.txt): one package a line, `#` starts a comment.
+# As an ordinary user nothing is installed: the one missing command is printed, exit code 3.
+set -euo pipefail
+
+readonly here=${BASH_SOURCE[0]%/*}
+
+wanted_packages() { # LIST…
+    local list
+    for list in "$@"; do
+        sed -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' "$here/$list.txt"
+    done
+}
+
+missing_packages() { # LIST…
+    local package
+    while read -r package; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+            printf '%s\n' "$package"
+    done < <(wanted_packages "$@")
+}
+
+# Debian starts a service as soon as its package is installed. We want the programs, not another
+# munged or slurmd on the machine: policy-rc.d (invoke-rc.d(8)) forbids starts while we install.
+install_packages() { # PACKAGE…
+    local -r policy=/usr/sbin/policy-rc.d
+    if [[ ! -e $policy ]]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 0755 "$policy"
+    fi
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+main() { # LIST…
+    local -a missing
+    if ! command -v dpkg-query >/dev/null; then
+        printf 'steelyard: this is no Debian-like system (no dpkg-query); packages are not checked.\n' >&2
+        printf 'steelyard: what is needed, by its Debian name: %s\n' "$(wanted_packages "$@" | xargs)" >&2
+        exit 0
+    fi
+    mapfile -t missing < <(missing_packages "$@")
+    if ((${#missing[@]} == 0)); then
+        exit 0
+    fi
+    if ((EUID != 0)); then
+        printf 'steelyard: Debian packages are missing. As root, run:\n' >&2
+        printf '  apt-get install --no-install-recommends %s\n' "${missing[*]}" >&2
+        exit 3
+    fi
+    printf 'steelyard: installing %d Debian packages: %s\n' "${#missing[@]}" "${missing[*]}" >&2
+    install_packages "${missing[@]}"
+}
+
+main "$@"

@@ -1,0 +1,31 @@
+#!/bin/bash
+# Test the tester: every runner must turn red on a planted failure, and for the right reason.
+# A green suite means nothing where a runner cannot report (bats-core's "failsafe").
+set -euo pipefail
+cd "${BASH_SOURCE[0]%/*}/../.."
+
+must_fail() { # NAME TEXT COMMAND…
+    local -r name=$1 text=$2
+    local output
+    shift 2
+    if output=$("$@" 2>&1); then
+        printf 'failsafe: %s: the planted failure was not seen\n%s\n' "$name" "$output" >&2
+        exit 1
+    fi
+    if ! grep -q -- "$text" <<<"$output"; then
+        printf 'failsafe: %s: failed, but not by the planted failure (%s):\n%s\n' \
+            "$name" "$text" "$output" >&2
+        exit 1
+    fi
+    printf 'failsafe: %s sees a planted failure\n' "$name"
+}
+
+c_test() {
+    gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && build/test/planted
+}
+
+mkdir -p build/test
+must_fail pytest '1 failed' build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini \
+    tests/failsafe/planted_pytest.py
+must_fail bats 'not ok 1 planted' bats --tap tests/failsafe/planted.bats
+must_fail tap '^not ok 1' c_test
