@@ -1,0 +1,217 @@
+"""What a throwaway Slurm cluster is made of, and the text of its configuration files."""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CLUSTER_NAME = "steelyard"
+
+
+def default_dir() -> Path:
+    """The cluster's folder: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster."""
+    chosen = os.environ.get("STEELYARD_CLUSTER_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "steelyard" / "cluster"
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """Everything a cluster is asked to be; nothing in it depends on the machine's state."""
+
+    dir: Path = field(default_factory=default_dir)
+    physical_nodes: int = 2  # nodes n1… with Feature=physical
+    virtual_nodes: int = 2  # nodes after them with Feature=virtual: a label, all are this machine
+    cpus: int = 0  # CPUs every node says it has; 0: those of this machine
+    proctrack: str = "linuxproc"  # or pgid, cgroup
+    gather_interval_s: int = 30  # Slurm's own polling (JobAcctGatherFrequency); 0: at ends only
+    contain: bool = True  # PrologFlags=Contain: an extern step on every node of a job
+    plugin: Path | None = None  # spank_steelyard.so; None: a cluster without the plugin
+    node_program: Path | None = None  # steelyard-node
+    sample_rate_hz: float = 1.0
+
+    def node_names(self) -> list[str]:
+        """n1, n2, …: physical ones first."""
+        return [f"n{number}" for number in range(1, self.physical_nodes + self.virtual_nodes + 1)]
+
+    def feature(self, node: str) -> str:
+        """The feature of a node, for --constraint."""
+        return "physical" if int(node[1:]) <= self.physical_nodes else "virtual"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things lie below the cluster's folder."""
+
+    dir: Path
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.dir / "etc" / "slurm.conf"
+
+    @property
+    def slurmdbd_conf(self) -> Path:
+        return self.dir / "etc" / "slurmdbd.conf"
+
+    @property
+    def munge_key(self) -> Path:
+        return self.dir / "private" / "munge.key"
+
+    @property
+    def munge_socket(self) -> Path:
+        return self.dir / "run" / "munge.socket"
+
+    @property
+    def database_dir(self) -> Path:
+        return self.dir / "private" / "db"
+
+    @property
+    def database_socket(self) -> Path:
+        return self.dir / "private" / "db.sock"
+
+    @property
+    def record_dir(self) -> Path:
+        return self.dir / "records"
+
+    @property
+    def run_dir(self) -> Path:
+        return self.dir / "run" / "steelyard"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.dir / "log"
+
+    @property
+    def lib_dir(self) -> Path:
+        return self.dir / "lib"
+
+    def folders(self) -> Mapping[Path, int]:
+        """Every folder to make, with its mode; jobs of other users read what is not private."""
+        public = ("etc", "run", "run/steelyard", "log", "lib", "records", "tmp")
+        modes = {self.dir: 0o755, self.dir / "private": 0o700, self.dir / "state": 0o700}
+        return modes | {self.dir / name: 0o755 for name in public} | {self.dir / "spool": 0o755}
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Free TCP ports of 127.0.0.1; `nodes` holds one per node."""
+
+    slurmctld: int
+    slurmdbd: int
+    nodes: tuple[int, ...]
+
+
+def user_name() -> str:
+    """Who runs the daemons: root, or the one user of this cluster."""
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
+    """slurm.conf. Odd settings carry their reason."""
+    at = Layout(config.dir)
+    host = platform.node().split(".")[0]
+    lines = {
+        "ClusterName": CLUSTER_NAME,
+        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldPort": ports.slurmctld,
+        "SlurmUser": user_name(),
+        "SlurmdUser": user_name(),
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={at.munge_socket}",
+        # Without these every daemon listens on all addresses.
+        "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
+        "StateSaveLocation": at.dir / "state",
+        "SlurmdSpoolDir": at.dir / "spool" / "%n",
+        "SlurmctldPidFile": at.dir / "run" / "slurmctld.pid",
+        "SlurmdPidFile": at.dir / "run" / "slurmd.%n.pid",
+        "SlurmctldLogFile": at.log_dir / "slurmctld.log",
+        "SlurmdLogFile": at.log_dir / "slurmd.%n.log",
+        "SlurmctldDebug": "info",
+        "SlurmdDebug": "verbose",  # the plugin speaks at this level
+        "PlugStackConfig": at.dir / "etc" / "plugstack.conf",
+        "ProctrackType": f"proctrack/{config.proctrack}",
+        "TaskPlugin": "task/cgroup" if config.proctrack == "cgroup" else "task/none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "JobAcctGatherFrequency": config.gather_interval_s,
+        "MpiDefault": "none",
+        "MailProg": "/bin/true",  # no mail from a throwaway cluster
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_CPU",
+        "SlurmdParameters": "config_overrides",  # more CPUs than there are
+        "ReturnToService": 2,
+        "InactiveLimit": 0,
+        "KillWait": 5,
+        "Waittime": 0,
+        "MinJobAge": 300,
+        "EpilogMsgTime": 0,  # default 2000 µs a node: meant for thousands of nodes
+        "MaxArraySize": 20001,
+        "MaxJobCount": 50000,
+        # A finished job makes room for the next one at once, not at the next round.
+        "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
+        "bf_interval=1,max_array_tasks=20000",
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+        "AccountingStorageHost": "127.0.0.1",
+        "AccountingStoragePort": ports.slurmdbd,
+        "AccountingStoragePass": at.munge_socket,  # AuthInfo is not used for slurmdbd
+        "AccountingStoreFlags": "job_comment",
+    }
+    if config.contain:
+        lines["PrologFlags"] = "Contain"
+    text = "".join(f"{key}={value}\n" for key, value in lines.items())
+    return text + _nodes(config, ports) + "PartitionName=main Nodes=ALL Default=YES State=UP\n"
+
+
+def _nodes(config: ClusterConfig, ports: Ports) -> str:
+    cpus = config.cpus or os.cpu_count() or 1
+    return "".join(
+        f"NodeName={name} NodeHostname={platform.node().split('.')[0]} NodeAddr=127.0.0.1 "
+        f"Port={port} CPUs={cpus} Feature={config.feature(name)} State=UNKNOWN\n"
+        for name, port in zip(config.node_names(), ports.nodes, strict=True)
+    )
+
+
+def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
+    """slurmdbd.conf; Slurm wants it mode 0600. MYSQL_UNIX_PORT names the database's socket."""
+    at = Layout(config.dir)
+    lines = {
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={at.munge_socket}",
+        "CommunicationParameters": "NoInAddrAny",
+        "DbdHost": "localhost",
+        "DbdAddr": "127.0.0.1",
+        "DbdPort": ports.slurmdbd,
+        "SlurmUser": user_name(),
+        "PidFile": at.dir / "run" / "slurmdbd.pid",
+        "LogFile": at.log_dir / "slurmdbd.log",
+        "DebugLevel": "info",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": "localhost",  # by its Unix socket, in a private folder
+        "StorageUser": user_name(),
+        "StorageLoc": "slurm_acct_db",
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
+    """cgroup.conf: no cgroups unless asked for; 22.05 does not know `disabled`."""
+    if config.proctrack == "cgroup":
+        return "IgnoreSystemd=yes\n" if slurm_version >= (22, 5) else ""
+    return "CgroupPlugin=disabled\n" if slurm_version >= (23, 11) else ""
+
+
+def plugstack_conf(config: ClusterConfig) -> str:
+    """plugstack.conf: our line, or none."""
+    if config.plugin is None:
+        return "# a cluster without the Steelyard plugin\n"
+    at = Layout(config.dir)
+    return (
+        f"optional {at.lib_dir / 'spank_steelyard.so'} record_dir={at.record_dir} "
+        f"run_dir={at.run_dir} node_program={at.lib_dir / 'steelyard-node'} "
+        f"rate={config.sample_rate_hz:g} max_rate=100\n"
+    )

@@ -1,0 +1,195 @@
+"""A throwaway Slurm cluster on this machine: four nodes, accounting, the plugin; no root needed.
+
+up      start it (what runs already is left as it is)
+status  nodes, daemons, and the lines that lead a shell to it
+shell   a shell whose sbatch, srun, sacct and steelyard use it
+down    cancel its jobs and end it; records stay until the next up
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from steelyard.analysis.errors import MissingError
+from steelyard.wrappers import (
+    cluster,
+    cluster_config,
+    cluster_daemons,
+    cluster_state,
+    console,
+    errors,
+)
+from steelyard.wrappers.cluster_config import ClusterConfig, Layout
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of all verbs; those about the cluster's shape count at `up` only."""
+    parser.add_argument("verb", choices=("up", "status", "shell", "down"))
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="its folder (default: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document (up, status)")
+    shape = parser.add_argument_group("for up")
+    shape.add_argument(
+        "--physical", type=_count, default=2, metavar="N", help="nodes labelled physical (2)"
+    )
+    shape.add_argument(
+        "--virtual-feature",
+        type=_count,
+        default=2,
+        metavar="N",
+        help="nodes labelled virtual (2): a label, they are this machine too",
+    )
+    shape.add_argument("--cpus", type=_count, default=0, metavar="N", help="CPUs of each node")
+    shape.add_argument(
+        "--proctrack",
+        choices=("linuxproc", "pgid", "cgroup"),
+        default="linuxproc",
+        help="how Slurm tracks processes; cgroup needs root",
+    )
+    shape.add_argument(
+        "--gather-interval",
+        type=_count,
+        default=30,
+        metavar="SECONDS",
+        help="how often Slurm itself looks at jobs (30; 0: at their end only)",
+    )
+    shape.add_argument("--no-contain", action="store_true", help="without PrologFlags=Contain")
+    shape.add_argument("--no-plugin", action="store_true", help="without the Steelyard plugin")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run one verb."""
+    folder = args.dir.absolute() if args.dir else cluster_config.default_dir()
+    return VERBS[args.verb](folder, args)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _up(folder: Path, args: argparse.Namespace) -> int:
+    already = cluster.attach(folder)
+    if already is not None:
+        return _describe(already, args.json, "runs already")
+    cluster_daemons.check_programs()
+    plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
+    config = ClusterConfig(
+        dir=folder,
+        physical_nodes=args.physical,
+        virtual_nodes=args.virtual_feature,
+        cpus=args.cpus,
+        proctrack=args.proctrack,
+        gather_interval_s=args.gather_interval,
+        contain=not args.no_contain,
+        plugin=plugin,
+        node_program=node_program,
+    )
+    begin = time.monotonic()
+    started = cluster.up(config)
+    return _describe(started, args.json, f"is up after {time.monotonic() - begin:.1f} s")
+
+
+def _status(folder: Path, args: argparse.Namespace) -> int:
+    running = cluster.attach(folder)
+    if running is not None:
+        return _describe(running, args.json, "runs")
+    state = cluster_state.load(folder)
+    alive = {daemon.name for daemon in state.alive()} if state else set()
+    if args.json:
+        console.print_json({"dir": str(folder), "running": False, "daemons": sorted(alive)})
+        return errors.MISSING
+    if state is None or not state.daemons:
+        raise MissingError(f"no cluster runs in {folder}; start one: steelyard cluster up")
+    dead = [daemon.name for daemon in state.daemons if daemon.name not in alive]
+    raise MissingError(
+        f"the cluster in {folder} is broken: {', '.join(dead) or 'its start'} ended early "
+        f"(logs: {folder}/log); start it afresh: steelyard cluster down, steelyard cluster up"
+    )
+
+
+def _shell(folder: Path, args: argparse.Namespace) -> int:
+    del args
+    running = _attach_or_fail(folder)
+    shell = os.environ.get("SHELL", "/bin/sh")
+    print(f"shell of the cluster in {folder}; 'exit' leaves it, the cluster stays up")
+    return subprocess.run([shell], env=running.environment(), check=False).returncode
+
+
+def _down(folder: Path, args: argparse.Namespace) -> int:
+    ended = cluster.down(folder)
+    if args.json:
+        console.print_json({"dir": str(folder), "ended": ended})
+    else:
+        print(f"the cluster in {folder} " + ("is down" if ended else "was not running"))
+    return errors.DONE
+
+
+VERBS: dict[str, Callable[[Path, argparse.Namespace], int]] = {
+    "up": _up,
+    "status": _status,
+    "shell": _shell,
+    "down": _down,
+}
+
+
+def _attach_or_fail(folder: Path) -> cluster.Cluster:
+    running = cluster.attach(folder)
+    if running is None:
+        raise MissingError(f"no cluster runs in {folder}; start one: steelyard cluster up")
+    return running
+
+
+def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
+    """(node, features, state) as sinfo tells them."""
+    done = subprocess.run(
+        [cluster_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env=running.environment(),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    return [(name, feature, state) for name, feature, state in rows]
+
+
+def _describe(running: cluster.Cluster, as_json: bool, how: str) -> int:
+    nodes = _nodes(running)
+    state = running.state
+    if as_json:
+        console.print_json(
+            {
+                "dir": str(running.dir),
+                "running": True,
+                "slurm_version": state.slurm_version,
+                "plugin": state.plugin,
+                "nodes": [dict(zip(("name", "feature", "state"), n, strict=True)) for n in nodes],
+                "daemons": {daemon.name: daemon.pid for daemon in state.daemons},
+                "environment": running.variables(),
+            }
+        )
+        return errors.DONE
+    plugin = "with the Steelyard plugin" if state.plugin else "without the Steelyard plugin"
+    print(f"Slurm {state.slurm_version}, {plugin}, {how}: {running.dir}")
+    console.print_table(("node", "feature", "state"), nodes)
+    print(f"daemons: {', '.join(f'{d.name} {d.pid}' for d in state.daemons)}")
+    print(f"logs: {Layout(running.dir).log_dir}\n")
+    for key, value in running.variables().items():
+        print(f"export {key}={shlex.quote(value)}")
+    print("\nPaste these lines, or use 'steelyard cluster shell'; end it: 'steelyard cluster down'")
+    return errors.DONE
