@@ -197,10 +197,13 @@ sy_prepare() {
 # --- main: starts the clients and waits for them ---------------------------------------------
 
 sy_main() {
-    if [[ ${SY_ROLE:-main} == client ]]; then
-        sy_client_main
-        return
-    fi
+    case ${SY_ROLE:-main} in
+    client) sy_client_main ;;
+    *) sy_run ;;
+    esac
+}
+
+sy_run() {
     local reason='' state=completed
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT

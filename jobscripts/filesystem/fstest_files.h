@@ -1,0 +1,168 @@
+/* Writes, copies and verifies the test files. Part of fstest.c. */
+#ifndef FSTEST_FILES_H
+#define FSTEST_FILES_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fstest_io.h"
+#include "fstest_options.h"
+
+enum { SAMPLES = 64, SAMPLE_BYTES = 4096, NAME_BYTES = 24 };
+
+struct work {
+	struct options o;
+	uint64_t files, bytes_per_file; /* of this test */
+	char path[PATH_MAX];		/* our own folder */
+	int parent_fd, dir_fd, source_fd, target_fd;
+	char *buffer;
+	bool folder_synced; /* false: the file system refuses fsync of a folder */
+};
+
+/* One line on stderr; returns the exit code for `return fail(…)`. */
+__attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
+{
+	va_list args;
+
+	if (stopped_by)
+		return 128 + stopped_by;
+	fputs("steelyard-fstest: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+static int io_error(const struct work *w, const char *what)
+{
+	int code = errno == ENOSPC || errno == EDQUOT ? EX_SPACE : EX_IO;
+
+	return fail(code, "%s in %s: %s", what, w->path, strerror(errno));
+}
+
+static const char *name_of(char name[static NAME_BYTES], uint64_t file)
+{
+	snprintf(name, NAME_BYTES, "f%08" PRIu64, file);
+	return name;
+}
+
+static int create(int folder_fd, uint64_t file)
+{
+	char name[NAME_BYTES];
+
+	return openat(folder_fd, name_of(name, file), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		      0600);
+}
+
+static int write_file(const struct work *w, int folder_fd, uint64_t file, bool sync)
+{
+	int fd = create(folder_fd, file);
+
+	if (fd < 0)
+		return -1;
+	for (uint64_t at = 0; at < w->bytes_per_file;) {
+		uint64_t rest = w->bytes_per_file - at;
+		size_t n = rest < w->o.buffer ? (size_t)rest : (size_t)w->o.buffer;
+
+		fill(w->buffer, n, file, at);
+		if (write_all(fd, w->buffer, n) < 0) {
+			sync_and_close(fd, false);
+			return -1;
+		}
+		at += n;
+	}
+	return sync_and_close(fd, sync);
+}
+
+static int copy_file(const struct work *w, uint64_t file, bool sync)
+{
+	char name[NAME_BYTES];
+	ssize_t n = -1;
+	int out, in = openat(w->source_fd, name_of(name, file), O_RDONLY | O_CLOEXEC);
+
+	if (in < 0)
+		return -1;
+	out = create(w->target_fd, file);
+	while (out >= 0 && (n = read_some(in, w->buffer, (size_t)w->o.buffer)) > 0) {
+		if (write_all(out, w->buffer, (size_t)n) < 0) {
+			n = -1;
+			break;
+		}
+	}
+	if (out >= 0 && sync_and_close(out, sync && n == 0) < 0)
+		n = -1;
+	sync_and_close(in, false);
+	return n == 0 ? 0 : -1;
+}
+
+/* Compares one piece of a target file with what must stand there; 0, or an exit code. */
+static int verify_piece(const struct work *w, int fd, uint64_t file, uint64_t at)
+{
+	char want[SAMPLE_BYTES], found[SAMPLE_BYTES];
+	uint64_t rest = w->bytes_per_file - at;
+	size_t bytes = rest < SAMPLE_BYTES ? (size_t)rest : SAMPLE_BYTES;
+	ssize_t n = pread(fd, found, bytes, (off_t)at);
+
+	if (n < 0)
+		return io_error(w, "cannot read back");
+	fill(want, bytes, file, at);
+	if ((size_t)n != bytes || memcmp(want, found, bytes) != 0)
+		return fail(EX_VERIFY, "file %" PRIu64 " of %s differs near byte %" PRIu64, file,
+			    w->path, at);
+	return 0;
+}
+
+static int verify_size(const struct work *w, uint64_t file)
+{
+	char name[NAME_BYTES];
+	struct stat st;
+
+	if (fstatat(w->target_fd, name_of(name, file), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return io_error(w, "cannot look at a written file");
+	if ((uint64_t)st.st_size != w->bytes_per_file)
+		return fail(EX_VERIFY, "file %" PRIu64 " of %s has %jd bytes instead of %" PRIu64,
+			    file, w->path, (intmax_t)st.st_size, w->bytes_per_file);
+	return 0;
+}
+
+static int verify_file(const struct work *w, uint64_t file)
+{
+	char name[NAME_BYTES];
+	uint64_t step = w->bytes_per_file / SAMPLES + 1;
+	int fd, rc = verify_size(w, file);
+
+	if (rc != 0)
+		return rc;
+	fd = openat(w->target_fd, name_of(name, file), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return io_error(w, "cannot read back");
+	if (step < SAMPLE_BYTES)
+		step = SAMPLE_BYTES;
+	for (uint64_t at = 0; rc == 0 && at < w->bytes_per_file; at += step)
+		rc = verify_piece(w, fd, file, at);
+	close(fd);
+	return rc;
+}
+
+/* Every size, and the content of at most SAMPLES files at SAMPLES places. */
+static int verify(const struct work *w)
+{
+	uint64_t step = w->files / SAMPLES + 1;
+	int rc = 0;
+
+	for (uint64_t file = 0; rc == 0 && file < w->files; file++)
+		rc = file % step == 0 ? verify_file(w, file) : verify_size(w, file);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* Options and exit codes of fstest.c. */
+#ifndef FSTEST_OPTIONS_H
+#define FSTEST_OPTIONS_H
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	EX_DONE = 0,
+	EX_OPTIONS = 2,	  /* wrong usage */
+	EX_DIRECTORY = 3, /* the directory is missing or none */
+	EX_ACCESS = 4,	  /* it cannot be written to */
+	EX_SPACE = 5,	  /* not enough space or inodes */
+	EX_IO = 6,	  /* a call failed while testing */
+	EX_VERIFY = 7,	  /* what was read back is not what was written */
+};
+
+static const char *const TESTS[] = {"large_file_copy", "small_file_copy", "small_file_write"};
+static const char *const SYNCS[] = {"each", "end", "none"};
+enum test { LARGE_COPY, SMALL_COPY, SMALL_WRITE };
+enum sync_mode { SYNC_EACH, SYNC_END, SYNC_NONE };
+
+struct options {
+	enum test test;
+	enum sync_mode sync;
+	const char *directory;
+	uint64_t size, files, file_size, iterations, buffer;
+};
+
+static int usage(const char *problem, const char *value)
+{
+	fprintf(stderr,
+		"steelyard-fstest: %s%s%s\n"
+		"usage: steelyard-fstest --test large_file_copy|small_file_copy|small_file_write\n"
+		"         --directory DIR [--size BYTES] [--files N] [--file-size BYTES]\n"
+		"         [--iterations N] [--buffer BYTES] [--sync each|end|none]\n",
+		problem, value ? ": " : "", value ? value : "");
+	return EX_OPTIONS;
+}
+
+static bool parse_count(const char *text, uint64_t most, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *value > 0 &&
+	       *value <= most;
+}
+
+static int parse_word(const char *text, const char *const words[static 3])
+{
+	for (int i = 0; i < 3; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	return -1;
+}
+
+static bool set_option(struct options *o, int option, const char *text)
+{
+	int word;
+
+	switch (option) {
+	case 't':
+		word = parse_word(text, TESTS);
+		o->test = word < 0 ? LARGE_COPY : (enum test)word;
+		return word >= 0;
+	case 'y':
+		word = parse_word(text, SYNCS);
+		o->sync = word < 0 ? SYNC_EACH : (enum sync_mode)word;
+		return word >= 0;
+	case 'd':
+		o->directory = text;
+		return *text != '\0';
+	case 's':
+		return parse_count(text, INT64_MAX, &o->size);
+	case 'n':
+		return parse_count(text, 99999999, &o->files);
+	case 'f':
+		return parse_count(text, (uint64_t)1 << 40, &o->file_size);
+	case 'i':
+		return parse_count(text, 1000000, &o->iterations);
+	default:
+		return parse_count(text, (uint64_t)1 << 30, &o->buffer);
+	}
+}
+
+static int parse_options(struct options *o, int argc, char **argv)
+{
+	static const struct option table[] = {
+	    {"test", required_argument, NULL, 't'},
+	    {"directory", required_argument, NULL, 'd'},
+	    {"size", required_argument, NULL, 's'},
+	    {"files", required_argument, NULL, 'n'},
+	    {"file-size", required_argument, NULL, 'f'},
+	    {"iterations", required_argument, NULL, 'i'},
+	    {"buffer", required_argument, NULL, 'b'},
+	    {"sync", required_argument, NULL, 'y'},
+	    {NULL, 0, NULL, 0},
+	};
+	bool test = false;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (option == '?')
+			return usage("unknown option or missing value", argv[optind - 1]);
+		if (!set_option(o, option, optarg))
+			return usage("not allowed as a value", optarg);
+		test = test || option == 't';
+	}
+	if (optind < argc)
+		return usage("unexpected argument", argv[optind]);
+	if (!test || !o->directory)
+		return usage("--test and --directory are needed", NULL);
+	return 0;
+}
+
+#endif

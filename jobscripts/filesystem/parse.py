@@ -1,0 +1,86 @@
+"""Reads what steelyard-fstest left in out.CLIENT: JSON lines, one per iteration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts.errors import OutputError
+from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.registry import Result
+
+FILES = {"small_file_copy": "copy_files", "small_file_write": "write_files"}
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Seconds, throughput (bytes/s) and files/s of each iteration."""
+    name = f"out.{client}"
+    lines = _lines(name, read_output(folder, client, "steelyard-fstest"))
+    _check_start(name, lines[0], parameters)
+    iterations = [_iteration(name, i, line) for i, line in enumerate(lines[1:-1], start=1)]
+    if lines[-1].get("end") is not True or lines[-1].get("iterations") != len(iterations):
+        raise OutputError(name, f"cut short after {len(iterations)} iterations: no last line")
+    if len(iterations) != parameters["iterations"]:
+        raise OutputError(
+            name, f"{len(iterations)} iterations instead of {parameters['iterations']}"
+        )
+    return [result for iteration in iterations for result in iteration]
+
+
+def _lines(name: str, text: str) -> list[dict[str, Any]]:
+    *whole, rest = text.split("\n")
+    if rest or len(whole) < 2:
+        raise OutputError(name, "cut short: the last line is not complete")
+    return [_object(f"{name} line {number}", line) for number, line in enumerate(whole, start=1)]
+
+
+def _object(where: str, line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise OutputError(where, f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise OutputError(where, "no JSON object")
+    return found
+
+
+def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, object]) -> None:
+    """The program must have run what was asked for: else the number belongs to something else."""
+    if start.get("steelyard_fstest") != 1:
+        raise OutputError(f"{name} line 1", "not version 1 of steelyard-fstest's output")
+    test = str(parameters["test"])
+    large = test == "large_file_copy"
+    asked = {
+        "test": test,
+        "files": 1 if large else parameters[FILES[test]],
+        "file_bytes": parameters["size" if large else "file_size"],
+        "iterations": parameters["iterations"],
+        "buffer_bytes": parameters["buffer"],
+        "sync": parameters["sync"],
+    }
+    for key, value in asked.items():
+        if start.get(key) != value:
+            raise OutputError(f"{name} line 1", f"{key} is {start.get(key)!r} instead of {value!r}")
+
+
+def _iteration(name: str, number: int, line: dict[str, Any]) -> list[Result]:
+    where = f"{name} line {number + 1}"
+    if line.get("iteration") != number:
+        raise OutputError(where, f"iteration {number} expected, found {line.get('iteration')!r}")
+    seconds, size, files = (_positive(where, line, key) for key in ("seconds", "bytes", "files"))
+    return [
+        Result("seconds", seconds, "s", number),
+        Result("throughput", size / seconds, "bytes_per_s", number),
+        Result("files_per_s", files / seconds, "files_per_s", number),
+    ]
+
+
+def _positive(where: str, line: dict[str, Any], key: str) -> float:
+    value = line.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OutputError(where, f"{key} is {value!r}, a number is needed")
+    if not 0 < value < 1e300:  # NaN too
+        raise OutputError(where, f"{key} is {value!r}, which cannot be")
+    return float(value)
