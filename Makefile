@@ -53,7 +53,7 @@ build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slur
 		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson
 
 define BENCH_RULE
-build/bin/steelyard-$(basename $(notdir $(1))): $(1) VERSION
+build/bin/steelyard-$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h) VERSION
 	@mkdir -p $$(@D)
 	$$(CC) $$(SY_CFLAGS) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$<
 endef
