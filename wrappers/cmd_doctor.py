@@ -1,0 +1,178 @@
+"""Is everything in place on this machine, and if not, what to do.
+
+Looks at what `steelyard` needs here: the node program, a scheduler with our plugin in it, the
+record folder, RAPL, and the programs of the benchmarks. Exit code 3 when something is missing
+without which nothing can be weighed; what only narrows the result is a warning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from steelyard.analysis.errors import MissingError
+from steelyard.wrappers import console, errors, node
+
+TIMEOUT_S = 10
+MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, and what to do where it is not as it should be."""
+
+    name: str
+    state: Literal["ok", "warning", "missing"]
+    found: str
+    advice: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `steelyard doctor`."""
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run all checks and print them."""
+    checks = list(all_checks())
+    if args.json:
+        console.print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            print(f"{MARKS[check.state]:<8} {check.name}: {check.found}")
+            if check.advice:
+                print(f"{'':<8} -> {check.advice}")
+    return errors.MISSING if any(check.state == "missing" for check in checks) else errors.DONE
+
+
+def all_checks() -> Iterator[Check]:
+    """Every check, in the order in which a person would mend things."""
+    yield check_node_program()
+    yield check_energy(Path("/"))
+    yield from slurm_checks()
+    yield check_record_dir(record_dir())
+    yield from benchmark_checks()
+
+
+def output_of(*command: str) -> str | None:
+    """stdout of a program, or None when it is missing, fails or hangs."""
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout
+
+
+def check_node_program() -> Check:
+    """Is steelyard-node there, and does it start?"""
+    name = "node program"
+    try:
+        program = node.find_node_program()
+    except MissingError as error:
+        return Check(name, "missing", "steelyard-node was not found", str(error))
+    version = output_of(str(program), "--version")
+    if version is None:
+        return Check(
+            name, "missing", f"{program} does not start", "build it on this machine: make all"
+        )
+    return Check(name, "ok", f"{version.strip()} at {program}")
+
+
+def check_energy(root: Path) -> Check:
+    """Can joules be read, here and by this user?"""
+    name = "energy (RAPL)"
+    zones = sorted(root.glob("sys/class/powercap/intel-rapl*:*/energy_uj"))
+    if not zones:
+        return Check(
+            name, "warning", "no RAPL zones under /sys/class/powercap: joules will be null",
+            "guests and some clouds have none; on a physical node try: modprobe intel_rapl_common",
+        )  # fmt: skip
+    if not os.access(zones[0], os.R_OK):
+        return Check(
+            name, "warning", f"{len(zones)} zones, readable by root only (CVE-2020-8694)",
+            "the Slurm plugin reads them as root; `steelyard run` needs root for joules",
+        )  # fmt: skip
+    return Check(name, "ok", f"{len(zones)} zones, readable")
+
+
+def slurm_checks() -> Iterator[Check]:
+    """Slurm's commands, its controller, our plugin in it, and what the plugin wants of it."""
+    if shutil.which("sbatch") is None:
+        yield Check(
+            "Slurm", "warning", "sbatch is not in PATH",
+            "studies run here by --scheduler local; for a trial: steelyard cluster up",
+        )  # fmt: skip
+        return
+    config = output_of("scontrol", "show", "config")
+    if config is None:
+        yield Check(
+            "Slurm", "warning", "sbatch is there, but the controller does not answer",
+            "is SLURM_CONF right? For a trial: steelyard cluster up, then steelyard cluster shell",
+        )  # fmt: skip
+        return
+    version = next((line for line in config.splitlines() if "SLURM_VERSION" in line), "")
+    yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
+    yield check_plugin(output_of("sbatch", "--help") or "")
+    yield check_prolog_flags(config)
+
+
+def check_plugin(sbatch_help: str) -> Check:
+    """Does sbatch know our options?"""
+    if "[steelyard]" in sbatch_help:
+        return Check("plugin", "ok", "sbatch --help shows the options marked [steelyard]")
+    return Check(
+        "plugin", "warning", "Slurm does not load our plugin: jobs are not weighed",
+        "an admin installs it: docs/admin.md",
+    )  # fmt: skip
+
+
+def check_prolog_flags(config: str) -> Check:
+    """Is there an extern step, by which the plugin sees every node of a job?"""
+    line = next((row for row in config.splitlines() if row.startswith("PrologFlags")), "")
+    flags = line.partition("=")[2].strip() or "none"
+    if "Contain" in flags:
+        return Check("PrologFlags", "ok", flags)
+    return Check(
+        "PrologFlags", "warning", f"{flags}: nodes on which no step runs are not weighed",
+        "set PrologFlags=Contain in slurm.conf: docs/admin.md",
+    )  # fmt: skip
+
+
+def record_dir() -> Path:
+    """Where the readers look for records."""
+    return Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/records"))
+
+
+def check_record_dir(folder: Path) -> Check:
+    """Can this user see the records?"""
+    if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
+        return Check("record folder", "ok", str(folder))
+    return Check(
+        "record folder", "warning", f"{folder} is not there or not readable",
+        "set STEELYARD_RECORD_DIR to where the plugin leaves records (record_dir= in plugstack.conf)",
+    )  # fmt: skip
+
+
+def benchmark_checks() -> Iterator[Check]:
+    """The programs that the benchmarks need on this machine."""
+    from steelyard.jobscripts import registry
+
+    for name in registry.names():
+        for program in registry.load(name).needs:
+            found = node.find_program(program.name)
+            if found:
+                yield Check(f"benchmark {name}", "ok", str(found))
+            else:
+                yield Check(
+                    f"benchmark {name}", "warning", f"{program.name} was not found",
+                    f"{program.why}: Debian package {program.debian}" if program.debian
+                    else f"{program.why}: make all",
+                )  # fmt: skip
