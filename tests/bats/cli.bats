@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# The command line as a person meets it: exact exit codes, and messages that say what to do.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+@test "steelyard alone tells its commands on stderr and is wrong usage" {
+    run -2 --separate-stderr steelyard
+    [[ -z $output ]]
+    # shellcheck disable=SC2154 # set by run --separate-stderr
+    [[ $stderr == *"commands:"*"submit"*"exit codes:"* ]]
+}
+
+@test "every command that --help lists has a help of its own" {
+    run -0 steelyard --help
+    local names name
+    names=$(awk '/^commands:/ {on = 1; next} /^$/ {on = 0} on {print $1}' <<<"$output")
+    [[ $(wc -w <<<"$names") -ge 12 ]]
+    for name in $names; do
+        run -0 steelyard "$name" --help
+        [[ $output == "usage: steelyard $name "* ]]
+    done
+}
+
+@test "an unknown command is refused with the nearest one" {
+    run -2 steelyard sumbit
+    [[ ${lines[0]} == "steelyard: unknown command 'sumbit'; did you mean 'submit'?" ]]
+}
+
+@test "an unknown option is wrong usage" {
+    run -2 steelyard probe --jsn
+    [[ $output == *"unrecognized arguments: --jsn"* ]]
+}
+
+@test "run weighs a command and says why there are no joules, or how many" {
+    run -0 steelyard run --repeat 3 -- sleep 0.05
+    [[ $output == *"seconds"* ]]
+    [[ $output == *"n = 3"* || $output == *" 3 "* ]]
+    [[ $output == *"RAPL"* || $output == *" J"* ]]
+}
+
+@test "run exits 5 when the command fails, and says with which code" {
+    run -5 steelyard run --repeat 2 -- sh -c 'exit 7'
+    [[ $output == *"7"* ]]
+}
+
+@test "run of a program that is not there exits 3 and names it" {
+    run -3 steelyard run -- /no/such/program
+    [[ $output == *"/no/such/program"* ]]
+}
+
+@test "a study that does not parse is one line that names file and place" {
+    printf '[study\nname = "x"\n' >broken.toml
+    run -2 steelyard submit broken.toml --scheduler local
+    [[ ${#lines[@]} -eq 1 ]]
+    [[ $output == *"broken.toml"*"line 1"* ]]
+}
+
+@test "an unknown key names the key and what is near" {
+    cat >study.toml <<'END'
+[study]
+name = "x"
+repaet = 3
+[[benchmark]]
+use = "hpl"
+END
+    run -2 steelyard submit study.toml --scheduler local
+    [[ ${#lines[@]} -eq 1 ]]
+    [[ $output == *"repaet"*"repeat"* ]]
+}
+
+@test "a dry run prints the exact batch script and writes nothing" {
+    run -0 steelyard submit "$ROOT/jobscripts/demo.toml" --dir "$PWD/studies" \
+        --scheduler slurm --dry-run
+    [[ $output == *"#!/bin/bash"*"#SBATCH --array="* ]]
+    [[ ! -e studies ]]
+}
+
+@test "a report without a database says to collect first" {
+    mkdir -p empty.study
+    echo '{}' >empty.study/plan.json
+    run -3 steelyard report empty.study
+    [[ $output == *"steelyard collect"* ]]
+}
+
+@test "probe --json is one JSON document of the format it names" {
+    steelyard probe --json | jq -e '.format == "steelyard-probe" and .version == 1'
+}
+
+@test "doctor names each check, and what to do where something is not as it should be" {
+    run steelyard doctor --json
+    ((status == 0 || status == 3))
+    jq -e 'all(.[]; .state == "ok" or (.advice | length > 10))' <<<"$output"
+}
+
+@test "a reader that leaves early is no error" {
+    run -0 bash -c 'set -o pipefail; steelyard --help | head -n 1'
+}
