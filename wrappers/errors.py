@@ -13,6 +13,16 @@ from steelyard.analysis.errors import (
     UsageError,
 )
 
+__all__ = [
+    "ConditionError",
+    "MissingError",
+    "RunsFailedError",
+    "SteelyardError",
+    "UsageError",
+    "did_you_mean",
+    "exit_code",
+]
+
 DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED = range(6)
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 

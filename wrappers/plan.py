@@ -1,0 +1,173 @@
+"""From a study to its runs: benchmarks x factor levels x repeats, in blocks, in random order.
+
+Every block holds every condition; repeats are dealt to the blocks as evenly as possible. The order
+inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from steelyard.wrappers.errors import UsageError
+from steelyard.wrappers.study import Study
+from steelyard.wrappers.study_benchmarks import Variant, text
+from steelyard.wrappers.study_factors import MEANT, Level
+
+FORMAT, VERSION = "steelyard-plan", 1
+NO_FACTORS = "no factors"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of one benchmark under one condition (docs/formats.md part 6)."""
+
+    run_id: str
+    block: int  # from 1
+    position: int  # in the block, from 1
+    benchmark: str
+    parameters: dict[str, Level]
+    variant: str
+    condition: dict[str, Level]
+    condition_label: str
+    is_baseline: bool
+    repeat: int  # from 1
+
+    @property
+    def clients(self) -> int:
+        """How many instances of the benchmark run side by side, each on its node."""
+        return int(self.condition.get("clients", 1))
+
+
+def condition_label(condition: dict[str, Level]) -> str:
+    """`clients=2 node_type=virtual`."""
+    return " ".join(f"{name}={text(level)}" for name, level in condition.items()) or NO_FACTORS
+
+
+def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
+    """8 hex digits that stay the same as long as what is measured does."""
+    canonical = json.dumps(
+        {"benchmark": benchmark, "parameters": parameters, "condition": condition},
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:8]
+
+
+def make_plan(study: Study) -> list[Run]:
+    """All runs of a study, block after block, in the order of execution."""
+    runs: list[Run] = []
+    for variant in study.variants:
+        for levels in itertools.product(*study.factors.values()):
+            runs += condition_runs(study, variant, dict(zip(study.factors, levels, strict=True)))
+    check_ids(runs)
+    return in_order(runs, study.seed)
+
+
+def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) -> list[Run]:
+    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
+    free = {name: level for name, level in condition.items() if name not in MEANT}
+    benchmark = variant.benchmark
+    parameters = dict(benchmark.check_parameters({**dict(variant.given), **free}))
+    key = f"{benchmark.name}-{identity(benchmark.name, parameters, condition)}"
+    label = condition_label(condition)
+    return [
+        Run(
+            run_id=f"{key}-{repeat:03}",
+            block=(repeat - 1) % study.blocks + 1,
+            position=0,
+            benchmark=benchmark.name,
+            parameters=parameters,
+            variant=variant.label,
+            condition=condition,
+            condition_label=label,
+            is_baseline=condition == study.baseline,
+            repeat=repeat,
+        )
+        for repeat in range(1, study.repeat + 1)
+    ]
+
+
+def check_ids(runs: Sequence[Run]) -> None:
+    """Eight hex digits can meet: then it is said, never passed over."""
+    if len({run.run_id for run in runs}) != len(runs):
+        raise UsageError("two conditions have the same run id: change any parameter a little")
+
+
+def in_order(runs: Iterable[Run], seed: int) -> list[Run]:
+    """Blocks in turn, each in the seed's random order, with positions counted from 1."""
+
+    def key(run: Run) -> tuple[int, bytes]:
+        place = f"{seed}:{run.block}:{run.run_id}"
+        return run.block, hashlib.sha256(place.encode("ascii")).digest()
+
+    ordered: list[Run] = []
+    for _, block in itertools.groupby(sorted(runs, key=key), key=lambda run: run.block):
+        ordered += [replace(run, position=number) for number, run in enumerate(block, start=1)]
+    return ordered
+
+
+def grow(old: Sequence[Run], new: Sequence[Run], seed: int) -> list[Run]:
+    """`new` with the places that its old runs have had; added runs follow in blocks of their own.
+
+    UsageError when a run of `old` is gone: what was measured is never forgotten.
+    """
+    places = {run.run_id: run for run in old}
+    gone = sorted(places.keys() - {run.run_id for run in new})
+    if gone:
+        raise UsageError(
+            f"{len(gone)} runs that were submitted are not in the study file any more "
+            f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …): put them back, "
+            "or give the study another name"
+        )
+    last = max((run.block for run in old), default=0)
+    kept = [
+        replace(run, block=places[run.run_id].block, position=places[run.run_id].position)
+        for run in new
+        if run.run_id in places
+    ]
+    added = [run for run in new if run.run_id not in places]
+    numbers = {block: last + n for n, block in enumerate(sorted({r.block for r in added}), 1)}
+    moved = [replace(run, block=numbers[run.block]) for run in added]
+    return sorted(kept, key=lambda run: (run.block, run.position)) + in_order(moved, seed)
+
+
+def document(study: Study, runs: Sequence[Run]) -> dict[str, object]:
+    """plan.json."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "steelyard": importlib.metadata.version("steelyard"),
+        "study": {
+            "name": study.name,
+            "seed": study.seed,
+            "repeat": study.repeat,
+            "blocks": study.blocks,
+            "baseline": study.baseline,
+            "factors": study.factors,
+            "toml_sha256": study.toml_sha256,
+        },
+        "runs": [asdict(run) for run in runs],
+    }
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a plan.json; UsageError when it is not one that this version knows."""
+    return [Run(**run) for run in read_document(path)["runs"]]  # type: ignore[attr-defined]
+
+
+def read_document(path: Path) -> dict[str, object]:
+    """plan.json whole, its format checked."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}", part=str(path)) from error
+    if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+        raise UsageError(f"{path}: no {FORMAT} of version {VERSION}", part=str(path))
+    return data

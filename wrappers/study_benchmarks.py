@@ -1,0 +1,121 @@
+"""[[benchmark]] of a study file: parameter lists expanded into variants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steelyard.jobscripts import registry
+from steelyard.wrappers.errors import UsageError, did_you_mean
+from steelyard.wrappers.study_factors import MEANT, Level
+from steelyard.wrappers.study_reader import Table, shown
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A benchmark with one value of each parameter that the study gives."""
+
+    benchmark: registry.Benchmark
+    given: tuple[tuple[str, Level], ...]
+
+    @property
+    def label(self) -> str:
+        """`filesystem test=large_file_copy`, parameters as the study writes them."""
+        return " ".join([self.benchmark.name, *(f"{key}={text(v)}" for key, v in self.given)])
+
+
+def text(value: Level) -> str:
+    """A value in a label."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple[Variant, ...]:
+    """Check [[benchmark]] and expand the lists in it; no variant comes twice."""
+    tables = top.tables("benchmark")
+    if not tables:
+        top.fail(
+            "benchmark", f"missing: give at least one [[benchmark]] with use = {known_names()}"
+        )
+    variants: dict[str, Variant] = {}
+    for table in tables:
+        for variant in read_one(table, factors):
+            same = variants.setdefault(identity(variant), variant)
+            if same is not variant:
+                table.fail(
+                    "use", f"'{variant.label}' runs the same as '{same.label}': leave one out"
+                )
+    check_free_factors(top, factors, list(variants.values()))
+    return tuple(variants.values())
+
+
+def known_names() -> str:
+    """The benchmarks there are, in words."""
+    return " or ".join(shown(name) for name in registry.names())
+
+
+def read_one(table: Table, factors: Mapping[str, tuple[Level, ...]]) -> list[Variant]:
+    """One [[benchmark]]."""
+    name = table.data.get("use")
+    if name is None:
+        table.fail("use", f"missing: allowed is {known_names()}")
+    if not isinstance(name, str) or name not in registry.names():
+        hint = did_you_mean(name, registry.names()) if isinstance(name, str) else ""
+        table.wrong("use", name, known_names() + hint)
+    benchmark = registry.load(name)
+    table.only(["use", *benchmark.parameters])
+    given = {key: value for key, value in table.data.items() if key != "use"}
+    for key in given:
+        if key in factors:
+            table.fail(key, "is a factor too: give it in one place only")
+    choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
+    return [Variant(benchmark, chosen) for chosen in itertools.product(*choices)]
+
+
+def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
+    """The values of a parameter, one or a list of them, each checked."""
+    value = table.data[key]
+    values = table.levels(key) if isinstance(value, list) else (value,)
+    for one in values:
+        check_value(table, benchmark, key, one)
+    return tuple(one for one in values if isinstance(one, Level))
+
+
+def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: object) -> None:
+    """UsageError when a parameter does not allow a value."""
+    parameter = benchmark.parameters[key]
+    try:
+        parameter.check(value)
+    except ValueError:
+        table.wrong(key, value, parameter.allowed())
+
+
+def check_free_factors(
+    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
+) -> None:
+    """A factor without a meaning of its own must be a parameter of every benchmark."""
+    table = top.table("factors")
+    for name in factors:
+        if name in MEANT:
+            continue
+        benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
+        lacking = [key for key, found in benchmarks.items() if name not in found.parameters]
+        if lacking:
+            known = [*MEANT, *(key for found in benchmarks.values() for key in found.parameters)]
+            table.fail(
+                name,
+                f"no factor with a meaning ({', '.join(MEANT)}) "
+                f"and no parameter of {', '.join(lacking)}{did_you_mean(name, known)}",
+            )
+        for benchmark in benchmarks.values():
+            for level in factors[name]:
+                check_value(table, benchmark, name, level)
+
+
+def identity(variant: Variant) -> str:
+    """Two variants with the same text run the same."""
+    try:
+        values = variant.benchmark.check_parameters(dict(variant.given))
+    except registry.ParameterError as error:
+        raise UsageError(str(error), part=error.parameter) from error
+    return f"{variant.benchmark.name} {sorted(values.items())}"
