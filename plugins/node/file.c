@@ -26,8 +26,8 @@ static int open_without_openat2(int root, const char *path)
 int sy_open_at(int root, const char *path)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-		.resolve = RESOLVE_IN_ROOT,
+	    .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+	    .resolve = RESOLVE_IN_ROOT,
 	};
 	long fd;
 

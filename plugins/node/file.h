@@ -36,7 +36,8 @@ int sy_open_at(int root, const char *path);
 /* Read a small file whole: its length, NUL-terminated and cut at size - 1; or -errno. */
 ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size);
 
-/* The same from the start of an open descriptor (pread), for files that are read again and again. */
+/* The same from the start of an open descriptor (pread), for files that are read again and again.
+ */
 ssize_t sy_read_fd(int fd, char *buffer, size_t size);
 
 /* The first line of a file without its newline: its length, or -errno. */

@@ -11,10 +11,10 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"probe", sy_cmd_probe, "what this node is, as one JSON document"},
-	{"sample", sy_cmd_sample, "weigh a command, or the processes of a job"},
-	{"record", sy_cmd_record, "make the record of a job from its samples"},
-	{"send", sy_cmd_send, "send a message to a running sampler"},
+    {"probe", sy_cmd_probe, "what this node is, as one JSON document"},
+    {"sample", sy_cmd_sample, "weigh a command, or the processes of a job"},
+    {"record", sy_cmd_record, "make the record of a job from its samples"},
+    {"send", sy_cmd_send, "send a message to a running sampler"},
 };
 
 static void usage(FILE *out)

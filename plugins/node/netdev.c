@@ -231,6 +231,7 @@ static void read_device(int root, bool machine, const char *name, struct sy_netd
 	    speed_mbit > 0 && speed_mbit < 4294967295 ? speed_mbit * 1000000 : -1;
 	(void)sy_link_name_at(root, device_path(path, sizeof(path), name, "master"), device->master,
 			      sizeof(device->master));
+	device->stacked = has_lower(root, name);
 	device->kind = find_kind(root, machine, device);
 }
 
@@ -241,7 +242,8 @@ static bool is_uplink(const struct sy_netdev *device)
 
 static bool is_inner_uplink(const struct sy_netdev *device)
 {
-	return device->kind >= SY_NETDEV_VETH && device->kind <= SY_NETDEV_TUN && !*device->master;
+	return device->kind >= SY_NETDEV_VETH && device->kind <= SY_NETDEV_TUN &&
+	       !*device->master && !device->stacked;
 }
 
 /* The master of bonds, of hv_netvsc and of net_failover counts its slaves' bytes as its own. */

@@ -43,6 +43,7 @@ struct sy_netdev {
 	int64_t speed_bits_per_s; /* -1: the device does not tell */
 	int64_t mtu;		  /* -1: could not be read */
 	int64_t index;		  /* interface index, -1 as above */
+	bool stacked;		  /* lies above another device of this namespace */
 	char master[IFNAMSIZ];	  /* the bond, bridge, … it belongs to, or "" */
 };
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct sy_probe_options {
-	int root;     /* from sy_root_open(): "/" or a recorded tree */
+	int root;	 /* from sy_root_open(): "/" or a recorded tree */
 	bool ask_others; /* may run systemd-detect-virt as one more witness (a few ms) */
 };
 
