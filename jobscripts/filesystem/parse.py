@@ -72,8 +72,8 @@ def _iteration(name: str, number: int, line: dict[str, Any]) -> list[Result]:
     seconds, size, files = (_positive(where, line, key) for key in ("seconds", "bytes", "files"))
     return [
         Result("seconds", seconds, "s", number),
-        Result("throughput", size / seconds, "bytes/s", number),
-        Result("files_per_s", files / seconds, "files/s", number),
+        Result("throughput", size / seconds, "bytes_per_s", number),
+        Result("files_per_s", files / seconds, "files_per_s", number),
     ]
 
 
