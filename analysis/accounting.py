@@ -24,7 +24,8 @@ class AccountingRow:
     step: str | None  # None: the job itself
     array_job_id: str | None
     array_task_id: str | None
-    waiting_tasks: tuple[int, ...]  # array tasks that have no id of their own yet
+    waits_in_array: bool  # the row stands for array tasks that have no id of their own yet
+    waiting_tasks: tuple[int, ...]  # which; empty: the scheduler's list was cut short
     het_offset: int | None
     restarts: int | None  # None: this release does not say
     state: str  # one of docs/formats.md part 8

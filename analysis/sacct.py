@@ -128,13 +128,14 @@ class JobKey:
 
     job: str  # array or het job's id, or the job's own
     task: str | None = None
+    waits_in_array: bool = False
     waiting_tasks: tuple[int, ...] = ()
     het_offset: int | None = None
     step: str | None = None
 
 
 JOB_ID = re.compile(
-    r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
+    r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:.-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
     r"(?:\.(?P<step>.+))?"
 )
 
@@ -144,9 +145,10 @@ def split_job_id(text: str) -> JobKey | None:
     match = JOB_ID.fullmatch(text)
     if match is None:
         return None
-    tasks = tuple(waiting_tasks(match["tasks"])) if match["tasks"] else ()
+    listed = match["tasks"]
+    tasks = tuple(waiting_tasks(listed)) if listed and "..." not in listed else ()
     het = int(match["het"]) if match["het"] else None
-    return JobKey(match["job"], match["task"], tasks, het, match["step"])
+    return JobKey(match["job"], match["task"], listed is not None, tasks, het, match["step"])
 
 
 def waiting_tasks(text: str) -> Iterator[int]:
@@ -184,13 +186,14 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     word = text.split(" ", 1)[0].rstrip("+") if text else ""
     start, end = unix_s(fields[INDEX["Start"]]), unix_s(fields[INDEX["End"]])
     state = STATES.get(word) or ("running" if end is None else "failed")
-    is_array = key.task is not None or bool(key.waiting_tasks)
+    is_array = key.task is not None or key.waits_in_array
     nodes = fields[INDEX["NodeList"]] if key.step is None else ""
     return AccountingRow(
         job_id=raw.job,
         step=key.step,
         array_job_id=key.job if is_array else None,
         array_task_id=key.task,
+        waits_in_array=key.waits_in_array,
         waiting_tasks=key.waiting_tasks,
         het_offset=key.het_offset,
         restarts=number(fields[INDEX["Restarts"]]),
@@ -256,11 +259,13 @@ class Sacct:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return
-        arguments = ["-P", "--noconvert", "-D", "-n", "--array", f"--delimiter={DELIMITER}"]
+        arguments = ["-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}"]
         fields = self.asked_fields()
         arguments += [f"--format={','.join(fields)}", "-j", ",".join(job_ids)]
         # newline: only "\n" ends a line of sacct, whatever else stands in a name.
-        with tempfile.TemporaryFile("w+", newline="\n", errors="replace", encoding="utf-8") as output:
+        with tempfile.TemporaryFile(
+            "w+", newline="\n", errors="replace", encoding="utf-8"
+        ) as output:
             self.run(arguments, output.fileno())
             output.seek(0)
             yield from parse_lines(output, fields)

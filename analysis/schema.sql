@@ -97,7 +97,7 @@ CREATE TABLE results (
 );
 COMMENT ON TABLE results IS
     'one row per figure read from a benchmark''s output; key run_id, attempt, client, iteration, metric';
-COMMENT ON COLUMN results.client IS 'counts from 1';
+COMMENT ON COLUMN results.client IS 'counts from 0';
 COMMENT ON COLUMN results.iteration IS 'counts from 1 inside a run';
 COMMENT ON COLUMN results.better IS 'which direction is better; NULL: neither';
 
@@ -177,7 +177,8 @@ COMMENT ON TABLE samples IS
     'one row per sample; counters start at 0 with the first sample of a node and only grow';
 
 CREATE TABLE accounting (
-    run_id VARCHAR NOT NULL,
+    submission_id VARCHAR NOT NULL,
+    run_id VARCHAR,
     attempt VARCHAR,
     JobID VARCHAR NOT NULL,
     JobIDRaw VARCHAR NOT NULL,
@@ -218,8 +219,8 @@ CREATE TABLE accounting (
 );
 COMMENT ON TABLE accounting IS
     'one row per line of sacct, jobs and steps, duplicates of requeued jobs too, as text';
-COMMENT ON COLUMN accounting.run_id IS 'the run of the job';
-COMMENT ON COLUMN accounting.attempt IS 'the attempt of the job; NULL: a row of waiting array tasks';
+COMMENT ON COLUMN accounting.submission_id IS 'the line of submissions.jsonl that made the job';
+COMMENT ON COLUMN accounting.attempt IS 'the attempt of the job; NULL, as run_id, in a row of waiting array tasks';
 COMMENT ON COLUMN accounting.Start IS 'seconds since 1970 UTC, or Unknown, None';
 COMMENT ON COLUMN accounting.ConsumedEnergyRaw IS
     'as Slurm has it, for the record only: 0 also means no counter, and rows must not be summed';

@@ -67,7 +67,7 @@ def test_samples_have_the_fixed_columns_of_the_files(
 
 
 def test_accounting_has_the_fields_asked_of_sacct(connection: duckdb.DuckDBPyConnection) -> None:
-    expected = ["run_id", "attempt", *sacct.FIELDS]
+    expected = ["submission_id", "run_id", "attempt", *sacct.FIELDS]
     assert database_columns(connection, "accounting") == expected
 
 

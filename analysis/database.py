@@ -1,0 +1,136 @@
+"""Opens the database of a study for writing, with its schema and its lock."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.spool import Spool
+
+FILE_NAME = "study.duckdb"
+SCHEMA_VERSION = 1
+MEMORY_LIMIT = "1GB"  # of DuckDB's own; what does not fit goes to disk beside the database
+
+KEYS = {
+    "runs": ("run_id",),
+    "attempts": ("run_id", "attempt"),
+    "results": ("run_id", "attempt", "client", "iteration", "metric"),
+    "records": ("run_id", "attempt", "node"),
+    "tags": ("run_id", "attempt", "node", "key"),
+    "sources": ("path",),
+}
+
+
+@contextlib.contextmanager
+def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The study's database, made when it is not there; everything inside is one transaction.
+
+    It is committed at the end and rolled back on an error or a kill. UsageError when another
+    process has it open, or when it is of another version.
+    """
+    connection = connect(study_dir / FILE_NAME, read_only=False)
+    try:
+        connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute("BEGIN")
+        if schema_version(connection) is None:
+            connection.execute(schema_text())
+        yield connection
+        connection.execute("COMMIT")
+    finally:
+        connection.close()  # without a commit this is a rollback
+
+
+def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """A connection to a database of a schema we know."""
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only)
+    except duckdb.IOException as error:
+        if "lock" in str(error):
+            raise UsageError(
+                f"{path} is in use by another process (a collect or a report of this study): "
+                f"wait for it to end",
+                str(path),
+            ) from None
+        raise UsageError(f"{path} cannot be opened: {error}", str(path)) from None
+    try:
+        version = schema_version(connection)
+    except duckdb.Error:
+        connection.close()
+        raise
+    if version not in (None, SCHEMA_VERSION):
+        connection.close()
+        raise UsageError(
+            f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: move it "
+            f"away and collect again, or use the Steelyard that made it",
+            str(path),
+        )
+    return connection
+
+
+def connect_for_reading(study_dir: Path) -> duckdb.DuckDBPyConnection:
+    """The study's database, read only; MissingError when nothing was collected yet."""
+    path = study_dir / FILE_NAME
+    missing = MissingError(f"{path}: nothing was collected yet (steelyard collect {study_dir})")
+    if not path.is_file():
+        raise missing
+    connection = connect(path, read_only=True)
+    if schema_version(connection) is None:
+        connection.close()
+        raise missing
+    return connection
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """None: an empty database."""
+    tables = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
+    ).fetchall()
+    if not tables[0][0]:
+        return None
+    rows = connection.execute("SELECT schema_version FROM meta").fetchall()
+    return int(rows[0][0]) if rows else None
+
+
+def schema_text() -> str:
+    """The statements that make an empty database."""
+    return importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+
+
+def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Names and types of a table's columns, in order."""
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() "
+        "WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index",
+        [table],
+    ).fetchall()
+    return dict(rows)
+
+
+def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, spool: Spool) -> None:
+    """All rows of a table anew."""
+    connection.execute(f"DELETE FROM {table}")
+    connection.execute(f"INSERT INTO {table} BY NAME {spool.select()}")
+
+
+def check_keys(connection: duckdb.DuckDBPyConnection) -> None:
+    """No key twice: a merge that doubles rows must not be committed. RuntimeError is our bug."""
+    for table, key in KEYS.items():
+        columns = ", ".join(key)
+        doubled = connection.execute(
+            f"SELECT {columns} FROM {table} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+        ).fetchall()
+        if doubled:
+            raise RuntimeError(f"table {table} would have the key {doubled[0]} twice")
+
+
+def fetch_strings(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[object] = ()
+) -> list[str]:
+    """The first column of a query's rows."""
+    return [row[0] for row in connection.execute(query, list(parameters)).fetchall()]

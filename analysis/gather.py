@@ -1,0 +1,179 @@
+"""Records: copied into the study, read, and joined with the attempts they belong to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.attempts import Attempt
+from steelyard.analysis.records import Record, RecordError, name_parts, read_record
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A row of the table `gaps`."""
+
+    run_id: str | None
+    attempt: str | None
+    node: str | None
+    what: str
+    reason: str
+
+
+def same_file(source: Path, target: Path) -> bool:
+    """The copy is as long and as old as its source."""
+    try:
+        a, b = source.stat(), target.stat()
+    except OSError:
+        return False
+    return (a.st_size, a.st_mtime_ns) == (b.st_size, b.st_mtime_ns)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy whole or not at all, with the time of the source."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    status = source.stat()
+    shutil.copyfile(source, part)
+    os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+    part.replace(target)
+
+
+def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    """The attempts of each job that began; what still runs leaves its record to the next time."""
+    jobs = defaultdict(list)
+    for attempt in attempts:
+        if attempt.job_id is not None and attempt.job_window is not None and attempt.is_over:
+            jobs[attempt.job_id].append(attempt)
+    return jobs
+
+
+def fits(attempts: Sequence[Attempt], start: int) -> bool:
+    """A record with this start is of one of the attempts, not of a job that had the id before."""
+    return any(a.job_window and a.job_window[0] <= start <= a.job_window[1] for a in attempts)
+
+
+def copy_records(
+    study_dir: Path, record_dirs: Sequence[Path], attempts: Iterable[Attempt]
+) -> Iterator[Gap]:
+    """Copy what the nodes left for the study's jobs, before an admin's clean-up takes it."""
+    for job_id, job_attempts in jobs_attempts(attempts).items():
+        for record_dir in record_dirs:
+            try:
+                copy_job(study_dir, record_dir / job_id, job_attempts)
+            except OSError as error:
+                first = job_attempts[0]
+                reason = f"{error.filename} cannot be copied: {error.strerror}"
+                yield Gap(first.run_id, first.attempt, None, "record", reason)
+
+
+def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None:
+    """Copy the records of one job with their samples."""
+    if not folder.is_dir():
+        return
+    for source in folder.iterdir():
+        parts = name_parts(source)
+        if parts is None or not fits(attempts, parts[1]):
+            continue
+        # The samples first: a record whose samples are not there yet would look whole.
+        for file in (source.with_suffix(".csv"), source):
+            target = study_dir / "records" / folder.name / file.name
+            if file.is_file() and not same_file(file, target):
+                copy_file(file, target)
+
+
+def join_records(study_dir: Path, attempts: Iterable[Attempt]) -> Iterator[Gap]:
+    """Give each attempt the records of its nodes; yields what is wrong with records."""
+    attempts = list(attempts)
+    for job_id, job_attempts in jobs_attempts(attempts).items():
+        folder = study_dir / "records" / job_id
+        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+            parts = name_parts(path)
+            attempt = nearest(job_attempts, parts[1]) if parts else None
+            if attempt is not None:
+                yield from add_record(attempt, path)
+    for attempt in attempts:
+        # Local runs have theirs in their own folder.
+        if attempt.folder is not None and attempt.scheduler == "local":
+            for path in sorted((attempt.folder.path / "record").rglob("*.json")):
+                if name_parts(path):
+                    yield from add_record(attempt, path)
+
+
+def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
+    """The attempt that began nearest to the record's start, of those that can have made it."""
+    fitting = [a for a in attempts if fits([a], start)]
+    return min(fitting, key=lambda a: abs(begin(a) - start), default=None)
+
+
+def begin(attempt: Attempt) -> float:
+    """When the job began: the record does with it, the run in it comes later."""
+    if attempt.row is not None and attempt.row.start_unix_s is not None:
+        return attempt.row.start_unix_s
+    return attempt.start_unix_s or 0.0
+
+
+def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
+    """Read one record for an attempt; of two for a node the complete or later one counts."""
+    try:
+        record = read_record(path)
+    except RecordError as error:
+        parts = name_parts(path)
+        yield Gap(
+            attempt.run_id, attempt.attempt, parts[0] if parts else None, error.what, str(error)
+        )
+        return
+    other = attempt.records.get(record.node)
+    if other is None:
+        attempt.records[record.node] = record
+        return
+    best = max(other, record, key=lambda r: (r.complete, r.get("start_unix_s") or 0.0))
+    attempt.records[record.node] = best
+    left = record if best is other else other
+    reason = f"{left.path.name} is a second record of this job and node; {best.path.name} counts"
+    yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+
+
+def record_gaps(
+    attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
+) -> Iterator[Gap]:
+    """Nodes without a record, and records cut short. `known`: (run, attempt, node) told already."""
+    where = ", ".join(str(path) for path in record_dirs) or "no folder"
+    absent = [str(path) for path in record_dirs if not path.is_dir()]
+    hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
+    for attempt in attempts:
+        for record in attempt.records.values():
+            if not record.complete:
+                yield Gap(
+                    attempt.run_id,
+                    attempt.attempt,
+                    record.node,
+                    "incomplete_record",
+                    incomplete_reason(record),
+                )
+        for node in missing_nodes(attempt):
+            if (attempt.run_id, attempt.attempt, node) not in known:
+                place = "its own folder" if attempt.scheduler == "local" else f"{where}{hint}"
+                reason = (
+                    f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
+                )
+                yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def incomplete_reason(record: Record) -> str:
+    """What a record cut short means."""
+    why = record.get("incomplete_reason") or "the sampler did not come to its end"
+    return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
+
+
+def missing_nodes(attempt: Attempt) -> list[str]:
+    """Nodes of an attempt that is over without a record."""
+    if not attempt.is_over:
+        return []
+    if attempt.scheduler == "local":
+        return [] if attempt.records else list(attempt.nodes)
+    return [node for node in attempt.nodes if node not in attempt.records]

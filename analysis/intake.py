@@ -1,0 +1,204 @@
+"""Accounting into the study's database: asked once per job, kept when it is purged elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.accounting import FINAL_STATES, Accounting, AccountingRow
+from steelyard.analysis.errors import MissingError
+from steelyard.analysis.gather import Gap
+from steelyard.analysis.jobindex import JobIndex, NumberedRow, number_rows
+from steelyard.analysis.spool import Spool
+from steelyard.analysis.studyfiles import Submission
+
+# A job that is over may still be requeued or get its AdminComment; after this it is left alone.
+SETTLED_AFTER_S = 600.0
+
+MAPPING_COLUMNS = {
+    "serial": "BIGINT",
+    "submission_id": "VARCHAR",
+    "run_id": "VARCHAR",
+    "attempt": "VARCHAR",
+}
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Jobs:
+    """What the accounting knows of a study's jobs."""
+
+    numbered: list[NumberedRow] = field(default_factory=list)
+    waiting: list[tuple[Submission, AccountingRow]] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)  # submission ids
+    gaps: list[Gap] = field(default_factory=list)
+
+
+def take_in(
+    connection: DuckDBPyConnection,
+    accounting: Accounting,
+    submissions: Sequence[Submission],
+    scratch: Path,
+    progress: Progress,
+) -> Jobs:
+    """Ask for the jobs that may have changed, keep their rows, and return all jobs' rows."""
+    jobs = Jobs()
+    index = JobIndex(submissions)
+    kept = stored_rows(connection, accounting)
+    settled = settled_submissions(connection, index, kept, submissions)
+    asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
+    jobs.answered |= settled
+    fresh = ask(accounting, asked, scratch, jobs, progress)
+    connection.execute(
+        "DELETE FROM accounting WHERE submission_id IN (SELECT unnest(?))",
+        [[s.submission_id for s in asked if s.submission_id in jobs.answered]],
+    )
+    number_and_store(connection, accounting, index, fresh, jobs)
+    again = {s.submission_id for s in asked} & jobs.answered
+    old = [row for submission_id, row in kept if submission_id not in again]
+    numbered, waiting = number_rows(index, old)
+    jobs.numbered += numbered.values()
+    jobs.waiting += waiting
+    # Earlier answers are still there when the accounting is not.
+    jobs.answered |= {n.submission.submission_id for n in jobs.numbered}
+    return jobs
+
+
+def stored_rows(
+    connection: DuckDBPyConnection, accounting: Accounting
+) -> list[tuple[str, AccountingRow]]:
+    """Submission and row of the jobs that earlier collects kept, steps left out."""
+    names = ", ".join(f'"{name}"' for name in accounting.fields)
+    cursor = connection.execute(
+        f"SELECT submission_id, {names} FROM accounting WHERE JobIDRaw NOT LIKE '%.%'"
+    )
+    rows = []
+    while some := cursor.fetchmany(10_000):
+        rows += [(line[0], without_fields(accounting.parse(line[1:]))) for line in some]
+    return rows
+
+
+def without_fields(row: AccountingRow) -> AccountingRow:
+    """The row without its text: a million of them must fit into memory."""
+    return dataclasses.replace(row, fields=())
+
+
+def settled_submissions(
+    connection: DuckDBPyConnection,
+    index: JobIndex,
+    kept: Sequence[tuple[str, AccountingRow]],
+    submissions: Sequence[Submission],
+) -> set[str]:
+    """Submissions of which nothing new can come: all their runs ended well before they were asked."""
+    times = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
+    if not times:
+        return set()
+    latest_end = times[0][0] - SETTLED_AFTER_S
+    over: dict[str, set[str]] = defaultdict(set)
+    numbered, _ = number_rows(index, [row for _, row in kept])
+    last: dict[tuple[str, str], NumberedRow] = {}
+    for number in numbered.values():
+        key = number.submission.submission_id, number.run_id
+        if key not in last or last[key].restart < number.restart:
+            last[key] = number
+    for (submission_id, run_id), number in last.items():
+        row = number.row
+        ended = row.end_unix_s is not None and row.end_unix_s < latest_end
+        if ended and row.state in FINAL_STATES and row.state != "requeued":
+            over[submission_id].add(run_id)
+    return {s.submission_id for s in submissions if over[s.submission_id] >= set(s.run_ids)}
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer of the accounting: rows of jobs in memory, all rows as text in a file."""
+
+    spool: Spool
+    rows: list[AccountingRow] = field(default_factory=list)
+
+
+def ask(
+    accounting: Accounting,
+    submissions: Sequence[Submission],
+    scratch: Path,
+    jobs: Jobs,
+    progress: Progress,
+) -> list[Answer]:
+    """Ask in chunks; what is not answered becomes a gap and is asked for the next time."""
+    answers = []
+    for start in range(0, len(submissions), accounting.chunk_size):
+        chunk = submissions[start : start + accounting.chunk_size]
+        try:
+            answers.append(ask_chunk(accounting, chunk, scratch / f"accounting-{start}.jsonl"))
+        except MissingError as error:
+            # It was asked several times: the other chunks would fare no better.
+            jobs.gaps.append(Gap(None, None, None, "accounting", str(error)))
+            break
+        jobs.answered |= {s.submission_id for s in chunk}
+        progress("accounting", start + len(chunk), len(submissions))
+    return answers
+
+
+def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
+    """One question; each text row notes the place of its job's row, to which its steps belong."""
+    columns = {"serial": "BIGINT"} | {name: "VARCHAR" for name in accounting.fields}
+    last: dict[str, int] = {}
+    with Spool(path, columns) as spool:
+        answer = Answer(spool)
+        for row in accounting.rows(list(dict.fromkeys(s.job_id for s in chunk if s.job_id))):
+            if row.step is None:
+                last[row.job_id] = len(answer.rows)
+                answer.rows.append(without_fields(row))
+            if row.job_id in last:
+                spool.write((last[row.job_id], *row.fields))
+    return answer
+
+
+def number_and_store(
+    connection: DuckDBPyConnection,
+    accounting: Accounting,
+    index: JobIndex,
+    answers: Sequence[Answer],
+    jobs: Jobs,
+) -> None:
+    """Rows of the study's own jobs into the table; those of older jobs of the same id are not."""
+    names = ", ".join(f'"{name}"' for name in accounting.fields)
+    for answer in answers:
+        numbered, waiting = number_rows(index, answer.rows)
+        places = {id(row): place for place, row in enumerate(answer.rows)}
+        jobs.numbered += numbered.values()
+        jobs.waiting += waiting
+        with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
+            for place, number in numbered.items():
+                mapping.write(
+                    (place, number.submission.submission_id, number.run_id, number.attempt)
+                )
+            for submission, row in waiting:
+                mapping.write((places[id(row)], submission.submission_id, None, None))
+        connection.execute(
+            f"INSERT INTO accounting (submission_id, run_id, attempt, {names}) "
+            f"SELECT submission_id, run_id, attempt, {names} FROM ({answer.spool.select()}) "
+            f"JOIN ({mapping.select()}) USING (serial)"
+        )
+
+
+def job_gaps(submissions: Sequence[Submission], jobs: Jobs) -> Iterator[Gap]:
+    """Jobs that the accounting was asked for and does not know at all."""
+    known = {n.submission.submission_id for n in jobs.numbered}
+    known |= {s.submission_id for s, _ in jobs.waiting}
+    for submission in submissions:
+        if submission.submission_id in jobs.answered - known:
+            yield Gap(
+                None,
+                None,
+                None,
+                "job",
+                f"the accounting does not know job {submission.job_id}, submitted as "
+                f"{submission.submission_id} (another cluster, or purged)",
+            )

@@ -1,0 +1,288 @@
+"""collect(): everything a study left behind, merged into its database.
+
+May be run again at any time: accounting and samples are taken up only where they are new, all
+other tables are made anew, and it all becomes visible at once or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis import samples, tables
+from steelyard.analysis.accounting import Accounting
+from steelyard.analysis.attempts import Attempt, Known, build_attempts
+from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
+from steelyard.analysis.export import export
+from steelyard.analysis.gather import Gap, copy_records, join_records, record_gaps
+from steelyard.analysis.intake import Jobs, Progress, job_gaps, take_in
+from steelyard.analysis.jobindex import JobIndex
+from steelyard.analysis.outputs import Output, read_output
+from steelyard.analysis.sacct import Sacct
+from steelyard.analysis.samples import SampleFile
+from steelyard.analysis.studyfiles import (
+    Plan,
+    RunFolder,
+    Submission,
+    read_plan,
+    read_submissions,
+    run_folders,
+)
+
+DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collect did, for its summary."""
+
+    study_dir: Path
+    database: Path
+    states: Mapping[str, int]  # runs by state
+    attempts: int
+    records: int
+    sample_files: int  # read in this collect
+    gaps: tuple[Gap, ...]
+    elapsed_s: float
+
+
+@dataclass(slots=True)
+class Work:
+    """One collect on its way."""
+
+    connection: DuckDBPyConnection
+    study_dir: Path
+    scratch: Path
+    plan: Plan
+    now_unix_s: float
+    progress: Progress
+    attempts: list[Attempt] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    days: set[str] = field(default_factory=set)  # whose samples changed
+    sample_files: int = 0
+
+
+def default_record_dirs() -> list[Path]:
+    """Where the nodes leave records, as the reader's environment says."""
+    return [Path(os.environ.get("STEELYARD_RECORD_DIR") or DEFAULT_RECORD_DIR)]
+
+
+def no_progress(phase: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def collect(
+    study_dir: Path,
+    *,
+    record_dirs: Sequence[Path] | None = None,
+    accounting: Mapping[str, Accounting] | None = None,
+    progress: Progress = no_progress,
+    now: Callable[[], float] = time.time,
+) -> Collected:
+    """Merge accounting, records, samples and outputs of a study into its database.
+
+    `accounting` maps schedulers' names to their accounting (default: Slurm's sacct); `progress`
+    is called with a phase, how much of it is done, and of how much.
+    """
+    begun = time.monotonic()
+    plan = read_plan(study_dir)
+    dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
+    by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
+    with tempfile.TemporaryDirectory(prefix=".collect-", dir=study_dir) as scratch:
+        with open_for_writing(study_dir) as connection:
+            work = Work(connection, study_dir, Path(scratch), plan, now(), progress)
+            before = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
+            find_attempts(work, by_scheduler)
+            find_records(work, dirs)
+            states = write_tables(work)
+        stamps = (repr(before[0][0]) if before else "", repr(work.now_unix_s))
+        export_again(work, stamps)
+    return Collected(
+        study_dir=study_dir,
+        database=study_dir / FILE_NAME,
+        states=states,
+        attempts=len(work.attempts),
+        records=sum(len(a.records) for a in work.attempts),
+        sample_files=work.sample_files,
+        gaps=tuple(work.gaps),
+        elapsed_s=time.monotonic() - begun,
+    )
+
+
+def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
+    """From submissions, accounting and run folders."""
+    planned = {run.run_id for run in work.plan.runs}
+    submissions = read_submissions(work.study_dir)
+    jobs = Jobs()
+    for scheduler, reader in accounting.items():
+        mine = [s for s in submissions if s.scheduler == scheduler]
+        if mine:
+            found = take_in(work.connection, reader, mine, work.scratch, work.progress)
+            jobs.numbered += found.numbered
+            jobs.waiting += found.waiting
+            jobs.answered |= found.answered
+            work.gaps += [*found.gaps, *job_gaps(mine, found)]
+    work.attempts = [
+        a
+        for a in build_attempts(
+            Known(
+                submissions=submissions,
+                index=JobIndex(submissions),
+                numbered=jobs.numbered,
+                waiting=jobs.waiting,
+                folders=all_folders(work),
+                answered=frozenset(jobs.answered),
+                now_unix_s=work.now_unix_s,
+            )
+        )
+        if a.run_id in planned
+    ]
+    work.gaps += unknown_jobs(work.attempts, submissions, jobs)
+
+
+def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
+    """The attempts' folders by run and attempt."""
+    folders = {}
+    for done, run in enumerate(work.plan.runs, 1):
+        for folder in run_folders(work.study_dir, run.run_id):
+            folders[run.run_id, folder.attempt] = folder
+        if done % 100 == 0 or done == len(work.plan.runs):
+            work.progress("run folders", done, len(work.plan.runs))
+    return folders
+
+
+def unknown_jobs(
+    attempts: Sequence[Attempt], submissions: Sequence[Submission], jobs: Jobs
+) -> Iterator[Gap]:
+    """Attempts without a row where the accounting did answer; result.json that should be there."""
+    for attempt in attempts:
+        folder = attempt.folder
+        if folder is not None and folder.problem:
+            yield Gap(attempt.run_id, attempt.attempt, None, "result", folder.problem)
+        elif folder is None and attempt.is_over:
+            reason = f"job {attempt.job_id} left no folder for this attempt"
+            yield Gap(attempt.run_id, attempt.attempt, None, "result", reason)
+        elif attempt.state == "lost":
+            yield Gap(attempt.run_id, attempt.attempt, None, "job", attempt.reason or "lost")
+
+
+def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
+    """Records into the study folder and to their attempts; their new samples into the database."""
+    found = [
+        *copy_records(work.study_dir, record_dirs, work.attempts),
+        *join_records(work.study_dir, work.attempts),
+    ]
+    told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
+    work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
+    files = list(sample_files(work))
+    stored = {
+        row[0]: row[1:]
+        for row in work.connection.execute(
+            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
+        ).fetchall()
+    }
+    new = [f for f in files if stored.get(f.key) != (*f.stamp(), f.run_id, f.attempt, f.node)]
+    # A file that is gone keeps its samples: they may be all that is left of the job.
+    changed = [f.key for f in new if f.key in stored]
+    work.days |= days_of(work, changed)
+    samples.forget(work.connection, changed)
+    for done in samples.load(work.connection, new, work.scratch):
+        work.progress("samples", done, len(new))
+    work.days |= days_of(work, [f.key for f in new])
+    work.sample_files = len(new)
+    work.gaps += sample_gaps(work)
+
+
+def sample_files(work: Work) -> Iterator[SampleFile]:
+    """The samples of all records; a record that names a file which is not there is a gap."""
+    for attempt in work.attempts:
+        for node, record in attempt.records.items():
+            path = record.samples_path
+            if path is None:
+                continue
+            if not path.is_file():
+                reason = f"the record names {path.name}, which is not beside it"
+                work.gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
+                continue
+            key = str(path.relative_to(work.study_dir))
+            yield SampleFile(path, key, attempt.run_id, attempt.attempt, node)
+
+
+def days_of(work: Work, keys: Sequence[str]) -> set[str]:
+    """The UTC days in which these files have samples; 'unknown' for samples without a time."""
+    if not keys:
+        return set()
+    rows = work.connection.execute(
+        "SELECT min(samples.unix_s), max(samples.unix_s) FROM samples "
+        "SEMI JOIN (SELECT * FROM sources WHERE path IN (SELECT unnest(?))) "
+        "USING (run_id, attempt, node)",
+        [list(keys)],
+    ).fetchall()
+    days = {"unknown"}
+    first, last = rows[0]
+    if first is not None:
+        day = datetime.fromtimestamp(first, UTC).date()
+        while day <= datetime.fromtimestamp(last, UTC).date():
+            days.add(day.isoformat())
+            day += timedelta(days=1)
+    return days
+
+
+def sample_gaps(work: Work) -> Iterator[Gap]:
+    """Lines that were left out, now or in an earlier collect."""
+    rows = work.connection.execute(
+        "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
+        "ORDER BY path"
+    ).fetchall()
+    for run_id, attempt, node, path, reason in rows:
+        what = "cut_samples" if reason.startswith(samples.CUT) else "samples"
+        yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
+
+
+def write_tables(work: Work) -> dict[str, int]:
+    """All tables that are made anew; returns the number of runs in each state."""
+    outputs = read_outputs(work)
+    tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
+    tables.write_attempts(work.connection, work.attempts, work.scratch)
+    states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
+    tables.write_results(work.connection, outputs, work.scratch)
+    tables.write_records(work.connection, work.attempts, work.scratch)
+    tables.write_gaps(work.connection, work.gaps, work.scratch)
+    check_keys(work.connection)
+    return states
+
+
+def read_outputs(work: Work) -> dict[tuple[str, str], Output]:
+    """The figures of the completed attempts; one whose output says otherwise becomes failed."""
+    runs = {run.run_id: run for run in work.plan.runs}
+    outputs = {}
+    for done, attempt in enumerate(work.attempts, 1):
+        if attempt.state == "completed":
+            output = read_output(runs[attempt.run_id], attempt)
+            outputs[attempt.run_id, attempt.attempt] = output
+            if output.reason is not None:
+                attempt.state, attempt.reason = "failed", output.reason
+            if output.is_gap:
+                gap = Gap(
+                    attempt.run_id, attempt.attempt, None, "output", output.reason or "no output"
+                )
+                work.gaps.append(gap)
+        if done % 100 == 0 or done == len(work.attempts):
+            work.progress("outputs", done, len(work.attempts))
+    return outputs
+
+
+def export_again(work: Work, stamps: tuple[str, str]) -> None:
+    """The Parquet files, from the committed database."""
+    connection = connect(work.study_dir / FILE_NAME, read_only=True)
+    try:
+        export(connection, work.study_dir / "parquet", work.days, stamps)
+    finally:
+        connection.close()

@@ -1,0 +1,57 @@
+"""Rows on their way into DuckDB: written as JSON lines, read by one statement.
+
+Inserting rows one by one is a hundred times slower, and holding them in Python needs memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+
+def quote(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Spool:
+    """Rows of one table; `columns` maps names to DuckDB types."""
+
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        self.path = path
+        self.columns = dict(columns)
+        self.count = 0
+        self._file = path.open("w", encoding="utf-8")
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def write(self, values: Sequence[Any]) -> None:
+        """One row, values in the order of the columns; None becomes NULL."""
+        self._file.write(self._encode(dict(zip(self.columns, values, strict=True))) + "\n")
+        self.count += 1
+
+    def select(self) -> str:
+        """The rows as a SELECT statement, columns in their order; only after the spool is closed."""
+        names = ", ".join(f'"{name}"' for name in self.columns)
+        if not self.count:
+            nothing = ", ".join(f'NULL::{kind} AS "{n}"' for n, kind in self.columns.items())
+            return f"SELECT {nothing} WHERE false"
+        types = ", ".join(f"{quote(n)}: {quote(kind)}" for n, kind in self.columns.items())
+        return (
+            f"SELECT {names} FROM read_json({quote(str(self.path))}, "
+            f"format = 'newline_delimited', columns = {{{types}}}, "
+            f"maximum_object_size = 67108864)"
+        )

@@ -1,0 +1,185 @@
+"""What the merge found, written into the tables of the database."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.attempts import Attempt
+from steelyard.analysis.database import SCHEMA_VERSION, replace_rows, table_columns
+from steelyard.analysis.gather import Gap
+from steelyard.analysis.outputs import Output
+from steelyard.analysis.records import COLUMNS as RECORD_COLUMNS
+from steelyard.analysis.records import FROM_SAMPLES
+from steelyard.analysis.spool import Spool
+from steelyard.analysis.studyfiles import Plan
+
+ATTEMPT_COLUMNS = (
+    "run_id",
+    "attempt",
+    "scheduler",
+    "cluster",
+    "job_id",
+    "array_job_id",
+    "array_task_id",
+    "restart_count",
+    "state",
+    "reason",
+    "start_unix_s",
+    "end_unix_s",
+    "elapsed_s",
+    "wait_s",
+    "exit_code",
+    "clients",
+    "nodes",
+)
+
+# The last sample of each record that was cut short; a NULL there is a total that is not known.
+LAST_SAMPLES = """
+SELECT run_id, attempt, node, max(memory_bytes) AS max_memory_bytes, count(*) AS samples,
+    max(unix_s) AS end_unix_s, unnest(arg_max_null(struct_pack({totals}), elapsed_s))
+FROM samples SEMI JOIN (SELECT * FROM spooled WHERE NOT complete) USING (run_id, attempt, node)
+GROUP BY run_id, attempt, node
+"""
+
+
+def write_meta(
+    connection: DuckDBPyConnection, study_dir: Path, plan: Plan, scratch: Path, now_unix_s: float
+) -> None:
+    """The one row of `meta`."""
+    file = study_dir / "study.toml"
+    toml = file.read_bytes() if file.is_file() else None
+    digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
+    with Spool(scratch / "meta.jsonl", table_columns(connection, "meta")) as spool:
+        spool.write(
+            (
+                SCHEMA_VERSION,
+                str(plan.study.get("name") or study_dir.stem),
+                plan.study.get("seed"),
+                None if toml is None else toml.decode("utf-8", "replace"),
+                digest,
+                importlib.metadata.version("steelyard"),
+                now_unix_s,
+                plan.study.get("baseline"),
+                plan.study.get("factors"),
+            )
+        )
+    replace_rows(connection, "meta", spool)
+
+
+def write_attempts(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The table `attempts`."""
+    with Spool(scratch / "attempts.jsonl", table_columns(connection, "attempts")) as spool:
+        for attempt in attempts:
+            spool.write([getattr(attempt, name) for name in ATTEMPT_COLUMNS])
+    replace_rows(connection, "attempts", spool)
+
+
+def write_runs(
+    connection: DuckDBPyConnection, plan: Plan, attempts: Iterable[Attempt], scratch: Path
+) -> dict[str, int]:
+    """The table `runs`; returns how many runs are in each state."""
+    of_run: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        of_run[attempt.run_id].append(attempt)
+    states: dict[str, int] = defaultdict(int)
+    with Spool(scratch / "runs.jsonl", table_columns(connection, "runs")) as spool:
+        for run in plan.runs:
+            mine = of_run[run.run_id]
+            last = max(mine, key=lambda a: (a.order, a.attempt), default=None)
+            state = last.state if last is not None else "planned"
+            states[state] += 1
+            spool.write(
+                (
+                    run.run_id,
+                    run.block,
+                    run.position,
+                    run.benchmark,
+                    run.variant,
+                    run.parameters,
+                    run.condition,
+                    run.condition_label,
+                    run.is_baseline,
+                    run.repeat,
+                    len(mine),
+                    last.attempt if last is not None else None,
+                    state,
+                    last.reason if last is not None else None,
+                    True if state == "completed" else None,
+                    None,
+                )
+            )
+    replace_rows(connection, "runs", spool)
+    return dict(states)
+
+
+def write_results(
+    connection: DuckDBPyConnection,
+    outputs: Mapping[tuple[str, str], Output],
+    scratch: Path,
+) -> None:
+    """The table `results`; the key of `outputs` is run and attempt."""
+    with Spool(scratch / "results.jsonl", table_columns(connection, "results")) as spool:
+        for key, output in outputs.items():
+            for f in output.figures:
+                spool.write(
+                    (
+                        *key,
+                        f.client,
+                        f.iteration,
+                        f.metric,
+                        f.value,
+                        f.unit,
+                        f.better,
+                        f.is_primary,
+                    )
+                )
+    replace_rows(connection, "results", spool)
+
+
+def write_records(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The tables `records` and `tags`; the samples must be there already."""
+    columns = table_columns(connection, "records")
+    with (
+        Spool(scratch / "records.jsonl", columns) as records,
+        Spool(scratch / "tags.jsonl", table_columns(connection, "tags")) as tags,
+    ):
+        for attempt in attempts:
+            for node, record in attempt.records.items():
+                key = (attempt.run_id, attempt.attempt, node)
+                found = record.columns()
+                records.write((*key, *(found[c] for c in RECORD_COLUMNS), record.document))
+                for tag, value in record.tags.items():
+                    tags.write((*key, tag, value))
+    replace_rows(connection, "tags", tags)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE spooled AS {records.select()}")
+    totals = ", ".join(f"{name} := {name}" for name in FROM_SAMPLES)
+    replaced = (*FROM_SAMPLES, "max_memory_bytes", "samples", "end_unix_s")
+    values = ", ".join(
+        f"CASE WHEN l.samples IS NULL THEN s.{name} ELSE l.{name} END AS {name}"
+        if name in replaced
+        else f"s.{name}"
+        for name in columns
+    )
+    connection.execute("DELETE FROM records")
+    connection.execute(
+        f"INSERT INTO records BY NAME SELECT {values} FROM spooled AS s "
+        f"LEFT JOIN ({LAST_SAMPLES.format(totals=totals)}) AS l USING (run_id, attempt, node)"
+    )
+
+
+def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:
+    """The table `gaps`."""
+    with Spool(scratch / "gaps.jsonl", table_columns(connection, "gaps")) as spool:
+        for gap in gaps:
+            spool.write((gap.run_id, gap.attempt, gap.node, gap.what, gap.reason))
+    replace_rows(connection, "gaps", spool)
