@@ -256,9 +256,9 @@ def comparison(
 
 
 def percent_decimals(low: float, high: float) -> int:
-    """Decimals that show half the width to two digits, as far as anybody reads them."""
+    """As many as make half the width at least 5 in the last place, and no more than 3."""
     half = (high - low) / 2 * 100
-    return 1 if half <= 0 else min(max(1 - math.floor(math.log10(half)), 0), 3)
+    return 1 if half <= 0 else min(max(math.ceil(-math.log10(half / 5)), 0), 3)
 
 
 def percent(value: float, low: float, high: float) -> str:

@@ -1,0 +1,219 @@
+"""Means, spread and overheads of every variant, condition and metric of a study.
+
+A run is one sample: what was measured several times inside it (iterations, clients) has been
+averaged before, by the view `measurements`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from steelyard.analysis.stats import Interval, Outliers, Spread, mean_interval, median, outliers
+from steelyard.analysis.stats import spread as spread_of
+from steelyard.analysis.stats_overhead import Direction, Overhead, Verdict, overhead, verdict
+from steelyard.analysis.summary_read import Condition, Metric, Run, StudyData, read_study
+
+NO_OUTLIERS = Outliers(())
+
+# The states of a run that may still give a value.
+WAITING = frozenset(("planned", "pending", "running", "requeued"))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of a condition's runs."""
+
+    planned: int
+    completed: int
+    failed: int
+    invalid: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one variant under one condition, in the order in which they started."""
+
+    variant: str
+    label: str
+    condition: Condition
+    is_baseline: bool
+    runs: tuple[Run, ...]
+    counts: Counts
+    baseline_label: str | None  # of the condition it is compared with; None: no baseline
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one group; statistics are None without values."""
+
+    group: Group
+    metric: Metric
+    run_ids: tuple[str, ...]
+    values: tuple[float, ...]
+    missing: int  # completed, valid runs without a value
+    interval: Interval | None = None
+    median: float | None = None
+    spread: Spread | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    outliers: Outliers = NO_OUTLIERS
+    overhead: Overhead | None = None
+    verdict: Verdict | None = None  # None for the baseline itself
+
+    @property
+    def n(self) -> int:
+        """Runs with a value."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study's statistics; variants, conditions and metrics in the order of the report."""
+
+    data: StudyData
+    groups: list[Group]
+    rows: list[Row]
+    by_key: dict[tuple[str, str, str], Row] = field(repr=False)
+
+    @property
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(group.variant for group in self.groups))
+
+    @property
+    def labels(self) -> list[str]:
+        """The conditions, in the order of the factors' levels."""
+        return list(dict.fromkeys(group.label for group in self.groups))
+
+    def row(self, variant: str, label: str, metric: str) -> Row | None:
+        return self.by_key.get((variant, label, metric))
+
+    def compared(self, primary: bool | None = None) -> list[Row]:
+        """Rows with a verdict; `primary` leaves only a benchmark's main figures, or the others."""
+        judged = [row for row in self.rows if row.verdict is not None]
+        if primary is None:
+            return judged
+        return [row for row in judged if row.metric.is_primary == primary]
+
+
+def summarize(folder: Path) -> Summary:
+    """Read a study's database and compute everything."""
+    return summary_of(read_study(folder))
+
+
+def summary_of(data: StudyData) -> Summary:
+    """Statistics of what was read."""
+    groups = groups_of(data)
+    plain = {
+        (group.variant, group.label, metric.name): row_of(data, group, metric)
+        for group in groups
+        for metric in data.metrics.get(group.variant, [])
+    }
+    rows = {key: compare(row, plain) for key, row in plain.items()}
+    return Summary(data, groups, list(rows.values()), rows)
+
+
+def groups_of(data: StudyData) -> list[Group]:
+    """Variants in the order of the plan, in each the conditions in the order of the levels."""
+    members: dict[tuple[str, str], list[Run]] = {}
+    for run in data.runs:
+        members.setdefault((run.variant, run.label), []).append(run)
+    first = {variant: place for place, variant in enumerate(variant_order(data.runs))}
+    labels = {
+        (variant, key_of(runs[0].condition)): label for (variant, label), runs in members.items()
+    }
+    groups = [
+        Group(
+            variant=variant,
+            label=label,
+            condition=runs[0].condition,
+            is_baseline=runs[0].is_baseline,
+            runs=tuple(runs),
+            counts=count(runs),
+            baseline_label=labels.get((variant, baseline_key(data, runs[0]) or "")),
+        )
+        for (variant, label), runs in members.items()
+    ]
+    return sorted(groups, key=lambda g: (first[g.variant], level_order(data, g.condition)))
+
+
+def variant_order(runs: Sequence[Run]) -> list[str]:
+    """Benchmarks together, each in the order of its names."""
+    return [v for _, v in sorted({(run.benchmark, run.variant) for run in runs})]
+
+
+def level_order(data: StudyData, condition: Condition) -> list[tuple[int, str]]:
+    """A condition's place among the levels of the factors, as the study names them."""
+    return [
+        (levels.index(condition[name]) if condition.get(name) in levels else -1, "")
+        for name, levels in data.meta.factors.items()
+    ] + [(0, key_of(condition))]
+
+
+def key_of(condition: Condition) -> str:
+    return json.dumps(condition, sort_keys=True)
+
+
+def baseline_key(data: StudyData, run: Run) -> str | None:
+    """The condition with the baseline's levels and this one's for all other factors."""
+    return key_of(run.condition | data.meta.baseline) if data.meta.baseline else None
+
+
+def count(runs: Sequence[Run]) -> Counts:
+    completed = sum(run.state == "completed" for run in runs)
+    waiting = sum(run.state in WAITING for run in runs)
+    invalid = sum(run.state == "completed" and run.valid is False for run in runs)
+    return Counts(len(runs), completed, len(runs) - completed - waiting, invalid, waiting)
+
+
+def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
+    """Statistics of one metric, without the comparison."""
+    found = data.values.get((group.variant, group.label, metric.name), {})
+    pairs = [(run.run_id, found.get(run.run_id)) for run in group.runs if run.counts]
+    known = [(run_id, value) for run_id, value in pairs if value is not None]
+    ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
+    missing = len(pairs) - len(known)
+    if not values:
+        return Row(group, metric, ids, values, missing)
+    return Row(
+        group=group,
+        metric=metric,
+        run_ids=ids,
+        values=values,
+        missing=missing,
+        interval=mean_interval(values),
+        median=median(values),
+        spread=spread_of(values),
+        minimum=min(values),
+        maximum=max(values),
+        outliers=outliers(values),
+    )
+
+
+def compare(row: Row, rows: dict[tuple[str, str, str], Row]) -> Row:
+    """The row with its overhead against the baseline of its own variant."""
+    label = row.group.baseline_label
+    if label is not None and label == row.group.label:
+        return row
+    base = rows.get((row.group.variant, label, row.metric.name)) if label else None
+    result, words = judge(row, base)
+    return replace(row, overhead=result, verdict=words)
+
+
+def judge(row: Row, base: Row | None) -> tuple[Overhead | None, Verdict]:
+    """Overhead of a row against any other of the same metric, and the words for it."""
+    reason = None
+    if base is None:
+        reason = "no runs of the baseline"
+    elif not row.values:
+        reason = "no values"
+    elif not base.values:
+        reason = "no values of the baseline"
+    if reason or base is None:
+        return None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}")
+    result = overhead(row.values, base.values)
+    metric = row.metric
+    return result, verdict(result, metric.unit, metric.better, metric.name)

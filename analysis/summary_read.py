@@ -1,0 +1,288 @@
+"""The study's database as the report reads it (docs/formats.md part 8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+DATABASE = "study.duckdb"
+SCHEMA_VERSION = 1
+
+Condition = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the database is."""
+
+    study: str
+    seed: int | None
+    toml: str | None
+    toml_sha256: str | None
+    steelyard: str
+    collected_unix_s: float
+    baseline: Condition
+    factors: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A planned run and the attempt that counts; what is not known is None."""
+
+    run_id: str
+    block: int | None
+    position: int | None
+    benchmark: str
+    variant: str
+    condition: Condition
+    label: str
+    is_baseline: bool
+    repeat: int | None
+    attempts: int
+    attempt: str | None
+    state: str
+    reason: str | None
+    valid: bool | None
+    invalid_reason: str | None
+    job_id: str | None
+    start_unix_s: float | None
+    elapsed_s: float | None
+    nodes: tuple[str, ...]
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values enter the means: completed, and its conditions were met."""
+        return self.state == "completed" and self.valid is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a figure is called, its unit, and which direction is better (None: neither)."""
+
+    name: str
+    unit: str | None
+    better: str | None
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job on a node: what the node was, and how well it was sampled."""
+
+    run_id: str
+    node: str
+    complete: bool
+    incomplete_reason: str | None
+    node_type: str | None
+    vm: str | None
+    container: str | None
+    kernel: str | None
+    cpu_model: str | None
+    exclusive: bool | None
+    cpus: str | None
+    memory_bytes: float | None
+    has_energy: bool
+    no_energy_reason: str | None
+    samples_lost: int | None
+    missed_deadlines: int | None
+    samples: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that should be there and is not; run_id None: of the whole study."""
+
+    run_id: str | None
+    node: str | None
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """All that a summary is made of; `values[variant, label, metric]` is {run_id: value}."""
+
+    folder: Path
+    meta: Meta
+    runs: list[Run]
+    metrics: dict[str, list[Metric]]
+    values: dict[tuple[str, str, str], dict[str, float | None]]
+    records: list[Record]
+    gaps: list[Gap]
+    repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The study's database, read-only; MissingError when it was not made yet."""
+    import duckdb
+
+    path = folder / DATABASE
+    if not path.is_file():
+        raise MissingError(f"{path} is not there: run `steelyard collect` first")
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.IOException as error:
+        raise MissingError(
+            f"{path} cannot be opened: {error}. Is a collect still running?"
+        ) from error
+    try:
+        check_version(connection, path)
+        yield connection
+    finally:
+        connection.close()
+
+
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """UsageError unless the schema is one that this version knows."""
+    import duckdb
+
+    try:
+        row = connection.execute("SELECT schema_version FROM meta").fetchone()
+    except duckdb.CatalogException as error:
+        raise UsageError(f"{path} is no study's database: it has no table meta") from error
+    if row is None:
+        raise MissingError(f"{path} is empty: run `steelyard collect` again")
+    if row[0] != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path} has schema version {row[0]}, this steelyard reads {SCHEMA_VERSION}: "
+            "collect again with this version"
+        )
+
+
+def read_study(folder: Path) -> StudyData:
+    """Everything but the samples."""
+    with opened(folder) as connection:
+        runs = read_runs(connection)
+        metrics, values = read_values(connection)
+        return StudyData(
+            folder=folder,
+            meta=read_meta(connection),
+            runs=runs,
+            metrics=metrics,
+            values=values,
+            records=read_records(connection),
+            gaps=read_gaps(connection),
+            repeated=read_repeated(connection),
+        )
+
+
+def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
+    row = connection.execute(
+        "SELECT study, seed, toml, toml_sha256, steelyard, collected_unix_s, baseline, factors "
+        "FROM meta"
+    ).fetchone()
+    assert row is not None  # check_version has seen it
+    fields: list[Any] = list(row)
+    fields[6:] = (json.loads(text or "{}") for text in fields[6:])
+    return Meta(*fields)
+
+
+def read_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:
+    """In the order in which they started, those that never did last, as planned."""
+    rows = connection.execute(
+        """
+        SELECT r.run_id, r.block, r.position, r.benchmark, r.variant, r.condition,
+            r.condition_label, r.is_baseline, r.repeat, r.attempts, r.attempt, r.state,
+            coalesce(r.reason, a.reason), r.valid, r.invalid_reason,
+            coalesce(a.array_job_id || '_' || a.array_task_id, a.job_id),
+            a.start_unix_s, a.elapsed_s, a.nodes
+        FROM runs AS r LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+        ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id
+        """
+    ).fetchall()
+    return [run_of(list(row)) for row in rows]
+
+
+def run_of(row: list[Any]) -> Run:
+    row[5] = json.loads(row[5])
+    row[18] = tuple(row[18] or ())
+    return Run(*row)
+
+
+def read_values(
+    connection: duckdb.DuckDBPyConnection,
+) -> tuple[dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]]]:
+    """Metrics of each variant (primary ones first), and one value per run; nan counts as none."""
+    rows = connection.execute(
+        """
+        SELECT r.variant, r.condition_label, m.metric, m.run_id,
+            CASE WHEN isfinite(m.value) THEN m.value END, m.unit, m.better, m.is_primary
+        FROM measurements AS m JOIN runs AS r USING (run_id)
+        """
+    ).fetchall()
+    values: dict[tuple[str, str, str], dict[str, float | None]] = {}
+    found: dict[str, dict[str, Metric]] = {}
+    for variant, label, metric, run_id, value, unit, better, is_primary in rows:
+        values.setdefault((variant, label, metric), {})[run_id] = value
+        if metric not in found.setdefault(variant, {}):
+            found[variant][metric] = Metric(metric, unit, better, is_primary)
+    return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values
+
+
+# Those of every run, in the order in which people ask for them; a benchmark's own come before.
+COMMON = (
+    "elapsed_s",
+    "energy_j",
+    "cpu_s",
+    "max_memory_bytes",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+)
+
+
+def metric_order(metric: Metric) -> tuple[bool, int, str]:
+    common = COMMON.index(metric.name) if metric.name in COMMON else -1
+    return not metric.is_primary, common, metric.name
+
+
+def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
+    """Of the attempts that count."""
+    rows = connection.execute(
+        """
+        SELECT n.run_id, n.node, n.complete, n.incomplete_reason, n.node_type, n.vm, n.container,
+            n.kernel, n.cpu_model, n.exclusive,
+            json_extract_string(n.record, '$.probe.cpu.cpus_online'),
+            TRY_CAST(json_extract_string(n.record, '$.probe.memory.memory_bytes') AS DOUBLE),
+            n.energy_j IS NOT NULL,
+            json_extract_string(n.record, '$.missing."energy.energy_j"'),
+            n.samples_lost, n.missed_deadlines, n.samples
+        FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
+        ORDER BY n.node, n.run_id
+        """
+    ).fetchall()
+    return [Record(*row) for row in rows]
+
+
+def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
+    rows = connection.execute(
+        "SELECT run_id, node, what, reason FROM gaps ORDER BY what, run_id NULLS FIRST, node"
+    ).fetchall()
+    return [Gap(*row) for row in rows]
+
+
+def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How many primary figures (iterations x clients) at most stand behind one run's value."""
+    rows = connection.execute(
+        """
+        SELECT variant, max(figures) FROM (
+            SELECT r.variant, count(*) AS figures
+            FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+            WHERE s.is_primary GROUP BY r.variant, s.run_id, s.metric)
+        GROUP BY variant
+        """
+    ).fetchall()
+    return dict(rows)
