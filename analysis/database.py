@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.errors import UsageError
 from steelyard.analysis.spool import Spool
 
 FILE_NAME = "study.duckdb"
@@ -73,19 +73,6 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def connect_for_reading(study_dir: Path) -> duckdb.DuckDBPyConnection:
-    """The study's database, read only; MissingError when nothing was collected yet."""
-    path = study_dir / FILE_NAME
-    missing = MissingError(f"{path}: nothing was collected yet (steelyard collect {study_dir})")
-    if not path.is_file():
-        raise missing
-    connection = connect(path, read_only=True)
-    if schema_version(connection) is None:
-        connection.close()
-        raise missing
-    return connection
-
-
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """None: an empty database."""
     tables = connection.execute(
@@ -127,10 +114,3 @@ def check_keys(connection: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
         if doubled:
             raise RuntimeError(f"table {table} would have the key {doubled[0]} twice")
-
-
-def fetch_strings(
-    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[object] = ()
-) -> list[str]:
-    """The first column of a query's rows."""
-    return [row[0] for row in connection.execute(query, list(parameters)).fetchall()]

@@ -243,7 +243,7 @@ def parse_lines(lines: Iterable[str], asked: Sequence[str] = FIELDS) -> Iterator
 class Sacct:
     """The accounting of the cluster that the environment (SLURM_CONF) points to."""
 
-    fields = FIELDS
+    fields: tuple[str, ...] = FIELDS
     chunk_size = 200
 
     def __init__(
