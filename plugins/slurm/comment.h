@@ -1,0 +1,32 @@
+/* The job's AdminComment (docs/formats.md, part 5). Pure: no Slurm in here. */
+#ifndef STEELYARD_SLURM_COMMENT_H
+#define STEELYARD_SLURM_COMMENT_H
+
+#include "tag.h"
+#include "totals.h"
+
+#define SY_COMMENT_MAX 4000 /* bytes */
+
+/* What the first node is; an empty string is null. */
+struct sy_node_kind {
+	char node_type[32];
+	char vm[64];
+	char container[64];
+	char kernel[128];
+};
+
+struct sy_comment {
+	struct sy_node_kind kind;
+	const struct sy_tags *tags;
+	long nodes; /* of the job; -1: not known */
+	const struct sy_job_totals *totals;
+};
+
+/* One line of JSON, to be freed, or NULL when out of memory. Tags that do not fit are left out
+ * whole, from the end. */
+char *sy_comment_text(const struct sy_comment *comment);
+
+/* Read the kind from a node's record, which holds the probe; fields not found stay empty. */
+void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text);
+
+#endif

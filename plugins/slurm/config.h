@@ -1,0 +1,23 @@
+/* The arguments of our line in plugstack.conf. */
+#ifndef STEELYARD_SLURM_CONFIG_H
+#define STEELYARD_SLURM_CONFIG_H
+
+#include <stdbool.h>
+
+#define SY_PATH_SIZE 512
+
+struct sy_config {
+	char record_dir[SY_PATH_SIZE];	 /* where samplers leave records */
+	char run_dir[SY_PATH_SIZE];	 /* control sockets; root's, on every node its own */
+	char node_program[SY_PATH_SIZE]; /* steelyard-node */
+	double rate_hz;	    /* samples a second unless the user says otherwise; 0: off */
+	double max_rate_hz; /* what --sample-rate accepts */
+	bool admin_comment; /* write totals into AdminComment */
+};
+
+/* Set the defaults, then what `av` says. A faulty or unknown argument is told through `complain`
+ * (one sentence; may be NULL) and otherwise ignored. */
+void sy_config_parse(struct sy_config *config, int ac, char *const *av,
+		     void (*complain)(const char *sentence));
+
+#endif

@@ -1,0 +1,102 @@
+#include "finish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+#include "comment.h"
+#include "file.h"
+#include "options.h"
+
+#define ANSWER_LIMIT_MS 50
+#define FILES_LIMIT_MS	100
+#define RECORD_MAX	1048576 /* bytes */
+#define START_SPREAD_S	10 /* how much earlier than ours another node's sampler may have started */
+
+bool sy_finish_is_due(const struct sy_step *step)
+{
+	return step->batch_step || (!step->batch_runs && step->node_index == 0);
+}
+
+/* The file belongs to the job's user, the folder to root: no link, no pipe, a bounded size. */
+static char *read_record(const char *path)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
+		return NULL;
+	text = malloc((size_t)st.st_size + 1);
+	if (text && sy_read_fd(fd, text, (size_t)st.st_size + 1) < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static void find_kind(struct sy_node_kind *kind, const char *folder, const char *node, time_t start)
+{
+	char path[2 * SY_PATH_SIZE];
+	cleanup_free char *text = NULL;
+
+	*kind = (struct sy_node_kind){0};
+	(void)snprintf(path, sizeof(path), "%s/%s.%lld.json", folder, node, (long long)start);
+	text = read_record(path);
+	if (text)
+		sy_node_kind_from_record(kind, text);
+}
+
+static void gather(struct sy_job_totals *job, const char *folder, const struct sy_step *step,
+		   time_t start, struct sy_outbox *outbox)
+{
+	char answer[4096];
+	struct sy_totals own;
+
+	*job = (struct sy_job_totals){0};
+	if (sy_outbox_ask(outbox, "totals", answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
+	    sy_totals_from_json(&own, answer))
+		sy_job_totals_add(job, &own);
+	if (start > 0)
+		sy_job_totals_add_others(job, folder, step->node, start - START_SPREAD_S,
+					 FILES_LIMIT_MS);
+}
+
+static void write_comment(const struct sy_step *step, char *text)
+{
+	job_desc_msg_t update;
+
+	slurm_init_job_desc_msg(&update);
+	update.job_id = step->job_id;
+	update.admin_comment = text;
+	if (slurm_update_job(&update) != SLURM_SUCCESS)
+		slurm_verbose("steelyard: AdminComment of job %u not written: %s", step->job_id,
+			      slurm_strerror(slurm_get_errno()));
+}
+
+void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
+	       struct sy_outbox *outbox)
+{
+	char folder[SY_PATH_SIZE + 32], nodes[32];
+	struct sy_job_totals totals;
+	struct sy_comment comment = {.tags = &sy_options.tags, .totals = &totals, .nodes = -1};
+	cleanup_free char *text = NULL;
+	time_t start;
+
+	(void)snprintf(folder, sizeof(folder), "%s/%u", config->record_dir, step->job_id);
+	start = sy_newest_start(folder, step->node, ".json");
+	gather(&totals, folder, step, start, outbox);
+	find_kind(&comment.kind, folder, step->node, start);
+	if (sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes)))
+		comment.nodes = strtol(nodes, NULL, 10);
+	text = sy_comment_text(&comment);
+	if (text)
+		write_comment(step, text);
+}

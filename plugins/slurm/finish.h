@@ -1,0 +1,18 @@
+/* At a job's end: its totals go into AdminComment, so that sacct alone shows them. */
+#ifndef STEELYARD_SLURM_FINISH_H
+#define STEELYARD_SLURM_FINISH_H
+
+#include "config.h"
+#include "outbox.h"
+#include "step.h"
+
+/* Whether this step's end is the moment: the batch step; in a job that has none, every step, on
+ * its first node (each overwrites what the one before has written). */
+bool sy_finish_is_due(const struct sy_step *step);
+
+/* Ask the sampler, look at the other nodes' samples, write. Waits 50 ms for the sampler and 100 ms
+ * for the files at most; then one remote procedure call, 1.3 ms. */
+void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
+	       struct sy_outbox *outbox);
+
+#endif

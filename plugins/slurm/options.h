@@ -1,0 +1,32 @@
+/* The options --tag and --sample-rate, in srun, sbatch, salloc and in slurmstepd. */
+#ifndef STEELYARD_SLURM_OPTIONS_H
+#define STEELYARD_SLURM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <slurm/spank.h>
+
+#include "tag.h"
+
+/* Carries all tags to the job: Slurm hands over only the last value of a repeated option. Its name
+ * starts with SLURM_ so that --export=NONE lets it through. */
+#define SY_TAGS_VARIABLE "SLURM_STEELYARD_TAGS"
+
+struct sy_options {
+	struct sy_tags tags;
+	bool has_rate;
+	double rate_hz;
+};
+
+/* What was given in this process. */
+extern struct sy_options sy_options;
+
+/* Register both with Slurm; from slurm_spank_init() only. */
+void sy_options_register(spank_t spank, double max_rate_hz);
+
+/* Forget what the environment of a surrounding job would hand to a new one. */
+void sy_options_forget_environment(void);
+
+#endif

@@ -1,0 +1,98 @@
+#include "outbox.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
+			unsigned job_id)
+{
+	int length;
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	length = snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s.%u.sock", run_dir,
+			  node, job_id);
+	return length > 0 && (size_t)length < sizeof(address->sun_path);
+}
+
+bool sy_outbox_open(struct sy_outbox *outbox, const struct sockaddr_un *address)
+{
+	struct sockaddr_un own = {.sun_family = AF_UNIX};
+
+	outbox->count = outbox->sent = 0;
+	outbox->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (outbox->fd < 0)
+		return false;
+	/* Binding to the family alone makes the kernel choose an address, for answers; connecting
+	 * makes it drop what others than the sampler send there. */
+	if (bind(outbox->fd, (struct sockaddr *)&own, sizeof(own.sun_family)) == 0 &&
+	    connect(outbox->fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+		return true;
+	sy_outbox_close(outbox);
+	return false;
+}
+
+void sy_outbox_close(struct sy_outbox *outbox)
+{
+	if (outbox->fd >= 0)
+		(void)close(outbox->fd);
+	outbox->fd = -1;
+}
+
+void sy_outbox_flush(struct sy_outbox *outbox)
+{
+	while (outbox->fd >= 0 && outbox->sent < outbox->count) {
+		const char *text = outbox->messages[outbox->sent];
+
+		if (send(outbox->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+			if (errno == EAGAIN || errno == EINTR)
+				return;
+			sy_outbox_close(outbox); /* the sampler is gone */
+			return;
+		}
+		outbox->sent++;
+	}
+	outbox->count = outbox->sent = 0;
+}
+
+void sy_outbox_send(struct sy_outbox *outbox, const char *format, ...)
+{
+	char *text;
+	va_list list;
+	int length;
+
+	if (outbox->fd < 0 || outbox->count == SY_OUTBOX_MAX)
+		return;
+	text = outbox->messages[outbox->count];
+	va_start(list, format);
+	length = vsnprintf(text, SY_MESSAGE_MAX, format, list);
+	va_end(list);
+	if (length < 0)
+		return;
+	for (char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ')
+			*c = '\0';
+	}
+	outbox->count++;
+	sy_outbox_flush(outbox);
+}
+
+int sy_outbox_ask(struct sy_outbox *outbox, const char *question, char *answer, size_t size,
+		  int limit_ms)
+{
+	struct pollfd ready = {.fd = outbox->fd, .events = POLLIN};
+	ssize_t length;
+
+	sy_outbox_send(outbox, "%s", question);
+	if (outbox->fd < 0 || outbox->count > 0 || poll(&ready, 1, limit_ms) != 1)
+		return -1;
+	length = recv(outbox->fd, answer, size - 1, MSG_DONTWAIT);
+	if (length <= 0)
+		return -1;
+	answer[length] = '\0';
+	return (int)length;
+}

@@ -1,0 +1,39 @@
+/* Messages to the sampler (docs/formats.md, part 4): sent without waiting, kept when its queue is
+ * full (the kernel holds 10 while the sampler still starts), dropped when it is gone. */
+#ifndef STEELYARD_SLURM_OUTBOX_H
+#define STEELYARD_SLURM_OUTBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/un.h>
+
+#define SY_MESSAGE_MAX 512
+#define SY_OUTBOX_MAX  64
+
+struct sy_outbox {
+	int fd; /* connected to the sampler; -1: there is none */
+	size_t count, sent;
+	char messages[SY_OUTBOX_MAX][SY_MESSAGE_MAX];
+};
+
+/* RUN_DIR/NODE.JOBID.sock as an address; false when that is too long for a Unix socket. */
+bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
+			unsigned job_id);
+
+/* Connect to a sampler that listens there; false when none does. */
+bool sy_outbox_open(struct sy_outbox *outbox, const struct sockaddr_un *address);
+
+/* Append one message and try to send all that wait. Control characters end it. */
+__attribute__((format(printf, 2, 3))) void sy_outbox_send(struct sy_outbox *outbox,
+							  const char *format, ...);
+
+/* Send what waits, as far as it goes without waiting. */
+void sy_outbox_flush(struct sy_outbox *outbox);
+
+/* Send `question` and wait at most `limit_ms` for one answer: its length, or -1. */
+int sy_outbox_ask(struct sy_outbox *outbox, const char *question, char *answer, size_t size,
+		  int limit_ms);
+
+void sy_outbox_close(struct sy_outbox *outbox);
+
+#endif

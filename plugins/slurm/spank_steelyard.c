@@ -1,0 +1,58 @@
+/* The Slurm plugin's entry points: they only choose by context. Each returns 0 whatever happens: a
+ * job never fails because of us. (Wrong options are refused by their callbacks, options.c.)
+ *
+ * job_prolog and job_epilog are left out on purpose: exporting them costs every job 17 to 30 ms. */
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <slurm/spank.h>
+
+#include "client.h"
+#include "stepd.h"
+
+SPANK_PLUGIN(steelyard, 1)
+
+int slurm_spank_init(spank_t spank, int ac, char **av)
+{
+	switch (spank_context()) {
+	case S_CTX_LOCAL:
+		sy_client_init(spank, ac, av, false);
+		break;
+	case S_CTX_ALLOCATOR:
+		sy_client_init(spank, ac, av, true);
+		break;
+	case S_CTX_REMOTE:
+		sy_stepd_init(spank, ac, av);
+		break;
+	default: /* slurmd itself: nothing to do */
+		break;
+	}
+	return 0;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
+{
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_stepd_start(spank);
+	return 0;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int ac, char **av)
+{
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_stepd_task(spank);
+	return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int ac, char **av)
+{
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_stepd_exit(spank);
+	return 0;
+}

@@ -1,0 +1,93 @@
+#include "step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+
+#define HIGHEST_FD 64 /* slurmstepd opens its socket among its first descriptors */
+
+/* slurmstepd listens on SPOOL/NODE_JOBID.STEPID. That is the one place from which an extern step,
+ * whose environment is empty, can tell the node's name where several slurmd run on one host. */
+static bool own_socket(char *path, size_t size)
+{
+	for (int fd = 3; fd < HIGHEST_FD; fd++) {
+		struct sockaddr_un address = {0};
+		socklen_t length = sizeof(address);
+
+		if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+			continue;
+		if (address.sun_family != AF_UNIX || address.sun_path[0] != '/')
+			continue;
+		(void)snprintf(path, size, "%.*s", (int)sizeof(address.sun_path), address.sun_path);
+		return true;
+	}
+	return false;
+}
+
+/* Whether another step of this job has (or had) its socket beside ours. */
+static bool step_beside(const char *prefix, uint32_t step_id)
+{
+	char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s.%u", prefix, step_id);
+	return access(path, F_OK) == 0;
+}
+
+/* Node and neighbours from our own socket's path; false when it is named otherwise. */
+static bool from_socket(struct sy_step *step)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1], mark[32];
+	char *name, *end;
+
+	if (!own_socket(path, sizeof(path)))
+		return false;
+	(void)snprintf(mark, sizeof(mark), "_%u.", step->job_id);
+	name = strrchr(path, '/') + 1;
+	end = strstr(name, mark);
+	if (!end || end == name)
+		return false;
+	(void)snprintf(step->node, sizeof(step->node), "%.*s", (int)(end - name), name);
+	*strrchr(end, '.') = '\0';
+	step->extern_runs = step_beside(path, SLURM_EXTERN_CONT);
+	step->batch_runs = step_beside(path, SLURM_BATCH_SCRIPT);
+	return true;
+}
+
+/* Otherwise: the job's environment, and at last the host's name. */
+static void from_environment(spank_t spank, struct sy_step *step)
+{
+	if (sy_step_variable(spank, "SLURMD_NODENAME", step->node, sizeof(step->node)))
+		return;
+	if (gethostname(step->node, sizeof(step->node) - 1) != 0)
+		(void)snprintf(step->node, sizeof(step->node), "unknown");
+	step->node[strcspn(step->node, ".")] = '\0';
+}
+
+int sy_step_identify(spank_t spank, struct sy_step *step)
+{
+	*step = (struct sy_step){0};
+	if (spank_get_item(spank, S_JOB_ID, &step->job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_STEPID, &step->step_id) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_UID, &step->uid) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_GID, &step->gid) != ESPANK_SUCCESS)
+		return -1;
+	if (spank_get_item(spank, S_JOB_NODEID, &step->node_index) != ESPANK_SUCCESS)
+		step->node_index = UINT32_MAX;
+	step->extern_step = step->step_id == SLURM_EXTERN_CONT;
+	step->batch_step = step->step_id == SLURM_BATCH_SCRIPT;
+	if (!from_socket(step))
+		from_environment(spank, step);
+	step->extern_runs |= step->extern_step;
+	step->batch_runs |= step->batch_step;
+	return 0;
+}
+
+bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size)
+{
+	return spank_getenv(spank, name, value, (int)size) == ESPANK_SUCCESS && value[0] != '\0';
+}

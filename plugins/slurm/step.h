@@ -1,0 +1,31 @@
+/* Which job, step and node this slurmstepd serves. */
+#ifndef STEELYARD_SLURM_STEP_H
+#define STEELYARD_SLURM_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <slurm/spank.h>
+
+struct sy_step {
+	uint32_t job_id;
+	uint32_t step_id;
+	uint32_t node_index; /* of this node in the step, from 0 */
+	uid_t uid;
+	gid_t gid;
+	bool extern_step; /* the one that PrologFlags=Contain makes; spans the job, sees no options
+			   */
+	bool batch_step;
+	bool extern_runs; /* some extern step of this job is on this node */
+	bool batch_runs;  /* the job has a batch step on this node */
+	char node[256];	  /* Slurm's name of the node, not the host's */
+};
+
+/* Fill it in; -1 when Slurm does not even tell the job's id. */
+int sy_step_identify(spank_t spank, struct sy_step *step);
+
+/* A variable of the job's environment; false when it is not there (or empty). */
+bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size);
+
+#endif

@@ -1,0 +1,252 @@
+#include "stepd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "escape.h"
+#include "file.h"
+#include "finish.h"
+#include "launch.h"
+#include "options.h"
+#include "outbox.h"
+#include "step.h"
+
+static struct sy_config config;
+static struct sy_step step;
+static struct sy_outbox outbox = {.fd = -1};
+static struct sockaddr_un control;
+static bool started_sampler; /* by this very step */
+static bool knows_step;
+
+static void complain(const char *sentence)
+{
+	slurm_error("steelyard: %s", sentence);
+}
+
+void sy_stepd_init(spank_t spank, int ac, char **av)
+{
+	sy_config_parse(&config, ac, av, complain);
+	sy_options_register(spank, config.max_rate_hz);
+}
+
+/* Add FIELD=NUMBER; Slurm's "none" is 0xfffffffe. */
+static size_t add_number(spank_t spank, char (*text)[64], size_t count, spank_item_t item,
+			 const char *field)
+{
+	uint32_t value = 0;
+
+	if (spank_get_item(spank, item, &value) != ESPANK_SUCCESS || value >= 0xfffffffd)
+		return count;
+	(void)snprintf(text[count], sizeof(text[0]), "%s=%u", field, value);
+	return count + 1;
+}
+
+/* FIELD=VALUE of what every step is told, extern steps too. */
+static size_t job_fields(spank_t spank, char (*text)[64])
+{
+	size_t count = 0;
+	uint32_t array_id = 0; /* stays 0 in a job that is no array's */
+
+	(void)snprintf(text[count++], sizeof(text[0]), "scheduler=slurm");
+	(void)snprintf(text[count++], sizeof(text[0]), "user_id=%u", step.uid);
+	count = add_number(spank, text, count, S_SLURM_RESTART_COUNT, "restart_count");
+	(void)spank_get_item(spank, S_JOB_ARRAY_ID, &array_id);
+	if (array_id == 0)
+		return count;
+	count = add_number(spank, text, count, S_JOB_ARRAY_ID, "array_job_id");
+	return add_number(spank, text, count, S_JOB_ARRAY_TASK_ID, "array_task_id");
+}
+
+static void start_sampler(spank_t spank)
+{
+	char text[8][64];
+	char *fields[9] = {NULL};
+	size_t count = job_fields(spank, text);
+	struct sy_launch launch = {
+	    .config = &config, .step = &step, .control = &control, .job_fields = fields};
+	struct sy_error err;
+
+	for (size_t i = 0; i < count; i++)
+		fields[i] = text[i];
+	sy_remove_stale_sockets(config.run_dir, step.node);
+	if (sy_launch_sampler(&launch, &err) < 0)
+		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
+			    err.text);
+	else
+		started_sampler = true;
+}
+
+/* How many numbers a list like "0-3,8" names. */
+static long list_length(const char *at)
+{
+	long count = 0;
+
+	while (isdigit((unsigned char)*at)) {
+		char *end;
+		long first = strtol(at, &end, 10);
+		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+
+		count += last - first + 1;
+		at = end + (*end == ',');
+	}
+	return count;
+}
+
+/* Hardware threads of a core; 1 where the kernel does not tell. */
+static long threads_per_core(void)
+{
+	char text[256];
+	cleanup_close int fd = open("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+				    O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0 || list_length(text) < 1)
+		return 1;
+	return list_length(text);
+}
+
+/* Whether the job has all cores of the node; not said where several slurmd share a host, since no
+ * node there is a job's own. */
+static void tell_exclusive(spank_t spank)
+{
+	char host[256] = "";
+	char *cores = NULL;
+
+	(void)gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	if (strcmp(host, step.node) != 0)
+		return;
+	if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS || !cores)
+		return;
+	if (list_length(cores) * threads_per_core() >= sysconf(_SC_NPROCESSORS_ONLN))
+		sy_outbox_send(&outbox, "exclusive yes");
+	else
+		sy_outbox_send(&outbox, "exclusive no");
+}
+
+/* What only this step knows: its processes, the user's options, the job's environment. */
+static void announce(spank_t spank)
+{
+	static const struct {
+		const char *field, *variable;
+	} variables[] = {
+	    {"cluster", "SLURM_CLUSTER_NAME"},
+	    {"name", "SLURM_JOB_NAME"},
+	    {"nodes", "SLURM_JOB_NODELIST"},
+	};
+	char value[SY_MESSAGE_MAX - 32];
+	char tags[sizeof(sy_options.tags.items)];
+
+	sy_outbox_send(&outbox, "root %d", (int)getpid());
+	if (sy_options.has_rate)
+		sy_outbox_send(&outbox, "rate %g", sy_options.rate_hz);
+	if (sy_step_variable(spank, SY_TAGS_VARIABLE, tags, sizeof(tags)))
+		sy_tags_add_joined(&sy_options.tags, tags);
+	for (size_t i = 0; i < sy_options.tags.count; i++)
+		sy_outbox_send(&outbox, "tag %s", sy_options.tags.items[i]);
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		if (sy_step_variable(spank, variables[i].variable, value, sizeof(value)))
+			sy_outbox_send(&outbox, "job %s %s", variables[i].field, value);
+	}
+	tell_exclusive(spank);
+}
+
+void sy_stepd_start(spank_t spank)
+{
+	if (sy_step_identify(spank, &step) < 0) {
+		slurm_error("steelyard: Slurm does not tell the job's id: job not sampled");
+		return;
+	}
+	if (!sy_control_address(&control, config.run_dir, step.node, step.job_id)) {
+		slurm_error("steelyard: run_dir=%s is too long for a socket: job %u not sampled",
+			    config.run_dir, step.job_id);
+		return;
+	}
+	knows_step = true;
+	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
+	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
+		start_sampler(spank);
+	if (step.extern_step)
+		return;
+	if (outbox.fd < 0 && !sy_outbox_open(&outbox, &control))
+		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
+	announce(spank);
+}
+
+/* The cgroup that is the whole job's, from one of its tasks. */
+void sy_stepd_task(spank_t spank)
+{
+	static bool told;
+	char path[64], text[8192];
+	pid_t pid;
+	cleanup_close int fd = -1;
+
+	sy_outbox_flush(&outbox);
+	if (told || outbox.fd < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
+		return;
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+		return;
+	told = true;
+	for (const char *at = text; at && (at = strstr(at, ":/")); at = strchr(at, '\n')) {
+		size_t length = sy_job_cgroup_length(at + 1, step.job_id);
+
+		if (length > 0 && memchr(at, '\n', length + 1) == NULL) {
+			sy_outbox_send(&outbox, "cgroup %.*s", (int)length, at + 1);
+			return;
+		}
+	}
+}
+
+/* One number of /proc/self/io. */
+static bool io_field(const char *text, const char *name, unsigned long long *value)
+{
+	const char *at = strstr(text, name);
+
+	return at && sscanf(at + strlen(name), ": %llu", value) == 1;
+}
+
+static void tell_done(void)
+{
+	struct rusage usage;
+	unsigned long long rchar, wchar, read_bytes, write_bytes;
+	char text[1024];
+	cleanup_close int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+
+	if (outbox.fd < 0 || fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0 ||
+	    getrusage(RUSAGE_CHILDREN, &usage) != 0)
+		return;
+	if (!io_field(text, "rchar", &rchar) || !io_field(text, "wchar", &wchar) ||
+	    !io_field(text, "\nread_bytes", &read_bytes) ||
+	    !io_field(text, "\nwrite_bytes", &write_bytes))
+		return;
+	sy_outbox_send(&outbox, "done %d %lld %llu %llu %llu %llu", (int)getpid(),
+		       (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+			   usage.ru_utime.tv_usec + usage.ru_stime.tv_usec,
+		       rchar, wchar, read_bytes, write_bytes);
+}
+
+void sy_stepd_exit(spank_t spank)
+{
+	if (!knows_step)
+		return;
+	if (!step.extern_step) {
+		tell_done();
+		if (config.admin_comment && sy_finish_is_due(&step))
+			sy_finish(spank, &config, &step, &outbox);
+	}
+	if (started_sampler) {
+		if (outbox.fd < 0)
+			(void)sy_outbox_open(&outbox, &control);
+		sy_outbox_send(&outbox, "end");
+		(void)unlink(control.sun_path);
+	}
+	sy_outbox_close(&outbox);
+}
