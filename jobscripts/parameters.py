@@ -13,7 +13,7 @@ from steelyard.jobscripts.errors import ParameterError
 
 Value = int | float | str | bool
 
-SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?B|[KMGT]iB)?", re.ASCII)
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?B|[KMGT]iB)?", re.ASCII)
 UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 ALLOWED = {
     "int": "a whole number",

@@ -192,10 +192,12 @@ static int make_sources(const struct work *w)
 {
 	if (w->o.test == SMALL_WRITE)
 		return 0;
-	/* Synced, so that writing them back does not fall into the timed part. */
 	for (uint64_t file = 0; file < w->files; file++)
-		if (write_file(w, w->source_fd, file, w->o.sync != SYNC_NONE) < 0)
+		if (write_file(w, w->source_fd, file, false) < 0)
 			return io_error(w, "cannot make the files to copy");
+	/* Or writing them back would fall into the timed part. */
+	if (w->o.sync != SYNC_NONE && syncfs(w->source_fd) < 0)
+		return io_error(w, "cannot sync the files to copy");
 	return 0;
 }
 

@@ -7,6 +7,7 @@ residual's verdict is read and the problem that was solved is compared with the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -110,9 +111,12 @@ def _complaint(text: str) -> str:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
         raise OutputError(name, f"'{text}' is no number") from error
+    if not math.isfinite(value):
+        raise OutputError(name, f"'{text}' cannot be")
+    return value
 
 
 def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:

@@ -1,0 +1,198 @@
+"""The benchmarks' descriptions: what is read, what is refused and with which words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steelyard.jobscripts import registry
+from steelyard.jobscripts.parameters import Parameter, parse_size
+
+GOOD = """
+name = "tiny"
+summary = "a benchmark"
+[parameters.n]
+type = "int"
+default = 3
+minimum = 1
+help = "how many"
+[parameters.mode]
+type = "string"
+default = "a"
+choices = ["a", "b"]
+help = "which"
+[results.seconds]
+unit = "s"
+better = "lower"
+primary = true
+help = "time"
+[needs]
+programs = [{ name = "true", debian = "coreutils", why = "it does the work" }]
+"""
+
+
+def folder_of(tmp_path: Path, text: str) -> Path:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "benchmark.toml").write_text(text, encoding="utf-8")
+    (folder / "job.sh").write_text("sy_client() { true; }\n", encoding="utf-8")
+    return folder
+
+
+def test_every_benchmark_that_is_there_can_be_loaded() -> None:
+    assert registry.names() == ["filesystem", "hpl"]
+    for name in registry.names():
+        found = registry.load(name)
+        assert found.name == name
+        assert "sy_client()" in found.template
+        assert found.check_parameters({}) == found.check_parameters(found.check_parameters({}))
+
+
+def test_an_unknown_benchmark_lists_the_known_ones_and_the_nearest() -> None:
+    with pytest.raises(registry.UnknownBenchmarkError) as caught:
+        registry.load("filesytem")
+    message = "unknown benchmark 'filesytem'; known: filesystem, hpl; did you mean 'filesystem'?"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["", "../hpl", "hpl/", "__pycache__", "Hpl"])
+def test_a_name_is_never_a_path(name: str) -> None:
+    with pytest.raises(registry.UnknownBenchmarkError):
+        registry.load(name)
+
+
+def test_a_description_is_read_whole(tmp_path: Path) -> None:
+    found = registry.read(folder_of(tmp_path, GOOD))
+    assert found.parameters["n"] == Parameter("int", 3, "", "how many", (), 1)
+    assert found.parameters["mode"].choices == ("a", "b")
+    assert found.results["seconds"] == registry.ResultSpec("s", "lower", "time", True)
+    assert found.needs == (registry.Program("true", "coreutils", "it does the work"),)
+
+
+WRONG = [
+    ('name = "tiny"', "", "name: a text is needed, found None"),
+    ('name = "tiny"', 'name = "other"', "name: 'other' is not the folder's name 'tiny'"),
+    ("minimum = 1", "minimun = 1", "parameters.n.minimun: unknown key; known: default, type"),
+    ('type = "int"', 'type = "integer"', "parameters.n.type: 'integer' is none of int, float"),
+    ("default = 3", "", "parameters.n.default: missing: every parameter needs one"),
+    ("default = 3", "default = 0", "parameters.n.default: 0 is not allowed: a whole number, at"),
+    ('default = "a"', 'default = "c"', "parameters.mode.default: 'c' is not allowed: one of a, b"),
+    ('help = "which"', "", "parameters.mode.help: a text is needed, found None"),
+    ("[parameters.mode]", "[parameters.Mode]", "parameters.Mode: a name is lower-case letters"),
+    ('choices = ["a", "b"]', "choices = 1", "parameters.mode.choices: a list is needed, found 1"),
+    ('better = "lower"', 'better = "less"', "results.seconds.better: 'less' is none of lower, hig"),
+    ("primary = true", "", "results: one of them must have primary = true"),
+    ("primary = true", "primary = 1", "results.seconds.primary: true or false is needed, found 1"),
+    ("minimum = 1", 'minimum = "1"', "parameters.n.minimum: a number is needed, found '1'"),
+    ('why = "it does the work"', "", "Invalid"),
+    (', why = "it does the work"', "", "needs.programs[0].why: a text is needed, found None"),
+    ("[needs]", "[need]", "need: unknown key; known: name, summary, parameters, results, needs"),
+    ("[needs]", "[[needs]]", "needs: a table is needed"),
+    ('name = "tiny"', "name = ", "Invalid value"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_a_wrong_description_names_file_and_key(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in GOOD
+    folder = folder_of(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(registry.DescriptionError) as caught:
+        registry.read(folder)
+    assert str(caught.value).startswith(f"{folder / 'benchmark.toml'}: {message}")
+
+
+def test_a_folder_without_its_template_is_told(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, GOOD)
+    (folder / "job.sh").unlink()
+    with pytest.raises(registry.DescriptionError, match=r"job\.sh"):
+        registry.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("256MiB", 256 << 20),
+        ("1kB", 1000),
+        ("1 KiB", 1024),
+        ("1KB", 1000),
+        ("4096", 4096),
+        ("7B", 7),
+        ("1.5kB", 1500),
+        ("0.5GiB", 1 << 29),
+        ("2TB", 2 * 10**12),
+        ("0", 0),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "B", "1kb", "1mib", "-1", "1e3", "0.1B", "1.5", "1 0", "1kiB", "1PB", "٣", "1MiB\x00"],
+)
+def test_no_sizes(text: str) -> None:
+    assert parse_size(text) is None
+
+
+def test_given_parameters_are_converted_and_the_rest_are_defaults() -> None:
+    values = registry.load("filesystem").check_parameters({"size": "1kB", "iterations": 2.0})
+    assert (values["size"], values["iterations"], values["buffer"]) == (1000, 2, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sise": 1}, "filesystem has no parameter 'sise'; known: test, directory, size, "),
+        (
+            {"size": "1 apple"},
+            "filesystem: size = '1 apple' is not allowed: a size such as 256MiB, ",
+        ),
+        ({"size": 0}, "filesystem: size = 0 is not allowed: a size such as"),
+        ({"size": 2**63}, f"filesystem: size = {2**63} is not allowed"),
+        ({"iterations": True}, "filesystem: iterations = True is not allowed: a whole number, at "),
+        ({"iterations": 1.5}, "filesystem: iterations = 1.5 is not allowed"),
+        ({"iterations": "3"}, "filesystem: iterations = '3' is not allowed"),
+        (
+            {"test": "copy"},
+            "filesystem: test = 'copy' is not allowed: one of large_file_copy, smal",
+        ),
+        (
+            {"directory": "a\nb"},
+            "filesystem: directory = 'a\\nb' is not allowed: a text of one line",
+        ),
+        ({"directory": 1}, "filesystem: directory = 1 is not allowed"),
+        ({"size": float("nan")}, "filesystem: size = nan is not allowed"),
+    ],
+)
+def test_a_wrong_parameter_is_one_line_with_name_value_and_what_is_allowed(
+    given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(registry.ParameterError) as caught:
+        registry.load("filesystem").check_parameters(given)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert caught.value.parameter == next(iter(given))
+
+
+def test_the_nearest_parameter_is_suggested() -> None:
+    with pytest.raises(registry.ParameterError, match="did you mean 'size'"):
+        registry.load("filesystem").check_parameters({"sise": 1})
+
+
+def test_jobscripts_knows_nothing_of_its_users_and_imports_no_parser_before_its_time() -> None:
+    code = (
+        "import sys; from steelyard.jobscripts import registry, runscript;"
+        "[registry.load(n) for n in registry.names()];"
+        "print([m for m in sys.modules if m.startswith(('steelyard.analysis',"
+        "'steelyard.wrappers', 'steelyard.jobscripts.hpl.'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "[]\n"
