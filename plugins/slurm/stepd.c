@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -17,6 +16,7 @@
 #include "options.h"
 #include "outbox.h"
 #include "step.h"
+#include "usage.h"
 
 static struct sy_config config;
 static struct sy_step step;
@@ -24,6 +24,9 @@ static struct sy_outbox outbox = {.fd = -1};
 static struct sockaddr_un control;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
+
+static struct sy_usage at_start;
+static bool counted_at_start;
 
 static void complain(const char *sentence)
 {
@@ -52,16 +55,16 @@ static size_t add_number(spank_t spank, char (*text)[64], size_t count, spank_it
 static size_t job_fields(spank_t spank, char (*text)[64])
 {
 	size_t count = 0;
-	uint32_t array_id = 0; /* stays 0 in a job that is no array's */
+	size_t before;
 
 	(void)snprintf(text[count++], sizeof(text[0]), "scheduler=slurm");
 	(void)snprintf(text[count++], sizeof(text[0]), "user_id=%u", step.uid);
 	count = add_number(spank, text, count, S_SLURM_RESTART_COUNT, "restart_count");
-	(void)spank_get_item(spank, S_JOB_ARRAY_ID, &array_id);
-	if (array_id == 0)
-		return count;
-	count = add_number(spank, text, count, S_JOB_ARRAY_ID, "array_job_id");
-	return add_number(spank, text, count, S_JOB_ARRAY_TASK_ID, "array_task_id");
+	before = count;
+	count = add_number(spank, text, count, S_JOB_ARRAY_TASK_ID, "array_task_id");
+	if (count > before) /* a job that is no array's has its own id there */
+		count = add_number(spank, text, count, S_JOB_ARRAY_ID, "array_job_id");
+	return count;
 }
 
 static void start_sampler(spank_t spank)
@@ -130,6 +133,20 @@ static void tell_exclusive(spank_t spank)
 		sy_outbox_send(&outbox, "exclusive no");
 }
 
+/* The variable has all tags in their order; the option itself only the last one. */
+static void collect_tags(spank_t spank)
+{
+	static char text[sizeof(sy_options.tags.items)];
+	struct sy_tags given = sy_options.tags;
+
+	if (!sy_step_variable(spank, SY_TAGS_VARIABLE, text, sizeof(text)))
+		return;
+	sy_options.tags.count = 0;
+	sy_tags_add_joined(&sy_options.tags, text);
+	for (size_t i = 0; i < given.count; i++)
+		(void)sy_tags_add(&sy_options.tags, given.items[i], NULL);
+}
+
 /* What only this step knows: its processes, the user's options, the job's environment. */
 static void announce(spank_t spank)
 {
@@ -141,13 +158,11 @@ static void announce(spank_t spank)
 	    {"nodes", "SLURM_JOB_NODELIST"},
 	};
 	char value[SY_MESSAGE_MAX - 32];
-	char tags[sizeof(sy_options.tags.items)];
 
 	sy_outbox_send(&outbox, "root %d", (int)getpid());
 	if (sy_options.has_rate)
 		sy_outbox_send(&outbox, "rate %g", sy_options.rate_hz);
-	if (sy_step_variable(spank, SY_TAGS_VARIABLE, tags, sizeof(tags)))
-		sy_tags_add_joined(&sy_options.tags, tags);
+	collect_tags(spank);
 	for (size_t i = 0; i < sy_options.tags.count; i++)
 		sy_outbox_send(&outbox, "tag %s", sy_options.tags.items[i]);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
@@ -179,7 +194,7 @@ void sy_stepd_start(spank_t spank)
 	announce(spank);
 }
 
-/* The cgroup that is the whole job's, from one of its tasks. */
+/* A task has been forked: from it we learn the cgroup that is the whole job's. */
 void sy_stepd_task(spank_t spank)
 {
 	static bool told;
@@ -188,6 +203,8 @@ void sy_stepd_task(spank_t spank)
 	cleanup_close int fd = -1;
 
 	sy_outbox_flush(&outbox);
+	if (!counted_at_start) /* as late as can be: the first task waits to be let go */
+		counted_at_start = sy_usage_read(&at_start);
 	if (told || outbox.fd < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
 		return;
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
@@ -205,32 +222,17 @@ void sy_stepd_task(spank_t spank)
 	}
 }
 
-/* One number of /proc/self/io. */
-static bool io_field(const char *text, const char *name, unsigned long long *value)
-{
-	const char *at = strstr(text, name);
-
-	return at && sscanf(at + strlen(name), ": %llu", value) == 1;
-}
-
+/* The step's final counters, without what slurmstepd itself had read before (some 200 kB). */
 static void tell_done(void)
 {
-	struct rusage usage;
-	unsigned long long rchar, wchar, read_bytes, write_bytes;
-	char text[1024];
-	cleanup_close int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	struct sy_usage now;
 
-	if (outbox.fd < 0 || fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0 ||
-	    getrusage(RUSAGE_CHILDREN, &usage) != 0)
+	if (outbox.fd < 0 || !counted_at_start || !sy_usage_read(&now))
 		return;
-	if (!io_field(text, "rchar", &rchar) || !io_field(text, "wchar", &wchar) ||
-	    !io_field(text, "\nread_bytes", &read_bytes) ||
-	    !io_field(text, "\nwrite_bytes", &write_bytes))
-		return;
-	sy_outbox_send(&outbox, "done %d %lld %llu %llu %llu %llu", (int)getpid(),
-		       (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-			   usage.ru_utime.tv_usec + usage.ru_stime.tv_usec,
-		       rchar, wchar, read_bytes, write_bytes);
+	for (size_t i = 0; i < 4; i++)
+		now.io[i] -= at_start.io[i];
+	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld", (int)getpid(),
+		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3]);
 }
 
 void sy_stepd_exit(spank_t spank)
