@@ -216,7 +216,7 @@ static void hear_namespaces(int root, struct sy_layer *container)
 {
 	static const struct initial_namespace namespaces[] = {
 	    {"/proc/self/ns/pid", "pid:[4026531836]", 3, 3},
-	    {"/proc/self/ns/cgroup", "cgroup:[4026531835]", 1, 1},
+	    {"/proc/self/ns/cgroup", "cgroup:[4026531835]", 0, 1},
 	    {"/proc/self/ns/user", "user:[4026531837]", 0, 1},
 	    {"/proc/self/ns/ipc", "ipc:[4026531839]", 0, 1},
 	};
@@ -290,6 +290,24 @@ static void hear_root_line(struct sy_layer *container, const char *line)
 		sy_witness(container, 1, OTHER, "/proc/self/mountinfo", shown);
 }
 
+/* Runtimes mount these from their own folders, whatever the root is made of. */
+static void hear_file_line(struct sy_layer *container, const char *line)
+{
+	static const struct word_name folders[] = {
+	    {"/docker/containers/", "docker"},
+	    {"/overlay-containers/", "podman"},
+	    {"/kubelet/pods/", "kubernetes"},
+	};
+	char folder[256], shown[120];
+
+	if (sscanf(line, "%*s %*s %*s %255s", folder) != 1)
+		return;
+	(void)snprintf(shown, sizeof(shown), "/etc/hosts is %.100s", folder);
+	for (size_t i = 0; i < COUNT(folders); i++)
+		if (strstr(folder, folders[i].word))
+			sy_witness(container, 3, folders[i].name, "/proc/self/mountinfo", shown);
+}
+
 /* Mounts may be stacked on "/": the last one counts. */
 static void hear_mounts(int root, struct sy_layer *container)
 {
@@ -304,6 +322,8 @@ static void hear_mounts(int root, struct sy_layer *container)
 			continue;
 		if (!strcmp(point, "/"))
 			root_line = line;
+		if (!strcmp(point, "/etc/hosts"))
+			hear_file_line(container, line);
 		/* On an LXC host it is mounted on /var/lib/lxcfs only. */
 		if (!strcmp(point, "/proc/meminfo") && strstr(line, " - fuse.lxcfs "))
 			sy_witness(container, 4, "lxc", "/proc/self/mountinfo",
