@@ -255,8 +255,9 @@ static int run(struct work *w)
 	}
 	if (rc == 0)
 		print_end(w);
-	if (fflush(stdout) != 0 && rc == 0)
-		rc = fail(EX_IO, "cannot write the output: %s", strerror(errno));
+	/* A line that could not be written is dropped by stdio: only ferror() remembers it. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)
+		rc = fail(EX_IO, "cannot write the output: is the file system full?");
 	return rc;
 }
 

@@ -1,0 +1,98 @@
+/*
+ * What the NAS Parallel Benchmarks written here have in common: the problem classes, one run's
+ * state, and what a kernel must bring. Specified in D. Bailey et al., "The NAS Parallel
+ * Benchmarks", RNR-94-007 (March 1994), called "the report" in all files beside this one; the
+ * sizes of the later classes are those of NAS-95-020 and of NPB 3.
+ */
+#ifndef NPB_H
+#define NPB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <mpi.h>
+
+/* In the order of size, which is not that of the alphabet. */
+enum npb_class {
+	NPB_S,
+	NPB_W,
+	NPB_A,
+	NPB_B,
+	NPB_C,
+	NPB_D,
+	NPB_CLASSES
+};
+
+enum npb_rank_rule {
+	NPB_POWER_OF_TWO,
+	NPB_SQUARE,
+};
+
+/* Most figures that one verification compares, and most iterations whose residual is kept. */
+enum {
+	NPB_MAX_CHECKS = 64,
+	NPB_MAX_RESIDUALS = 512
+};
+
+/* One figure compared with its official value; what decides is |value - expected| <= limit. */
+struct npb_check {
+	char name[32];
+	double value, expected;
+	double error; /* relative, unless `exact` */
+	double limit;
+	bool passed;
+};
+
+/* One run of one kernel, as the ranks see it. */
+struct npb_run {
+	enum npb_class class;
+	char class_name; /* 'S' ... 'D' */
+	int rank, ranks;
+	MPI_Comm comm;
+
+	/* Set by the kernel; those of rank 0 are printed. */
+	int64_t size[3]; /* size[1] == 0: one figure only */
+	int iterations;
+	double seconds;	    /* wall clock of the timed part on this rank; printed: the slowest */
+	double mega_ops;    /* millions of operations of the timed part, as the report counts them */
+	double compute_s;   /* seconds less what was spent in MPI calls */
+	int checks;	    /* none at all counts as a failure */
+	int failed_checks;
+	struct npb_check check[NPB_MAX_CHECKS];
+	int residuals;
+	double residual[NPB_MAX_RESIDUALS]; /* one per iteration, where the kernel has one */
+};
+
+/* What a kernel is; each program links exactly one. */
+struct npb_kernel {
+	const char *name;	/* "CG" */
+	const char *operations; /* what is counted, "floating point" */
+	enum npb_rank_rule rule;
+	/* Most ranks that a class can be shared out to. */
+	int (*most_ranks)(enum npb_class class);
+	/* Memory of one rank, bytes; an upper estimate. */
+	uint64_t (*memory_bytes)(enum npb_class class, int ranks);
+	void (*run)(struct npb_run *run);
+};
+
+extern const struct npb_kernel npb_kernel;
+
+/*
+ * A loop that gains from wide vectors is compiled twice and the machine's own version picked when
+ * the program starts, so that one build is fast everywhere. Neither version fuses multiplications
+ * with additions (-ffp-contract=off): results do not depend on the machine.
+ */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
+    !defined(NPB_NO_CLONES)
+#if __GNUC__ >= 12
+#define NPB_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+#endif
+#ifndef NPB_VECTOR
+#define NPB_VECTOR
+#endif
+/* For helpers of such loops: they must become part of each version. */
+#define NPB_INLINE static inline __attribute__((always_inline))
+
+#endif

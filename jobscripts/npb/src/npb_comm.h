@@ -1,0 +1,67 @@
+/*
+ * The MPI calls of the kernels, each timed under its own name, so that a run can tell what it
+ * computed and what it waited for. All of them work on run->comm. With one rank they cost next
+ * to nothing and never call MPI.
+ */
+#ifndef NPB_COMM_H
+#define NPB_COMM_H
+
+#include "npb.h"
+
+enum npb_call {
+	NPB_ALLREDUCE,
+	NPB_ALLGATHER,
+	NPB_ALLTOALL,
+	NPB_ALLTOALLV,
+	NPB_SENDRECV,
+	NPB_BARRIER,
+	NPB_CALLS
+};
+
+/* Of this rank, since npb_timer_start. */
+struct npb_call_time {
+	const char *name; /* "MPI_Allreduce" */
+	int64_t calls;
+	double seconds;
+};
+
+/* All ranks together: zero the counters, begin the timed part. */
+void npb_timer_start(struct npb_run *run);
+/* End of the timed part; sets run->seconds and run->compute_s. */
+void npb_timer_stop(struct npb_run *run);
+struct npb_call_time npb_call_time(enum npb_call call);
+
+/* In place, over all ranks; op is MPI_SUM, MPI_MAX, MPI_MIN, MPI_MAXLOC ... */
+void npb_allreduce(struct npb_run *run, void *data, int count, MPI_Datatype type, MPI_Op op);
+/* Every rank gives `count` elements, all get ranks * count, in the order of the ranks. */
+void npb_allgather(struct npb_run *run, const void *mine, void *all, int count, MPI_Datatype type);
+/* Block q of `send` goes to rank q; `count` elements each. */
+void npb_alltoall(struct npb_run *run, const void *send, void *receive, int count,
+		  MPI_Datatype type);
+/* The blocks of npb_alltoallv: counts and places by rank, in elements. */
+struct npb_blocks {
+	int *count, *place;
+};
+void npb_alltoallv(struct npb_run *run, const void *send, struct npb_blocks out, void *receive,
+		   struct npb_blocks in, MPI_Datatype type);
+/* Sends to one neighbour while receiving as much from another; both may be this rank itself. */
+void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
+	       MPI_Datatype type);
+void npb_barrier(struct npb_run *run);
+
+/*
+ * Planted errors, to test the verification: only a build with -DNPB_PLANT knows them, and only
+ * when the variable NPB_PLANT names one: "coefficient" (the kernel computes with a wrong one),
+ * "message" (what comes in by the first timed call is lost on rank 0).
+ */
+#ifdef NPB_PLANT
+bool npb_planted(const char *what);
+#else
+NPB_INLINE bool npb_planted(const char *what)
+{
+	(void)what;
+	return false;
+}
+#endif
+
+#endif
