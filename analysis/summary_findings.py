@@ -1,0 +1,263 @@
+"""What a reader must know before trusting the numbers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from steelyard.analysis.stats_overhead import Direction
+from steelyard.analysis.summary import WAITING, Group, Row, Summary
+from steelyard.analysis.summary_codes import (
+    FEW_RUNS,
+    NOISY,
+    Check,
+    Code,
+    Finding,
+    Severity,
+    counted,
+    place,
+)
+from steelyard.analysis.summary_findings_nodes import NODE_CHECKS
+
+MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %
+TREND_RUNS = 10
+TREND_P = 0.001
+
+# Gaps with a finding of their own.
+RECORD_GAPS = frozenset(("record", "incomplete_record"))
+
+
+def find(summary: Summary) -> list[Finding]:
+    """All findings, the gravest first, then by code."""
+    found = [finding for check in CHECKS for finding in check(summary)]
+    order = list(Severity)
+    return sorted(found, key=lambda f: (order.index(f.kind.severity), f.kind.code))
+
+
+def primary_rows(summary: Summary) -> list[Row]:
+    return [row for row in summary.rows if row.metric.is_primary]
+
+
+def row_place(row: Row) -> str:
+    return f"{place(row.group)} · {row.metric.name}"
+
+
+def total_runs(summary: Summary) -> int:
+    return len(summary.data.runs)
+
+
+def find_failed(summary: Summary) -> Iterator[Finding]:
+    """SY01."""
+    failed = [run for run in summary.data.runs if run.state not in (*WAITING, "completed")]
+    if failed:
+        states = Counter(run.state for run in failed)
+        words = ", ".join(f"{number} {state}" for state, number in states.most_common())
+        yield Finding(
+            Code.FAILED_RUNS,
+            f"{len(failed)} of {counted(total_runs(summary), 'run')} gave no result: {words}.",
+            shares(summary, lambda group: group.counts.failed),
+        )
+
+
+def find_unfinished(summary: Summary) -> Iterator[Finding]:
+    """SY02."""
+    waiting = sum(group.counts.waiting for group in summary.groups)
+    if waiting:
+        yield Finding(
+            Code.UNFINISHED_RUNS,
+            f"{waiting} of {counted(total_runs(summary), 'run')} are waiting or running.",
+            shares(summary, lambda group: group.counts.waiting),
+        )
+
+
+def find_invalid(summary: Summary) -> Iterator[Finding]:
+    """SY03."""
+    invalid = [run for run in summary.data.runs if run.valid is False]
+    if invalid:
+        reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
+        words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(5))
+        yield Finding(
+            Code.INVALID_RUNS,
+            f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {words}.",
+            shares(summary, lambda group: group.counts.invalid),
+        )
+
+
+def shares(summary: Summary, number: Callable[[Group], int]) -> tuple[str, ...]:
+    """`place: 1 of 5` for the groups with any."""
+    return tuple(
+        f"{place(group)}: {number(group)} of {group.counts.planned}"
+        for group in summary.groups
+        if number(group)
+    )
+
+
+def find_few(summary: Summary) -> Iterator[Finding]:
+    """SY04."""
+    few = [row for row in primary_rows(summary) if row.n < FEW_RUNS]
+    if few:
+        yield Finding(
+            Code.FEW_RUNS,
+            f"{counted(len(few), 'mean')} of a benchmark's main figure rest on fewer than "
+            f"{FEW_RUNS} runs.".replace("1 mean of a benchmark's main figure rest", "1 mean rests"),
+            tuple(f"{row_place(row)}: n = {row.n}" for row in few),
+        )
+
+
+def find_outliers(summary: Summary) -> Iterator[Finding]:
+    """SY05."""
+    hit = [row for row in primary_rows(summary) if row.outliers.indices]
+    if hit:
+        total = sum(len(row.outliers.indices) for row in hit)
+        yield Finding(
+            Code.OUTLIERS,
+            f"{counted(total, 'value')} of {sum(row.n for row in primary_rows(summary))} "
+            f"of the main figures stand apart from their condition's others.",
+            tuple(f"{row_place(row)}: {', '.join(outlier_runs(row))}" for row in hit),
+        )
+
+
+def outlier_runs(row: Row) -> list[str]:
+    return [row.run_ids[index] for index in row.outliers.indices]
+
+
+def find_noisy(summary: Summary) -> Iterator[Finding]:
+    """SY06."""
+    shares_of_mean = [(row, variation(row)) for row in primary_rows(summary)]
+    noisy = [(row, share) for row, share in shares_of_mean if share is not None and share > NOISY]
+    if noisy:
+        yield Finding(
+            Code.NOISY,
+            f"In {len(noisy)} of {len(shares_of_mean)} means of a main figure.",
+            tuple(f"{row_place(row)}: {share:.0%} of the mean" for row, share in noisy),
+        )
+
+
+def variation(row: Row) -> float | None:
+    """Standard deviation as a share of the mean."""
+    if row.spread is None or row.spread.sd is None or row.interval is None or not row.interval.mean:
+        return None
+    return row.spread.sd / abs(row.interval.mean)
+
+
+def find_no_baseline(summary: Summary) -> Iterator[Finding]:
+    """SY14."""
+    without = [group for group in summary.groups if group.baseline_label is None]
+    if without:
+        yield Finding(
+            Code.NO_BASELINE,
+            f"{len(without)} of {len(summary.groups)} groups of runs have none.",
+            tuple(place(group) for group in without),
+        )
+
+
+def find_many(summary: Summary) -> Iterator[Finding]:
+    """SY15."""
+    judged = [row for row in summary.compared() if row.verdict and has_interval(row)]
+    if len(judged) >= MANY_COMPARISONS:
+        differ = sum(
+            row.verdict.direction is not Direction.NOT_SHOWN for row in judged if row.verdict
+        )
+        yield Finding(
+            Code.MANY_COMPARISONS,
+            f"{len(judged)} overheads have an interval; about {len(judged) * 0.05:.0f} of them would "
+            f"exclude 0 by chance if nothing differed. {differ} do.",
+        )
+
+
+def has_interval(row: Row) -> bool:
+    return row.overhead is not None and row.overhead.low is not None
+
+
+def find_trend(summary: Summary) -> Iterator[Finding]:
+    """SY16."""
+    hit = []
+    for row in primary_rows(summary):
+        rho = rank_correlation(row.values)
+        if rho is not None and trend_p(rho, row.n) < TREND_P:
+            hit.append(f"{row_place(row)}: {'rising' if rho > 0 else 'falling'} (ρ = {rho:.2f})")
+    if hit:
+        text = (
+            f"In {len(hit)} of {len(primary_rows(summary))} series of a main figure "
+            f"(rank correlation with the order of the runs, p < {TREND_P})."
+        )
+        yield Finding(Code.TREND, text, tuple(hit))
+
+
+def rank_correlation(values: Sequence[float]) -> float | None:
+    """Spearman's ρ with the order; None for fewer than 10 values or for equal ones.
+
+    Spearman (1904), "The Proof and Measurement of Association between Two Things", American
+    Journal of Psychology 15; ties get their mean rank.
+    """
+    if len(values) < TREND_RUNS or min(values) == max(values):
+        return None
+    return statistics.correlation(range(len(values)), ranks(values))
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Places from 0 in ascending order; equal values share their mean place."""
+    places: dict[float, list[int]] = {}
+    for rank, value in enumerate(sorted(values)):
+        places.setdefault(value, []).append(rank)
+    return [(places[value][0] + places[value][-1]) / 2 for value in values]
+
+
+def trend_p(rho: float, n: int) -> float:
+    """Two-sided p of Spearman's ρ by Student's t with n − 2 degrees of freedom."""
+    from scipy.special import stdtr
+
+    if abs(rho) >= 1:
+        return 0.0
+    t = abs(rho) * math.sqrt((n - 2) / (1 - rho * rho))
+    return 2 * float(stdtr(n - 2, -t))
+
+
+def find_gaps(summary: Summary) -> Iterator[Finding]:
+    """SY17."""
+    gaps = [gap for gap in summary.data.gaps if gap.what not in RECORD_GAPS]
+    if gaps:
+        kinds = Counter(gap.what for gap in gaps)
+        places = tuple(f"{what}: {number}" for what, number in kinds.most_common())
+        yield Finding(Code.GAPS, f"{counted(len(gaps), 'thing')} that should be there.", places)
+
+
+def find_repeated(summary: Summary) -> Iterator[Finding]:
+    """SY18."""
+    again = [run for run in summary.data.runs if run.attempts > 1]
+    if again:
+        yield Finding(
+            Code.REPEATED_ATTEMPTS,
+            f"{len(again)} of {counted(total_runs(summary), 'run')}.",
+            tuple(f"{run.run_id}: {run.attempts} attempts" for run in again),
+        )
+
+
+def find_missing_values(summary: Summary) -> Iterator[Finding]:
+    """SY19."""
+    hit = [row for row in primary_rows(summary) if row.missing]
+    if hit:
+        yield Finding(
+            Code.MISSING_VALUES,
+            f"{counted(sum(row.missing for row in hit), 'run')} completed without a value.",
+            tuple(f"{row_place(row)}: {row.missing}" for row in hit),
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    find_failed,
+    find_unfinished,
+    find_invalid,
+    find_few,
+    find_outliers,
+    find_noisy,
+    *NODE_CHECKS,
+    find_no_baseline,
+    find_many,
+    find_trend,
+    find_gaps,
+    find_repeated,
+    find_missing_values,
+)

@@ -1,0 +1,151 @@
+"""Findings about the nodes: what they were, what they left, how well they were sampled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from steelyard.analysis.summary import Summary
+from steelyard.analysis.summary_codes import Check, Code, Finding, counted, place
+from steelyard.analysis.summary_read import Record
+
+MISSED_SHARE = 0.01
+
+
+def find_no_energy(summary: Summary) -> Iterator[Finding]:
+    """SY07."""
+    records = summary.data.records
+    without = [record for record in records if record.complete and not record.has_energy]
+    if without:
+        reasons = Counter(record.no_energy_reason or "no reason given" for record in without)
+        yield Finding(
+            Code.NO_ENERGY,
+            f"{len(without)} of {counted(len(records), 'record')} have no joules.",
+            tuple(f"{reason}: {number} records" for reason, number in reasons.most_common(10)),
+        )
+
+
+def find_missing_records(summary: Summary) -> Iterator[Finding]:
+    """SY08."""
+    gaps = [gap for gap in summary.data.gaps if gap.what == "record"]
+    if gaps:
+        nodes = Counter(gap.node or "node not known" for gap in gaps)
+        yield Finding(
+            Code.MISSING_RECORDS,
+            f"{counted(len(gaps), 'record')} of a job on a node could not be found.",
+            tuple(f"{node}: {number}" for node, number in nodes.most_common(20)),
+        )
+
+
+def find_incomplete(summary: Summary) -> Iterator[Finding]:
+    """SY09."""
+    cut = [record for record in summary.data.records if not record.complete]
+    if cut:
+        yield Finding(
+            Code.INCOMPLETE_RECORDS,
+            f"{len(cut)} of {counted(len(summary.data.records), 'record')} do not reach to the "
+            f"job's end.",
+            tuple(
+                f"{r.run_id} on {r.node}: {r.incomplete_reason or 'no reason given'}" for r in cut
+            ),
+        )
+
+
+def find_missed_samples(summary: Summary) -> Iterator[Finding]:
+    """SY10: any sample lost, or more than 1 % of the deadlines missed."""
+    bad = [record for record in summary.data.records if sampled_badly(record)]
+    if bad:
+        yield Finding(
+            Code.MISSED_SAMPLES,
+            f"In {len(bad)} of {counted(len(summary.data.records), 'record')}.",
+            tuple(
+                f"{r.run_id} on {r.node}: {r.samples_lost or 0} lost, "
+                f"{r.missed_deadlines or 0} late, of {r.samples}"
+                for r in bad
+            ),
+        )
+
+
+def sampled_badly(record: Record) -> bool:
+    late = (record.missed_deadlines or 0) > MISSED_SHARE * (record.samples or 0)
+    return late or bool(record.samples_lost)
+
+
+NODE_FACTS = ("node_type", "vm", "container", "kernel", "cpu_model", "cpus")
+
+
+def facts_by_group(summary: Summary) -> dict[tuple[str, str], dict[str, set[str]]]:
+    """What the nodes of each group were; a factor of the study is no surprise and left out."""
+    where = {run.run_id: (run.variant, run.label) for run in summary.data.runs if run.counts}
+    names = [name for name in NODE_FACTS if name not in hidden_facts(summary)]
+    facts: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for record in summary.data.records:
+        key = where.get(record.run_id)
+        if key is None:
+            continue
+        seen = facts.setdefault(key, {name: set() for name in names})
+        for name in names:
+            value = getattr(record, name)
+            if value is not None:
+                seen[name].add(str(value))
+    return facts
+
+
+def hidden_facts(summary: Summary) -> set[str]:
+    """Facts that a factor changes on purpose."""
+    factors = summary.data.meta.factors
+    if "node_type" in factors:
+        return set(NODE_FACTS)
+    return {"container"} if "launcher" in factors else set()
+
+
+def find_mixed(summary: Summary) -> Iterator[Finding]:
+    """SY11."""
+    facts = facts_by_group(summary)
+    places = [
+        f"{place(group)}: {name} {' and '.join(sorted(values))}"
+        for group in summary.groups
+        for name, values in facts.get((group.variant, group.label), {}).items()
+        if len(values) > 1
+    ]
+    if places:
+        hit = {text.split(": ")[0] for text in places}
+        text = f"{counted(len(hit), 'group')} of runs ran on nodes that differ among themselves."
+        yield Finding(Code.MIXED_NODES, text, tuple(places))
+
+
+def find_unlike_baseline(summary: Summary) -> Iterator[Finding]:
+    """SY12."""
+    facts = facts_by_group(summary)
+    places = []
+    for group in summary.groups:
+        base = facts.get((group.variant, group.baseline_label or ""), {})
+        for name, values in facts.get((group.variant, group.label), {}).items():
+            if group.label != group.baseline_label and base and values != base[name]:
+                here, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
+                places.append(f"{place(group)}: {name} {here}, the baseline's {there}")
+    if places:
+        text = f"{counted(len(places), 'difference')} in what the nodes were."
+        yield Finding(Code.UNLIKE_BASELINE, text, tuple(places))
+
+
+def find_shared(summary: Summary) -> Iterator[Finding]:
+    """SY13."""
+    shared = [record for record in summary.data.records if record.exclusive is False]
+    if shared:
+        yield Finding(
+            Code.SHARED_NODES,
+            f"{len(shared)} of {counted(len(summary.data.records), 'record')} are of shared nodes.",
+            tuple(sorted({record.node for record in shared})),
+        )
+
+
+NODE_CHECKS: tuple[Check, ...] = (
+    find_no_energy,
+    find_missing_records,
+    find_incomplete,
+    find_missed_samples,
+    find_mixed,
+    find_unlike_baseline,
+    find_shared,
+)
