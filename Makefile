@@ -61,7 +61,7 @@ $(foreach s,$(BENCH_SRC),$(eval $(call BENCH_RULE,$(s))))
 
 build/test/%: tests/c/%.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -o $@ $< build/lib/libsteelyard.a -ljansson -ldl
+	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -ldl
 
 -include $(wildcard build/obj/*.d build/obj/plugins/*/*.d)
 
