@@ -143,7 +143,7 @@ sy_result_nodes() { # each node once, in the order of the clients
 
 # Every null has its reason.
 sy_result_missing() {
-    local list='' i why
+    local list='' i why nodes=${SY_NODES[*]-}
     why=$(sy_json_string "$SY_UNKNOWN")
     [[ -n $SY_JOB_ID ]] || list+=',"job_id":"no scheduler"'
     [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$why"
@@ -152,7 +152,7 @@ sy_result_missing() {
     for i in ${SY_CODES[@]+"${!SY_CODES[@]}"}; do
         [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$why"
     done
-    ((${#SY_NODES[@]} > 0)) || list+=",\"nodes\":$why"
+    [[ -n ${nodes// /} ]] || list+=",\"nodes\":$why"
     printf '%s' "${list#,}"
 }
 
