@@ -1,0 +1,397 @@
+/* The real spank_steelyard.so in a small host that plays slurmstepd and sbatch: no Slurm needed.
+ * argv[1]: the plugin. Without Slurm's headers there is nothing to load, and that is said. */
+#include "tap.h"
+
+#if !__has_include(<slurm/spank.h>)
+int main(void)
+{
+	(void)puts("1..0 # SKIP no slurm/spank.h here (Debian: libslurm-dev)");
+	return 0;
+}
+#else
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+
+#define JOB 4711u
+
+/* --- the small host: what the plugin may ask of Slurm ------------------------------------- */
+
+static enum spank_context context;
+static uint32_t step_id;
+static bool slurm_answers = true;
+static char last_error[2048], admin_comment[8192], tags_variable[512];
+static struct spank_option *options[8];
+static size_t option_count;
+static int errors;
+
+enum spank_context spank_context(void)
+{
+	return context;
+}
+
+spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+{
+	(void)spank;
+	if (option_count < 8)
+		options[option_count++] = option;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
+{
+	va_list list;
+	spank_err_t rc = slurm_answers ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
+	uint32_t value = item == S_JOB_ID ? JOB : item == S_JOB_STEPID ? step_id : 0;
+
+	(void)spank;
+	va_start(list, item);
+	if (rc != ESPANK_SUCCESS)
+		;
+	else if (item == S_JOB_ARRAY_TASK_ID)
+		*va_arg(list, uint32_t *) = 0xfffffffe;
+	else if (item == S_TASK_PID)
+		*va_arg(list, pid_t *) = getpid();
+	else if (item == S_JOB_ALLOC_CORES)
+		rc = ESPANK_BAD_ARG;
+	else
+		*va_arg(list, uint32_t *) = value;
+	va_end(list);
+	return rc;
+}
+
+spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
+{
+	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
+			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
+			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? "1"
+			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
+								      : "";
+
+	(void)spank;
+	(void)snprintf(value, (size_t)size, "%s", text);
+	return *text ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
+}
+
+void slurm_error(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	(void)vsnprintf(last_error, sizeof(last_error), format, list);
+	va_end(list);
+	errors++;
+}
+
+void slurm_verbose(const char *format, ...)
+{
+	(void)format;
+}
+
+void slurm_init_job_desc_msg(job_desc_msg_t *message)
+{
+	memset(message, 0, sizeof(*message));
+}
+
+int slurm_update_job(job_desc_msg_t *message)
+{
+	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", message->job_id,
+		       message->admin_comment);
+	return SLURM_SUCCESS;
+}
+
+char *slurm_strerror(int number)
+{
+	return strerror(number);
+}
+
+int slurm_get_errno(void)
+{
+	return errno;
+}
+
+/* --- loading a fresh plugin, as every process of Slurm's does -------------------------------- */
+
+typedef int callback(spank_t, int, char **);
+
+static char dir[] = "/tmp/steelyard-test-XXXXXX";
+static char arg_record[64], arg_run[64], arg_node[64], control[96], told[96];
+static char *plugstack[] = {arg_record, arg_run, arg_node, (char *)"rate=2", (char *)"max_rate=50"};
+
+static int call(void *plugin, const char *name)
+{
+	callback *function;
+
+	*(void **)&function = dlsym(plugin, name);
+	return function ? function(NULL, 5, plugstack) : -99;
+}
+
+static void *load(const char *path, enum spank_context in, uint32_t step)
+{
+	void *plugin = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+
+	option_count = 0;
+	context = in;
+	step_id = step;
+	admin_comment[0] = last_error[0] = '\0';
+	errors = 0;
+	if (plugin)
+		is_int(call(plugin, "slurm_spank_init"), 0, "init returns 0");
+	return plugin;
+}
+
+static int give(const char *name, const char *value, int remote)
+{
+	for (size_t i = 0; i < option_count; i++) {
+		if (strcmp(options[i]->name, name) == 0)
+			return options[i]->cb(options[i]->val, value, remote);
+	}
+	return -99;
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static void test_client(const char *path)
+{
+	void *plugin = load(path, S_CTX_ALLOCATOR, 0);
+
+	if (!ok(plugin != NULL, "loads: %s", plugin ? "" : dlerror()))
+		return;
+	is_int((int64_t)option_count, 2, "two options in sbatch");
+	ok(option_count == 2 && strstr(options[0]->usage, "[steelyard]") &&
+	       strstr(options[1]->usage, "[steelyard]"),
+	   "both say whose they are");
+	is_int(give("tag", "net=50ms", 0), 0, "a good tag");
+	is_int(give("tag", "cache=cold", 0), 0, "another");
+	is_string(getenv("SLURM_STEELYARD_TAGS"),
+		  "net=50ms\x1f"
+		  "cache=cold",
+		  "all tags go to the job");
+	is_int(errors, 0, "no complaint");
+	is_int(give("tag", "nonsense", 0), -1, "a bad tag is refused");
+	ok(strstr(last_error, "--tag=nonsense: expected KEY=VALUE") != NULL, "and told");
+	is_int(give("sample-rate", "51", 0), -1, "a rate above max_rate is refused");
+	ok(strstr(last_error, "from 0 to 50") != NULL, "the message names the limit");
+	is_int(give("sample-rate", NULL, 0), -1, "a rate that is not there is refused");
+	is_int(give("sample-rate", "0", 0), 0, "0 is a rate");
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "init_post_opt returns 0");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "exit returns 0");
+	is_string(admin_comment, "", "sbatch writes no AdminComment");
+	is_int(dlclose(plugin), 0, "unloads");
+	(void)unsetenv("SLURM_STEELYARD_TAGS");
+}
+
+static void write_sampler(void)
+{
+	char path[96];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/node", dir);
+	file = fopen(path, "w");
+	if (!file)
+		return;
+	(void)fprintf(file,
+		      "#!/bin/sh\necho \"$@\" > %s.new\nfor f in 0 1 2 3 4 5 6 7 8 9; do "
+		      "[ -e /proc/$$/fd/$f ] && echo \"fd $f $(readlink /proc/$$/fd/$f)\"; done >> "
+		      "%s.new\necho \"session $(cut -d' ' -f6 /proc/$$/stat)\" >> %s.new\nenv >> "
+		      "%s.new\nmv %s.new %s\n",
+		      told, told, told, told, told, told);
+	(void)fclose(file);
+	(void)chmod(path, 0700);
+}
+
+/* What the sampler's stand-in wrote, or "" after two seconds. */
+static void wait_for_sampler(char *text, size_t size)
+{
+	struct timespec pause = {.tv_nsec = 10000000};
+	FILE *file = NULL;
+	size_t length = 0;
+
+	for (int i = 0; i < 200 && !file; i++) {
+		(void)nanosleep(&pause, NULL);
+		file = fopen(told, "r");
+	}
+	if (file) {
+		length = fread(text, 1, size - 1, file);
+		(void)fclose(file);
+	}
+	text[length] = '\0';
+}
+
+static void test_extern_step(const char *path)
+{
+	char text[8192], session[32], watch[32];
+	struct stat st;
+	int open_file = open("/dev/zero", O_RDONLY); /* such as slurmstepd's pipes */
+	void *plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
+	ok(stat(control, &st) == 0 && (st.st_mode & 0777) == 0600, "the socket is there at once");
+	wait_for_sampler(text, sizeof(text));
+	ok(strncmp(text, "sample --record-dir ", 20) == 0, "the sampler is started");
+	ok(strstr(text, "--job-id 4711 --node n9 --rate 2 ") != NULL, "with job, node and rate");
+	ok(strstr(text, "--control-fd 3 ") != NULL, "and the socket");
+	ok(strstr(text, "array_") == NULL, "no array ids in a job that is no array's");
+	(void)snprintf(watch, sizeof(watch), "--watch %d ", (int)getpid());
+	ok(strstr(text, watch) != NULL, "it watches this process");
+	ok(strstr(text, "fd 0 /dev/null") && strstr(text, "fd 2 /dev/null"), "no terminal");
+	ok(strstr(text, "fd 3 socket") != NULL && strstr(text, "/dev/zero") == NULL,
+	   "none of our descriptors but the socket");
+	(void)snprintf(session, sizeof(session), "session %d\n", (int)getsid(0));
+	ok(strstr(text, "session ") && !strstr(text, session), "a session of its own");
+	ok(strstr(text, "HOME=") == NULL, "an environment of its own");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "the extern step ends");
+	ok(access(control, F_OK) != 0, "the socket is removed");
+	is_string(admin_comment, "", "no AdminComment: Slurm refuses it there");
+	is_int(errors, 0, "no complaint");
+	(void)close(open_file);
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+/* A sampler that listens, answers `totals`, and hands every message on through a pipe. */
+static pid_t listen_as_sampler(int pipe_fd, bool answers)
+{
+	static const char answer[] = "{\"elapsed_s\":2,\"cpu_s\":1.5,\"max_memory_bytes\":7}";
+	struct sockaddr_un address = {.sun_family = AF_UNIX}, from;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char text[600];
+	pid_t child;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", control);
+	(void)unlink(control);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+		return -1;
+	child = fork();
+	while (child == 0) {
+		socklen_t length = sizeof(from);
+		ssize_t got =
+		    recvfrom(fd, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &length);
+
+		text[got > 0 ? got : 0] = '\n';
+		if (got <= 0 || write(pipe_fd, text, (size_t)got + 1) < 0)
+			_exit(1);
+		if (answers && strncmp(text, "totals", 6) == 0)
+			(void)sendto(fd, answer, sizeof(answer) - 1, 0, (struct sockaddr *)&from,
+				     length);
+	}
+	(void)close(fd);
+	return child;
+}
+
+static void test_batch_step(const char *path, bool answers)
+{
+	char text[8192] = "";
+	struct pollfd ready;
+	int fds[2];
+	pid_t sampler;
+	void *plugin;
+
+	if (pipe(fds) != 0)
+		return;
+	sampler = listen_as_sampler(fds[1], answers);
+	(void)snprintf(tags_variable, sizeof(tags_variable),
+		       "a=1\x1f"
+		       "b=2");
+	plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
+	is_int(give("tag", "b=2", 1), 0, "the option's last value comes again");
+	is_int(give("tag", "nonsense", 1), 0, "a wrong value from the environment stops no job");
+	is_int(give("sample-rate", "5", 1), 0, "a rate");
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
+	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "the batch step ends");
+	ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
+	for (size_t length = 0; !strstr(text, "totals\n") && poll(&ready, 1, 2000) == 1;) {
+		ssize_t got = read(fds[0], text + length, sizeof(text) - length - 1);
+
+		length += got > 0 ? (size_t)got : 0;
+		text[length] = '\0';
+	}
+	ok(strstr(text, "rate 5\ntag a=1\ntag b=2\njob name a name\n") != NULL,
+	   "rate, tags in their order, the job's name");
+	ok(strncmp(text, "root ", 5) == 0 && strstr(text, "\ndone ") < strstr(text, "\ntotals\n"),
+	   "its processes first, its end before the totals");
+	ok(strstr(admin_comment, "4711 {\"steelyard\":1,") == admin_comment, "AdminComment is set");
+	ok(strstr(admin_comment, "\"tags\":{\"a\":\"1\",\"b\":\"2\"}") != NULL, "with the tags");
+	ok(strstr(admin_comment, answers
+				     ? "\"nodes_weighed\":1,\"elapsed_s\":2.0,\"energy_j\":null,"
+				       "\"cpu_s\":1.5"
+				     : "\"nodes_weighed\":0,\"elapsed_s\":null"),
+	   "%s", answers ? "and the totals" : "without totals when the sampler does not answer");
+	is_int(dlclose(plugin), 0, "unloads");
+	tags_variable[0] = '\0';
+	(void)kill(sampler, SIGKILL);
+	(void)waitpid(sampler, NULL, 0);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	(void)unlink(control);
+}
+
+/* Whatever is broken, the job goes on. */
+static void test_broken(const char *path)
+{
+	void *plugin;
+
+	(void)snprintf(arg_node, sizeof(arg_node), "node_program=/nonexistent/node");
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "no node program: the job goes on");
+	ok(errors == 1 && strstr(last_error, "cannot run node_program=/nonexistent/node"),
+	   "one line in the log");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	is_int(dlclose(plugin), 0, "unloads");
+
+	(void)snprintf(arg_node, sizeof(arg_node), "node_program=%s/node", dir);
+	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=/proc/nonexistent");
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "no run_dir: the job goes on");
+	ok(errors == 1 && strstr(last_error, "/proc/nonexistent"), "one line in the log");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	is_int(dlclose(plugin), 0, "unloads");
+
+	slurm_answers = false;
+	plugin = load(path, S_CTX_REMOTE, 0);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0,
+	       "Slurm tells nothing: the job goes on");
+	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	is_int(dlclose(plugin), 0, "unloads");
+	slurm_answers = true;
+}
+
+int main(int argc, char **argv)
+{
+	char command[128];
+	const char *path = argc > 1 ? argv[1] : "build/lib/spank_steelyard.so";
+
+	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !mkdtemp(dir))
+		return done_testing();
+	(void)snprintf(arg_record, sizeof(arg_record), "record_dir=%s/records", dir);
+	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
+	(void)snprintf(arg_node, sizeof(arg_node), "node_program=%s/node", dir);
+	(void)snprintf(control, sizeof(control), "%s/run/n9.%u.sock", dir, JOB);
+	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	write_sampler();
+	test_client(path);
+	test_extern_step(path);
+	test_batch_step(path, true);
+	test_batch_step(path, false);
+	test_broken(path);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	ok(system(command) == 0, "tidy");
+	return done_testing();
+}
+#endif
