@@ -24,7 +24,11 @@ Document = dict[str, Any]
 
 def probe(root: Path) -> Document:
     done = subprocess.run(
-        [PROGRAM, "probe", "--root", str(root)], capture_output=True, text=True, timeout=20
+        [PROGRAM, "probe", "--root", str(root)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
     )
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     document: Document = json.loads(done.stdout)
