@@ -179,9 +179,9 @@ def from_folder(folder: RunFolder, submission: Submission | None, answered: bool
 
 
 def unknown_to_scheduler(
-    submission: Submission, task: int, answered: bool, now_unix_s: float
+    submission: Submission, task: int, answered: bool, job_known: bool, now_unix_s: float
 ) -> Attempt:
-    """A submitted run that nothing tells of."""
+    """A submitted run that nothing tells of; `job_known`: but of other tasks of its array."""
     attempt = Attempt(
         run_id=submission.run_ids[task],
         attempt=f"{submission.job_id}_{task}.0",
@@ -197,6 +197,10 @@ def unknown_to_scheduler(
         attempt.reason = "not known: the accounting could not be asked"
     elif now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S:
         attempt.reason = "submitted a moment ago, not in the accounting yet"
+    elif job_known:
+        # Single tasks that are cancelled while they wait leave no row in Slurm's accounting.
+        attempt.state = "cancelled"
+        attempt.reason = "not in the accounting, unlike its array: cancelled while it waited"
     else:
         attempt.state = "lost"
         attempt.reason = "the scheduler no longer knows the job, and it left no result"
@@ -242,6 +246,7 @@ def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
     rows: dict[str, list[AccountingRow]] = defaultdict(list)
     for submission, row in known.waiting:
         rows[submission.submission_id].append(row)
+    in_accounting = {n.submission.submission_id for n in known.numbered} | set(rows)
     for submission in known.submissions:
         if submission.job_id is None or submission.scheduler == "local":
             continue
@@ -251,6 +256,7 @@ def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
                 started.add(attempt.run_id)
                 yield attempt
         asked = submission.submission_id in known.answered
+        job_known = submission.submission_id in in_accounting
         for task, run_id in enumerate(submission.run_ids):
             if run_id not in started:
-                yield unknown_to_scheduler(submission, task, asked, known.now_unix_s)
+                yield unknown_to_scheduler(submission, task, asked, job_known, known.now_unix_s)

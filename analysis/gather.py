@@ -12,6 +12,13 @@ from pathlib import Path
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.records import Record, RecordError, name_parts, read_record
 
+DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+
+
+def default_record_dirs() -> list[Path]:
+    """Where the nodes leave records, as the reader's environment says."""
+    return [Path(os.environ.get("STEELYARD_RECORD_DIR") or DEFAULT_RECORD_DIR)]
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:

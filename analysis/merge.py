@@ -6,7 +6,6 @@ other tables are made anew, and it all becomes visible at once or not at all.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,13 @@ from steelyard.analysis.accounting import Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
 from steelyard.analysis.export import export
-from steelyard.analysis.gather import Gap, copy_records, join_records, record_gaps
+from steelyard.analysis.gather import (
+    Gap,
+    copy_records,
+    default_record_dirs,
+    join_records,
+    record_gaps,
+)
 from steelyard.analysis.intake import Jobs, Progress, job_gaps, take_in
 from steelyard.analysis.jobindex import JobIndex
 from steelyard.analysis.outputs import Output, read_output
@@ -35,8 +40,6 @@ from steelyard.analysis.studyfiles import (
     read_submissions,
     run_folders,
 )
-
-DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,6 @@ class Work:
     gaps: list[Gap] = field(default_factory=list)
     days: set[str] = field(default_factory=set)  # whose samples changed
     sample_files: int = 0
-
-
-def default_record_dirs() -> list[Path]:
-    """Where the nodes leave records, as the reader's environment says."""
-    return [Path(os.environ.get("STEELYARD_RECORD_DIR") or DEFAULT_RECORD_DIR)]
 
 
 def no_progress(phase: str, done: int, total: int) -> None:

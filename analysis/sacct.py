@@ -51,10 +51,10 @@ FIELDS = (
     "NodeList",
     "ReqTRES",
     "AllocTRES",
-    "TimelimitRaw",
     "Constraints",
     "WorkDir",
     "AdminComment",
+    "TimelimitRaw",  # no free text at the end: a line break in it would look like the line's end
     "Restarts",
 )
 OPTIONAL = frozenset(("Restarts",))  # since 24.11
@@ -93,6 +93,8 @@ REASONS = {
     "REQUEUED": "the job was requeued",
     "REVOKED": "a sibling cluster started the job",
 }
+
+NO_NODES = ("", "None assigned")
 
 # What sacct says when asking again cannot help.
 HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
@@ -186,8 +188,13 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     word = text.split(" ", 1)[0].rstrip("+") if text else ""
     start, end = unix_s(fields[INDEX["Start"]]), unix_s(fields[INDEX["End"]])
     state = STATES.get(word) or ("running" if end is None else "failed")
-    is_array = key.task is not None or key.waits_in_array
     nodes = fields[INDEX["NodeList"]] if key.step is None else ""
+    code = exit_code(fields[INDEX["ExitCode"]])
+    if nodes in NO_NODES and key.step is None:
+        start = None  # cancelled while it waited: sacct then repeats the time of the end
+    if start is None or end is None or (code == 0 and state not in ("completed", "failed")):
+        code = None  # "0:0" of a job that was stopped is not its own
+    is_array = key.task is not None or key.waits_in_array
     return AccountingRow(
         job_id=raw.job,
         step=key.step,
@@ -206,8 +213,8 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
         start_unix_s=start,
         end_unix_s=end,
         elapsed_s=None if start is None else number(fields[INDEX["ElapsedRaw"]]),
-        exit_code=None if end is None else exit_code(fields[INDEX["ExitCode"]]),
-        nodes=() if nodes in ("", "None assigned") else tuple(expand_nodes(nodes)),
+        exit_code=code,
+        nodes=() if nodes in NO_NODES else tuple(expand_nodes(nodes)),
         admin_comment=fields[INDEX["AdminComment"]] or None,
         fields=tuple(fields),
     )
@@ -259,16 +266,19 @@ class Sacct:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return
-        arguments = ["-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}"]
-        fields = self.asked_fields()
-        arguments += [f"--format={','.join(fields)}", "-j", ",".join(job_ids)]
         # newline: only "\n" ends a line of sacct, whatever else stands in a name.
         with tempfile.TemporaryFile(
             "w+", newline="\n", errors="replace", encoding="utf-8"
         ) as output:
-            self.run(arguments, output.fileno())
+            self.run(self.arguments(job_ids), output.fileno())
             output.seek(0)
-            yield from parse_lines(output, fields)
+            yield from parse_lines(output, self.asked_fields())
+
+    def arguments(self, job_ids: Sequence[str]) -> list[str]:
+        """What sacct is called with."""
+        fields = ",".join(self.asked_fields())
+        arguments = ["-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}"]
+        return [*arguments, f"--format={fields}", "-j", ",".join(job_ids)]
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""
@@ -302,7 +312,7 @@ class Sacct:
                 break
         raise MissingError(
             f"sacct does not answer: {problem}. Is slurmdbd running, and does SLURM_CONF point to "
-            f"the cluster the jobs ran on? Collect again when it is back"
+            f"the cluster the jobs ran on?"
         )
 
     def try_once(self, arguments: Sequence[str], output: int) -> str:

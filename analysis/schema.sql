@@ -211,10 +211,10 @@ CREATE TABLE accounting (
     NodeList VARCHAR,
     ReqTRES VARCHAR,
     AllocTRES VARCHAR,
-    TimelimitRaw VARCHAR,
     "Constraints" VARCHAR,
     WorkDir VARCHAR,
     AdminComment VARCHAR,
+    TimelimitRaw VARCHAR,
     Restarts VARCHAR
 );
 COMMENT ON TABLE accounting IS

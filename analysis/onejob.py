@@ -1,0 +1,237 @@
+"""One job, without any study: what the accounting and the nodes' records say of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.accounting import Accounting, AccountingRow
+from steelyard.analysis.attempts import Attempt
+from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.gather import incomplete_reason
+from steelyard.analysis.jobindex import CLOCK_SLACK_S, age
+from steelyard.analysis.records import COLUMNS, Record, RecordError, name_parts, read_record
+
+JOB_ID = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
+
+# Summed over the nodes; of memory the largest node counts.
+TOTALS = (
+    "energy_j",
+    "cpu_s",
+    "max_memory_bytes",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+)
+
+
+@dataclass(slots=True)
+class NodeView:
+    """A node of the job; `values` are the columns of the table `records`."""
+
+    node: str
+    record: Record
+    values: dict[str, Any]
+    missing: dict[str, str]  # column: why it is None
+
+
+@dataclass(slots=True)
+class JobView:
+    """All that is known of a job."""
+
+    job_id: str
+    row: AccountingRow | None = None
+    restarts: int = 0  # how often it was started before
+    admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
+    nodes: list[NodeView] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_nodes(self) -> list[str]:
+        """Every node of the job that is known of."""
+        known = [*self.row.nodes] if self.row is not None else []
+        return known + [n.node for n in self.nodes if n.node not in known]
+
+    def total(self, column: str) -> float | None:
+        """Over all nodes; None as soon as one has no record, one cut short, or no value."""
+        values = [n.values[column] for n in self.nodes if n.values["complete"]]
+        if len(values) < len(self.all_nodes) or not values or None in values:
+            return None
+        return float(max(values) if column == "max_memory_bytes" else sum(values))
+
+
+def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) -> JobView:
+    """The job of this id, `4711`, `4711_3` or `4711+1`, as the scheduler writes it.
+
+    UsageError when it is no job id or stands for several jobs; MissingError when neither the
+    accounting nor a record knows it.
+    """
+    if not JOB_ID.fullmatch(job_id):
+        raise UsageError(
+            f"'{job_id}' is no job id: expected a number, or an array task such as 4711_3", job_id
+        )
+    view = JobView(job_id)
+    rows = ask(view, accounting)
+    choose_row(view, rows)
+    find_records(view, record_dirs)
+    if view.row is None and not view.nodes:
+        where = ", ".join(str(path) for path in record_dirs)
+        raise MissingError(
+            f"job {job_id} is not known: {'; '.join(view.missing)}. Is it a job of this cluster "
+            f"(SLURM_CONF), and are its records elsewhere (--record-dir, now {where})?"
+        )
+    return view
+
+
+def ask(view: JobView, accounting: Accounting) -> list[AccountingRow]:
+    """The rows of the job itself, not of its steps."""
+    try:
+        rows = [row for row in accounting.rows([view.job_id]) if row.step is None]
+    except MissingError as error:
+        view.missing.append(f"accounting: {error}")
+        return []
+    if not rows:
+        view.missing.append("accounting: it does not know this job")
+    return rows
+
+
+def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
+    """The last start of the job; an array as a whole is no job."""
+    tasks = {task_name(row) for row in rows if row.array_job_id == view.job_id}
+    if len(tasks) > 1:
+        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        raise UsageError(
+            f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
+        )
+    leader = min((row.het_offset or 0 for row in rows), default=0)
+    wanted = view.job_id.partition("+")[2]
+    mine = [r for r in rows if (r.het_offset or 0) == (int(wanted) if wanted else leader)]
+    if len(rows) > len(mine):
+        view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
+    mine.sort(key=age)
+    view.row = mine[-1] if mine else None
+    view.restarts = max(len(mine) - 1, 0)
+    if view.row is not None and view.row.admin_comment:
+        view.admin_comment = own_comment(view.row.admin_comment)
+
+
+def task_name(row: AccountingRow) -> str:
+    """`4711_3`, or the job id of what waits in the array."""
+    task = row.array_task_id or f"[{len(row.waiting_tasks)} waiting]"
+    return f"{row.array_job_id}_{task}"
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sorts 4711_10 behind 4711_9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def own_comment(text: str) -> dict[str, Any] | None:
+    """Steelyard's line in AdminComment; None when it is somebody else's."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and "steelyard" in document else None
+
+
+def find_records(view: JobView, record_dirs: Sequence[Path]) -> None:
+    """The records of the job's last start."""
+    raw_id = view.row.job_id if view.row is not None else view.job_id
+    found = []
+    for folder in (path / raw_id for path in record_dirs):
+        found += [p for p in sorted(folder.glob("*.json")) if name_parts(p)]
+    chosen = of_last_start(view, found)
+    if len(chosen) < len(found):
+        view.notes.append(f"{len(found) - len(chosen)} records of other starts of this id left out")
+    records = []
+    for path in chosen:
+        try:
+            records.append(read_record(path))
+        except RecordError as error:
+            view.missing.append(f"{error.what}: {error}")
+    view.nodes = node_views(records)
+    for record in records:
+        if not record.complete:
+            view.missing.append(f"{record.node}: {incomplete_reason(record)}")
+    absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
+    if absent or not chosen:
+        where = ", ".join(str(path / raw_id) for path in record_dirs)
+        view.missing.append(f"record: none of {', '.join(absent) or 'this job'} in {where}")
+
+
+def parts_node(path: Path) -> str:
+    """The node in the name of a record."""
+    parts = name_parts(path)
+    return parts[0] if parts else path.name
+
+
+def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
+    """Records that fit the row's time; without a row those that began with the newest."""
+    starts = {path: parts[1] for path in paths if (parts := name_parts(path))}
+    if not starts:
+        return []
+    if view.row is not None:
+        if view.row.start_unix_s is None:
+            return []
+        first = view.row.start_unix_s - CLOCK_SLACK_S
+        end = view.row.end_unix_s
+        last = float("inf") if end is None else end + CLOCK_SLACK_S
+    else:
+        newest = max(starts.values())
+        first, last = newest - CLOCK_SLACK_S, newest
+    newest_of_node: dict[str, Path] = {}
+    for path in sorted(starts, key=lambda p: starts[p]):
+        if first <= starts[path] <= last:
+            newest_of_node[parts_node(path)] = path
+    return [newest_of_node[node] for node in sorted(newest_of_node)]
+
+
+def node_views(records: Sequence[Record]) -> list[NodeView]:
+    """Values of the records; of one cut short those of its last sample."""
+    cut = {record.node: record for record in records if not record.complete}
+    totals = sampled_totals(cut) if cut else {}
+    views = []
+    for record in records:
+        values = record.columns() | totals.get(record.node, {})
+        missing = {
+            column: record.why_missing(path) or "the record does not say why"
+            for column, (path, _) in COLUMNS.items()
+            if values[column] is None
+        }
+        views.append(NodeView(record.node, record, values, missing))
+    return views
+
+
+def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
+    """Totals of records cut short, by node, computed as collect does."""
+    import duckdb
+
+    from steelyard.analysis import database, samples, tables
+
+    attempt = Attempt("run", "attempt", "none", "completed", records=records)
+    files = [
+        samples.SampleFile(path, str(path), "run", "attempt", node)
+        for node, record in records.items()
+        if (path := record.samples_path) is not None and path.is_file()
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="steelyard-") as scratch,
+        duckdb.connect() as connection,
+    ):
+        connection.execute(database.schema_text())
+        for _ in samples.load(connection, files, Path(scratch)):
+            pass
+        tables.write_records(connection, [attempt], Path(scratch))
+        names = ", ".join(COLUMNS)
+        rows = connection.execute(f"SELECT node, {names} FROM records").fetchall()
+    return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}

@@ -1,0 +1,263 @@
+"""One job on one screen: what it was, where it ran, what it used, and what is missing and why.
+
+Needs no study. Reads Slurm's accounting and the records that the nodes left; either alone will do.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.wrappers import console, errors
+
+if TYPE_CHECKING:
+    from steelyard.analysis.onejob import JobView, NodeView
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard show`."""
+    parser.add_argument("job_id", metavar="JOBID", help="4711, or an array task: 4711_3")
+    parser.add_argument(
+        "--record-dir",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
+        "/var/lib/steelyard/records)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look the job up and print it."""
+    from steelyard.analysis.gather import default_record_dirs
+    from steelyard.analysis.onejob import look_up
+    from steelyard.analysis.sacct import Sacct
+
+    record_dirs = args.record_dir or default_record_dirs()
+    # One question: a person waits for the answer.
+    view = look_up(args.job_id, record_dirs, Sacct(time_out_s=30, tries=1))
+    if args.json:
+        console.print_json(as_json(view))
+    else:
+        print_view(view)
+    return errors.DONE
+
+
+def as_json(view: JobView) -> dict[str, object]:
+    """The job as a document; names and units as in docs/formats.md."""
+    from steelyard.analysis.onejob import TOTALS
+
+    row = view.row
+    return {
+        "job_id": view.job_id,
+        "job": None
+        if row is None
+        else {
+            "raw_job_id": row.job_id,
+            "name": row.name,
+            "user": row.user,
+            "cluster": row.cluster,
+            "state": row.state,
+            "reason": row.reason,
+            "exit_code": row.exit_code,
+            "submit_unix_s": row.submit_unix_s,
+            "start_unix_s": row.start_unix_s,
+            "end_unix_s": row.end_unix_s,
+            "elapsed_s": row.elapsed_s,
+            "nodes": list(row.nodes),
+            "restarts": view.restarts,
+        },
+        "nodes": [
+            {"node": node.node, **node.values, "missing": node.missing, "tags": node.record.tags}
+            for node in view.nodes
+        ],
+        "totals": {name: view.total(name) for name in TOTALS},
+        "admin_comment": view.admin_comment,
+        "missing": view.missing,
+        "notes": view.notes,
+    }
+
+
+def print_view(view: JobView) -> None:
+    """The screen, part by part."""
+    print_job(view)
+    print_places(view)
+    print_use(view)
+    print_comment(view)
+    print_missing(view)
+
+
+def print_job(view: JobView) -> None:
+    """What it was."""
+    row = view.row
+    if row is None:
+        print(f"job {view.job_id}, from its records alone")
+        return
+    print(f"job {view.job_id}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}")
+    code = "" if row.exit_code is None else f", exit code {row.exit_code}"
+    why = f" ({row.reason})" if row.reason else ""
+    print(f"  {row.state}{why}{code}")
+    print(
+        f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
+        f"ended {clock(row.end_unix_s)}, took {console.format_seconds(row.elapsed_s)}"
+    )
+    if view.restarts:
+        print(f"  started {view.restarts} times before; this is the last start")
+
+
+def clock(unix_s: float | None) -> str:
+    """Local time, as a person at this machine reads it."""
+    if unix_s is None:
+        return "–"
+    return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def print_places(view: JobView) -> None:
+    """Where it ran."""
+    if not view.nodes:
+        print(f"  nodes: {', '.join(view.all_nodes) or '–'}")
+        return
+    rows = [
+        (n.node, n.values["node_type"], layers(n), n.values["kernel"], devices(n), tags(n))
+        for n in view.nodes
+    ]
+    headings = ("node", "type", "virtualization", "kernel", "network", "tags")
+    console.print_table(headings, rows, title="where it ran")
+
+
+def layers(node: NodeView) -> str | None:
+    """`docker in kvm`; `none` where both layers are known to be absent."""
+    container, machine = node.values["container"], node.values["vm"]
+    real = [str(name) for name in (container, machine) if name not in (None, "none")]
+    if real:
+        return " in ".join(real)
+    return "none" if container == machine == "none" else None
+
+
+def devices(node: NodeView) -> str | None:
+    """Counted devices with their kinds."""
+    found = node.record.get("network.devices")
+    if not isinstance(found, list):
+        return None
+    return ", ".join(
+        f"{d.get('name')} ({d.get('kind')})"
+        for d in found
+        if isinstance(d, dict) and d.get("counted")
+    )
+
+
+def tags(node: NodeView) -> str | None:
+    """`k=v, …`."""
+    return ", ".join(f"{key}={value}" for key, value in node.record.tags.items()) or None
+
+
+def joules(value: float | None) -> str:
+    """`1.5 kJ`; `–` for None."""
+    if value is None:
+        return "–"
+    for unit in ("J", "kJ", "MJ"):
+        if abs(value) < 1000:
+            return f"{value:.4g} {unit}"
+        value /= 1000
+    return f"{value:.4g} GJ"
+
+
+def use_cells(values: dict[str, Any]) -> tuple[str, ...]:
+    """What was used, as people read it."""
+    size = console.format_bytes
+    return (
+        joules(values["energy_j"]),
+        console.format_seconds(values["cpu_s"]),
+        size(values["max_memory_bytes"]),
+        f"{size(values['rchar_bytes'])} / {size(values['wchar_bytes'])}",
+        f"{size(values['read_bytes'])} / {size(values['write_bytes'])}",
+        f"{size(values['rx_bytes'])} / {size(values['tx_bytes'])}",
+    )
+
+
+def print_use(view: JobView) -> None:
+    """What it used, per node and in total, and what the weighing itself cost."""
+    from steelyard.analysis.onejob import TOTALS
+
+    if not view.nodes:
+        return
+    headings = (
+        "node",
+        "time",
+        "energy of node",
+        "CPU time",
+        "memory",
+        "read / written",
+        "of it storage",
+        "network of node in / out",
+    )
+    rows = [
+        (
+            n.node if n.values["complete"] else f"{n.node} (cut short)",
+            console.format_seconds(n.values["elapsed_s"]),
+            *use_cells(n.values),
+        )
+        for n in view.nodes
+    ]
+    if len(view.all_nodes) > 1:
+        rows.append(("all", "", *use_cells({name: view.total(name) for name in TOTALS})))
+    console.print_table(headings, rows, title="what it used")
+    for node in view.nodes:
+        print_sampler(node)
+
+
+def print_sampler(node: NodeView) -> None:
+    """What the sampler cost and how well it kept time."""
+    values = node.values
+    trouble = [
+        f"{values[name]} {words}"
+        for name, words in (("samples_lost", "lost"), ("missed_deadlines", "late"))
+        if values[name]
+    ]
+    print(
+        f"  sampler on {node.node}: {values['samples']} samples"
+        f"{''.join(f', {words}' for words in trouble)}, "
+        f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
+    )
+
+
+def print_comment(view: JobView) -> None:
+    """What the scheduler's own accounting holds, where no record can be seen from here."""
+    comment = view.admin_comment
+    if comment is None or view.nodes:
+        return
+    where = [comment.get("node_type"), comment.get("vm"), comment.get("container")]
+    print(
+        f"  from AdminComment: {' '.join(str(w) for w in where if w)}, kernel "
+        f"{comment.get('kernel') or '–'}; sums over {comment.get('nodes_weighed')} of "
+        f"{comment.get('nodes')} nodes:"
+    )
+    print(
+        f"  {joules(comment.get('energy_j'))}, "
+        f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
+        f"{console.format_bytes(comment.get('max_memory_bytes'))} of memory, "
+        f"network {console.format_bytes(comment.get('rx_bytes'))} in, "
+        f"{console.format_bytes(comment.get('tx_bytes'))} out"
+    )
+
+
+def print_missing(view: JobView) -> None:
+    """What could not be told, and why; each reason once."""
+    from steelyard.analysis.onejob import TOTALS
+
+    lines = list(view.missing)
+    for node in view.nodes:
+        reasons: dict[str, list[str]] = {}
+        for column, reason in node.missing.items():
+            if column in TOTALS:
+                reasons.setdefault(reason, []).append(column)
+        lines += [f"{node.node}: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    if lines:
+        print("missing:")
+    for line in lines:
+        print(f"  {line}")
+    for note in view.notes:
+        print(f"note: {note}")
