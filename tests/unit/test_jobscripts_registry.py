@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from steelyard.jobscripts import registry
+from steelyard.jobscripts import docs, registry
 from steelyard.jobscripts.parameters import Parameter, parse_size
 
 GOOD = """
@@ -196,3 +197,33 @@ def test_jobscripts_knows_nothing_of_its_users_and_imports_no_parser_before_its_
         [sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_the_page_of_benchmarks_is_up_to_date() -> None:
+    page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text(encoding="utf-8")
+    assert docs.renewed(page) == page, f"run: {docs.BEGIN}"
+
+
+def test_the_example_on_the_page_is_a_benchmark(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text(encoding="utf-8")
+    text = page.split("```toml\n")[1].split("```")[0]
+    folder = tmp_path / "stream"
+    folder.mkdir()
+    (folder / "benchmark.toml").write_text(text, encoding="utf-8")
+    (folder / "job.sh").write_text(page.split("```bash\n")[1].split("```")[0], encoding="utf-8")
+    assert registry.read(folder).parameters["elements"].default == 10000000
+
+
+def test_a_page_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="has not both marks"):
+        docs.renewed("nothing")
+
+
+def test_the_demo_gives_only_what_the_benchmarks_take() -> None:
+    demo = (Path(__file__).parents[2] / "jobscripts/demo.toml").read_text(encoding="utf-8")
+    for table in tomllib.loads(demo)["benchmark"]:
+        benchmark = registry.load(table.pop("use"))
+        tests = table.pop("test", ["large_file_copy"])
+        for test in tests if isinstance(tests, list) else [tests]:
+            given = {**table, "test": test} if "test" in benchmark.parameters else table
+            assert benchmark.check_parameters(given)
