@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 FOLDER = Path(__file__).parent
+LIBRARY = ("steelyard.sh", "steelyard_result.sh", "steelyard_client.sh")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -122,8 +123,8 @@ def load(name: str) -> Benchmark:
 
 
 def library() -> str:
-    """The text of steelyard.sh, which submit freezes as STUDY/lib/steelyard.sh."""
-    return (FOLDER / "steelyard.sh").read_text(encoding="utf-8")
+    """The shell functions of all runs, which submit freezes as STUDY/lib/steelyard.sh."""
+    return "\n".join((FOLDER / part).read_text(encoding="utf-8") for part in LIBRARY)
 
 
 def read(folder: Path) -> Benchmark:

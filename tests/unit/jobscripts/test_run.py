@@ -1,4 +1,4 @@
-"""run.sh executed for real: local, with 1 and 2 clients, failing, stopped, killed."""
+"""run.sh executed for real: local with 1 and 2 clients, failing, and in Slurm's way."""
 
 from __future__ import annotations
 
@@ -7,108 +7,22 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.registry import Benchmark
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from tests.unit.jobscripts.conftest import Study
+
+ROOT = Path(__file__).parents[3]
 FSTEST = ROOT / "build/bin/steelyard-fstest"
 RUN_ID = "tiny-0123abcd-001"
-ODD = 'a "study" \\ of\n$(date) `id` %s é'
 Environment = dict[str, str]
-
-
-class Study:
-    """A study's folder with one run in it."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.folder = tmp_path / ODD
-        self.scratch = tmp_path / "scratch ü"
-        self.run_folder = self.folder / "runs" / RUN_ID
-        self.run_folder.mkdir(parents=True)
-        self.scratch.mkdir()
-        (self.folder / "lib").mkdir()
-        (self.folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SY_"))},
-            "SY_SCRATCH_BASE": str(self.scratch),
-            "STEELYARD_FSTEST": str(FSTEST),
-        }
-
-    def write(self, benchmark: Benchmark, clients: int, **parameters: object) -> None:
-        text = runscript.render(
-            benchmark, parameters, study_dir=self.folder, run_id=RUN_ID, clients=clients
-        )
-        (self.run_folder / "run.sh").write_text(text, encoding="utf-8")
-
-    def body(self, text: str, clients: int = 1) -> None:
-        """A run of a benchmark whose sy_client is `text`."""
-        template = f"sy_client() {{\n{text}\n}}\n"
-        base = registry.load("filesystem")
-        self.write(dataclasses.replace(base, template=template), clients)
-
-    def command(self) -> list[str]:
-        return ["bash", str(self.run_folder / "run.sh")]
-
-    def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(),
-            env={**self.environment, **environment},
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=60,
-        )
-
-    def start(self, **environment: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.command(),
-            env={**self.environment, **environment},
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def attempt(self, name: str = "local.1") -> Path:
-        return self.run_folder / name
-
-    def result(self, attempt: str = "local.1") -> dict[str, Any]:
-        """result.json, which must always be whole and in its documented form."""
-        found: dict[str, Any] = json.loads((self.attempt(attempt) / "result.json").read_bytes())
-        assert list(found) == [
-            *("format", "version", "run_id", "attempt", "scheduler", "job_id", "start_unix_s"),
-            *("end_unix_s", "elapsed_s", "clients", "exit_codes", "state", "reason", "nodes"),
-            "missing",
-        ]
-        assert (found["format"], found["version"]) == ("steelyard-run", 1)
-        assert (found["run_id"], found["attempt"]) == (RUN_ID, attempt)
-        nulls = {key for key, value in found.items() if value is None and key != "reason"}
-        nulls |= {f"exit_codes.{i}" for i, code in enumerate(found["exit_codes"]) if code is None}
-        nulls |= set() if found["nodes"] else {"nodes"}
-        assert set(found["missing"]) == nulls
-        assert (found["reason"] is None) == (found["state"] in ("started", "completed"))
-        return found
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
-    return Study(tmp_path)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def lines_of(path: Path) -> list[list[str]]:
@@ -271,7 +185,7 @@ def test_every_character_survives_the_json_string() -> None:
     text = "".join(chr(c) for c in range(1, 0x250)) + "\u2028\uffff\U0001f600"
     script = 'LC_ALL=C; . "$1"; sy_json_string "$2"'
     done = subprocess.run(
-        ["bash", "-c", script, "bash", str(ROOT / "jobscripts/steelyard.sh"), text],
+        ["bash", "-c", script, "bash", str(ROOT / "jobscripts/steelyard_result.sh"), text],
         check=True,
         capture_output=True,
     )
@@ -326,80 +240,6 @@ def test_a_folder_that_cannot_be_made_is_told(study: Study) -> None:
     done = study.run(SY_ATTEMPT="local.1")
     assert done.returncode == 1
     assert "steelyard: cannot make the folder" in done.stderr
-
-
-# --- runs that are stopped ---
-
-
-def in_session(pid: int) -> list[str]:
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "sid=,stat=,args="], check=True, capture_output=True, text=True
-    )
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    return [row[2] for row in rows if int(row[0]) == pid and not row[1].startswith("Z")]
-
-
-@pytest.mark.parametrize("clients", [1, 2])
-def test_a_killed_run_is_still_started(study: Study, clients: int) -> None:
-    study.body("echo here; sleep 60", clients)
-    with study.start() as child:
-        last = study.attempt() / f"out.{clients - 1}"
-        wait_for(lambda: last.exists() and last.stat().st_size > 0, "the clients run")
-        os.killpg(child.pid, signal.SIGKILL)
-        assert child.wait(timeout=20) == -signal.SIGKILL
-    result = study.result()
-    assert (result["state"], result["exit_codes"]) == ("started", [])
-    assert result["missing"]["end_unix_s"] == "the run had not ended when this was written"
-    assert not list(study.attempt().glob(".result*"))
-
-
-@pytest.mark.parametrize(
-    ("limit", "state", "reason"),
-    [
-        ("", "failed", "stopped by SIGTERM before its end"),
-        ("3600", "failed", "stopped by SIGTERM before its end"),
-        ("1", "timeout", "stopped at its time limit"),
-    ],
-)
-def test_a_stopped_run_says_so_and_leaves_nothing_behind(
-    study: Study, limit: str, state: str, reason: str
-) -> None:
-    study.body("echo here; bash -c 'sleep 61; true' & sleep 60; echo never", 2)
-    with study.start(SY_TIME_LIMIT_S=limit) as child:
-        wait_for(
-            lambda: sum("sleep 61" in args for args in in_session(child.pid)) >= 2, "clients run"
-        )
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 143
-        assert in_session(child.pid) == []
-    result = study.result()
-    assert (result["state"], result["reason"]) == (state, reason)
-    assert result["exit_codes"] == [143, 143]
-    assert result["elapsed_s"] > 0
-    assert (study.attempt() / "out.0").read_text(encoding="utf-8") == "here\n"
-    assert not list(study.scratch.iterdir())
-
-
-def test_a_client_that_does_not_listen_is_killed_after_the_grace(study: Study) -> None:
-    study.body("trap '' TERM; echo here; sleep 60")
-    with study.start(SY_GRACE_S="1") as child:
-        out = study.attempt() / "out.0"
-        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the client runs")
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 143
-        assert in_session(child.pid) == []
-    assert study.result()["exit_codes"] == [None]
-
-
-def test_ctrl_c_stops_a_run(study: Study) -> None:
-    study.body("echo here; sleep 60")
-    with study.start() as child:
-        out = study.attempt() / "out.0"
-        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the client runs")
-        os.killpg(child.pid, signal.SIGINT)
-        assert child.wait(timeout=20) == 130
-    assert study.result()["reason"] == "stopped by SIGINT before its end"
-    assert not list(study.scratch.iterdir())
 
 
 # --- Slurm's side, with an srun that starts the tasks here and refuses what it does not know ---
@@ -494,6 +334,15 @@ def test_a_run_script_is_clean_for_shellcheck(study: Study) -> None:
             text=True,
         )
         assert done.stdout == ""
+
+
+def test_the_joined_library_is_clean_for_shellcheck() -> None:
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is missing: apt-get install shellcheck")
+    done = subprocess.run(
+        ["shellcheck", "-"], input=registry.library(), check=False, capture_output=True, text=True
+    )
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(

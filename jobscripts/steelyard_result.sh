@@ -1,0 +1,218 @@
+#!/bin/bash
+# What result.json holds, and how it is found out. Part of steelyard.sh.
+# shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
+
+# --- JSON ------------------------------------------------------------------------------------
+
+# Text as a JSON string, quotes included. Bytes that are no UTF-8 become '?'.
+sy_json_string() { # <text>
+    local text=$1 out='' char code i
+    if [[ $text == *[$'\x80'-$'\xff']* ]] &&
+        ! printf '%s' "$text" | iconv -f UTF-8 -t UTF-8 >/dev/null 2>&1; then
+        text=${text//[$'\x80'-$'\xff']/?}
+    fi
+    text=${text//\\/\\\\}
+    text=${text//\"/\\\"}
+    if [[ $text == *[[:cntrl:]]* ]]; then
+        for ((i = 0; i < ${#text}; i++)); do
+            char=${text:i:1}
+            if [[ $char == [[:cntrl:]] ]]; then
+                printf -v code '%d' "'$char"
+                printf -v char '\\u%04x' "$code"
+            fi
+            out+=$char
+        done
+        text=$out
+    fi
+    printf '"%s"' "$text"
+}
+
+sy_json_or_null() { # <text, empty for null>
+    if [[ -n $1 ]]; then
+        sy_json_string "$1"
+    else
+        printf 'null'
+    fi
+}
+
+# --- times, in microseconds ------------------------------------------------------------------
+
+sy_now_us() {
+    printf '%s' "${EPOCHREALTIME//[^0-9]/}"
+}
+
+# Time since boot: does not jump when the wall clock is set; 10 ms fine. Empty where unknown.
+sy_uptime_us() {
+    local up=''
+    { read -r up _ </proc/uptime; } 2>/dev/null || :
+    up=${up%% *}
+    [[ $up == *.* ]] && printf '%s0000' "${up/./}"
+}
+
+sy_seconds() { # <microseconds, empty for null>
+    if [[ -n $1 ]]; then
+        printf '%d.%06d' "$(($1 / 1000000))" "$(($1 % 1000000))"
+    else
+        printf 'null'
+    fi
+}
+
+# --- result.json -----------------------------------------------------------------------------
+
+sy_new_result() {
+    SY_JOB_ID=
+    [[ $SY_SCHEDULER != slurm ]] || SY_JOB_ID=$SLURM_JOB_ID
+    SY_BEGUN_US=$(sy_now_us)
+    SY_START_US=$SY_BEGUN_US SY_END_US='' SY_ELAPSED_US='' SY_CODES=() SY_NODES=()
+    SY_UNKNOWN='the run had not ended when this was written'
+}
+
+# Written whole or not at all. The arrays SY_CODES and SY_NODES hold one entry per client, empty
+# where not known; SY_START_US, SY_END_US, SY_ELAPSED_US may be empty, SY_UNKNOWN says why.
+sy_write_result() { # <state> <reason, may be empty>
+    local path=$SY_ATTEMPT_DIR/result.json temporary
+    temporary=$SY_ATTEMPT_DIR/.result.json.$$
+    if sy_result "$1" "$2" >"$temporary" && mv -f -- "$temporary" "$path"; then
+        return 0
+    fi
+    rm -f -- "$temporary"
+    sy_say "cannot write $path: is the file system full or read-only?"
+    return 1
+}
+
+sy_result() { # <state> <reason>
+    printf '{"format":"steelyard-run","version":1,"run_id":%s,"attempt":%s,"scheduler":%s' \
+        "$(sy_json_string "$SY_RUN_ID")" "$(sy_json_string "$SY_ATTEMPT")" \
+        "$(sy_json_string "$SY_SCHEDULER")" || return 1
+    printf ',"job_id":%s,"start_unix_s":%s,"end_unix_s":%s,"elapsed_s":%s,"clients":%d' \
+        "$(sy_json_or_null "$SY_JOB_ID")" "$(sy_seconds "$SY_START_US")" \
+        "$(sy_seconds "$SY_END_US")" "$(sy_seconds "$SY_ELAPSED_US")" "$SY_CLIENTS" || return 1
+    printf ',"exit_codes":[%s],"state":%s,"reason":%s,"nodes":[%s],"missing":{%s}}\n' \
+        "$(sy_result_codes)" "$(sy_json_string "$1")" "$(sy_json_or_null "$2")" \
+        "$(sy_result_nodes)" "$(sy_result_missing)" || return 1
+    sync -- "$SY_ATTEMPT_DIR/.result.json.$$" 2>/dev/null || : # very old coreutils: no file
+}
+
+sy_result_codes() {
+    local list='' code
+    for code in ${SY_CODES[@]+"${SY_CODES[@]}"}; do
+        list+=,${code:-null}
+    done
+    printf '%s' "${list#,}"
+}
+
+sy_result_nodes() { # each node once, in the order of the clients
+    local list='' node item
+    for node in ${SY_NODES[@]+"${SY_NODES[@]}"}; do
+        item=$(sy_json_string "$node")
+        [[ -z $node || ",$list," == *",$item,"* ]] || list+=${list:+,}$item
+    done
+    printf '%s' "$list"
+}
+
+# Every null has its reason.
+sy_result_missing() {
+    local list='' i why nodes=${SY_NODES[*]-}
+    why=$(sy_json_string "$SY_UNKNOWN")
+    [[ -n $SY_JOB_ID ]] || list+=',"job_id":"no scheduler"'
+    [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$why"
+    [[ -n $SY_END_US ]] || list+=",\"end_unix_s\":$why"
+    [[ -n $SY_ELAPSED_US ]] || list+=",\"elapsed_s\":$why"
+    for i in ${SY_CODES[@]+"${!SY_CODES[@]}"}; do
+        [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$why"
+    done
+    [[ -n ${nodes// /} ]] || list+=",\"nodes\":$why"
+    printf '%s' "${list#,}"
+}
+
+# --- how it ended ----------------------------------------------------------------------------
+
+# From client.N: exit code, node, and the times between the common start and the client's end.
+sy_collect_clients() {
+    local i word a b c d e first='' last='' longest=''
+    SY_UNKNOWN='the client left no end: it never started, or was killed'
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        SY_CODES[i]='' SY_NODES[i]=''
+        while read -r word a b c d e; do
+            [[ $word == ready ]] && SY_NODES[i]=$a
+            [[ $word == end && -n $e ]] || continue
+            SY_CODES[i]=$a
+            ((${first:-$b} >= b)) && first=$b
+            ((${last:-$c} <= c)) && last=$c
+            sy_longest "$((c - b))" "$d" "$e"
+        done <"$SY_ATTEMPT_DIR/client.$i"
+    done
+    SY_START_US=${first:-$SY_START_US}
+    SY_END_US=${last:-$(sy_now_us)}
+    SY_ELAPSED_US=$longest
+}
+
+# Wall clock against time since boot: when they disagree the wall clock was set meanwhile.
+sy_longest() { # <wall µs> <uptime at start> <uptime at end>; changes `longest` of the caller
+    local wall=$1 off
+    if [[ $2 != - && $3 != - ]]; then
+        off=$((wall - ($3 - $2)))
+        if ((${off#-} > 50000 + wall / 1000)); then
+            wall=$(($3 - $2))
+            sy_say "the wall clock jumped by $off us in the run: elapsed_s is from /proc/uptime"
+        fi
+    fi
+    ((${longest:-0} <= wall)) && longest=$wall
+}
+
+# The first client that did not end with 0, in one sentence; nothing, and true, when all did.
+sy_clients_reason() {
+    local i
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        case ${SY_CODES[i]} in
+        0) ;;
+        '')
+            printf 'client %d left no exit code: it was killed%s' "$i" "$(sy_last_words srun.err "err.$i")"
+            return 1
+            ;;
+        *)
+            printf 'client %d on %s exited with %s%s' "$i" "${SY_NODES[i]}" "${SY_CODES[i]}" \
+                "$(sy_last_words "err.$i")"
+            return 1
+            ;;
+        esac
+    done
+}
+
+# ': ' and the last line of the first of these files that has one, at most 300 bytes of it.
+sy_last_words() { # <file in the attempt folder>...
+    local file line words=''
+    for file in "$@"; do
+        [[ -s $SY_ATTEMPT_DIR/$file ]] || continue
+        while IFS= read -r line || [[ -n $line ]]; do
+            [[ -z ${line//[[:space:]]/} ]] || words=$line
+        done < <(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')
+        [[ -z $words ]] || break
+    done
+    [[ -z $words ]] || printf ': %s' "${words:0:300}"
+}
+
+# SIGTERM at the end of the time limit is a time-out; before, somebody stopped the run.
+sy_stopped_state() {
+    local now end=''
+    now=$(($(sy_now_us) / 1000000))
+    if [[ $SY_SCHEDULER == slurm && ${SLURM_JOB_END_TIME:-} =~ ^[0-9]+$ ]]; then
+        end=$SLURM_JOB_END_TIME
+    elif [[ ${SY_TIME_LIMIT_S:-} =~ ^[0-9]+$ ]]; then
+        end=$((SY_BEGUN_US / 1000000 + SY_TIME_LIMIT_S))
+    fi
+    # The job began some seconds before this script, and the grace is over when this is asked.
+    if [[ $SY_SIGNAL == TERM && -n $end ]] && ((now >= end - 5)); then
+        printf 'timeout'
+    else
+        printf 'failed'
+    fi
+}
+
+sy_stopped_reason() { # <state>
+    if [[ $1 == timeout ]]; then
+        printf 'stopped at its time limit'
+    else
+        printf 'stopped by SIG%s before its end' "$SY_SIGNAL"
+    fi
+}

@@ -1,0 +1,99 @@
+"""A study's folder with one run in it, to execute run.sh for real."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.jobscripts import registry, runscript
+from steelyard.jobscripts.registry import Benchmark
+
+ROOT = Path(__file__).parents[3]
+FSTEST = ROOT / "build/bin/steelyard-fstest"
+RUN_ID = "tiny-0123abcd-001"
+ODD = 'a "study" \\ of\n$(date) `id` %s é'
+Environment = dict[str, str]
+
+
+class Study:
+    """A study's folder with one run in it."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / ODD
+        self.scratch = tmp_path / "scratch ü"
+        self.run_folder = self.folder / "runs" / RUN_ID
+        self.run_folder.mkdir(parents=True)
+        self.scratch.mkdir()
+        (self.folder / "lib").mkdir()
+        (self.folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SY_"))},
+            "SY_SCRATCH_BASE": str(self.scratch),
+            "STEELYARD_FSTEST": str(FSTEST),
+        }
+
+    def write(self, benchmark: Benchmark, clients: int, **parameters: object) -> None:
+        text = runscript.render(
+            benchmark, parameters, study_dir=self.folder, run_id=RUN_ID, clients=clients
+        )
+        (self.run_folder / "run.sh").write_text(text, encoding="utf-8")
+
+    def body(self, text: str, clients: int = 1) -> None:
+        """A run of a benchmark whose sy_client is `text`."""
+        template = f"sy_client() {{\n{text}\n}}\n"
+        base = registry.load("filesystem")
+        self.write(dataclasses.replace(base, template=template), clients)
+
+    def command(self) -> list[str]:
+        return ["bash", str(self.run_folder / "run.sh")]
+
+    def run(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(),
+            env={**self.environment, **environment},
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+        )
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(),
+            env={**self.environment, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def attempt(self, name: str = "local.1") -> Path:
+        return self.run_folder / name
+
+    def result(self, attempt: str = "local.1") -> dict[str, Any]:
+        """result.json, which must always be whole and in its documented form."""
+        found: dict[str, Any] = json.loads((self.attempt(attempt) / "result.json").read_bytes())
+        assert list(found) == [
+            *("format", "version", "run_id", "attempt", "scheduler", "job_id", "start_unix_s"),
+            *("end_unix_s", "elapsed_s", "clients", "exit_codes", "state", "reason", "nodes"),
+            "missing",
+        ]
+        assert (found["format"], found["version"]) == ("steelyard-run", 1)
+        assert (found["run_id"], found["attempt"]) == (RUN_ID, attempt)
+        nulls = {key for key, value in found.items() if value is None and key != "reason"}
+        nulls |= {f"exit_codes.{i}" for i, code in enumerate(found["exit_codes"]) if code is None}
+        nulls |= set() if found["nodes"] else {"nodes"}
+        assert set(found["missing"]) == nulls
+        assert (found["reason"] is None) == (found["state"] in ("started", "completed"))
+        return found
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study(tmp_path)
