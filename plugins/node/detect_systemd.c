@@ -8,8 +8,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define TIME_LIMIT_MS 1000
 
@@ -55,13 +57,23 @@ static int start(const char *layer, int out, pid_t *pid)
 	return result;
 }
 
-/* Its one line is in the pipe when it closes it; a second without that, and it is ended. */
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Its one line, until it closes the pipe or the time is over. */
 static size_t read_answer(int in, char *answer, size_t size)
 {
 	struct pollfd wait_for = {.fd = in, .events = POLLIN};
+	int64_t end_ms = now_ms() + TIME_LIMIT_MS, left_ms;
 	size_t used = 0;
 
-	while (used < size - 1 && poll(&wait_for, 1, TIME_LIMIT_MS) > 0) {
+	while (used < size - 1 && (left_ms = end_ms - now_ms()) > 0 &&
+	       poll(&wait_for, 1, (int)left_ms) > 0) {
 		ssize_t got = read(in, answer + used, size - 1 - used);
 
 		if (got <= 0)

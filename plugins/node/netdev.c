@@ -42,12 +42,15 @@ struct word_kind {
 	enum sy_netdev_kind kind;
 };
 
-/* Drivers of devices on a bus. */
+/* Drivers of devices on a bus; the rest is physical. */
 static const struct word_kind drivers[] = {
     {"virtio_net", SY_NETDEV_VIRTIO},	  {"vmxnet3", SY_NETDEV_PARAVIRTUAL},
     {"vif", SY_NETDEV_PARAVIRTUAL},	  {"xen-netfront", SY_NETDEV_PARAVIRTUAL},
     {"hv_netvsc", SY_NETDEV_PARAVIRTUAL}, {"ena", SY_NETDEV_PARAVIRTUAL},
     {"gve", SY_NETDEV_PARAVIRTUAL},	  {"ibmveth", SY_NETDEV_PARAVIRTUAL},
+    {"ixgbevf", SY_NETDEV_SRIOV_VF},	  {"igbvf", SY_NETDEV_SRIOV_VF},
+    {"iavf", SY_NETDEV_SRIOV_VF},	  {"i40evf", SY_NETDEV_SRIOV_VF},
+    {"mana", SY_NETDEV_SRIOV_VF},	  {"thunder-nicvf", SY_NETDEV_SRIOV_VF},
     {"uml-vector", SY_NETDEV_UML},	  {"uml-netdev", SY_NETDEV_UML},
 };
 
@@ -101,17 +104,44 @@ static void text(int root, const char *device, const char *file, char *buffer, s
 	(void)sy_read_line_at(root, device_path(path, sizeof(path), device, file), buffer, size);
 }
 
-/* A device on a bus: by its driver, and whether it is a function of another (SR-IOV). */
+/* A function of an SR-IOV device: physfn tells on the host; inside a guest only the device's id
+ * does, where its driver is the same (mlx4, mlx5: pci.ids of vendor 15b3). */
+static bool is_virtual_function(int root, const char *device)
+{
+	static const int64_t ids[] = {0x1002, 0x1004, 0x1014, 0x1016,
+				      0x1018, 0x101a, 0x101c, 0x101e};
+	int64_t id = number(root, device, "device/device");
+
+	if (has(root, device, "device/physfn"))
+		return true;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (id == ids[i])
+			return number(root, device, "device/vendor") == 0x15b3;
+	return false;
+}
+
+/* The host's end of a Xen guest's device, beside the frontend's driver of the same name. */
+static bool is_xen_backend(int root, const struct sy_netdev *device)
+{
+	char path[128], bus[32];
+
+	return sy_link_name_at(root,
+			       device_path(path, sizeof(path), device->name, "device/subsystem"),
+			       bus, sizeof(bus)) > 0 &&
+	       !strcmp(bus, "xen-backend");
+}
+
 static enum sy_netdev_kind bus_kind(int root, const struct sy_netdev *device)
 {
 	enum sy_netdev_kind kind = LOOK_UP(drivers, device->driver);
 
+	if (is_xen_backend(root, device))
+		return SY_NETDEV_UNKNOWN;
 	if (kind != SY_NETDEV_UNKNOWN)
 		return kind;
-	if (has(root, device->name, "device/physfn"))
-		return SY_NETDEV_SRIOV_VF;
-	return number(root, device->name, "type") == ARPHRD_INFINIBAND ? SY_NETDEV_INFINIBAND
-								       : SY_NETDEV_PHYSICAL;
+	if (number(root, device->name, "type") == ARPHRD_INFINIBAND)
+		return SY_NETDEV_INFINIBAND;
+	return is_virtual_function(root, device->name) ? SY_NETDEV_SRIOV_VF : SY_NETDEV_PHYSICAL;
 }
 
 static enum sy_netdev_kind devtype_kind(int root, const char *device)

@@ -246,3 +246,41 @@ def test_json_is_the_document_as_it_is(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_root_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["probe", "--root", "/no/such/folder"]) == 2
     assert capsys.readouterr().err == "steelyard probe: --root /no/such/folder: no such folder\n"
+
+
+def what_a_tree_keeps(document: dict[str, Any]) -> dict[str, Any]:
+    """What a recording must tell as the machine itself: all but identity and MAC addresses."""
+    kept = {
+        key: document[key] for key in ("node_type", "cpu", "memory", "clock", "tcp", "filesystems")
+    }
+    for part in ("vm", "container", "cloud"):
+        found = document["virtualization"][part]
+        kept[part] = (found["name"], found["confidence"], [w["says"] for w in found["evidence"]])
+    kept["network"] = [{**device, "mac": ""} for device in document["network"]]
+    kept["rapl"] = [{**zone, "readable": None} for zone in document["rapl"]]
+    return kept
+
+
+def record(tree: Path) -> None:
+    done = subprocess.run(
+        [str(TREES / "record.sh"), str(tree), "this machine"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "STEELYARD_NODE": PROGRAM},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_recorded_tree_of_this_machine_tells_what_the_machine_tells(tmp_path: Path) -> None:
+    for attempt in range(3):  # others may mount something meanwhile
+        tree = tmp_path / str(attempt)
+        before = json.loads(run(PROGRAM, "probe", "--quick").stdout)
+        record(tree)
+        recorded = json.loads(run(PROGRAM, "probe", "--root", str(tree)).stdout)
+        if before == json.loads(run(PROGRAM, "probe", "--quick").stdout):
+            break
+    assert what_a_tree_keeps(recorded) == what_a_tree_keeps(before)
+    assert recorded["hostname"] == "node"
+    assert recorded["kernel"]["cmdline"] is None

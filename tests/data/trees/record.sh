@@ -145,7 +145,8 @@ record_network() {
         copy "$device"/{type,ifindex,iflink,mtu,speed,operstate,uevent,tun_flags}
         printf '02:00:00:00:00:%02x\n' $((number += 1)) | put "$device/address"
         mark "$device"/{bridge,bonding,device,device/physfn} "$device"/lower_*
-        link "$device"/{master,device/driver}
+        copy "$device"/device/{vendor,device}
+        link "$device"/{master,device/driver,device/subsystem}
         [[ -e $device/device ]] || record_kind "$name"
     done
 }
