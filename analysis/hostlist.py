@@ -14,7 +14,7 @@ MAX_NODES = 1_000_000
 
 def split_outside_brackets(text: str) -> list[str]:
     """`n[1,2],m` -> [`n[1,2]`, `m`]."""
-    return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
+    return re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", text)
 
 
 def expand_range(text: str, whole: str) -> Iterator[str]:

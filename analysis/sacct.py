@@ -138,7 +138,8 @@ class JobKey:
 
 JOB_ID = re.compile(
     r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:.-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
-    r"(?:\.(?P<step>.+))?"
+    r"(?:\.(?P<step>.+))?",
+    re.ASCII,
 )
 
 
