@@ -237,7 +237,7 @@ static void test_extern_step(const char *path)
 {
 	char text[8192], session[32], watch[32];
 	struct stat st;
-	int open_file = open("/dev/zero", O_RDONLY); /* such as slurmstepd's pipes */
+	int open_file = open("/dev/zero", O_RDONLY), high = dup2(open_file, 8); /* as its pipes */
 	void *plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
 
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
@@ -260,6 +260,7 @@ static void test_extern_step(const char *path)
 	is_string(admin_comment, "", "no AdminComment: Slurm refuses it there");
 	is_int(errors, 0, "no complaint");
 	(void)close(open_file);
+	(void)close(high);
 	is_int(dlclose(plugin), 0, "unloads");
 }
 
@@ -296,6 +297,7 @@ static pid_t listen_as_sampler(int pipe_fd, bool answers)
 static void test_batch_step(const char *path, bool answers)
 {
 	char text[8192] = "";
+	const char *done;
 	struct pollfd ready;
 	int fds[2];
 	pid_t sampler;
@@ -323,7 +325,8 @@ static void test_batch_step(const char *path, bool answers)
 	}
 	ok(strstr(text, "rate 5\ntag a=1\ntag b=2\njob name a name\n") != NULL,
 	   "rate, tags in their order, the job's name");
-	ok(strncmp(text, "root ", 5) == 0 && strstr(text, "\ndone ") < strstr(text, "\ntotals\n"),
+	done = strstr(text, "\ndone ");
+	ok(strncmp(text, "root ", 5) == 0 && done && strstr(done, "\ntotals\n"),
 	   "its processes first, its end before the totals");
 	ok(strstr(admin_comment, "4711 {\"steelyard\":1,") == admin_comment, "AdminComment is set");
 	ok(strstr(admin_comment, "\"tags\":{\"a\":\"1\",\"b\":\"2\"}") != NULL, "with the tags");

@@ -1,0 +1,199 @@
+"""A real throwaway Slurm cluster for the tests in this folder, and what they ask of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.errors import MissingError
+from steelyard.wrappers import cluster as throwaway
+from steelyard.wrappers import cluster_state
+from steelyard.wrappers.cluster_config import ClusterConfig, Layout
+
+LIMIT_S = 20.0
+
+
+def until(ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
+    """Poll `ready` until it returns something true; that is returned."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = ready()
+        if value:
+            return value
+        if time.monotonic() > end:
+            pytest.fail(f"not within {limit_s:.0f} s: {what}")
+        time.sleep(0.05)
+
+
+@dataclass
+class Lab:
+    """The cluster, and the jobs one test has submitted to it."""
+
+    cluster: throwaway.Cluster
+    work: Path
+    jobs: list[str] = field(default_factory=list)
+
+    def run(self, *argv: str, **kw: Any) -> subprocess.CompletedProcess[str]:
+        """One command of Slurm's, its output as text; the exit code is the test's to judge."""
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self.work,
+            env=self.cluster.environment(),
+            check=False,
+            **kw,
+        )
+
+    def sbatch(self, *options: str, script: str) -> str:
+        """Submit a batch script; the job's id."""
+        done = self.run("sbatch", "--parsable", *options, input=f"#!/bin/sh\n{script}\n")
+        assert done.returncode == 0, done.stderr
+        self.jobs.append(done.stdout.strip())
+        return self.jobs[-1]
+
+    def srun(self, *argv: str) -> str:
+        """Run a job of srun alone; its job id."""
+        done = self.run("srun", *argv, "printenv", "SLURM_JOB_ID")
+        assert done.returncode == 0, done.stderr
+        self.jobs.append(done.stdout.split()[0])
+        return self.jobs[-1]
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """A job as scontrol shows it."""
+        done = self.run("scontrol", "-o", "show", "job", job_id)
+        assert done.returncode == 0, done.stderr
+        words = done.stdout.splitlines()[0].split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait_running(self, job_id: str) -> None:
+        """Until the batch script's first line has run: it makes the file `running`."""
+        until((self.work / f"running.{job_id}").exists, f"job {job_id} runs")
+
+    def wait_state(self, job_id: str, *states: str, limit_s: float = LIMIT_S) -> str:
+        """Until the job has ended, in one of these states."""
+        running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
+        state = until(
+            lambda: (found := self.job(job_id)["JobState"]) not in running and found,
+            f"job {job_id} ends",
+            limit_s,
+        )
+        assert state in states
+        return str(state)
+
+    def sacct(self, job_id: str, *fields: str) -> list[list[str]]:
+        """Rows of the job itself (not its steps), once the accounting has its end."""
+        names = ",".join(("State", *fields))
+
+        def ended() -> list[list[str]] | None:
+            done = self.run("sacct", "-X", "-D", "-n", "-P", "-j", job_id, "-o", names)
+            rows = [line.split("|", len(fields)) for line in done.stdout.splitlines()]
+            open_states = ("RUNNING", "PENDING")
+            return rows if rows and all(row[0] not in open_states for row in rows) else None
+
+        return [row[1:] if fields else row for row in until(ended, f"sacct has job {job_id}")]
+
+    def comment(self, job_id: str) -> dict[str, Any]:
+        """AdminComment as sacct shows it."""
+        (row,) = self.sacct(job_id, "AdminComment")
+        return dict(json.loads(row[0]))
+
+    def folder(self, job_id: str) -> Path:
+        """Where the job's records are."""
+        return self.cluster.record_dir / job_id
+
+    def records(self, job_id: str, count: int, complete: bool = True) -> list[dict[str, Any]]:
+        """The job's records, by node and start, once there are `count` of them that are final."""
+
+        def final() -> list[dict[str, Any]] | None:
+            found = [json.loads(path.read_text()) for path in self.folder(job_id).glob("*.json")]
+            if complete:
+                found = [record for record in found if record["complete"]]
+            return found if len(found) >= count else None
+
+        found = until(final, f"{count} records of job {job_id}")
+        assert len(found) == count
+        return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
+
+    def samplers(self) -> list[int]:
+        """Process ids of the samplers that run."""
+        return [
+            daemon.pid
+            for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf)
+            if daemon.name == "steelyard-node"
+        ]
+
+    def stepds(self, job_id: str, step: str) -> list[int]:
+        """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
+        pids = []
+        for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
+            title = Path(f"/proc/{daemon.pid}/cmdline").read_bytes()
+            if title.startswith(f"slurmstepd: [{job_id}.{step}]".encode()):
+                pids.append(daemon.pid)
+        return pids
+
+    def nodes(self) -> set[str]:
+        """The states of all nodes."""
+        return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[throwaway.Cluster]:
+    """One cluster for all tests; without Slurm they are skipped, in CI they fail."""
+    try:
+        plugin, node_program = throwaway.find_plugin()
+        with (
+            tempfile.TemporaryDirectory(prefix="sylab-", dir="/tmp") as folder,
+            throwaway.up(
+                ClusterConfig(
+                    dir=Path(folder) / "c",
+                    plugin=plugin,
+                    node_program=node_program,
+                    sample_rate_hz=10,
+                )
+            ) as running,
+        ):
+            yield running
+    except MissingError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"the lab tier must not be skipped in CI: {error}")
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slow_job(cluster: throwaway.Cluster) -> str:
+    """A job that runs into its time limit; Slurm's shortest is a minute, so it starts first."""
+    done = subprocess.run(
+        ["sbatch", "--parsable", "-w", "n4", "-t", "1", "-o", "/dev/null", "--wrap", "sleep 600"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=cluster.environment(),
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def lab(cluster: throwaway.Cluster, slow_job: str, tmp_path: Path) -> Iterator[Lab]:
+    """The cluster for one test: its jobs are cancelled afterwards, and nothing may be left."""
+    lab = Lab(cluster, tmp_path)
+    # n4 is left to the slow job: its sampler and step daemons are not this test's.
+    others = set(lab.samplers()) if lab.job(slow_job)["JobState"] == "RUNNING" else set()
+    yield lab
+    for job_id in lab.jobs:
+        lab.run("scancel", job_id)
+    for job_id in lab.jobs:
+        until(lambda job=job_id: lab.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), job_id)
+    until(lambda: not set(lab.samplers()) - others, "every sampler of the test has ended")
+    assert lab.nodes() <= {"idle", "mixed"}, "no node is drained or down"

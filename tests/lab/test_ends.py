@@ -1,0 +1,122 @@
+"""However a job or its sampler ends: the job is not harmed, and there is a record that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from .conftest import Lab, until
+
+pytestmark = pytest.mark.lab
+RUN = "touch running.$SLURM_JOB_ID"
+
+
+def test_a_failed_job_has_its_record(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", script="exit 3")
+    lab.wait_state(job, "FAILED")
+    assert lab.records(job, 1)[0]["complete"]
+    assert lab.sacct(job, "ExitCode") == [["3:0"]]
+    assert lab.comment(job)["nodes_weighed"] == 1
+
+
+def test_a_cancelled_job_has_its_record(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 60")
+    lab.wait_running(job)
+    lab.run("scancel", job)
+    lab.wait_state(job, "CANCELLED")
+    assert lab.records(job, 1)[0]["complete"]
+
+
+def test_a_requeued_job_has_a_record_for_each_start(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", "--requeue", script=f"{RUN}; [ -e again ] || sleep 60")
+    lab.wait_running(job)
+    (lab.work / "again").touch()
+    time.sleep(1.1)  # records are told apart by the second they start in
+    assert lab.run("scontrol", "requeue", job).returncode == 0
+    lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    until(lambda: lab.job(job)["Restarts"] == "1", "the job starts again")
+    until(lambda: lab.job(job)["JobState"] == "COMPLETED", "the job completes", 150)
+    records = lab.records(job, 2)
+    assert [record["job"]["restart_count"] for record in records] == ["0", "1"]
+
+
+def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete(lab: Lab) -> None:
+    before = set(lab.samplers())
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
+    lab.wait_running(job)
+    until(lambda: list(lab.folder(job).glob("*.json")), "the sampler has begun its record")
+    (sampler,) = set(lab.samplers()) - before
+    os.kill(sampler, signal.SIGKILL)
+    lab.wait_state(job, "COMPLETED")
+    (record,) = lab.records(job, 1, complete=False)
+    assert record["complete"] is False
+    assert record["incomplete_reason"]
+    assert record["elapsed_s"] is None
+    assert lab.comment(job)["nodes_weighed"] == 0
+
+
+def test_a_killed_extern_step_leaves_the_job_alone(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
+    lab.wait_running(job)
+    (extern,) = lab.stepds(job, "extern")
+    os.kill(extern, signal.SIGKILL)
+    lab.wait_state(job, "COMPLETED")
+    (record,) = lab.records(job, 1, complete=False)
+    assert record["node"] == "n1"
+
+
+def test_a_record_folder_that_cannot_be_written_leaves_the_job_alone(lab: Lab) -> None:
+    last = lab.sbatch("-w", "n1", script="true")
+    lab.wait_state(last, "COMPLETED")
+    in_the_way = lab.folder(str(int(last) + 1))
+    in_the_way.write_text("a file where the job's folder should be\n")
+    try:
+        job = lab.sbatch("-w", "n1", script="sleep 0.3")
+        assert job == in_the_way.name
+        lab.wait_state(job, "COMPLETED")
+        assert lab.sacct(job, "ExitCode") == [["0:0"]]
+    finally:
+        in_the_way.unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_leaves_the_job_alone_and_an_incomplete_record(lab: Lab) -> None:
+    records = lab.cluster.record_dir
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "lab", str(records)], check=True)
+    try:
+        job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
+        lab.wait_running(job)
+        until(lambda: list(lab.folder(job).glob("*.json")), "the sampler has begun its record")
+        (records / "filler").write_bytes(b"x" * (64 * 1024 - _used(records)))
+        lab.wait_state(job, "COMPLETED")
+        until(lambda: not _own_samplers(lab, job), "the sampler has ended")
+        (path,) = lab.folder(job).glob("*.json")
+        record = json.loads(path.read_text())
+        assert record["complete"] is False
+    finally:
+        subprocess.run(["umount", "-l", str(records)], check=True)
+
+
+def _used(folder: os.PathLike[str]) -> int:
+    state = os.statvfs(folder)
+    return (state.f_blocks - state.f_bfree) * state.f_frsize
+
+
+def _own_samplers(lab: Lab, job: str) -> bool:
+    run_dir = lab.cluster.dir / "run" / "steelyard"
+    return (run_dir / f"n1.{job}.sock").exists() or len(lab.samplers()) > 1
+
+
+def test_no_socket_is_left_after_the_jobs(lab: Lab, slow_job: str) -> None:
+    job = lab.srun("-w", "n1")
+    lab.records(job, 1)
+    run_dir = lab.cluster.dir / "run" / "steelyard"
+    until(
+        lambda: {path.name for path in run_dir.iterdir()} <= {f"n4.{slow_job}.sock"},
+        "the sockets are removed, those of killed steps by the next job's start",
+    )

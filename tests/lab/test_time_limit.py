@@ -1,0 +1,15 @@
+"""The last file on purpose: the job that runs into its time limit started with the session."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+
+def test_a_job_that_ran_into_its_time_limit_has_its_record(lab: Lab, slow_job: str) -> None:
+    lab.wait_state(slow_job, "TIMEOUT", limit_s=130)
+    (record,) = lab.records(slow_job, 1)
+    assert record["elapsed_s"] >= 55
