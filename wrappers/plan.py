@@ -10,7 +10,7 @@ import hashlib
 import importlib.metadata
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -113,20 +113,23 @@ def in_order(runs: Iterable[Run], seed: int) -> list[Run]:
     return ordered
 
 
-def grow(old: Sequence[Run], new: Sequence[Run], seed: int) -> list[Run]:
-    """`new` with the places that its old runs have had; added runs follow in blocks of their own.
+def grow(
+    old: Sequence[Run], new: Sequence[Run], submitted: Collection[str], seed: int
+) -> list[Run]:
+    """`new` with the places its runs have in the old plan; added runs follow in blocks of their own.
 
-    UsageError when a run of `old` is gone: what was measured is never forgotten.
+    As long as nothing was submitted there is nothing to keep. UsageError when a submitted run is
+    gone: what was measured is never forgotten.
     """
-    places = {run.run_id: run for run in old}
-    gone = sorted(places.keys() - {run.run_id for run in new})
+    places = {run.run_id: run for run in old} if submitted else {}
+    gone = sorted(places.keys() & set(submitted) - {run.run_id for run in new})
     if gone:
         raise UsageError(
             f"{len(gone)} runs that were submitted are not in the study file any more "
             f"({places[gone[0]].variant}, {places[gone[0]].condition_label}, …): put them back, "
             "or give the study another name"
         )
-    last = max((run.block for run in old), default=0)
+    last = max((run.block for run in places.values()), default=0)
     kept = [
         replace(run, block=places[run.run_id].block, position=places[run.run_id].position)
         for run in new

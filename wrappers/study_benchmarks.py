@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.jobscripts import registry
 from steelyard.wrappers.errors import UsageError, did_you_mean
@@ -14,15 +14,18 @@ from steelyard.wrappers.study_reader import Table, shown
 
 @dataclass(frozen=True)
 class Variant:
-    """A benchmark with one value of each parameter that the study gives."""
+    """A benchmark with one value of each parameter that the study gives, as it writes them."""
 
     benchmark: registry.Benchmark
     given: tuple[tuple[str, Level], ...]
+    label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
 
-    @property
-    def label(self) -> str:
-        """`filesystem test=large_file_copy`, parameters as the study writes them."""
-        return " ".join([self.benchmark.name, *(f"{key}={text(v)}" for key, v in self.given)])
+    def values(self) -> dict[str, Level]:
+        """All parameters, defaults filled in, sizes in bytes."""
+        try:
+            return self.benchmark.check_parameters(dict(self.given))
+        except registry.ParameterError as error:
+            raise UsageError(str(error), part=error.parameter) from error
 
 
 def text(value: Level) -> str:
@@ -40,13 +43,23 @@ def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple
     variants: dict[str, Variant] = {}
     for table in tables:
         for variant in read_one(table, factors):
-            same = variants.setdefault(identity(variant), variant)
-            if same is not variant:
-                table.fail(
-                    "use", f"'{variant.label}' runs the same as '{same.label}': leave one out"
-                )
+            key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
+            if variants.setdefault(key, variant) is not variant:
+                table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
     check_free_factors(top, factors, list(variants.values()))
-    return tuple(variants.values())
+    return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
+
+
+def labelled(variant: Variant, variants: list[Variant]) -> Variant:
+    """The variant with a label of only those parameters that differ between its fellows."""
+    fellows = [other.values() for other in variants if other.benchmark == variant.benchmark]
+    own, written = variant.values(), dict(variant.given)
+    words = [
+        f"{key}={text(written.get(key, value))}"
+        for key, value in own.items()
+        if any(other[key] != value for other in fellows)
+    ]
+    return replace(variant, label=" ".join([variant.benchmark.name, *words]))
 
 
 def known_names() -> str:
@@ -69,7 +82,10 @@ def read_one(table: Table, factors: Mapping[str, tuple[Level, ...]]) -> list[Var
         if key in factors:
             table.fail(key, "is a factor too: give it in one place only")
     choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
-    return [Variant(benchmark, chosen) for chosen in itertools.product(*choices)]
+    return [
+        Variant(benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]))
+        for chosen in itertools.product(*choices)
+    ]
 
 
 def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
@@ -110,12 +126,3 @@ def check_free_factors(
         for benchmark in benchmarks.values():
             for level in factors[name]:
                 check_value(table, benchmark, name, level)
-
-
-def identity(variant: Variant) -> str:
-    """Two variants with the same text run the same."""
-    try:
-        values = variant.benchmark.check_parameters(dict(variant.given))
-    except registry.ParameterError as error:
-        raise UsageError(str(error), part=error.parameter) from error
-    return f"{variant.benchmark.name} {sorted(values.items())}"

@@ -1,0 +1,24 @@
+"""Stop a study's jobs: those that wait and those that run. What is done stays done."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard cancel`."""
+    parser.add_argument("study", metavar="STUDY", help="the study file, its folder or its name")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Cancel; 0 also when there was nothing to cancel."""
+    from steelyard.wrappers import errors, scheduler, studydir, submit_ledger
+
+    folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
+    active = 0
+    for name, submissions in scheduler.of(submit_ledger.read(folder)).items():
+        system = scheduler.by_name(name, folder.path)
+        active += len(system.active(submissions))
+        system.cancel(submissions)
+    print(f"{active} runs cancelled; `steelyard submit` takes them up again")
+    return errors.DONE

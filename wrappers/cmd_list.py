@@ -1,0 +1,84 @@
+"""The benchmarks with their parameters and results, and the studies in this folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.jobscripts.registry import Benchmark
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard list`."""
+    parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="only this one")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """List."""
+    from steelyard.jobscripts import registry
+    from steelyard.wrappers import console, errors, studydir
+
+    try:
+        names = [args.benchmark] if args.benchmark else registry.names()
+        benchmarks = [registry.load(name) for name in names]
+    except registry.UnknownBenchmarkError as error:
+        raise errors.UsageError(str(error), part=args.benchmark) from error
+    studies = [] if args.benchmark else studydir.studies_in(Path())
+    if args.json:
+        console.print_json(document(benchmarks, studies))
+        return errors.DONE
+    for benchmark in benchmarks:
+        print_benchmark(benchmark)
+    if not args.benchmark:
+        print_studies(studies)
+    return errors.DONE
+
+
+def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, object]:
+    """Everything, for --json."""
+    from dataclasses import asdict
+
+    return {
+        "benchmarks": [
+            {key: value for key, value in asdict(benchmark).items() if key != "template"}
+            for benchmark in benchmarks
+        ],
+        "studies": [str(path.absolute()) for path in studies],
+    }
+
+
+def print_benchmark(benchmark: Benchmark) -> None:
+    """A benchmark as two tables."""
+    from steelyard.wrappers import console
+
+    print(f"{benchmark.name}: {benchmark.summary}\n")
+    console.print_table(
+        ("parameter", "default", "unit", "allowed", "meaning"),
+        [
+            (name, shown(found.default), found.unit, found.allowed(), found.help)
+            for name, found in benchmark.parameters.items()
+        ],
+    )
+    console.print_table(
+        ("result", "unit", "better", "meaning"),
+        [
+            (f"{name} *" if spec.primary else name, spec.unit, spec.better, spec.help)
+            for name, spec in benchmark.results.items()
+        ],
+    )
+
+
+def shown(value: object) -> str:
+    """A default as a study file writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def print_studies(studies: list[Path]) -> None:
+    """The studies here, one a line."""
+    if not studies:
+        print("no studies in this folder")
+    for path in studies:
+        print(f"study: {path}")

@@ -1,0 +1,337 @@
+"""Turns a study into jobs; run again, it adds only what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.jobscripts import registry, runscript
+from steelyard.wrappers import plan, status, submit_ledger, submit_programs
+from steelyard.wrappers.errors import MissingError
+from steelyard.wrappers.plan import Run
+from steelyard.wrappers.scheduler import Batch, Scheduler, Submission, by_name
+from steelyard.wrappers.study import Study
+from steelyard.wrappers.studydir import StudyDir
+
+AGAIN = ("planned",)
+AGAIN_IF_FAILED = ("planned", *status.FAILED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of submit did, or in a dry run would do."""
+
+    study: str
+    study_dir: str
+    scheduler: str
+    runs: int
+    submitted: int
+    submissions: list[str]
+    recovered: list[str]
+    failed: int  # of local runs: they are over
+    seconds: float
+
+
+def say(message: str) -> None:
+    """A line for the person at the keyboard."""
+    print(f"steelyard submit: {message}", file=sys.stderr)
+
+
+def submit(
+    study: Study,
+    study_dir: Path,
+    scheduler_name: str,
+    retry_failed: bool = False,
+    scripts: list[tuple[str, str]] | None = None,
+) -> Outcome:
+    """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
+    begin = time.monotonic()
+    folder = StudyDir(study_dir.absolute())
+    scheduler = by_name(scheduler_name, folder.path)
+    scheduler.cluster()  # says now when there is none
+    if scripts is not None:
+        runs, states = planned(study, folder)
+        batches = make_batches(study, folder, wanted(runs, states, retry_failed), scheduler)
+        scripts += dry_run(batches, scheduler, last_active(folder, scheduler))
+        return outcome(study, folder, scheduler, runs, batches, [], begin)
+    with submit_ledger.locked(folder):
+        recovered = recover(folder, study, scheduler)
+        runs, states = planned(study, folder)
+        missing = wanted(runs, states, retry_failed)
+        check_programs(study, missing, scheduler)
+        write_study(study, folder, runs, missing)
+        batches = make_batches(study, folder, missing, scheduler)
+        hand_in(folder, batches, scheduler)
+    failed = status.snapshot(folder.path).failed if scheduler.name == "local" else 0
+    return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
+
+
+def sentence(done: Outcome) -> str:
+    """The outcome in words."""
+    if not done.submitted:
+        return f"nothing to add: all {done.runs} runs are done, waiting or running"
+    jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
+    how = f"{done.failed} failed" if done.scheduler == "local" else jobs
+    verb = "executed here" if done.scheduler == "local" else "submitted"
+    return (
+        f"{done.submitted} of {done.runs} runs {verb} ({how}, {done.seconds:.1f} s): "
+        f"{done.study_dir}"
+    )
+
+
+def dry_run(
+    batches: Sequence[Batch], scheduler: Scheduler, after: str | None
+) -> list[tuple[str, str]]:
+    """The scripts as they would be submitted; a job id that is not there yet stands as JOBID."""
+    scripts = []
+    for batch in batches:
+        scripts.append((batch.submission_id, scheduler.script(batch, chained(batch, after))))
+        after = "JOBID"
+    return scripts
+
+
+def chained(batch: Batch, after: str | None) -> str | None:
+    """at_once holds over submissions too: each waits for the one before it."""
+    return None if batch.job.at_once is None else after
+
+
+def outcome(
+    study: Study,
+    folder: StudyDir,
+    scheduler: Scheduler,
+    runs: Sequence[Run],
+    batches: Sequence[Batch],
+    recovered: list[str],
+    begin: float,
+    failed: int = 0,
+) -> Outcome:
+    """The figures of a call."""
+    return Outcome(
+        study=study.name,
+        study_dir=str(folder.path),
+        scheduler=scheduler.name,
+        runs=len(runs),
+        submitted=sum(len(batch.run_ids) for batch in batches),
+        submissions=[batch.submission_id for batch in batches],
+        recovered=recovered,
+        failed=failed,
+        seconds=time.monotonic() - begin,
+    )
+
+
+def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status.RunState]]:
+    """The plan, grown from the one that is there, and the state of each run that was in it."""
+    runs = plan.make_plan(study)
+    if not folder.plan.is_file():
+        return runs, {}
+    states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
+    submitted = {run_id for entry in submit_ledger.read(folder) for run_id in entry.run_ids}
+    submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
+    old = [entry.run for entry in states.values()]
+    grown = plan.grow(old, runs, submitted, study.seed)
+    if submitted and new_alone(old, grown):
+        say(
+            "the added conditions are in blocks of their own, not interleaved with the earlier ones"
+        )
+    return grown, states
+
+
+def new_alone(old: Sequence[Run], grown: Sequence[Run]) -> bool:
+    """Some block of added runs lacks a condition of the study."""
+    last = max(run.block for run in old)
+    held: dict[int, set[str]] = {}
+    for run in grown:
+        if run.block > last:
+            held.setdefault(run.block, set()).add(condition_of(run))
+    conditions = {condition_of(run) for run in grown}
+    return any(names != conditions for names in held.values())
+
+
+def condition_of(run: Run) -> str:
+    """A run's id without its repeat."""
+    return run.run_id.rpartition("-")[0]
+
+
+def wanted(
+    runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
+) -> list[Run]:
+    """The runs to submit: never executed and not in a queue; failed ones if asked for."""
+    again = AGAIN_IF_FAILED if retry_failed else AGAIN
+    return [run for run in runs if run.run_id not in states or needs(states[run.run_id], again)]
+
+
+def needs(entry: status.RunState, again: Sequence[str]) -> bool:
+    """Also a run that left no attempt behind, whatever became of its job."""
+    never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
+    return entry.state in again or never_began
+
+
+def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
+    """MissingError for local runs that could only fail; a warning where nodes may differ."""
+    missing = submit_programs.missing(study, runs)
+    if missing and scheduler.name == "local":
+        raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
+    if missing:
+        say(f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}")
+
+
+def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: list[Run]) -> None:
+    """The study's files, before anything is handed in."""
+    (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
+    submit_ledger.write_whole(folder.toml, study.toml)
+    if not folder.library.exists():
+        submit_ledger.write_whole(folder.library, registry.library())
+    benchmarks = study.benchmarks()
+    variables = submit_programs.environment(study)
+    for run in missing:
+        path = folder.run(run.run_id)
+        path.mkdir(parents=True, exist_ok=True)
+        text = runscript.render(
+            benchmarks[run.benchmark],
+            run.parameters,
+            study_dir=folder.path,
+            run_id=run.run_id,
+            clients=run.clients,
+            environment=variables,
+        )
+        (path / "run.sh").write_text(text, encoding="utf-8")
+    document = json.dumps(plan.document(study, runs), indent=1, ensure_ascii=False)
+    submit_ledger.write_whole(folder.plan, document + "\n")
+
+
+def make_batches(
+    study: Study, folder: StudyDir, runs: Sequence[Run], scheduler: Scheduler
+) -> list[Batch]:
+    """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
+    most = scheduler.most_runs() or len(runs) or 1
+    begun = len(submit_ledger.read(folder))
+    batches: list[Batch] = []
+    for group in groups(study, runs, together=scheduler.name == "local"):
+        for start in range(0, len(group), most):
+            part = group[start : start + most]
+            batches.append(make_batch(study, folder, part, begun + len(batches)))
+    return batches
+
+
+def groups(study: Study, runs: Sequence[Run], together: bool) -> list[list[Run]]:
+    """Runs by block and by what they ask of the scheduler; `together`: by block only."""
+    found: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        asked = () if together else (nodes_of(study, run), options_of(study, run))
+        found.setdefault((run.block, *asked), []).append(run)
+    by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
+    # The set that is submitted first gets its nodes first: it is another one in each block.
+    return [g for block, sets in by_block for g in rotated(list(sets), block)]
+
+
+def rotated(sets: list[list[Run]], block: int) -> list[list[Run]]:
+    """The same sets, beginning with another one in each block."""
+    first = block % len(sets)
+    return sets[first:] + sets[:first]
+
+
+def nodes_of(study: Study, run: Run) -> int:
+    """Nodes of the job: one per client, or those of [job]."""
+    return max(study.job.nodes, run.clients)
+
+
+def options_of(study: Study, run: Run) -> tuple[str, ...]:
+    """What the run's condition asks for."""
+    node_type = run.condition.get("node_type")
+    options = () if node_type is None else study.place[str(node_type)]
+    return tuple(option.replace("{nodes}", str(nodes_of(study, run))) for option in options)
+
+
+def make_batch(study: Study, folder: StudyDir, runs: Sequence[Run], number: int) -> Batch:
+    """A batch of runs that ask for the same; its id tells block and content."""
+    run_ids = tuple(run.run_id for run in runs)
+    content = "\n".join([str(folder.path), str(number), *run_ids])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    first = runs[0]
+    return Batch(
+        submission_id=f"b{first.block:03}-{digest}",
+        study=study.name,
+        study_dir=folder.path,
+        block=first.block,
+        nodes=nodes_of(study, first),
+        options=options_of(study, first),
+        tags=common_tags(study, runs),
+        run_ids=run_ids,
+        job=study.job,
+    )
+
+
+def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+    """Study, block, and the factor levels that all these runs have."""
+    tags = [("study", study.name), ("block", str(runs[0].block))]
+    for name, level in runs[0].condition.items():
+        if all(run.condition[name] == level for run in runs):
+            tags.append((name, str(level)))
+    return tuple(tags)
+
+
+def hand_in(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) -> None:
+    """Submit each batch and record it before the next; after a crash `recover` finds the last."""
+    after = last_active(folder, scheduler)
+    for batch in batches:
+        script = folder.script(batch.submission_id)
+        text = scheduler.script(batch, chained(batch, after))
+        submit_ledger.write_whole(script, text)
+        submit_ledger.write_whole(
+            folder.run_list(batch.submission_id), "".join(f"{run_id}\n" for run_id in batch.run_ids)
+        )
+        if scheduler.name == "local":  # its runs begin now: recorded first
+            record(folder, batch, scheduler, None)
+            scheduler.submit(batch, script)
+        else:
+            after = scheduler.submit(batch, script)
+            record(folder, batch, scheduler, after)
+
+
+def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
+    """The job id of the last submission that still has something to do."""
+    submissions = [e for e in submit_ledger.read(folder) if e.scheduler == scheduler.name]
+    active = scheduler.active(submissions).keys() if scheduler.name != "local" else set()
+    jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
+    return jobs[-1] if jobs else None
+
+
+def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None) -> None:
+    """Append the accepted submission to submissions.jsonl."""
+    submit_ledger.append(
+        folder,
+        Submission(
+            submission_id=batch.submission_id,
+            scheduler=scheduler.name,
+            cluster=scheduler.cluster(),
+            job_id=job_id,
+            submitted_unix_s=time.time(),
+            block=batch.block,
+            options=list(batch.options),
+            run_ids=list(batch.run_ids),
+        ),
+    )
+
+
+def recover(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
+    """Record submissions that were accepted just before a crash; remove those that were not."""
+    found = []
+    for path in submit_ledger.orphans(folder, submit_ledger.read(folder)):
+        run_ids = tuple(path.read_text(encoding="utf-8").split())
+        block = int(path.stem[1:].partition("-")[0])
+        batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
+        job_id = scheduler.find(batch, path.stat().st_mtime)
+        if job_id is None:
+            path.unlink()
+            folder.script(path.stem).unlink(missing_ok=True)
+            continue
+        say(f"{path.stem} had been accepted as job {job_id} before the last submit broke off")
+        record(folder, batch, scheduler, job_id)
+        found.append(path.stem)
+    return found
