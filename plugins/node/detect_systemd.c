@@ -81,8 +81,11 @@ static size_t read_answer(int in, char *answer, size_t size)
 		used += (size_t)got;
 	}
 	answer[used] = '\0';
-	answer[strcspn(answer, "\n")] = '\0';
-	return strlen(answer);
+	used = strcspn(answer, "\n");
+	if (answer[used] != '\n') /* cut off: no answer */
+		return 0;
+	answer[used] = '\0';
+	return used;
 }
 
 static size_t ask(const char *layer, char *answer, size_t size)

@@ -162,6 +162,34 @@ def test_inner_zones_are_found_beside_and_inside_the_outer_ones_but_once(tmp_pat
     assert parents["/sys/class/powercap/intel-rapl:1:0"] == "/sys/class/powercap/intel-rapl:1"
 
 
+def test_speeds_are_in_bits_per_second() -> None:
+    devices = {device["name"]: device for device in probe(TREES / "physical")["network"]}
+    assert devices["eno1"]["speed_bits_per_s"] == 10**9
+    assert devices["ib0"]["speed_bits_per_s"] == 10**11
+    assert devices["vnet0"]["speed_bits_per_s"] is None
+
+
+@pytest.mark.parametrize(
+    "speed", ["-1\n", "4294967295\n", "0\n", "fast\n", "", "99999999999999999999\n"]
+)
+def test_a_speed_that_the_driver_does_not_know_is_null(speed: str, tmp_path: Path) -> None:
+    tree = copy_tree("physical", tmp_path)
+    (tree / "sys/class/net/eno1/speed").write_text(speed)
+    devices = {device["name"]: device for device in probe(tree)["network"]}
+    assert devices["eno1"]["speed_bits_per_s"] is None
+
+
+def test_values_that_are_empty_or_no_numbers_are_null(tmp_path: Path) -> None:
+    tree = copy_tree("physical", tmp_path)
+    (tree / "proc/cpuinfo").write_text("model name\t:\nvendor_id\t: \n")
+    (tree / "proc/meminfo").write_text("MemTotal: many kB\nSwapTotal: -5 kB\n")
+    document = probe(tree)
+    assert document["cpu"]["model"] is None
+    assert document["cpu"]["vendor"] is None
+    assert set(document["memory"].values()) == {None}
+    assert unexplained(document) == []
+
+
 def test_options_of_network_file_systems_are_kept() -> None:
     mounts = {m["mount_point"]: m for m in probe(TREES / "physical")["filesystems"]}
     assert "vers=4.2" in mounts["/home"]["options"].split(",")
