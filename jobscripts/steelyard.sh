@@ -195,7 +195,7 @@ sy_ask_to_stop() {
     local step=-
     if [[ $SY_SCHEDULER == slurm ]]; then
         read -r _ _ step <"$SY_ATTEMPT_DIR/client.0" || :
-        [[ $step =~ ^[0-9]+$ ]] && scancel --signal=TERM "$SLURM_JOB_ID.$step" && return
+        [[ $step =~ ^[0-9]+$ ]] && scancel --signal=TERM "$SLURM_JOB_ID.$step" 2>/dev/null && return
     fi
     sy_signal_below TERM "${SY_PIDS[@]}"
 }

@@ -185,7 +185,8 @@ sy_last_words() { # <file in the attempt folder>...
     for file in "$@"; do
         [[ -s $SY_ATTEMPT_DIR/$file ]] || continue
         while IFS= read -r line || [[ -n $line ]]; do
-            [[ -z ${line//[[:space:]]/} ]] || words=$line
+            # srun says this whenever the cluster does not bind, and nothing is wrong then.
+            [[ -z ${line//[[:space:]]/} || $line == *'lacks support for cpu binding'* ]] || words=$line
         done < <(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')
         [[ -z $words ]] || break
     done
@@ -201,12 +202,17 @@ sy_stopped_state() {
     elif [[ ${SY_TIME_LIMIT_S:-} =~ ^[0-9]+$ ]]; then
         end=$((SY_BEGUN_US / 1000000 + SY_TIME_LIMIT_S))
     fi
-    # The job began some seconds before this script, and the grace is over when this is asked.
-    if [[ $SY_SIGNAL == TERM && -n $end ]] && ((now >= end - 5)); then
+    # The job began some seconds before this script did.
+    if [[ $SY_SIGNAL == TERM ]] && { [[ -n $end ]] && ((now >= end - 5)) || sy_slurm_says_timeout; }; then
         printf 'timeout'
     else
         printf 'failed'
     fi
+}
+
+sy_slurm_says_timeout() {
+    [[ $SY_SCHEDULER == slurm ]] || return 1
+    [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' JobState=TIMEOUT '* ]]
 }
 
 sy_stopped_reason() { # <state>

@@ -35,11 +35,11 @@ enum {
 	NPB_MAX_RESIDUALS = 512
 };
 
-/* One figure compared with its official value; what decides is |value - expected| <= limit. */
+/* One figure compared with its official value; what decides is error <= limit. */
 struct npb_check {
 	char name[32];
 	double value, expected;
-	double error; /* relative, unless `exact` */
+	double error; /* |value - expected| / |expected| */
 	double limit;
 	bool passed;
 };
@@ -73,6 +73,8 @@ struct npb_kernel {
 	int (*most_ranks)(enum npb_class class);
 	/* Memory of one rank, bytes; an upper estimate. */
 	uint64_t (*memory_bytes)(enum npb_class class, int ranks);
+	/* Sets run->size and run->iterations, which the heading tells. */
+	void (*describe)(struct npb_run *run);
 	void (*run)(struct npb_run *run);
 };
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -289,6 +290,33 @@ def test_in_slurm_one_step_starts_a_client_per_node(
     assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1"} < set(words)
     assert study.run(SLURM_RESTART_COUNT="1", **slurm).returncode == 0
     assert study.result("4711.1")["state"] == "completed"
+
+
+@pytest.mark.parametrize(("job_state", "state"), [("TIMEOUT", "timeout"), ("CANCELLED", "failed")])
+def test_slurm_is_asked_whether_it_was_the_time_limit(
+    study: Study, slurm: Environment, tmp_path: Path, job_state: str, state: str
+) -> None:
+    """Slurm 22.05 does not tell a job when it has to end."""
+    for name, text in (
+        (
+            "scontrol",
+            f'[[ "$*" == "--oneliner show job 4711" ]] && echo "A=1 JobState={job_state} B="',
+        ),
+        ("scancel", "exit 1"),  # the step is gone already
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
+    study.body("echo here; sleep 60", 2)
+    with study.start(**slurm) as child:
+        out = study.attempt("4711.0") / "out.1"
+        deadline = time.monotonic() + 20
+        while not (out.exists() and out.stat().st_size > 0):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=20) == 143
+    assert study.result("4711.0")["state"] == state
+    assert study.result("4711.0")["exit_codes"] == [143, 143]
 
 
 def test_a_step_that_cannot_be_made_is_told_with_sruns_words(

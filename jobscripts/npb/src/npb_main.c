@@ -1,0 +1,104 @@
+/*
+ * The frame around a kernel: options, checks, run, output. Exit codes: 0 verified; 1 not
+ * verified (NPB's own programs exit with 0 then) or the JSON could not be written; 2 wrong usage,
+ * ranks or too little memory, with one line on stderr.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "npb_memory.h"
+#include "npb_options.h"
+#include "npb_output.h"
+
+#ifndef SY_VERSION
+#define SY_VERSION "unknown"
+#endif
+
+static void lower_name(char *text, size_t size)
+{
+	size_t i;
+
+	for (i = 0; npb_kernel.name[i] && i + 1 < size; i++)
+		text[i] = (char)(npb_kernel.name[i] - 'A' + 'a');
+	text[i] = '\0';
+}
+
+static int refused(const struct npb_run *run, const char *message)
+{
+	char name[8];
+
+	lower_name(name, sizeof(name));
+	if (run->rank == 0)
+		fprintf(stderr, "npb-%s: %s\n", name, message);
+	return 2;
+}
+
+static int told(const struct npb_run *run, const struct npb_options *options)
+{
+	char name[8];
+
+	lower_name(name, sizeof(name));
+	if (run->rank == 0 && options->version)
+		printf("npb-%s %s\n", name, SY_VERSION);
+	else if (run->rank == 0)
+		printf("usage: mpirun -np RANKS npb-%s --class S|W|A|B|C|D [--json FILE]\n"
+		       "The %s kernel of the NAS Parallel Benchmarks (RNR-94-007). Exit code 0: "
+		       "verified;\n1: not verified; 2: refused.\n",
+		       name, npb_kernel.name);
+	return 0;
+}
+
+static int closed(const struct npb_run *run, const struct npb_options *options)
+{
+	struct npb_times times;
+	int code = npb_verified(run) ? 0 : 1;
+
+	npb_gather_times(run, &times);
+	if (run->rank != 0)
+		return code;
+	npb_print_closing(&npb_kernel, run, &times);
+	if (options->json && !npb_write_json(options->json, &npb_kernel, run, &times)) {
+		fprintf(stderr, "npb: %s: cannot be written: %s\n", options->json, strerror(errno));
+		code = 1;
+	}
+	return code;
+}
+
+static int run_kernel(struct npb_run *run, int argc, char **argv)
+{
+	struct npb_options options;
+	char message[256];
+
+	if (!npb_parse_options(argc, argv, &options, message, sizeof(message)))
+		return refused(run, message);
+	if (options.help || options.version)
+		return told(run, &options);
+	run->class = options.class;
+	run->class_name = npb_class_name(options.class);
+	if (!npb_check_ranks(&npb_kernel, run->class, run->ranks, message, sizeof(message)) ||
+	    !npb_check_memory(&npb_kernel, run, message, sizeof(message)))
+		return refused(run, message);
+	npb_kernel.describe(run);
+	if (run->rank == 0)
+		npb_print_heading(&npb_kernel, run);
+	npb_kernel.run(run);
+	return closed(run, &options);
+}
+
+int main(int argc, char **argv)
+{
+	static struct npb_run run;
+	int code;
+
+	MPI_Init(&argc, &argv);
+	run.comm = MPI_COMM_WORLD;
+	MPI_Comm_rank(run.comm, &run.rank);
+	MPI_Comm_size(run.comm, &run.ranks);
+	code = run_kernel(&run, argc, argv);
+	/* What rank 0 found is what the program says. */
+	MPI_Bcast(&code, 1, MPI_INT, 0, run.comm);
+	MPI_Finalize();
+	return code;
+}

@@ -1,0 +1,103 @@
+#include "npb_output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#ifndef SY_VERSION
+#define SY_VERSION "unknown"
+#endif
+
+/* "1400" or "  64x  64x  32", right-aligned in NPB's 24 columns by the caller. */
+static void size_text(const struct npb_run *run, char *text, size_t size)
+{
+	if (run->size[1] == 0)
+		snprintf(text, size, "%" PRId64, run->size[0]);
+	else
+		snprintf(text, size, "%4" PRId64 "x%4" PRId64 "x%4" PRId64, run->size[0],
+			 run->size[1], run->size[2]);
+}
+
+void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run)
+{
+	char size[64];
+
+	size_text(run, size, sizeof(size));
+	printf("\n\n NAS Parallel Benchmarks, Steelyard %s -- %s Benchmark\n\n", SY_VERSION,
+	       kernel->name);
+	printf(" Size: %s  (class %c)\n", size, run->class_name);
+	printf(" Iterations: %d\n", run->iterations);
+	printf(" Number of processes: %d\n\n", run->ranks);
+	fflush(stdout);
+}
+
+bool npb_verified(const struct npb_run *run)
+{
+	return run->checks > 0 && run->failed_checks == 0;
+}
+
+double npb_mops(const struct npb_run *run, const struct npb_times *times)
+{
+	return times->seconds > 0 ? run->mega_ops / times->seconds : 0;
+}
+
+void npb_gather_times(const struct npb_run *run, struct npb_times *times)
+{
+	enum {
+		FIGURES = 2 + NPB_CALLS
+	};
+	double mine[FIGURES], sum[FIGURES] = {0}, most[FIGURES] = {0};
+
+	mine[0] = run->seconds;
+	mine[1] = run->compute_s;
+	for (int i = 0; i < NPB_CALLS; i++)
+		mine[2 + i] = npb_call_time((enum npb_call)i).seconds;
+	MPI_Reduce(mine, sum, FIGURES, MPI_DOUBLE, MPI_SUM, 0, run->comm);
+	MPI_Reduce(mine, most, FIGURES, MPI_DOUBLE, MPI_MAX, 0, run->comm);
+	times->seconds = most[0];
+	times->compute_mean_s = sum[1] / run->ranks;
+	times->compute_max_s = most[1];
+	for (int i = 0; i < NPB_CALLS; i++) {
+		const struct npb_call_time own = npb_call_time((enum npb_call)i);
+
+		times->call[i].name = own.name;
+		times->call[i].calls = own.calls;
+		times->call[i].mean_s = sum[2 + i] / run->ranks;
+		times->call[i].max_s = most[2 + i];
+	}
+}
+
+static void print_checks(const struct npb_run *run)
+{
+	for (int i = 0; i < run->checks; i++)
+		printf(" %-16s %22.15E  official %22.15E  error %9.2E  limit %8.1E  %s\n",
+		       run->check[i].name, run->check[i].value, run->check[i].expected,
+		       run->check[i].error, run->check[i].limit,
+		       run->check[i].passed ? "ok" : "FAILED");
+	if (run->failed_checks > 0)
+		printf(" %d figures differ from the official values\n", run->failed_checks);
+}
+
+void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *run,
+		       const struct npb_times *times)
+{
+	const double mops = npb_mops(run, times);
+	const bool verified = npb_verified(run);
+	char size[64];
+
+	size_text(run, size, sizeof(size));
+	print_checks(run);
+	printf(" VERIFICATION %s\n", verified ? "SUCCESSFUL" : "FAILED");
+	printf("\n\n %s Benchmark Completed.\n", kernel->name);
+	printf(" Class           = %24c\n", run->class_name);
+	printf(" Size            = %24s\n", size);
+	printf(" Iterations      = %24d\n", run->iterations);
+	printf(" Time in seconds = %24.2f\n", times->seconds);
+	printf(" Total processes = %24d\n", run->ranks);
+	printf(" Active procs    = %24d\n", run->ranks);
+	printf(" Mop/s total     = %24.2f\n", mops);
+	printf(" Mop/s/process   = %24.2f\n", mops / run->ranks);
+	printf(" Operation type  = %24s\n", kernel->operations);
+	printf(" Verification    = %24s\n", verified ? "SUCCESSFUL" : "UNSUCCESSFUL");
+	printf(" Version         = %24s\n\n\n", "Steelyard " SY_VERSION);
+	fflush(stdout);
+}
