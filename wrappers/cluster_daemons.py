@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 import secrets
 import shutil
@@ -139,6 +140,9 @@ class Starter:
         hint = "mend what its log says, then run 'steelyard cluster up' again"
         if "ddress already in use" in text:
             hint = "another program took the port meanwhile: run 'steelyard cluster up' again"
+        if "getaddrinfo() failed" in text:
+            host = platform.node()
+            hint = f"the name of this host does not resolve: add '127.0.1.1 {host}' to /etc/hosts"
         return ClusterError(f"{name} {what}:\n{text}\n  {hint}; logs: {self.layout.log_dir}")
 
     def munged(self) -> Daemon:

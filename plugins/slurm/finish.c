@@ -78,7 +78,7 @@ static void write_comment(const struct sy_step *step, char *text)
 	update.admin_comment = text;
 	if (slurm_update_job(&update) != SLURM_SUCCESS)
 		slurm_verbose("steelyard: AdminComment of job %u not written: %s", step->job_id,
-			      slurm_strerror(slurm_get_errno()));
+			      slurm_strerror(errno));
 }
 
 void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,

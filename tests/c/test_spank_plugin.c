@@ -120,11 +120,6 @@ char *slurm_strerror(int number)
 	return strerror(number);
 }
 
-int slurm_get_errno(void)
-{
-	return errno;
-}
-
 /* --- loading a fresh plugin, as every process of Slurm's does -------------------------------- */
 
 typedef int callback(spank_t, int, char **);
