@@ -295,7 +295,7 @@ static void hear_file_line(struct sy_layer *container, const char *line)
 {
 	static const struct word_name folders[] = {
 	    {"/docker/containers/", "docker"},
-	    {"/overlay-containers/", "podman"},
+	    {"/userdata/hosts", "podman"},
 	    {"/kubelet/pods/", "kubernetes"},
 	};
 	char folder[256], shown[120];
