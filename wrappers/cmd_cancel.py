@@ -20,5 +20,8 @@ def main(args: argparse.Namespace) -> int:
         system = scheduler.by_name(name, folder.path)
         active += len(system.active(submissions))
         system.cancel(submissions)
-    print(f"{active} runs cancelled; `steelyard submit` takes them up again")
+    print(
+        f"{active} runs cancelled. `steelyard submit` takes up those that had not begun, "
+        "with --retry-failed the stopped ones too"
+    )
     return errors.DONE

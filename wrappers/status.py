@@ -19,6 +19,7 @@ RUNNING = ("running",)
 WAITING = ("pending", "requeued")
 FAILED = ("failed", "timeout", "cancelled", "node_fail", "out_of_memory", "lost")
 FINAL = ("completed", "failed", "timeout")
+STOPPED = "stopped by SIG"  # as steelyard.sh begins the reason
 LOST = "the scheduler no longer knows the job, and it left no result"
 
 
@@ -126,10 +127,16 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     for run in runs:
         if states[run.run_id].state not in FINAL or run.run_id in active:
             states[run.run_id] = state_of(study, run, active.get(run.run_id))
-    unsure = {key for key, entry in states.items() if entry.state in ("lost", "planned")}
+    unsure = {key for key, entry in states.items() if is_unsure(entry)}
     for run_id, task in ask_ended(study, submissions, unsure).items():
         states[run_id] = with_end(states[run_id], task)
     return list(states.values())
+
+
+def is_unsure(entry: RunState) -> bool:
+    """Only the scheduler can tell: no result, or stopped from outside."""
+    stopped = entry.state == "failed" and (entry.reason or "").startswith(STOPPED)
+    return stopped or entry.state in ("lost", "planned")
 
 
 def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
@@ -154,6 +161,8 @@ def ask_ended(
 def with_end(entry: RunState, task: Task) -> RunState:
     """A run that left no result, as its scheduler tells its end."""
     state = task.state
+    if entry.state == "failed" and state in ("lost", "completed", "failed"):
+        return entry  # its own words say more
     if state == "completed":  # the job ended well, and yet there is no result
         state = "lost"
     return RunState(entry.run, state, task.reason, entry.attempt, entry.start_unix_s)

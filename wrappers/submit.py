@@ -65,8 +65,10 @@ def submit(
         runs, states = planned(study, folder)
         missing = wanted(runs, states, retry_failed)
         check_programs(study, missing, scheduler)
-        write_study(study, folder, runs, missing)
         batches = make_batches(study, folder, missing, scheduler)
+        for batch in batches:  # what cannot be asked for is said before anything is written
+            scheduler.script(batch, None)
+        write_study(study, folder, runs, missing)
         hand_in(folder, batches, scheduler)
     failed = status.snapshot(folder.path).failed if scheduler.name == "local" else 0
     return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
