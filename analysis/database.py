@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.errors import UsageError
+from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.spool import Spool
 
 FILE_NAME = "study.duckdb"
@@ -42,6 +42,12 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(schema_text())
         yield connection
         connection.execute("COMMIT")
+    except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
+        words = str(error).strip().splitlines()[0]
+        raise MissingError(
+            f"{study_dir / FILE_NAME} could not be written and is as it was before: {words}. "
+            f"Is the disk of {study_dir} full? Collect again when there is room"
+        ) from error
     finally:
         connection.close()  # without a commit this is a rollback
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections import defaultdict
@@ -13,6 +14,7 @@ from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.records import Record, RecordError, name_parts, read_record
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def default_record_dirs() -> list[Path]:
@@ -73,6 +75,8 @@ def copy_records(
             try:
                 copy_job(study_dir, record_dir / job_id, job_attempts)
             except OSError as error:
+                if error.errno in NO_ROOM:
+                    raise
                 first = job_attempts[0]
                 reason = f"{error.filename} cannot be copied: {error.strerror}"
                 yield Gap(first.run_id, first.attempt, None, "record", reason)

@@ -67,6 +67,7 @@ def take_in(
     jobs.waiting += waiting
     # Earlier answers are still there when the accounting is not.
     jobs.answered |= {n.submission.submission_id for n in jobs.numbered}
+    jobs.answered |= {submission.submission_id for submission, _ in jobs.waiting}
     return jobs
 
 

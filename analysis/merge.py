@@ -6,7 +6,8 @@ other tables are made anew, and it all becomes visible at once or not at all.
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,15 +94,13 @@ def collect(
     plan = read_plan(study_dir)
     dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
     by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
-    with tempfile.TemporaryDirectory(prefix=".collect-", dir=study_dir) as scratch:
-        with open_for_writing(study_dir) as connection:
-            work = Work(connection, study_dir, Path(scratch), plan, now(), progress)
-            before = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
-            find_attempts(work, by_scheduler)
-            find_records(work, dirs)
-            states = write_tables(work)
-        stamps = (repr(before[0][0]) if before else "", repr(work.now_unix_s))
-        export_again(work, stamps)
+    with open_for_writing(study_dir) as connection, scratch_folder(study_dir) as scratch:
+        work = Work(connection, study_dir, scratch, plan, now(), progress)
+        before = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
+        find_attempts(work, by_scheduler)
+        find_records(work, dirs)
+        states = write_tables(work)
+    export_again(work, (repr(before[0][0]) if before else "", repr(work.now_unix_s)))
     return Collected(
         study_dir=study_dir,
         database=study_dir / FILE_NAME,
@@ -112,6 +111,19 @@ def collect(
         gaps=tuple(work.gaps),
         elapsed_s=time.monotonic() - begun,
     )
+
+
+@contextlib.contextmanager
+def scratch_folder(study_dir: Path) -> Iterator[Path]:
+    """An empty folder for the time of the collect; that of a killed one is taken away first."""
+    # The database is open by now, so no other collect of this study is at work.
+    folder = study_dir / ".collect"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:

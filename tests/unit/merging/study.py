@@ -1,0 +1,261 @@
+"""A small study whose jobs are those that Slurm 22.05 was recorded with (tests/data/sacct/22.05).
+
+Its folder holds what submit, the jobs and the nodes would have left: plan, submissions, attempts
+with the recorded output of steelyard-fstest, and records with samples in a record folder.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis import merge, sacct
+from steelyard.analysis.accounting import AccountingRow
+from steelyard.analysis.errors import MissingError
+from steelyard.analysis.gather import Gap
+
+DATA = Path(__file__).parents[2] / "data"
+JOBS = DATA / "sacct" / "22.05" / "jobs.txt"
+ASKED = tuple(name for name in sacct.FIELDS if name != "Restarts")
+
+# Submission: job id, and how many runs (array tasks) it holds.
+SUBMITTED = {
+    "array": ("2", 4),
+    "timeout": ("4", 1),
+    "requeue": ("5", 1),
+    "cancelled": ("6", 1),
+    "held": ("7", 1),
+    "heldarray": ("8", 5),
+    "twonodes": ("11", 1),
+    "twice": ("16", 1),
+    "running": ("21", 1),
+    "waiting": ("22", 4),
+    "unknown": ("4000", 1),
+}
+PARAMETERS = {"test": "large_file_copy", "size": 1048576, "iterations": 3}
+HEADER = (
+    "unix_s,elapsed_s,cpu_s,memory_bytes,processes,rchar_bytes,wchar_bytes,read_bytes,"
+    "write_bytes,rx_bytes,tx_bytes,sent_segments,retransmitted_segments,pressure_cpu_s,"
+    "pressure_io_s,pressure_memory_s,energy_j,energy_j:package-0,rx_bytes:eth0,tx_bytes:eth0"
+)
+
+
+class RecordedSacct(sacct.Sacct):
+    """Slurm's accounting as it was recorded; counts its questions, and can be away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, ...]] = []
+        self.is_away = False
+
+    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow]:
+        if self.is_away:
+            raise MissingError("sacct does not answer: Connection refused")
+        self.asked.append(tuple(job_ids))
+        with JOBS.open(encoding="utf-8", newline="\n") as file:
+            for row in sacct.parse_lines(file, ASKED):
+                if (row.array_job_id or row.job_id) in job_ids:
+                    yield row
+
+
+def recorded_rows() -> list[AccountingRow]:
+    """The jobs' rows, steps left out."""
+    with JOBS.open(encoding="utf-8", newline="\n") as file:
+        return [row for row in sacct.parse_lines(file, ASKED) if row.step is None]
+
+
+def run_id(name: str, task: int = 0) -> str:
+    """The run of a submission's task."""
+    number = list(SUBMITTED).index(name)
+    return f"filesystem-{number:08x}-{task + 1:03d}"
+
+
+class Study:
+    """The study's folder and record folder, and what is done to them."""
+
+    def __init__(self, base: Path) -> None:
+        self.dir = base / "x.study"
+        self.record_dir = base / "records"
+        self.record_dir.mkdir(parents=True)
+        self.dir.mkdir()
+        self.accounting = RecordedSacct()
+        self.rows = recorded_rows()
+        self.submitted_unix_s = min(r.submit_unix_s or 0.0 for r in self.rows) - 1
+        # Two minutes after the last recorded moment: time enough for the accounting.
+        self.now_unix_s = max(r.start_unix_s or 0.0 for r in self.rows) + 125
+        self.write_plan()
+
+    def write_plan(self, names: Sequence[str] = tuple(SUBMITTED), planned: int = 1) -> None:
+        """plan.json and submissions.jsonl of these submissions, and runs that were never submitted."""
+        runs = [
+            self.planned(run_id(name, task), place, f"clients={len(name)}")
+            for place, name in enumerate(names)
+            for task in range(SUBMITTED[name][1])
+        ]
+        runs += [
+            self.planned(f"filesystem-ffffffff-{n + 1:03d}", 99, "clients=9") for n in range(planned)
+        ]
+        study = {"name": "x", "seed": 1, "baseline": {"clients": 1}, "factors": {"clients": [1, 2]}}
+        plan = {"format": "steelyard-plan", "version": 1, "study": study, "runs": runs}
+        (self.dir / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        (self.dir / "study.toml").write_text('[study]\nname = "x"\n', encoding="utf-8")
+        lines = [
+            {
+                "submission_id": name,
+                "scheduler": "slurm",
+                "cluster": "steelyard",
+                "job_id": SUBMITTED[name][0],
+                "submitted_unix_s": self.submitted_unix_s,
+                "block": 0,
+                "options": [],
+                "run_ids": [run_id(name, task) for task in range(SUBMITTED[name][1])],
+            }
+            for name in names
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (self.dir / "submissions.jsonl").write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def planned(name: str, position: int, label: str) -> dict[str, Any]:
+        return {
+            "run_id": name,
+            "block": 0,
+            "position": position,
+            "benchmark": "filesystem",
+            "parameters": PARAMETERS,
+            "variant": "filesystem test=large_file_copy",
+            "condition": {"clients": 1},
+            "condition_label": label,
+            "is_baseline": label == "clients=1",
+            "repeat": 1,
+        }
+
+    def row(self, job_id: str, restart: int = 0) -> AccountingRow:
+        """The recorded row of a start of a job, by raw id."""
+        return [r for r in self.rows if r.job_id == job_id and not r.waits_in_array][restart]
+
+    def task_row(self, array: str, task: int) -> AccountingRow:
+        """The recorded row of an array task."""
+        return next(
+            r for r in self.rows if r.array_job_id == array and r.array_task_id == str(task)
+        )
+
+    def attempt(self, run: str, row: AccountingRow, restart: int = 0, **result: object) -> Path:
+        """The folder that a job leaves, with result.json and the recorded output."""
+        folder = self.dir / "runs" / run / f"{row.job_id}.{restart}"
+        folder.mkdir(parents=True)
+        assert row.start_unix_s is not None
+        document = {
+            "format": "steelyard-run",
+            "version": 1,
+            "run_id": run,
+            "attempt": folder.name,
+            "scheduler": "slurm",
+            "job_id": row.job_id,
+            "start_unix_s": row.start_unix_s + 0.25,
+            "end_unix_s": row.start_unix_s + 0.75,
+            "elapsed_s": 0.5,
+            "clients": 1,
+            "exit_codes": [0],
+            "state": "completed",
+            "reason": None,
+            "nodes": list(row.nodes),
+            "missing": {},
+        } | result
+        (folder / "result.json").write_text(json.dumps(document), encoding="utf-8")
+        shutil.copy(DATA / "filesystem" / "large_file_copy.out", folder / "out.0")
+        return folder
+
+    def record(
+        self, row: AccountingRow, node: str, base: Path | None = None, **fields: object
+    ) -> Path:
+        """The record that a node leaves, with three samples."""
+        assert row.start_unix_s is not None
+        return write_record(
+            (base or self.record_dir) / row.job_id, node, row.start_unix_s, row.job_id, **fields
+        )
+
+    def everything(self) -> None:
+        """What the jobs that ran leave on a day without trouble."""
+        for task in (0, 3):
+            row = self.task_row("2", task)
+            self.attempt(run_id("array", task), row)
+            self.record(row, row.nodes[0])
+        both = self.row("11")
+        self.attempt(run_id("twonodes"), both)
+        for node in both.nodes:
+            self.record(both, node)
+        for restart in range(3):
+            row = self.row("16", restart)
+            state = "completed" if restart == 2 else "started"
+            self.attempt(run_id("twice"), row, restart, state=state)
+            self.record(row, row.nodes[0], tags={"restart": str(restart)})
+
+    def collect(self, **options: Any) -> merge.Collected:
+        """collect() at the study's own time."""
+        return merge.collect(
+            self.dir,
+            **{
+                "record_dirs": [self.record_dir],
+                "accounting": {"slurm": self.accounting},
+                "now": lambda: self.now_unix_s,
+            }
+            | options,
+        )
+
+
+def write_record(
+    folder: Path, node: str, start_unix_s: float, job_id: str, **fields: object
+) -> Path:
+    """A record of 20 s and its samples at 10 s distance."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{node}.{int(start_unix_s)}"
+    document = {
+        "format": "steelyard-record",
+        "version": 1,
+        "steelyard": "0.1.0",
+        "complete": True,
+        "incomplete_reason": None,
+        "node": node,
+        "job": {"scheduler": "slurm", "job_id": job_id, "exclusive": False},
+        "tags": {},
+        "start_unix_s": start_unix_s + 0.125,
+        "end_unix_s": start_unix_s + 20.125,
+        "elapsed_s": 20.0,
+        "cpu": {"cpu_s": 5.0},
+        "memory": {"max_memory_bytes": 3000},
+        "io": {"rchar_bytes": 100, "wchar_bytes": 200, "read_bytes": 300, "write_bytes": 400},
+        "network": {
+            "rx_bytes": 500,
+            "tx_bytes": 600,
+            "devices": [{"name": "eth0", "kind": "virtio", "counted": True}],
+        },
+        "tcp": {"sent_segments": 7, "retransmitted_segments": 0},
+        "energy": {"energy_j": None, "zones": []},
+        "sampler": {"samples": 3, "samples_lost": 0, "missed_deadlines": 0, "cpu_s": 0.001},
+        "samples_file": f"{stem}.csv",
+        "probe": {
+            "node_type": "virtual",
+            "virtualization": {"vm": {"name": "kvm"}, "container": {"name": "none"}},
+            "kernel": {"release": "6.1.0"},
+            "cpu": {"model": "a processor"},
+        },
+        "missing": {"energy.energy_j": "no RAPL: /sys/class/powercap is absent"},
+    } | fields
+    (folder / f"{stem}.json").write_text(json.dumps(document), encoding="utf-8")
+    lines = [HEADER] + [
+        f"{start_unix_s + 0.125 + 10 * n:.6f},{10 * n:.6f},{2.5 * n:.6f},{1000 * (3 - n)},2,"
+        f"{50 * n},{100 * n},{150 * n},{200 * n},{250 * n},{300 * n},{3 * n},0,0.5,0.25,0.125,,,"
+        f"{250 * n},{300 * n}"
+        for n in range(3)
+    ]
+    (folder / f"{stem}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / f"{stem}.json"
+
+
+def whats(gaps: Sequence[Gap]) -> list[str]:
+    """The kinds of gaps, sorted."""
+    return sorted(gap.what for gap in gaps)
