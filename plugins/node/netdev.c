@@ -131,6 +131,7 @@ static bool is_xen_backend(int root, const struct sy_netdev *device)
 	       !strcmp(bus, "xen-backend");
 }
 
+/* A device on a bus: by its driver, and by what it is a function of. */
 static enum sy_netdev_kind bus_kind(int root, const struct sy_netdev *device)
 {
 	enum sy_netdev_kind kind = LOOK_UP(drivers, device->driver);
@@ -232,7 +233,6 @@ static enum sy_netdev_kind software_kind(int root, bool machine, const struct sy
 	return kind == SY_NETDEV_UNKNOWN ? linked_kind(root, device) : kind;
 }
 
-/* "eth0" of UML's old drivers hangs on no bus that names them. */
 static enum sy_netdev_kind find_kind(int root, bool machine, const struct sy_netdev *device)
 {
 	if (number(root, device->name, "type") == ARPHRD_LOOPBACK)
