@@ -212,7 +212,7 @@ sy_stopped_state() {
 
 sy_slurm_says_timeout() {
     [[ $SY_SCHEDULER == slurm ]] || return 1
-    [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' JobState=TIMEOUT '* ]]
+    [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
 }
 
 sy_stopped_reason() { # <state>

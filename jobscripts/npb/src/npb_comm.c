@@ -22,7 +22,7 @@ static void lose(const struct npb_run *run, enum npb_call call, void *data, size
 {
 	static bool lost;
 
-	if (lost || run->rank != 0 || times[call].calls == 0 || !npb_planted("message"))
+	if (lost || run->rank != 0 || times[call].calls == 0 || !npb_planted(times[call].name))
 		return;
 	memset(data, 0, bytes);
 	lost = true;

@@ -20,7 +20,7 @@ uint64_t npb_power(uint64_t a, uint64_t n)
 
 uint64_t npb_jump(uint64_t seed, uint64_t n)
 {
-	return npb_step(npb_power(NPB_A, n), seed);
+	return npb_step(npb_power(NPB_MULTIPLIER, n), seed);
 }
 
 /*
@@ -29,7 +29,7 @@ uint64_t npb_jump(uint64_t seed, uint64_t n)
  */
 NPB_VECTOR static void fill_lanes(uint64_t lane[LANES], double *restrict out, size_t rounds)
 {
-	const uint64_t leap = npb_power(NPB_A, LANES);
+	const uint64_t leap = npb_power(NPB_MULTIPLIER, LANES);
 	const double two52 = 0x1p52;
 	uint64_t x[LANES], bits;
 	double value;
@@ -52,9 +52,9 @@ void npb_fill_uniform(uint64_t *seed, double *restrict out, size_t count)
 	uint64_t lane[LANES];
 	size_t rounds = count / LANES;
 
-	lane[0] = npb_step(NPB_A, *seed);
+	lane[0] = npb_step(NPB_MULTIPLIER, *seed);
 	for (int l = 1; l < LANES; l++)
-		lane[l] = npb_step(NPB_A, lane[l - 1]);
+		lane[l] = npb_step(NPB_MULTIPLIER, lane[l - 1]);
 	fill_lanes(lane, out, rounds);
 	for (size_t i = rounds * LANES; i < count; i++)
 		out[i] = npb_uniform(lane[i - rounds * LANES]);

@@ -259,10 +259,11 @@ while (($# > 0)); do
     shift
 done
 [[ -z ${SRUN_FAILS:-} ]] || { echo "srun: error: Unable to create step: $SRUN_FAILS" >&2; exit 1; }
+trap : TERM
 for ((i = 0; i < tasks; i++)); do
     SLURM_PROCID=$i SLURM_STEP_ID=0 SLURMD_NODENAME=n$((i + 1)) "$@" &
 done
-wait
+until wait; do :; done
 """
 
 
@@ -292,7 +293,10 @@ def test_in_slurm_one_step_starts_a_client_per_node(
     assert study.result("4711.1")["state"] == "completed"
 
 
-@pytest.mark.parametrize(("job_state", "state"), [("TIMEOUT", "timeout"), ("CANCELLED", "failed")])
+@pytest.mark.parametrize(
+    ("job_state", "state"),
+    [("COMPLETING Reason=TimeLimit", "timeout"), ("CANCELLED Reason=None", "failed")],
+)
 def test_slurm_is_asked_whether_it_was_the_time_limit(
     study: Study, slurm: Environment, tmp_path: Path, job_state: str, state: str
 ) -> None:
@@ -300,7 +304,7 @@ def test_slurm_is_asked_whether_it_was_the_time_limit(
     for name, text in (
         (
             "scontrol",
-            f'[[ "$*" == "--oneliner show job 4711" ]] && echo "A=1 JobState={job_state} B="',
+            f'[[ "$*" == "--oneliner show job 4711" ]] && echo "A=1 JobState={job_state} Dependency=(null)"',
         ),
         ("scancel", "exit 1"),  # the step is gone already
     ):

@@ -1,0 +1,195 @@
+/* One ranking of IS, section 2.7.1 of the report, steps 4.a to 4.c. */
+#include <string.h>
+
+#include "is.h"
+#include "npb_verify.h"
+
+static void count_buckets(const struct is_sort *s)
+{
+	enum {
+		TABLES = 4, /* neighbouring keys of one bucket do not wait for each other */
+		SMALL = 1024
+	};
+	uint32_t table[TABLES][SMALL];
+	const int32_t *restrict key = s->key;
+	uint32_t *restrict mine = s->mine;
+	const int bits = s->bits;
+	int64_t i = 0;
+
+	memset(mine, 0, (size_t)s->record * sizeof(*mine));
+	if (s->buckets <= SMALL) {
+		memset(table, 0, sizeof(table));
+		for (; i + TABLES <= s->keys; i += TABLES) {
+			for (int t = 0; t < TABLES; t++)
+				table[t][key[i + t] >> bits]++;
+		}
+		for (int b = 0; b < s->buckets; b++)
+			mine[b] = table[0][b] + table[1][b] + table[2][b] + table[3][b];
+	}
+	for (; i < s->keys; i++)
+		mine[key[i] >> bits]++;
+}
+
+/* The test keys travel with the bucket sizes, one more than their value; 0: not on this rank. */
+static void note_test_keys(const struct is_sort *s, int rank)
+{
+	for (int t = 0; t < IS_TESTS; t++) {
+		const int64_t index = s->problem->test_index[t] - s->keys * rank;
+
+		if (index >= 0 && index < s->keys)
+			s->mine[s->buckets + t] = (uint32_t)s->key[index] + 1;
+	}
+}
+
+/* Interval q ends with the bucket in which (q + 1) / ranks of all keys are reached. */
+static void share_out_buckets(struct is_sort *s, int ranks)
+{
+	const uint64_t keys = (uint64_t)s->keys * (uint64_t)ranks;
+	uint64_t reached = 0;
+	int rank = 0;
+
+	memset(s->total, 0, (size_t)s->buckets * sizeof(*s->total));
+	for (int r = 0; r < ranks; r++) {
+		for (int b = 0; b < s->buckets; b++)
+			s->total[b] += s->all[(int64_t)r * s->record + b];
+	}
+	s->first_bucket[0] = 0;
+	for (int b = 0; b < s->buckets; b++) {
+		reached += s->total[b];
+		while (rank + 1 < ranks && reached * (uint64_t)ranks >= (uint64_t)(rank + 1) * keys)
+			s->first_bucket[++rank] = b + 1;
+	}
+	while (rank < ranks)
+		s->first_bucket[++rank] = s->buckets;
+}
+
+/* Each key to its bucket in `out`, only what distinguishes it there. */
+static void fill_buckets(const struct is_sort *s)
+{
+	const int32_t *restrict key = s->key;
+	uint16_t *restrict out = s->out;
+	uint32_t *restrict place = s->place;
+	const uint32_t mask = (UINT32_C(1) << s->bits) - 1;
+	const int bits = s->bits;
+
+	place[0] = 0;
+	for (int b = 0; b < s->buckets; b++)
+		place[b + 1] = place[b] + s->mine[b];
+	for (int64_t i = 0; i < s->keys; i++)
+		out[place[key[i] >> bits]++] = (uint16_t)((uint32_t)key[i] & mask);
+}
+
+static int sum_buckets(const struct is_sort *s, int source, int owner)
+{
+	const uint32_t *size = s->all + (int64_t)source * s->record;
+	uint32_t sum = 0;
+
+	for (int b = s->first_bucket[owner]; b < s->first_bucket[owner + 1]; b++)
+		sum += size[b];
+	return (int)sum;
+}
+
+static void move_keys(struct is_sort *s, struct npb_run *run)
+{
+	int sent = 0, received = 0;
+
+	if (run->ranks == 1) {
+		s->in = s->out;
+		s->received = s->keys;
+		return;
+	}
+	for (int r = 0; r < run->ranks; r++) {
+		s->send.place[r] = sent;
+		s->receive.place[r] = received;
+		sent += s->send.count[r] = sum_buckets(s, run->rank, r);
+		received += s->receive.count[r] = sum_buckets(s, r, run->rank);
+	}
+	if (received > s->in_size) {
+		npb_free(s->in);
+		s->in_size = received + received / 50 + 64;
+		s->in = npb_alloc((size_t)s->in_size, sizeof(*s->in));
+	}
+	s->received = received;
+	npb_alltoallv(run, s->out, s->send, s->in, s->receive, MPI_UINT16_T);
+}
+
+/* The own interval of values, and how many keys lie below it. */
+static void set_interval(struct is_sort *s, int rank)
+{
+	const int begin = s->first_bucket[rank], end = s->first_bucket[rank + 1];
+
+	s->first_value = (int64_t)begin << s->bits;
+	s->values = (int64_t)(end - begin) << s->bits;
+	s->smaller = 0;
+	for (int b = 0; b < begin; b++)
+		s->smaller += s->total[b];
+	if (s->values > s->value_space) {
+		npb_free(s->rank_of);
+		s->value_space = s->values + (INT64_C(4) << s->bits);
+		s->rank_of = npb_alloc((size_t)s->value_space, sizeof(*s->rank_of));
+	}
+	memset(s->rank_of, 0, (size_t)s->values * sizeof(*s->rank_of));
+}
+
+static void count_values(uint32_t *restrict count, const uint16_t *restrict part, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++)
+		count[part[i]]++;
+}
+
+/* Bucket after bucket, so that the counters of one stay in the cache; then running sums. */
+static void rank_values(struct is_sort *s, int rank, int ranks)
+{
+	const int begin = s->first_bucket[rank], end = s->first_bucket[rank + 1];
+	uint32_t running = (uint32_t)s->smaller; /* below 2^31 in every class */
+
+	for (int b = begin; b < end; b++) {
+		uint32_t *restrict count = s->rank_of + ((int64_t)(b - begin) << s->bits);
+
+		for (int r = 0; r < ranks; r++) {
+			const uint32_t size = s->all[(int64_t)r * s->record + b];
+
+			count_values(count, s->in + s->receive.place[r], size);
+			s->receive.place[r] += (int)size;
+		}
+		for (int64_t v = 0; v < INT64_C(1) << s->bits; v++)
+			count[v] = running += count[v];
+	}
+}
+
+/* Step 4.c: the ranks of the test keys that lie in the own interval. */
+static void test_ranks(struct is_sort *s, int ranks, int i)
+{
+	const struct is_problem *p = s->problem;
+
+	for (int t = 0; t < IS_TESTS; t++) {
+		int64_t value = -1, found;
+
+		for (int r = 0; r < ranks; r++)
+			value += s->all[(int64_t)r * s->record + s->buckets + t];
+		value -= s->first_value;
+		if (value < 0 || value >= s->values)
+			continue;
+		found = value > 0 ? s->rank_of[value - 1] : s->smaller;
+		s->passed += found == p->test_rank[t] + p->sign[t] * (i - p->lag[t]);
+	}
+}
+
+void is_rank_keys(struct is_sort *s, struct npb_run *run, int i)
+{
+	if (run->rank == 0) {
+		s->key[i] = i;
+		s->key[i + IS_RANKINGS] = (int32_t)((INT64_C(1) << s->problem->key_bits) - i);
+	}
+	count_buckets(s);
+	note_test_keys(s, run->rank);
+	npb_allgather(run, s->mine, s->all, s->record, MPI_UINT32_T);
+	share_out_buckets(s, run->ranks);
+	fill_buckets(s);
+	move_keys(s, run);
+	set_interval(s, run->rank);
+	if (run->ranks == 1)
+		s->receive.place[0] = 0;
+	rank_values(s, run->rank, run->ranks);
+	test_ranks(s, run->ranks, i);
+}
