@@ -30,6 +30,7 @@ from steelyard.wrappers.cluster_config import ClusterConfig, Layout
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of all verbs; those about the cluster's shape count at `up` only."""
+    parser.allow_abbrev = False  # --virtual must not pass for --virtual-feature
     parser.add_argument("verb", choices=("up", "status", "shell", "down"))
     parser.add_argument(
         "--dir",

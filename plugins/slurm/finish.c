@@ -54,6 +54,16 @@ static void find_kind(struct sy_node_kind *kind, const char *folder, const char 
 		sy_node_kind_from_record(kind, text);
 }
 
+/* With --sample-rate=0 the sampler answers, but knows nothing: such a node is not weighed. */
+static bool knows_something(const struct sy_totals *totals)
+{
+	for (int i = 0; i < SY_TOTALS; i++) {
+		if (totals->known[i])
+			return true;
+	}
+	return false;
+}
+
 static void gather(struct sy_job_totals *job, const char *folder, const struct sy_step *step,
 		   time_t start, struct sy_outbox *outbox)
 {
@@ -62,7 +72,7 @@ static void gather(struct sy_job_totals *job, const char *folder, const struct s
 
 	*job = (struct sy_job_totals){0};
 	if (sy_outbox_ask(outbox, "totals", answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
-	    sy_totals_from_json(&own, answer))
+	    sy_totals_from_json(&own, answer) && knows_something(&own))
 		sy_job_totals_add(job, &own);
 	if (start > 0)
 		sy_job_totals_add_others(job, folder, step->node, start - START_SPREAD_S,

@@ -15,8 +15,8 @@
 #include "launch.h"
 #include "options.h"
 #include "outbox.h"
+#include "own_usage.h"
 #include "step.h"
-#include "usage.h"
 
 static struct sy_config config;
 static struct sy_step step;
@@ -25,7 +25,7 @@ static struct sockaddr_un control;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
 
-static struct sy_usage at_start;
+static struct sy_own_usage at_start;
 static bool counted_at_start;
 
 static void complain(const char *sentence)
@@ -204,7 +204,7 @@ void sy_stepd_task(spank_t spank)
 
 	sy_outbox_flush(&outbox);
 	if (!counted_at_start) /* as late as can be: the first task waits to be let go */
-		counted_at_start = sy_usage_read(&at_start);
+		counted_at_start = sy_own_usage_read(&at_start);
 	if (told || outbox.fd < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
 		return;
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
@@ -225,9 +225,9 @@ void sy_stepd_task(spank_t spank)
 /* The step's final counters, without what slurmstepd itself had read before (some 200 kB). */
 static void tell_done(void)
 {
-	struct sy_usage now;
+	struct sy_own_usage now;
 
-	if (outbox.fd < 0 || !counted_at_start || !sy_usage_read(&now))
+	if (outbox.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
 		return;
 	for (size_t i = 0; i < 4; i++)
 		now.io[i] -= at_start.io[i];

@@ -1,4 +1,4 @@
-#include "usage.h"
+#include "own_usage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "file.h"
 
-bool sy_usage_read(struct sy_usage *usage)
+bool sy_own_usage_read(struct sy_own_usage *usage)
 {
 	static const char *const names[] = {"rchar:", "wchar:", "\nread_bytes:", "\nwrite_bytes:"};
 	struct rusage children;
