@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from steelyard.jobscripts.registry import Program
 from steelyard.wrappers import node
@@ -19,27 +16,6 @@ SPARED: dict[tuple[str, str], Callable[[Mapping[str, object]], bool]] = {
     ("hpl", "hpcc"): lambda given: bool(given["xhpl"]),
     ("hpl", "mpirun"): lambda given: given["p"] == given["q"] == 1,
 }
-
-
-def variable(program: str) -> str:
-    """The variable that leads a job to one of our programs: STEELYARD_FSTEST."""
-    return program.upper().replace("-", "_")
-
-
-def find(program: str) -> Path | None:
-    """The program's own variable, the checkout's build/bin, PATH, libexec: the first that is there."""
-    if not program.startswith(OURS):
-        found = shutil.which(program)
-        return Path(found) if found else None
-    named = os.environ.get(variable(program))
-    on_path = shutil.which(program)
-    places = [
-        *([Path(named)] if named else []),
-        node.built_programs() / program,
-        *([Path(on_path)] if on_path else []),
-        *(folder / program for folder in node.INSTALLED),
-    ]
-    return next((path for path in places if node.is_program(path)), None)
 
 
 def needed(study: Study, runs: Sequence[Run]) -> dict[str, Program]:
@@ -59,7 +35,7 @@ def missing(study: Study, runs: Sequence[Run]) -> list[str]:
     return [
         f"{program.name} ({program.why}; {remedy(program)})"
         for program in needed(study, runs).values()
-        if find(program.name) is None
+        if node.find_program(program.name) is None
     ]
 
 
@@ -73,5 +49,5 @@ def remedy(program: Program) -> str:
 def environment(study: Study) -> dict[str, str]:
     """Variables that lead run.sh to the programs of ours which its benchmarks need."""
     names = {p.name for benchmark in study.benchmarks().values() for p in benchmark.needs}
-    paths = {name: find(name) for name in sorted(names) if name.startswith(OURS)}
-    return {variable(name): str(path) for name, path in paths.items() if path is not None}
+    paths = {name: node.find_program(name) for name in sorted(names) if name.startswith(OURS)}
+    return {node.variable(name): str(path) for name, path in paths.items() if path is not None}
