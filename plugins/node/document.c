@@ -32,7 +32,7 @@ static size_t sequence_length(const unsigned char *at)
 	return 0;
 }
 
-json_t *sy_json_text(const char *text)
+json_t *sy_doc_string(const char *text)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
 	json_t *json = json_string(text);
@@ -79,7 +79,7 @@ static json_t *find_object(struct sy_document *document, const char *path, const
 	return object;
 }
 
-void sy_put(struct sy_document *document, const char *path, json_t *value)
+void sy_doc_put(struct sy_document *document, const char *path, json_t *value)
 {
 	const char *word;
 	json_t *object = find_object(document, path, &word);
@@ -88,14 +88,14 @@ void sy_put(struct sy_document *document, const char *path, json_t *value)
 		document->failed = true;
 }
 
-void sy_put_text(struct sy_document *document, const char *path, const char *text)
+void sy_doc_put_text(struct sy_document *document, const char *path, const char *text)
 {
-	sy_put(document, path, sy_json_text(text));
+	sy_doc_put(document, path, sy_doc_string(text));
 }
 
-void sy_put_int(struct sy_document *document, const char *path, int64_t value)
+void sy_doc_put_int(struct sy_document *document, const char *path, int64_t value)
 {
-	sy_put(document, path, json_integer(value));
+	sy_doc_put(document, path, json_integer(value));
 }
 
 __attribute__((format(printf, 3, 0))) static void
@@ -104,11 +104,11 @@ put_reason(struct sy_document *document, const char *path, const char *format, v
 	char reason[256];
 
 	(void)vsnprintf(reason, sizeof(reason), format, args);
-	if (json_object_set_new(document->missing, path, sy_json_text(reason)))
+	if (json_object_set_new(document->missing, path, sy_doc_string(reason)))
 		document->failed = true;
 }
 
-void sy_put_reason(struct sy_document *document, const char *path, const char *format, ...)
+void sy_doc_put_reason(struct sy_document *document, const char *path, const char *format, ...)
 {
 	va_list args;
 
@@ -117,39 +117,39 @@ void sy_put_reason(struct sy_document *document, const char *path, const char *f
 	va_end(args);
 }
 
-void sy_put_null(struct sy_document *document, const char *path, const char *format, ...)
+void sy_doc_put_null(struct sy_document *document, const char *path, const char *format, ...)
 {
 	va_list args;
 
-	sy_put(document, path, json_null());
+	sy_doc_put(document, path, json_null());
 	va_start(args, format);
 	put_reason(document, path, format, args);
 	va_end(args);
 }
 
-void sy_put_line(struct sy_document *document, const char *path, int root, const char *file)
+void sy_doc_put_line(struct sy_document *document, const char *path, int root, const char *file)
 {
 	char line[4096];
 	ssize_t length = sy_read_line_at(root, file, line, sizeof(line));
 
 	if (length > 0)
-		sy_put_text(document, path, line);
+		sy_doc_put_text(document, path, line);
 	else if (length == 0)
-		sy_put_null(document, path, "%s is empty", file);
+		sy_doc_put_null(document, path, "%s is empty", file);
 	else
-		sy_put_null(document, path, "%s: %s", file, strerror((int)-length));
+		sy_doc_put_null(document, path, "%s: %s", file, strerror((int)-length));
 }
 
-void sy_put_words(struct sy_document *document, const char *path, int root, const char *file)
+void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file)
 {
 	char line[1024], *rest = line, *word;
 	ssize_t length = sy_read_line_at(root, file, line, sizeof(line));
 	json_t *list = json_array();
 
 	while (length > 0 && (word = strsep(&rest, " \t")))
-		if (*word && json_array_append_new(list, sy_json_text(word)))
+		if (*word && json_array_append_new(list, sy_doc_string(word)))
 			document->failed = true;
 	if (length < 0)
-		sy_put_reason(document, path, "%s: %s", file, strerror((int)-length));
-	sy_put(document, path, list);
+		sy_doc_put_reason(document, path, "%s: %s", file, strerror((int)-length));
+	sy_doc_put(document, path, list);
 }

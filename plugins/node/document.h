@@ -16,25 +16,25 @@ struct sy_document {
 };
 
 /* A string for JSON: bytes that are no UTF-8 (a mount point may have any) become U+FFFD. */
-json_t *sy_json_text(const char *text);
+json_t *sy_doc_string(const char *text);
 
 /* Put a value, whose reference is taken. */
-void sy_put(struct sy_document *document, const char *path, json_t *value);
-void sy_put_text(struct sy_document *document, const char *path, const char *text);
-void sy_put_int(struct sy_document *document, const char *path, int64_t value);
+void sy_doc_put(struct sy_document *document, const char *path, json_t *value);
+void sy_doc_put_text(struct sy_document *document, const char *path, const char *text);
+void sy_doc_put_int(struct sy_document *document, const char *path, int64_t value);
 
 /* Put null, and why. */
-__attribute__((format(printf, 3, 4))) void sy_put_null(struct sy_document *document,
-						       const char *path, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+sy_doc_put_null(struct sy_document *document, const char *path, const char *format, ...);
 
 /* A reason alone, for a value inside a list: "rapl.0.readable". */
-__attribute__((format(printf, 3, 4))) void sy_put_reason(struct sy_document *document,
-							 const char *path, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+sy_doc_put_reason(struct sy_document *document, const char *path, const char *format, ...);
 
 /* The first line of a file, or null with what the kernel said. */
-void sy_put_line(struct sy_document *document, const char *path, int root, const char *file);
+void sy_doc_put_line(struct sy_document *document, const char *path, int root, const char *file);
 
 /* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */
-void sy_put_words(struct sy_document *document, const char *path, int root, const char *file);
+void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file);
 
 #endif

@@ -58,9 +58,9 @@ static int count_groups(int root, const bool *online, const char *file)
 static void put_groups(struct sy_document *document, const char *path, int groups, const char *file)
 {
 	if (groups > 0)
-		sy_put_int(document, path, groups);
+		sy_doc_put_int(document, path, groups);
 	else
-		sy_put_null(document, path, CPU "/cpu*/topology/%s cannot be read", file);
+		sy_doc_put_null(document, path, CPU "/cpu*/topology/%s cannot be read", file);
 }
 
 static void put_topology(int root, struct sy_document *document)
@@ -73,20 +73,21 @@ static void put_topology(int root, struct sy_document *document)
 	if (sy_read_line_at(root, CPU "/online", list, sizeof(list)) > 0)
 		cpus = sy_parse_cpu_list(list, online, MAX_CPUS);
 	if (cpus > 0)
-		sy_put_int(document, "cpu.cpus_online", cpus);
+		sy_doc_put_int(document, "cpu.cpus_online", cpus);
 	else
-		sy_put_null(document, "cpu.cpus_online", CPU "/online cannot be read");
+		sy_doc_put_null(document, "cpu.cpus_online", CPU "/online cannot be read");
 	cores = cpus > 0 ? count_groups(root, online, "thread_siblings_list") : -1;
 	sockets = cpus > 0 ? count_groups(root, online, "core_siblings_list") : -1;
 	put_groups(document, "cpu.sockets", sockets, "core_siblings_list");
 	put_groups(document, "cpu.cores", cores, "thread_siblings_list");
 	if (cores > 0 && cpus % cores == 0)
-		sy_put_int(document, "cpu.threads_per_core", cpus / cores);
+		sy_doc_put_int(document, "cpu.threads_per_core", cpus / cores);
 	else if (cores > 0)
-		sy_put_null(document, "cpu.threads_per_core", "%d CPUs on %d cores: it differs",
-			    cpus, cores);
+		sy_doc_put_null(document, "cpu.threads_per_core", "%d CPUs on %d cores: it differs",
+				cpus, cores);
 	else
-		sy_put_null(document, "cpu.threads_per_core", "the number of cores is not known");
+		sy_doc_put_null(document, "cpu.threads_per_core",
+				"the number of cores is not known");
 }
 
 /* The value of the first line that begins with `key`, white space, ":"; or NULL. */
@@ -121,15 +122,15 @@ static void put_model(int root, struct sy_document *document)
 	for (size_t i = 0; i < 4 && !model; i++)
 		model = find_value(text, model_keys[i], value, sizeof(value));
 	if (model)
-		sy_put_text(document, "cpu.model", model);
+		sy_doc_put_text(document, "cpu.model", model);
 	else
-		sy_put_null(document, "cpu.model", "/proc/cpuinfo names no model");
+		sy_doc_put_null(document, "cpu.model", "/proc/cpuinfo names no model");
 	for (size_t i = 0; i < 3 && !vendor; i++)
 		vendor = find_value(text, vendor_keys[i], value, sizeof(value));
 	if (vendor)
-		sy_put_text(document, "cpu.vendor", vendor);
+		sy_doc_put_text(document, "cpu.vendor", vendor);
 	else
-		sy_put_null(document, "cpu.vendor", "/proc/cpuinfo names no vendor");
+		sy_doc_put_null(document, "cpu.vendor", "/proc/cpuinfo names no vendor");
 }
 
 /* One governor a policy; "mixed" where they differ. */
@@ -154,10 +155,10 @@ static void put_governor(int root, struct sy_document *document)
 			break;
 	}
 	if (*governor)
-		sy_put_text(document, "cpu.governor", governor);
+		sy_doc_put_text(document, "cpu.governor", governor);
 	else
-		sy_put_null(document, "cpu.governor", "no frequency scaling: %s is empty or absent",
-			    CPU "/cpufreq");
+		sy_doc_put_null(document, "cpu.governor",
+				"no frequency scaling: %s is empty or absent", CPU "/cpufreq");
 }
 
 void sy_probe_cpu(int root, struct sy_document *document)
@@ -168,11 +169,11 @@ void sy_probe_cpu(int root, struct sy_document *document)
 	put_model(root, document);
 	put_topology(root, document);
 	if (sy_read_int_at(root, max_file, &max_khz) == 0 && max_khz > 0)
-		sy_put_int(document, "cpu.max_hz", max_khz * 1000);
+		sy_doc_put_int(document, "cpu.max_hz", max_khz * 1000);
 	else
-		sy_put_null(document, "cpu.max_hz", "%s cannot be read", max_file);
+		sy_doc_put_null(document, "cpu.max_hz", "%s cannot be read", max_file);
 	put_governor(root, document);
-	sy_put_line(document, "cpu.smt", root, CPU "/smt/control");
+	sy_doc_put_line(document, "cpu.smt", root, CPU "/smt/control");
 }
 
 /* A line of /proc/meminfo, in its own unit: -1 when it is not there. */
@@ -190,9 +191,9 @@ static int64_t meminfo(char *text, const char *key)
 static void put_kb(struct sy_document *document, const char *path, const char *key, int64_t kb)
 {
 	if (kb >= 0)
-		sy_put_int(document, path, kb * 1024);
+		sy_doc_put_int(document, path, kb * 1024);
 	else
-		sy_put_null(document, path, "/proc/meminfo has no %s", key);
+		sy_doc_put_null(document, path, "/proc/meminfo has no %s", key);
 }
 
 void sy_probe_memory(int root, struct sy_document *document)

@@ -17,7 +17,7 @@ static void set_or_reason(struct sy_document *document, json_t *entry, const cha
 
 	if (!value) {
 		(void)snprintf(path, sizeof(path), "%s.%zu.%s", list, index, key);
-		sy_put_reason(document, path, "%s", reason);
+		sy_doc_put_reason(document, path, "%s", reason);
 		value = json_null();
 	}
 	if (json_object_set_new(entry, key, value))
@@ -26,7 +26,7 @@ static void set_or_reason(struct sy_document *document, json_t *entry, const cha
 
 static json_t *text_or_null(const char *text)
 {
-	return *text ? sy_json_text(text) : NULL;
+	return *text ? sy_doc_string(text) : NULL;
 }
 
 static json_t *int_or_null(int64_t value)
@@ -72,8 +72,8 @@ void sy_probe_network(int root, struct sy_document *document)
 	for (int i = 0; i < count; i++)
 		append(document, list, network_entry(document, (size_t)i, &devices[i]));
 	if (*why.text)
-		sy_put_reason(document, "network", "%s", why.text);
-	sy_put(document, "network", list);
+		sy_doc_put_reason(document, "network", "%s", why.text);
+	sy_doc_put(document, "network", list);
 }
 
 static json_t *rapl_entry(struct sy_document *document, const struct sy_rapl_zone *zones, size_t i)
@@ -93,7 +93,7 @@ static json_t *rapl_entry(struct sy_document *document, const struct sy_rapl_zon
 		      "its file max_energy_range_uj cannot be read");
 	if (*zone->why) {
 		(void)snprintf(path, sizeof(path), "rapl.%zu.readable", i);
-		sy_put_reason(document, path, "%s", zone->why);
+		sy_doc_put_reason(document, path, "%s", zone->why);
 	}
 	return entry;
 }
@@ -112,6 +112,6 @@ void sy_probe_rapl(int root, struct sy_document *document)
 	for (int i = 0; i < count; i++)
 		append(document, list, rapl_entry(document, zones, (size_t)i));
 	if (*why.text)
-		sy_put_reason(document, "rapl", "%s", why.text);
-	sy_put(document, "rapl", list);
+		sy_doc_put_reason(document, "rapl", "%s", why.text);
+	sy_doc_put(document, "rapl", list);
 }
