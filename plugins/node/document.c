@@ -32,7 +32,7 @@ static size_t sequence_length(const unsigned char *at)
 	return 0;
 }
 
-json_t *sy_doc_string(const char *text)
+json_t *sy_json_text(const char *text)
 {
 	static const char replacement[] = "\xef\xbf\xbd";
 	json_t *json = json_string(text);
@@ -90,7 +90,7 @@ void sy_doc_put(struct sy_document *document, const char *path, json_t *value)
 
 void sy_doc_put_text(struct sy_document *document, const char *path, const char *text)
 {
-	sy_doc_put(document, path, sy_doc_string(text));
+	sy_doc_put(document, path, sy_json_text(text));
 }
 
 void sy_doc_put_int(struct sy_document *document, const char *path, int64_t value)
@@ -104,7 +104,7 @@ put_reason(struct sy_document *document, const char *path, const char *format, v
 	char reason[256];
 
 	(void)vsnprintf(reason, sizeof(reason), format, args);
-	if (json_object_set_new(document->missing, path, sy_doc_string(reason)))
+	if (json_object_set_new(document->missing, path, sy_json_text(reason)))
 		document->failed = true;
 }
 
@@ -147,7 +147,7 @@ void sy_doc_put_words(struct sy_document *document, const char *path, int root, 
 	json_t *list = json_array();
 
 	while (length > 0 && (word = strsep(&rest, " \t")))
-		if (*word && json_array_append_new(list, sy_doc_string(word)))
+		if (*word && json_array_append_new(list, sy_json_text(word)))
 			document->failed = true;
 	if (length < 0)
 		sy_doc_put_reason(document, path, "%s: %s", file, strerror((int)-length));

@@ -16,7 +16,7 @@ struct sy_document {
 };
 
 /* A string for JSON: bytes that are no UTF-8 (a mount point may have any) become U+FFFD. */
-json_t *sy_doc_string(const char *text);
+json_t *sy_json_text(const char *text);
 
 /* Put a value, whose reference is taken. */
 void sy_doc_put(struct sy_document *document, const char *path, json_t *value);

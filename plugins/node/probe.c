@@ -15,7 +15,7 @@ static json_t *evidence_list(const struct sy_layer *layer)
 	for (size_t i = 0; i < layer->count; i++) {
 		const struct sy_evidence *evidence = &layer->evidence[i];
 		json_t *entry = json_pack("{s:s, s:o, s:s}", "source", evidence->source, "value",
-					  sy_doc_string(evidence->value), "says", evidence->says);
+					  sy_json_text(evidence->value), "says", evidence->says);
 
 		if (json_array_append_new(list, entry)) {
 			json_decref(list);

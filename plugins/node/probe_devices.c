@@ -26,7 +26,7 @@ static void set_or_reason(struct sy_document *document, json_t *entry, const cha
 
 static json_t *text_or_null(const char *text)
 {
-	return *text ? sy_doc_string(text) : NULL;
+	return *text ? sy_json_text(text) : NULL;
 }
 
 static json_t *int_or_null(int64_t value)

@@ -120,10 +120,10 @@ static void append_mount(struct sy_document *document, json_t *list, const struc
 	sy_unescape_mount(mount->mount_point);
 	sy_unescape_mount(mount->source);
 	if (!options ||
-	    json_object_set_new(entry, "mount_point", sy_doc_string(mount->mount_point)) ||
-	    json_object_set_new(entry, "type", sy_doc_string(mount->type)) ||
-	    json_object_set_new(entry, "source", sy_doc_string(mount->source)) ||
-	    json_object_set_new(entry, "options", sy_doc_string(options)) ||
+	    json_object_set_new(entry, "mount_point", sy_json_text(mount->mount_point)) ||
+	    json_object_set_new(entry, "type", sy_json_text(mount->type)) ||
+	    json_object_set_new(entry, "source", sy_json_text(mount->source)) ||
+	    json_object_set_new(entry, "options", sy_json_text(options)) ||
 	    json_array_append(list, entry))
 		document->failed = true;
 	json_decref(entry);

@@ -67,7 +67,7 @@ static void test_json_text(void)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		json_t *json = sy_doc_string(cases[i][0]);
+		json_t *json = sy_json_text(cases[i][0]);
 
 		is_string(json_string_value(json), cases[i][1], "bytes that are no UTF-8");
 		json_decref(json);
