@@ -146,11 +146,16 @@ def variant_order(runs: Sequence[Run]) -> list[str]:
 
 
 def level_order(data: StudyData, condition: Condition) -> list[tuple[int, str]]:
-    """A condition's place among the levels of the factors, as the study names them."""
-    return [
-        (levels.index(condition[name]) if condition.get(name) in levels else -1, "")
-        for name, levels in data.meta.factors.items()
-    ] + [(0, key_of(condition))]
+    """A condition's place among the factors' levels, what is compared side by side.
+
+    So the baseline's factors change fastest.
+    """
+    names = sorted(data.meta.factors, key=lambda name: name in data.meta.baseline)
+    places = []
+    for name in names:
+        levels, level = data.meta.factors[name], condition.get(name)
+        places.append((levels.index(level) if level in levels else -1, ""))
+    return [*places, (0, key_of(condition))]
 
 
 def key_of(condition: Condition) -> str:

@@ -407,8 +407,11 @@ def large(runs: int = 10_000, conditions: int = 100) -> StudyMaker:
                 "xrootd", {}, {"network": level}, number, elapsed_s=seconds, nodes=(node,)
             )
             maker.result(run, "seconds", seconds * 0.9, "s")
-            maker.record(run, node, seconds, energy_j=seconds * chance.gauss(90, 2))
-            if number == 1:
+            sampled = number == 50
+            energy = seconds * chance.gauss(90, 2)
+            samples = int(seconds) + 1 if sampled else 2
+            maker.record(run, node, seconds, energy_j=energy, samples=samples)
+            if sampled:
                 maker.samples(run, node, seconds, watts=100)
     return maker
 

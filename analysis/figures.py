@@ -1,0 +1,178 @@
+"""What all figures share: style, saving, and SVG that fits into a page.
+
+Figures are made without pyplot: no state outlives a call.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from steelyard.analysis.summary import Group, Summary
+
+FORMATS = ("svg", "pdf", "png", "csv")
+WIDTH_IN = 6.6
+DPI = 150
+
+# Okabe & Ito (2008), "Color Universal Design", without black and the yellow that white swallows.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
+DASHES = ("-", "--", ":", "-.")
+
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "savefig.dpi": DPI,
+    # Text stays text in SVG: small, searchable, and sharp; PDF and PNG carry the font along.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "steelyard",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words and the numbers in it."""
+
+    name: str  # of its files
+    title: str
+    caption: str
+    figure: Figure
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Our settings, for as long as a figure is drawn or saved."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        yield
+
+
+def new_figure(height_in: float) -> Figure:
+    """An empty figure with a canvas that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """NAME.svg, .pdf, .png and its data as .csv; returns what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix in formats:
+        path = folder / f"{drawing.name}.{suffix}"
+        if suffix == "csv":
+            save_csv(drawing, path)
+        else:
+            with style():
+                drawing.figure.savefig(path, format=suffix, metadata=undated(suffix))
+        paths.append(path)
+    return paths
+
+
+def undated(suffix: str) -> dict[str, None]:
+    """Metadata that make the same data the same file."""
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+
+
+def save_csv(drawing: Drawing, path: Path) -> None:
+    """The numbers of the figure; what is missing is an empty cell."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(drawing.columns)
+        writer.writerows(drawing.rows)
+
+
+def inline_svg(drawing: Drawing) -> str:
+    """The figure as an <svg> element to stand among others in a page.
+
+    Ids become the figure's own or go, coordinates keep two decimals (0.01 pt), and what only a
+    file of its own needs is left out.
+    """
+    buffer = io.StringIO()
+    with style():
+        drawing.figure.savefig(buffer, format="svg", metadata=undated("svg"))
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' (?:xmlns(?::\w+)?|version)="[^"]*"', "", svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)
+    return re.sub(r"\n\s*", "\n", own_ids(svg, drawing.name))
+
+
+def own_ids(svg: str, name: str) -> str:
+    """Ids that something refers to get a prefix, the others go."""
+    prefix = "f" + hashlib.sha256(name.encode()).hexdigest()[:6]
+    used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
+    used_ids = {first or second for first, second in used}
+
+    def change(match: re.Match[str]) -> str:
+        return f' id="{prefix}{match[1]}"' if match[1] in used_ids else ""
+
+    svg = re.sub(r' id="([^"]*)"', change, svg)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", svg)
+
+
+def slug(*words: str) -> str:
+    """A name for files: `bars-filesystem-test-large-file-copy-seconds`."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:120]
+
+
+def colour_factor(summary: Summary) -> str | None:
+    """The factor that colours show: the baseline's first one with two levels or more, or any."""
+    meta = summary.data.meta
+    names = sorted(meta.factors, key=lambda name: name not in meta.baseline)
+    return next((name for name in names if len(meta.factors[name]) > 1), None)
+
+
+def level_index(summary: Summary, group: Group) -> int:
+    """Which colour, marker and hatch a group has; too many levels: baseline and all others."""
+    factor = colour_factor(summary)
+    if factor is None:
+        return 0
+    levels, level = summary.data.meta.factors[factor], group.condition.get(factor)
+    if len(levels) > len(COLOURS):
+        return 0 if group.label == group.baseline_label else 1
+    return levels.index(level) if level in levels else 0
+
+
+def short_labels(summary: Summary, groups: Sequence[Group]) -> tuple[list[str], str]:
+    """The levels of the factors that vary, and what they are levels of."""
+    names = [
+        name
+        for name in summary.data.meta.factors
+        if len({str(group.condition.get(name)) for group in groups}) > 1
+    ]
+    if not names:
+        return [group.label or "all runs" for group in groups], ""
+    labels = [" · ".join(str(group.condition.get(n, "–")) for n in names) for group in groups]
+    return labels, " · ".join(names)

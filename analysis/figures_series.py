@@ -1,0 +1,169 @@
+"""Series: every run in the order in which the runs started, condition beside condition."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING
+
+from steelyard.analysis import figures
+from steelyard.analysis.figures import COLOURS, MARKERS, Drawing
+from steelyard.analysis.quantities import scale
+from steelyard.analysis.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+
+COLUMNS = ("variant", "condition", "metric", "unit", "place", "run_id", "value", "outlier")
+BANDS = 8  # conditions side by side; more stand in further rows
+MAX_BANDS = 24  # conditions in the figure; its CSV has all
+RASTER = 300  # points from which on they are drawn as an image, for the size of the file
+
+
+def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
+    """One figure of one variant and metric; rows are its conditions."""
+    with figures.style():
+        return series(summary, rows)
+
+
+def series(summary: Summary, rows: list[Row]) -> Drawing:
+    first, everything = rows[0], rows
+    rows = shown(rows)
+    factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), first.metric.unit)
+    shelves = list(split(rows))
+    figure = figures.new_figure(0.75 + 1.75 * len(shelves))
+    grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
+    labels, names = figures.short_labels(summary, [row.group for row in rows])
+    by_row = dict(zip((id(row) for row in rows), labels, strict=True))
+    raster = sum(row.n for row in rows) > RASTER
+    for axes, shelf in zip(grid[:, 0], shelves, strict=True):
+        draw_shelf(axes, summary, shelf, [by_row[id(row)] for row in shelf], factor, raster)
+        axes.set_ylabel(f"{first.metric.name} ({unit})")
+    grid[0, 0].set_title(first.group.variant)
+    order = "runs in the order in which they started"
+    grid[-1, 0].set_xlabel(f"{names}: {order}" if names else order)
+    return Drawing(
+        name=figures.slug("series", first.group.variant, first.metric.name),
+        title=f"{first.group.variant}: {first.metric.name} run by run",
+        caption=caption(rows, everything),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for row in everything for cells in data_rows(row)],
+    )
+
+
+def shown(rows: list[Row]) -> list[Row]:
+    """The conditions with the most outliers, and the first, where there are too many for all."""
+    if len(rows) <= MAX_BANDS:
+        return rows
+    ranked = sorted(range(len(rows)), key=lambda i: (i > 0, -len(rows[i].outliers.indices), i))
+    return [rows[i] for i in sorted(ranked[:MAX_BANDS])]
+
+
+def split(rows: list[Row]) -> Iterator[list[Row]]:
+    """Shelves of about equal length, at most BANDS bands each."""
+    size = math.ceil(len(rows) / math.ceil(len(rows) / BANDS))
+    rest = iter(rows)
+    while shelf := list(islice(rest, size)):
+        yield shelf
+
+
+def draw_shelf(
+    axes: Axes, summary: Summary, rows: list[Row], labels: list[str], factor: float, raster: bool
+) -> None:
+    """Bands of runs, one a condition, with the mean as a line through each."""
+    gap = max(max(row.n for row in rows) * 0.08, 0.5)
+    starts = [0.0, *accumulate(max(row.n, 1) + gap for row in rows)]
+    for start in starts[1:-1]:
+        axes.axvline(start - gap / 2 - 0.5, color="#bbbbbb", linewidth=0.8)
+    draw_points(axes, summary, rows, starts, factor, raster)
+    for row, start in zip(rows, starts, strict=False):
+        draw_mean(axes, row, start, factor)
+    axes.set_xlim(-gap / 2 - 0.5, starts[-1] - gap / 2 - 0.5)
+    crowded = len(rows) > 1 and max(map(len, labels)) * len(rows) > 75
+    words = [wrapped(label) for label in labels] if crowded else labels
+    centres = [start + (max(row.n, 1) - 1) / 2 for row, start in zip(rows, starts, strict=False)]
+    axes.set_xticks(centres, words)
+    axes.tick_params(axis="x", length=0)
+    axes.grid(visible=False, axis="x")
+
+
+def wrapped(label: str) -> str:
+    """A label on several lines, broken between levels, else after `=`."""
+    return label.replace(" · ", "\n") if " · " in label else label.replace("=", "=\n")
+
+
+def draw_points(
+    axes: Axes,
+    summary: Summary,
+    rows: list[Row],
+    starts: list[float],
+    factor: float,
+    raster: bool,
+) -> None:
+    """The runs, in the colour and shape of their level; one artist a level keeps files small."""
+    by_level: dict[int, list[tuple[float, float]]] = {}
+    rings: list[tuple[float, float]] = []
+    for row, start in zip(rows, starts, strict=False):
+        points = [(start + i, value / factor) for i, value in enumerate(row.values)]
+        by_level.setdefault(figures.level_index(summary, row.group), []).extend(points)
+        rings += (points[i] for i in row.outliers.indices)
+    for level, points in by_level.items():
+        axes.plot(
+            *columns(points), linestyle="", marker=MARKERS[level], markersize=3.6,
+            color=COLOURS[level], markeredgecolor="#333333", markeredgewidth=0.3,
+            rasterized=raster,
+        )  # fmt: skip
+    axes.plot(
+        *columns(rings), linestyle="", marker="o", markersize=8, markerfacecolor="none",
+        markeredgecolor="#B00000", markeredgewidth=1.1, clip_on=False,
+    )  # fmt: skip
+
+
+def columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def draw_mean(axes: Axes, row: Row, start: float, factor: float) -> None:
+    if row.interval is None:
+        axes.text(
+            start,
+            0.5,
+            "no value",
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+            style="italic",
+        )
+        return
+    mean = row.interval.mean / factor
+    axes.plot([start - 0.4, start + row.n - 0.6], [mean, mean], color="black", linewidth=1.1)
+
+
+def caption(rows: list[Row], everything: list[Row]) -> str:
+    marked = sum(len(row.outliers.indices) for row in rows)
+    rings = (
+        f"Rings mark {marked} outlier{'s' if marked != 1 else ''} (modified z-score above 3.5), "
+        "which stay in the mean."
+        if marked
+        else "No outliers (modified z-score above 3.5)."
+    )
+    part = ""
+    if len(rows) < len(everything):
+        part = (
+            f" Shown are {len(rows)} of {len(everything)} conditions: the first, and those with "
+            "the most outliers; the figure's CSV has all."
+        )
+    return (
+        f"{rows[0].metric.name} of each of {sum(row.n for row in rows)} runs in time order, by "
+        f"condition; the line is the condition's mean. {rings}{part}"
+    )
+
+
+def data_rows(row: Row) -> Iterator[tuple[object, ...]]:
+    group, metric = row.group, row.metric
+    fixed = (group.variant, group.label, metric.name, metric.unit)
+    marked = set(row.outliers.indices)
+    for index, (run_id, value) in enumerate(zip(row.run_ids, row.values, strict=True)):
+        yield (*fixed, index + 1, run_id, value, int(index in marked))

@@ -1,0 +1,55 @@
+"""Numbers with units as people read them: scaled prefixes, decimals by the interval's width."""
+
+from __future__ import annotations
+
+import math
+
+PREFIXES = {
+    "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+    "bytes": ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
+    "bytes_per_s": ((1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")),
+    "J": ((1.0, "J"), (1e3, "kJ"), (1e6, "MJ")),
+}
+
+MISSING = "–"
+
+
+def unit_text(unit: str | None) -> str:
+    """`files/s` from `files_per_s`; a figure without unit is a number, `1`."""
+    return (unit or "1").replace("_per_", "/").replace("_", " ")
+
+
+def scale(magnitude: float | None, unit: str | None) -> tuple[float, str]:
+    """What to divide by so that `magnitude` reads well, and the unit's name then."""
+    steps = PREFIXES.get(unit or "")
+    if steps is None:
+        return 1.0, unit_text(unit)
+    size = abs(magnitude or 0.0)
+    fitting = [step for step in steps if step[0] <= size] if size else []
+    plain = next(step for step in steps if step[0] == 1.0)
+    return fitting[-1] if fitting else (steps[0] if size else plain)
+
+
+def decimals(value: float, half_width: float | None) -> int:
+    """Decimals to print: as many as make the half width at least 5 in the last place."""
+    if half_width:
+        return min(max(math.ceil(-math.log10(half_width / 5)), 0), 6)
+    if value == 0 or float(value).is_integer():
+        return 0
+    return min(max(3 - math.floor(math.log10(abs(value))), 0), 6)
+
+
+def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
+    """`−1.23`, with a true minus sign; `–` for None."""
+    if value is None:
+        return MISSING
+    words = f"{value / factor:.{places}f}"
+    return words.replace("-", "−") if float(words) else words.lstrip("-")
+
+
+def quantity(value: float | None, unit: str | None) -> str:
+    """One number with its unit, four digits: `1.234 MB`."""
+    if value is None:
+        return MISSING
+    factor, name = scale(value, unit)
+    return f"{text(value, factor, decimals(value / factor, None))} {name}".removesuffix(" 1")
