@@ -94,6 +94,8 @@ sy_run() {
     sy_launch
     sy_open_barrier || reason=$SY_BARRIER_REASON
     sy_wait_clients
+    # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
+    trap '' TERM INT
     sy_collect_clients
     if [[ -n $SY_SIGNAL ]]; then
         state=$(sy_stopped_state)
@@ -141,7 +143,7 @@ sy_any_alive() {
 # The clients start together: when all of them have said that they are ready.
 sy_open_barrier() {
     local i=0 deadline word
-    deadline=$(($(sy_now_us) + ${SY_BARRIER_S:-120} * 1000000))
+    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_BARRIER_S:-120} * 1000000))
     SY_BARRIER_REASON=
     while ((i < SY_CLIENTS)); do
         word=
@@ -155,7 +157,7 @@ sy_open_barrier() {
         elif ! sy_any_alive; then
             SY_BARRIER_REASON="client $i never started$(sy_last_words srun.err "err.$i")"
             break
-        elif (($(sy_now_us) > deadline)); then
+        elif ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
             SY_BARRIER_REASON="client $i had not started after ${SY_BARRIER_S:-120} s"
             break
         fi
@@ -180,10 +182,10 @@ sy_wait_clients() {
 }
 
 sy_stop_below() {
-    local deadline
-    deadline=$(($(sy_now_us) + ${SY_GRACE_S:-10} * 1000000))
+    local deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 1000000))
+    trap '' TERM INT
     sy_ask_to_stop
-    while sy_any_alive && (($(sy_now_us) < deadline)); do
+    while sy_any_alive && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
         sy_pause 0.05
     done
     ! sy_any_alive || sy_signal_below KILL "${SY_PIDS[@]}"
@@ -208,7 +210,7 @@ sy_signal_below() { # <signal> <pid>...
     family=("$@")
     while read -r pid parent; do
         pids+=("$pid") parents+=("$parent")
-    done < <(ps -A -o pid= -o ppid= 2>/dev/null)
+    done < <(trap '' TERM INT && ps -A -o pid= -o ppid= 2>/dev/null)
     local -A seen=()
     for ((i = 0; i < ${#family[@]}; i++)); do
         seen[${family[i]}]=1

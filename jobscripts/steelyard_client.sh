@@ -32,17 +32,18 @@ sy_make_scratch() {
 # Only ever the folder that sy_make_scratch made.
 sy_remove_scratch() {
     [[ ${SY_SCRATCH:-} == */steelyard."$SY_RUN_ID"."$SY_CLIENT".* ]] || return 0
+    trap '' TERM INT
     cd / && rm -rf --one-file-system -- "$SY_SCRATCH"
 }
 
 sy_wait_for_go() {
     local word='' deadline
     # Longer than main waits: main decides.
-    deadline=$(($(sy_now_us) + (${SY_BARRIER_S:-120} + 60) * 1000000))
+    deadline=$((${EPOCHREALTIME//[^0-9]/} + (${SY_BARRIER_S:-120} + 60) * 1000000))
     while [[ -z $SY_SIGNAL ]]; do
         read -r word <"$SY_ATTEMPT_DIR/go" || :
         [[ $word == go ]] && return 0
-        if [[ $word == stop ]] || (($(sy_now_us) > deadline)); then
+        if [[ $word == stop ]] || ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
             sy_say 'not started: the other clients did not get ready'
             return 1
         fi
@@ -73,6 +74,7 @@ sy_timed_client() {
         code=$?
     done
     end=${EPOCHREALTIME//[^0-9]/}
+    trap '' TERM INT # what follows is short, and must be done
     end_up=$(sy_uptime_us)
     printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
         >>"$SY_STATE_FILE"

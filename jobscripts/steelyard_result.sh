@@ -37,9 +37,8 @@ sy_json_or_null() { # <text, empty for null>
 
 # --- times, in microseconds ------------------------------------------------------------------
 
-sy_now_us() {
-    printf '%s' "${EPOCHREALTIME//[^0-9]/}"
-}
+# The wall clock is ${EPOCHREALTIME//[^0-9]/}, as it stands: a $(…) would be a process, and Slurm
+# sends its SIGTERM to every process of the job.
 
 # Time since boot: does not jump when the wall clock is set; 10 ms fine. Empty where unknown.
 sy_uptime_us() {
@@ -62,7 +61,7 @@ sy_seconds() { # <microseconds, empty for null>
 sy_new_result() {
     SY_JOB_ID=
     [[ $SY_SCHEDULER != slurm ]] || SY_JOB_ID=$SLURM_JOB_ID
-    SY_BEGUN_US=$(sy_now_us)
+    SY_BEGUN_US=${EPOCHREALTIME//[^0-9]/}
     SY_START_US=$SY_BEGUN_US SY_END_US='' SY_ELAPSED_US='' SY_CODES=() SY_NODES=()
     SY_UNKNOWN='the run had not ended when this was written'
 }
@@ -143,7 +142,7 @@ sy_collect_clients() {
         done <"$SY_ATTEMPT_DIR/client.$i"
     done
     SY_START_US=${first:-$SY_START_US}
-    SY_END_US=${last:-$(sy_now_us)}
+    SY_END_US=${last:-${EPOCHREALTIME//[^0-9]/}}
     SY_ELAPSED_US=$longest
 }
 
@@ -196,7 +195,7 @@ sy_last_words() { # <file in the attempt folder>...
 # SIGTERM at the end of the time limit is a time-out; before, somebody stopped the run.
 sy_stopped_state() {
     local now end=''
-    now=$(($(sy_now_us) / 1000000))
+    now=$((${EPOCHREALTIME//[^0-9]/} / 1000000))
     if [[ $SY_SCHEDULER == slurm && ${SLURM_JOB_END_TIME:-} =~ ^[0-9]+$ ]]; then
         end=$SLURM_JOB_END_TIME
     elif [[ ${SY_TIME_LIMIT_S:-} =~ ^[0-9]+$ ]]; then

@@ -3,8 +3,8 @@
  *
  * Solved: 2^m pairs (x, y) of uniform numbers in (-1, 1), x = 2 r(2j-1) - 1, y = 2 r(2j) - 1, from
  * the sequence with the seed 271828183. Where t = x^2 + y^2 <= 1 the pair gives two independent
- * Gaussian deviates X = x sqrt(-2 log t / t), Y = y sqrt(-2 log t / t). Wanted: the sums of X and of
- * Y, and how many pairs lie in each square annulus l <= max(|X|, |Y|) < l + 1, for l = 0 ... 9.
+ * Gaussian deviates X = x sqrt(-2 log t / t), Y = y sqrt(-2 log t / t). Wanted: the sums of X and
+ * of Y, and how many pairs lie in each square annulus l <= max(|X|, |Y|) < l + 1, for l = 0 ... 9.
  *
  * Distributed: each rank has an equal, contiguous part of the pairs and jumps to its seed.
  * Communicated: one MPI_Allreduce of the 12 figures at the very end.
@@ -29,7 +29,7 @@ enum {
 #define SEED UINT64_C(271828183)
 
 static const struct {
-	int m; /* 2^m pairs */
+	int m;		     /* 2^m pairs */
 	double sum_x, sum_y; /* official, limit 1e-8 */
 	double pairs;	     /* accepted; S, A and B also in the report's table */
 } problems[NPB_CLASSES] = {

@@ -4,10 +4,7 @@
 
 #include "npb_comm.h"
 
-enum {
-	IS_TESTS = 5,
-	IS_RANKINGS = 10
-};
+enum { IS_TESTS = 5, IS_RANKINGS = 10 };
 
 /* 2^total_bits keys below 2^key_bits. In ranking i, key number test_index[t] must have the rank
  * test_rank[t] + sign[t] (i - lag[t]). */
@@ -22,13 +19,13 @@ extern const struct is_problem is_problems[NPB_CLASSES];
 
 struct is_sort {
 	const struct is_problem *problem;
-	int bits;	/* a bucket has 2^bits values */
-	int buckets;	/* of all ranks together */
-	int record;	/* figures of a rank in `all`: its bucket sizes, its test keys */
-	int64_t keys;	/* of this rank */
-	int32_t *key;	/* the sequence */
-	uint16_t *out;	/* by bucket: keys less the first value of their bucket */
-	uint16_t *in;	/* of the own buckets: by rank, then by bucket; with one rank: `out` */
+	int bits;      /* a bucket has 2^bits values */
+	int buckets;   /* of all ranks together */
+	int record;    /* figures of a rank in `all`: its bucket sizes, its test keys */
+	int64_t keys;  /* of this rank */
+	int32_t *key;  /* the sequence */
+	uint16_t *out; /* by bucket: keys less the first value of their bucket */
+	uint16_t *in;  /* of the own buckets: by rank, then by bucket; with one rank: `out` */
 	int64_t in_size;
 	uint32_t *mine, *all; /* bucket sizes and test keys, own and everybody's */
 	uint32_t *place;      /* where each bucket begins in `out` */

@@ -34,8 +34,8 @@ static void place_keys(struct is_sort *s, int32_t *sorted, int rank, int ranks)
 		for (int b = s->first_bucket[rank]; b < s->first_bucket[rank + 1]; b++) {
 			for (uint32_t i = 0; i < size[b]; i++) {
 				const int64_t key = ((int64_t)b << s->bits) + *part++;
-				const int64_t at = (int64_t)--s->rank_of[key - s->first_value] -
-						   s->smaller;
+				const int64_t at =
+				    (int64_t)--s->rank_of[key - s->first_value] - s->smaller;
 
 				if (at >= 0 && at < s->received)
 					sorted[at] = (int32_t)key;

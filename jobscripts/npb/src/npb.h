@@ -14,15 +14,7 @@
 #include <mpi.h>
 
 /* In the order of size, which is not that of the alphabet. */
-enum npb_class {
-	NPB_S,
-	NPB_W,
-	NPB_A,
-	NPB_B,
-	NPB_C,
-	NPB_D,
-	NPB_CLASSES
-};
+enum npb_class { NPB_S, NPB_W, NPB_A, NPB_B, NPB_C, NPB_D, NPB_CLASSES };
 
 enum npb_rank_rule {
 	NPB_POWER_OF_TWO,
@@ -30,10 +22,7 @@ enum npb_rank_rule {
 };
 
 /* Most figures that one verification compares, and most iterations whose residual is kept. */
-enum {
-	NPB_MAX_CHECKS = 64,
-	NPB_MAX_RESIDUALS = 512
-};
+enum { NPB_MAX_CHECKS = 64, NPB_MAX_RESIDUALS = 512 };
 
 /* One figure compared with its official value; what decides is error <= limit. */
 struct npb_check {
@@ -54,10 +43,10 @@ struct npb_run {
 	/* Set by the kernel; those of rank 0 are printed. */
 	int64_t size[3]; /* size[1] == 0: one figure only */
 	int iterations;
-	double seconds;	    /* wall clock of the timed part on this rank; printed: the slowest */
-	double mega_ops;    /* millions of operations of the timed part, as the report counts them */
-	double compute_s;   /* seconds less what was spent in MPI calls */
-	int checks;	    /* none at all counts as a failure */
+	double seconds;	  /* wall clock of the timed part on this rank; printed: the slowest */
+	double mega_ops;  /* millions of operations of the timed part, as the report counts them */
+	double compute_s; /* seconds less what was spent in MPI calls */
+	int checks;	  /* none at all counts as a failure */
 	int failed_checks;
 	struct npb_check check[NPB_MAX_CHECKS];
 	int residuals;

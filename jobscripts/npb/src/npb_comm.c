@@ -35,7 +35,7 @@ static size_t bytes_of(MPI_Datatype type)
 	MPI_Type_size(type, &bytes);
 	return (size_t)bytes;
 }
-#define LOSE(run, call, data, count, type) lose(run, call, data, (size_t)(count) * bytes_of(type))
+#define LOSE(run, call, data, count, type) lose(run, call, data, (size_t)(count)*bytes_of(type))
 #else
 #define LOSE(run, call, data, count, type) ((void)0)
 #endif

@@ -42,9 +42,7 @@ double npb_mops(const struct npb_run *run, const struct npb_times *times)
 
 void npb_gather_times(const struct npb_run *run, struct npb_times *times)
 {
-	enum {
-		FIGURES = 2 + NPB_CALLS
-	};
+	enum { FIGURES = 2 + NPB_CALLS };
 	double mine[FIGURES], sum[FIGURES] = {0}, most[FIGURES] = {0};
 
 	mine[0] = run->seconds;

@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-enum {
-	LANES = 8
-};
+enum { LANES = 8 };
 
 uint64_t npb_power(uint64_t a, uint64_t n)
 {

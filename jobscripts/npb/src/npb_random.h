@@ -12,7 +12,7 @@
 #include "npb.h"
 
 #define NPB_MULTIPLIER UINT64_C(1220703125) /* 5^13 */
-#define NPB_MASK ((UINT64_C(1) << 46) - 1)
+#define NPB_MASK       ((UINT64_C(1) << 46) - 1)
 
 /* The next number of the sequence with the multiplier a. */
 NPB_INLINE uint64_t npb_step(uint64_t a, uint64_t x)

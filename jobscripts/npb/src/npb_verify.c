@@ -33,9 +33,7 @@ void npb_residual(struct npb_run *run, double residual)
 
 void *npb_alloc(size_t count, size_t bytes)
 {
-	enum {
-		ALIGN = 64
-	};
+	enum { ALIGN = 64 };
 	void *memory = NULL;
 	size_t total;
 

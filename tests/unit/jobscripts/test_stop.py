@@ -94,3 +94,18 @@ def test_ctrl_c_stops_a_run(study: Study) -> None:
         assert child.wait(timeout=20) == 130
     assert study.result()["reason"] == "stopped by SIGINT before its end"
     assert not list(study.scratch.iterdir())
+
+
+def test_sigterm_after_sigterm_to_every_process_spoils_nothing(study: Study) -> None:
+    """Slurm signals all processes of a job, and more than once."""
+    study.body("echo here; sleep 60", 2)
+    with study.start(SY_TIME_LIMIT_S="1") as child:
+        out = study.attempt() / "out.1"
+        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the clients run")
+        while child.poll() is None:
+            os.killpg(child.pid, signal.SIGTERM)
+            time.sleep(0.002)
+        assert child.returncode == 143
+    result = study.result()
+    assert (result["state"], result["exit_codes"]) == ("timeout", [143, 143])
+    assert not list(study.scratch.iterdir())
