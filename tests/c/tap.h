@@ -11,7 +11,8 @@
 static int tap_run, tap_failed;
 
 /* One test point; returns the condition, so that more may hang on it. */
-__attribute__((format(printf, 2, 3), unused)) static bool ok(bool condition, const char *format, ...)
+__attribute__((format(printf, 2, 3), unused)) static bool ok(bool condition, const char *format,
+							     ...)
 {
 	va_list args;
 

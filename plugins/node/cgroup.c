@@ -1,0 +1,161 @@
+#include "cgroup.h"
+
+#include "counters.h"
+#include "file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the hierarchies are mounted: systemd's places, and those of hosts without it. */
+static const char *const cpu_mounts[] = {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"};
+static const char *const memory_mounts[] = {"/sys/fs/cgroup/memory"};
+static const char *const unified_mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+static const char *const source_names[SY_SOURCES] = {
+    NULL, "cgroup1", "cgroup2", "processes", "rusage", "reaped",
+};
+
+const char *sy_source_name(enum sy_source source)
+{
+	return source < SY_SOURCES ? source_names[source] : NULL;
+}
+
+void sy_cgroup_init(struct sy_cgroup *group)
+{
+	*group = (struct sy_cgroup){.cpu_fd = -1,
+				    .memory_fd = -1,
+				    .memory_stat_fd = -1,
+				    .pressure_fd = {-1, -1, -1},
+				    .resident_bytes = SY_UNKNOWN};
+}
+
+static int open_in(int root, const char *const *mounts, size_t count, const char *path,
+		   const char *file)
+{
+	char full[1024];
+	int fd = -1;
+
+	for (size_t i = 0; i < count && fd < 0; i++) {
+		(void)snprintf(full, sizeof(full), "%s%s/%s", mounts[i], path, file);
+		fd = sy_open_at(root, full);
+	}
+	return fd < 0 ? -1 : fd;
+}
+
+#define OPEN_IN(root, mounts, path, file)                                                          \
+	open_in(root, mounts, sizeof(mounts) / sizeof((mounts)[0]), path, file)
+
+static void open_cpu(struct sy_cgroup *group, int root)
+{
+	group->cpu_source = SY_SOURCE_CGROUP1;
+	group->cpu_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage");
+	if (group->cpu_fd >= 0)
+		return;
+	group->cpu_source = SY_SOURCE_CGROUP2;
+	group->cpu_fd = OPEN_IN(root, unified_mounts, group->path, "cpu.stat");
+	if (group->cpu_fd < 0)
+		group->cpu_source = SY_SOURCE_NONE;
+}
+
+static void open_memory(struct sy_cgroup *group, int root)
+{
+	group->memory_source = SY_SOURCE_CGROUP1;
+	group->memory_fd = OPEN_IN(root, memory_mounts, group->path, "memory.usage_in_bytes");
+	group->memory_stat_fd = OPEN_IN(root, memory_mounts, group->path, "memory.stat");
+	if (group->memory_fd >= 0 && group->memory_stat_fd >= 0)
+		return;
+	group->memory_source = SY_SOURCE_CGROUP2;
+	group->memory_fd = OPEN_IN(root, unified_mounts, group->path, "memory.current");
+	group->memory_stat_fd = OPEN_IN(root, unified_mounts, group->path, "memory.stat");
+	if (group->memory_fd < 0 || group->memory_stat_fd < 0)
+		group->memory_source = SY_SOURCE_NONE;
+}
+
+void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path)
+{
+	static const char *const pressure[] = {"cpu.pressure", "io.pressure", "memory.pressure"};
+
+	(void)snprintf(group->path, sizeof(group->path), "%s", path);
+	open_cpu(group, root);
+	open_memory(group, root);
+	for (int i = 0; i < 3; i++)
+		group->pressure_fd[i] = OPEN_IN(root, unified_mounts, path, pressure[i]);
+}
+
+static int read_text(int fd, char *text, size_t size)
+{
+	ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+
+	if (got < 0)
+		return -1;
+	text[got] = '\0';
+	return 0;
+}
+
+int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
+{
+	char text[1024];
+	int64_t value;
+
+	if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
+		return SY_UNKNOWN;
+	if (group->cpu_source == SY_SOURCE_CGROUP2)
+		return sy_parse_keyed(text, "usage_usec", &value) < 0 ? SY_UNKNOWN : value;
+	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
+}
+
+int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
+{
+	cleanup_close int user_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_user");
+	cleanup_close int system_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_sys");
+	char text[1024], other[64];
+
+	if (group->cpu_source == SY_SOURCE_CGROUP2) {
+		if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
+			return -1;
+		return sy_parse_keyed(text, "user_usec", user) < 0 ||
+			       sy_parse_keyed(text, "system_usec", system) < 0
+			   ? -1
+			   : 0;
+	}
+	if (read_text(user_fd, text, sizeof(text)) < 0 ||
+	    read_text(system_fd, other, sizeof(other)) < 0 || sy_parse_number(text, user) < 0 ||
+	    sy_parse_number(other, system) < 0)
+		return -1;
+	*user /= 1000;
+	*system /= 1000;
+	return 0;
+}
+
+/* Resident: anonymous memory and mapped files, as resident sets have it; total_ is with the groups
+ * inside (version 1). */
+static int64_t read_resident(struct sy_cgroup *group)
+{
+	bool first_version = group->memory_source == SY_SOURCE_CGROUP1;
+	int64_t anonymous, mapped;
+	char text[8192];
+
+	if (read_text(group->memory_stat_fd, text, sizeof(text)) < 0 ||
+	    sy_parse_keyed(text, first_version ? "total_rss" : "anon", &anonymous) < 0 ||
+	    sy_parse_keyed(text, first_version ? "total_mapped_file" : "file_mapped", &mapped) < 0)
+		return SY_UNKNOWN;
+	return anonymous + mapped;
+}
+
+int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact)
+{
+	int64_t charged, change;
+	char text[64];
+
+	if (read_text(group->memory_fd, text, sizeof(text)) < 0 ||
+	    sy_parse_number(text, &charged) < 0)
+		return SY_UNKNOWN;
+	change = llabs(charged - group->charged_bytes);
+	if (exact || group->resident_bytes == SY_UNKNOWN ||
+	    change > (1 << 20) + group->charged_bytes / 64) {
+		group->resident_bytes = read_resident(group);
+		group->charged_bytes = charged;
+	}
+	return group->resident_bytes;
+}

@@ -1,0 +1,225 @@
+/* steelyard-node record: make or repair the record of a sampler that was killed. */
+#include "command.h"
+
+#include "file.h"
+#include "record.h"
+#include "recordfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char help[] =
+    "usage: steelyard-node record --samples FILE.csv [--reason TEXT]\n"
+    "\n"
+    "Makes the record beside FILE.csv complete as far as the samples tell: for a job whose "
+    "sampler\n"
+    "was killed, or whose node went down. A record that is there keeps its job, tags and probe; "
+    "one\n"
+    "that is complete is left alone. The result says complete: false, and why.\n";
+
+struct repair {
+	char folder[4096], name[300]; /* NODE.START */
+	char node[300];
+	json_t *record;
+	struct sy_labels labels;
+	struct sy_columns columns;
+	struct sy_sums sums;
+	bool cut;	 /* the last line has no newline */
+	int64_t skipped; /* lines that could not be understood */
+};
+
+static int split_path(const char *path, struct repair *repair, struct sy_error *err)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *ending = strrchr(base, '.');
+	char *start;
+
+	if (!ending || strcmp(ending, ".csv") != 0 ||
+	    (size_t)(ending - base) >= sizeof(repair->name))
+		return sy_fail(err, "%s: expected a file NODE.START.csv", path);
+	(void)snprintf(repair->folder, sizeof(repair->folder), "%.*s",
+		       slash ? (int)(slash - path) : 1, slash ? path : ".");
+	if (slash == path)
+		(void)snprintf(repair->folder, sizeof(repair->folder), "/");
+	(void)snprintf(repair->name, sizeof(repair->name), "%.*s", (int)(ending - base), base);
+	(void)snprintf(repair->node, sizeof(repair->node), "%s", repair->name);
+	start = strrchr(repair->node, '.');
+	if (!start || strspn(start + 1, "0123456789") != strlen(start + 1) || !start[1])
+		return sy_fail(err, "%s: expected a file NODE.START.csv, START in whole seconds",
+			       path);
+	*start = '\0';
+	return 0;
+}
+
+static json_t *load(const struct sy_recordfile *file)
+{
+	char name[320];
+	cleanup_close int fd = -1;
+
+	(void)snprintf(name, sizeof(name), "%s.json", file->name);
+	fd = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
+}
+
+/* Without a record of the start: what the name and the columns tell. */
+static json_t *make_new(const struct repair *repair, const char *job_id)
+{
+	static struct sy_node node;
+	char samples[320];
+	struct sy_plan plan = {.job_id = job_id, .node = repair->node, .rate_hz = 0};
+	struct sy_head head = {.plan = &plan, .node = &node, .samples_file = samples};
+	json_t *record;
+
+	(void)snprintf(samples, sizeof(samples), "%s.csv", repair->name);
+	plan.job = json_object();
+	plan.tags = json_object();
+	record = sy_record_new(&head);
+	sy_record_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
+	sy_record_put(record, "job.scheduler", json_null(), "the record of the start is lost");
+	json_decref(plan.job);
+	json_decref(plan.tags);
+	return record;
+}
+
+/* Line by line, whatever the file's size. */
+static int sum_up(FILE *file, const char *path, struct repair *repair, struct sy_error *err)
+{
+	cleanup_free char *text = NULL;
+	size_t size = 0;
+	ssize_t length = getline(&text, &size, file);
+
+	if (length <= 0 || text[length - 1] != '\n')
+		return sy_fail(err, "%s: no line of column names", path);
+	if (sy_parse_header(text, &repair->labels, &repair->columns, err) < 0)
+		return -1;
+	while ((length = getline(&text, &size, file)) > 0) {
+		struct sy_line line;
+
+		if (text[length - 1] != '\n')
+			repair->cut = true;
+		else if (sy_parse_line(text, &repair->columns, &line) < 0)
+			repair->skipped++;
+		else
+			sy_sums_add(&repair->sums, &line);
+	}
+	return 0;
+}
+
+static void explain(const struct repair *repair, const char *given, char *text, size_t size)
+{
+	(void)snprintf(text, size, "%s%s", given,
+		       repair->cut ? "; the last line was cut short" : "");
+	if (repair->skipped) {
+		size_t used = strlen(text);
+
+		(void)snprintf(text + used, size - used, "; %lld lines were not understood",
+			       (long long)repair->skipped);
+	}
+}
+
+static void settle(struct repair *repair, const char *given)
+{
+	static const char *const sampler[] = {"sampler.samples_lost", "sampler.missed_deadlines",
+					      "sampler.cpu_s",	      "sampler.max_memory_bytes",
+					      "pressure.scope",	      "cpu.source",
+					      "memory.source",	      "io.source",
+					      "cpu.user_s",	      "cpu.system_s"};
+	json_t *missing = json_object_get(repair->record, "missing");
+	const char *path;
+	json_t *why;
+	char text[768];
+
+	sy_record_totals(repair->record, &repair->sums);
+	for (size_t i = 0; i < sizeof(sampler) / sizeof(sampler[0]); i++)
+		sy_record_put(repair->record, sampler[i], json_null(), "the sampler was killed");
+	json_object_foreach(missing, path, why)
+	{
+		if (!strcmp(json_string_value(why), SY_NOT_YET))
+			(void)json_string_set(why, "the sampler was killed");
+	}
+	explain(repair, given, text, sizeof(text));
+	sy_record_complete(repair->record, text);
+}
+
+static bool is_record(const json_t *record)
+{
+	const char *format = json_string_value(json_object_get(record, "format"));
+
+	return format && !strcmp(format, "steelyard-record") &&
+	       json_integer_value(json_object_get(record, "version")) == 1 &&
+	       json_is_object(json_object_get(record, "missing"));
+}
+
+static int run(const char *samples, const char *reason, struct sy_error *err)
+{
+	static struct repair repair;
+	struct sy_recordfile file = {.dir = -1};
+	FILE *stream;
+	struct stat info;
+	int fd, result;
+
+	if (split_path(samples, &repair, err) < 0)
+		return -1;
+	file.dir = open(repair.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(samples, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!stream || fstat(fd, &info) < 0 || file.dir < 0)
+		return sy_fail_errno(err, errno, "cannot open %s", samples);
+	if (!S_ISREG(info.st_mode))
+		return sy_fail(err, "%s is no regular file", samples);
+	(void)snprintf(file.name, sizeof(file.name), "%s", repair.name);
+	file.has_owner = geteuid() == 0; /* as the samples: the job's user */
+	file.uid = info.st_uid;
+	file.gid = info.st_gid;
+	repair.record = load(&file);
+	if (json_is_true(json_object_get(repair.record, "complete")))
+		return 0;
+	if (!is_record(repair.record)) {
+		const char *slash = strrchr(repair.folder, '/');
+
+		json_decref(repair.record);
+		repair.record = make_new(&repair, slash ? slash + 1 : repair.folder);
+	}
+	sy_record_labels(repair.record, &repair.labels);
+	sy_sums_init(&repair.sums);
+	result = sum_up(stream, samples, &repair, err);
+	(void)fclose(stream);
+	if (result < 0)
+		return -1;
+	settle(&repair, reason);
+	result = sy_recordfile_write(&file, repair.record, err);
+	sy_recordfile_close(&file);
+	json_decref(repair.record);
+	return result;
+}
+
+int sy_cmd_record(int argc, char **argv)
+{
+	const char *reason = "the sampler was killed before the job's end", *samples = NULL;
+	struct sy_error err;
+
+	for (int i = 1; i < argc; i += 2) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			(void)fputs(help, stdout);
+			return SY_EXIT_DONE;
+		}
+		if (i + 1 < argc && !strcmp(argv[i], "--samples"))
+			samples = argv[i + 1];
+		else if (i + 1 < argc && !strcmp(argv[i], "--reason"))
+			reason = argv[i + 1];
+		else
+			samples = NULL, i = argc;
+	}
+	if (!samples) {
+		(void)fputs(help, stderr);
+		return SY_EXIT_USAGE;
+	}
+	if (run(samples, reason, &err) < 0) {
+		(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
+		return SY_EXIT_MISSING;
+	}
+	return SY_EXIT_DONE;
+}

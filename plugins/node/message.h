@@ -1,0 +1,48 @@
+/* Messages to a sampler (docs/formats.md part 4), and the job's fields and tags that they set. */
+#ifndef STEELYARD_MESSAGE_H
+#define STEELYARD_MESSAGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+#define SY_MESSAGE_SIZE	  4096
+#define SY_MAX_RATE_HZ	  1000.0
+#define SY_TAG_KEY_SIZE	  64
+#define SY_TAG_VALUE_SIZE 1024
+
+enum sy_word {
+	SY_WORD_ROOT,
+	SY_WORD_CGROUP,
+	SY_WORD_TAG,
+	SY_WORD_RATE,
+	SY_WORD_EXCLUSIVE,
+	SY_WORD_JOB,
+	SY_WORD_DONE,
+	SY_WORD_TOTALS,
+	SY_WORD_END,
+};
+
+struct sy_message {
+	enum sy_word word;
+	pid_t pid;	   /* root, done */
+	int64_t number[5]; /* done: µs, rchar, wchar, read, write */
+	double rate_hz;
+	bool exclusive;
+	char key[SY_TAG_KEY_SIZE]; /* tag, job */
+	const char *value;	   /* tag, job, cgroup: inside the text that was parsed */
+};
+
+/* Parse one message: 0, or -1 with what is wrong with it. */
+int sy_message_parse(const char *text, struct sy_message *message, struct sy_error *err);
+
+/* A rate in Hz: 0 (off) to SY_MAX_RATE_HZ. */
+int sy_rate_parse(const char *text, double *rate_hz, struct sy_error *err);
+
+/* Take what a message says about the job into `job` and `tags`; others are left alone. */
+void sy_message_apply(const struct sy_message *message, json_t *job, json_t *tags);
+
+#endif

@@ -1,0 +1,107 @@
+/* The processes of a job and what they have used, short-lived ones as far as can be known.
+ *
+ * A job's processes are the descendants of its roots (roots left out) and whatever lies in its
+ * cgroup. New ones are found without walking /proc: /proc/loadavg tells the process id given last,
+ * so only ids between two samples are looked at. A process that has not run since the last sample
+ * (its CPU clock stands still) has not changed and is not read again.
+ *
+ * A process' own counters take in those of the children it has waited for. So when a process is
+ * gone, its counters must show up in its parent's: what does is dropped, what does not is kept.
+ * Thus totals never go down and nothing counts twice. No allocation after sy_processes_init(). */
+#ifndef STEELYARD_PROCESSES_H
+#define STEELYARD_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+#define SY_MAX_PROCESSES 4096
+
+enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
+
+struct sy_usage {
+	int64_t use[SY_USES];
+};
+
+struct sy_process {
+	pid_t pid, parent; /* parent 0: not one of ours, or not known */
+	bool root;	   /* counts only for the children it has waited for */
+	bool done;	   /* a root whose final counters have been told */
+	bool force;	   /* read it whatever its clock says */
+	bool deaf;	   /* its io may not be read */
+	bool gone;
+	bool inherits;		  /* its parent has gone: look for the new one */
+	int stat_fd, io_fd;	  /* -1: opened each time */
+	int64_t clock_ns;	  /* its CPU clock at the last reading */
+	int64_t reaped_ns;	  /* CPU of children it has waited for */
+	int64_t base_ns;	  /* CPU before the sampler started, own and reaped */
+	struct sy_usage base;	  /* I/O before the sampler started */
+	struct sy_usage now;	  /* since then */
+	struct sy_usage before;	  /* `now` at the sample before */
+	int64_t reaped_before_ns; /* `reaped_ns` at the sample before */
+	struct sy_usage lost;	  /* of children gone since the last sample */
+	struct sy_usage kept;	  /* roots: of children that its counters do not show */
+	int64_t rss_bytes;
+	int64_t stat_at; /* number of the sample that read stat */
+};
+
+struct sy_processes {
+	int proc, loadavg;  /* /proc, and the file in it */
+	pid_t ours[2];	    /* the sampler's own processes: never the job's */
+	const char *cgroup; /* the job's, or NULL */
+	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
+	bool walk_all;	    /* the next sample looks at every process */
+	bool named;	    /* a root or a cgroup has been given */
+	bool overflowed;    /* there were more than SY_MAX_PROCESSES */
+	int64_t last_pid, last_pid_before;
+	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
+	int64_t tick_ns, page_bytes;
+	int64_t sample;
+	int fds_left;
+	int deaf;	/* processes seen whose io could not be read */
+	int open_roots; /* roots without their final counters */
+	int done_roots;
+	int count;
+	struct sy_usage kept; /* of what is gone */
+	struct sy_process process[SY_MAX_PROCESSES];
+};
+
+/* `max_fds`: how many descriptors may be kept open. */
+int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
+		      struct sy_error *err);
+
+/* The job's processes are the descendants of `pid`. */
+void sy_processes_root(struct sy_processes *all, pid_t pid);
+
+/* Root `pid` ends; its own final counters. */
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final);
+
+/* The job's cgroup; `path` must stay where it is. */
+void sy_processes_cgroup(struct sy_processes *all, const char *path);
+
+/* Take a sample; `all_of_them` reads also what has not changed, for the last one. */
+void sy_processes_refresh(struct sy_processes *all, bool all_of_them);
+
+/* Totals of the last sample. */
+struct sy_usage sy_processes_total(const struct sy_processes *all);
+int64_t sy_processes_rss_bytes(const struct sy_processes *all);
+int sy_processes_alive(const struct sy_processes *all);
+
+/* --- for processes_find.c and processes_read.c --- */
+
+struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid);
+struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root);
+
+/* Read one process; marks it `gone` when it is. */
+void sy_process_read(struct sy_processes *all, struct sy_process *process, bool with_stat);
+
+/* Look for new processes of the job. */
+void sy_processes_discover(struct sy_processes *all);
+
+/* Read PID/FILE once, into `buffer`: its length, or -errno. `fd` keeps it open, when it may. */
+ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, int *fd,
+			char *buffer, size_t size);
+
+#endif

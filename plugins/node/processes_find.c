@@ -1,0 +1,148 @@
+/* Which processes of this machine are the job's. */
+#include "processes.h"
+
+#include "counters.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define FEW   32  /* ids are tried one by one; above that /proc is listed */
+#define BATCH 512 /* candidates looked at together */
+
+struct candidate {
+	pid_t pid, ppid;
+};
+
+struct search {
+	struct sy_processes *all;
+	int64_t low, high; /* ids in (low, high], around the end of the ids when low > high */
+	int count;
+	struct candidate candidate[BATCH];
+};
+
+static bool in_range(const struct search *search, int64_t pid)
+{
+	if (search->low <= search->high)
+		return pid > search->low && pid <= search->high;
+	return pid > search->low || pid <= search->high;
+}
+
+static bool is_in_cgroup(struct sy_processes *all, pid_t pid)
+{
+	char text[4096];
+
+	return all->cgroup && sy_process_file(all, pid, "cgroup", NULL, text, sizeof(text)) > 0 &&
+	       sy_parse_in_cgroup(text, all->cgroup) == 0;
+}
+
+/* A child may stand before its parent in the list: go through it until nothing is new. */
+static void resolve(struct search *search)
+{
+	bool added = true;
+
+	while (added) {
+		added = false;
+		for (int i = 0; i < search->count; i++) {
+			struct candidate *c = &search->candidate[i];
+
+			if (!c->pid || !sy_process_find(search->all, c->ppid))
+				continue;
+			added |= sy_process_add(search->all, c->pid, c->ppid, false) != NULL;
+			c->pid = 0;
+		}
+	}
+	for (int i = 0; i < search->count; i++)
+		if (search->candidate[i].pid && is_in_cgroup(search->all, search->candidate[i].pid))
+			(void)sy_process_add(search->all, search->candidate[i].pid, 0, false);
+	search->count = 0;
+}
+
+static void look_at(struct search *search, pid_t pid)
+{
+	struct sy_processes *all = search->all;
+	struct sy_stat stat;
+	char text[1024];
+
+	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_find(all, pid))
+		return;
+	if (sy_process_file(all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
+	    sy_parse_stat(text, &stat) < 0)
+		return;
+	if (search->count == BATCH)
+		resolve(search);
+	search->candidate[search->count++] = (struct candidate){pid, stat.ppid};
+}
+
+struct entry64 { /* struct linux_dirent64 of getdents64(2); readdir(3) would allocate */
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/* List /proc and look at the ids that `wanted` tells. */
+static void walk(struct search *search, bool everything)
+{
+	char buffer[8192] __attribute__((aligned(8)));
+	long got;
+
+	(void)lseek(search->all->proc, 0, SEEK_SET);
+	while ((got = syscall(SYS_getdents64, search->all->proc, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < got;) {
+			const struct entry64 *entry = (const void *)(buffer + at);
+			int64_t pid;
+
+			at += entry->length;
+			if (sy_parse_number(entry->name, &pid) == 0 &&
+			    (everything || in_range(search, pid)))
+				look_at(search, (pid_t)pid);
+		}
+	}
+	resolve(search);
+}
+
+static int64_t read_last_pid(struct sy_processes *all)
+{
+	char text[128];
+	int64_t last;
+	ssize_t got;
+	int fd = all->trust_loadavg ? all->loadavg : -1;
+
+	if (fd < 0)
+		return -1;
+	got = pread(fd, text, sizeof(text) - 1, 0);
+	if (got <= 0)
+		return -1;
+	text[got] = '\0';
+	return sy_parse_loadavg(text, &last) < 0 ? -1 : last;
+}
+
+/* Ids between the last two samples are looked at once more: a process may have had its id before
+ * it could be seen. */
+void sy_processes_discover(struct sy_processes *all)
+{
+	struct search search = {.all = all, .count = 0};
+	int64_t last = read_last_pid(all);
+	bool everything = all->walk_all || last < 0;
+
+	if (!all->named)
+		return;
+	search.low = all->last_pid_before;
+	search.high = last;
+	all->last_pid_before = all->last_pid;
+	all->last_pid = last;
+	all->walk_all = false;
+	if (everything || search.low < 0) {
+		walk(&search, true);
+	} else if (search.low < search.high && search.high - search.low <= FEW) {
+		for (int64_t pid = search.low + 1; pid <= search.high; pid++)
+			look_at(&search, (pid_t)pid);
+		resolve(&search);
+	} else if (search.low != search.high) {
+		walk(&search, false);
+	}
+}

@@ -1,0 +1,57 @@
+/* The record of a job on a node (docs/formats.md part 1) as a JSON document. */
+#ifndef STEELYARD_RECORD_H
+#define STEELYARD_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler.h"
+
+/* Why a total is null in the record that is there from the job's start. */
+#define SY_NOT_YET "not known yet: the job was still running when this was written"
+
+/* What is known at the job's start. */
+struct sy_head {
+	const struct sy_plan *plan;
+	const struct sy_node *node;
+	int64_t start_unix_s;
+	const char *samples_file;					/* NULL: no samples */
+	int64_t dropped_rx[SY_MAX_DEVICES], dropped_tx[SY_MAX_DEVICES]; /* at the start */
+	json_t *probe;							/* NULL: not made yet */
+};
+
+/* What the parent knows better than the samples, of a command that it has started. */
+struct sy_exact {
+	bool known;
+	int64_t cpu_us, user_us, system_us, max_memory_bytes;
+	bool io_known;
+	int64_t io[4];	       /* rchar, wchar, read, write */
+	int exit_code, signal; /* -1: none */
+};
+
+/* Set the field at a dotted path ("energy.zones.0.energy_j"), making objects on the way. A null
+ * has its reason `why` under `missing`; a value takes the reason away. Takes `value`. */
+void sy_record_put(json_t *record, const char *path, json_t *value, const char *why);
+
+/* The record as it is at the start: complete is false, totals are null. */
+json_t *sy_record_new(const struct sy_head *head);
+
+/* Put in the totals of all samples so far. */
+void sy_record_totals(json_t *record, const struct sy_sums *sums);
+
+/* Put in what else the child knew, and what the parent does. */
+void sy_record_status(json_t *record, const struct sy_status *status);
+void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
+void sy_record_dropped(json_t *record, const struct sy_head *head);
+
+/* Totals of a job whose sampling was switched off are null. */
+void sy_record_off(json_t *record, bool command);
+
+/* Complete, when `reason` is NULL. */
+void sy_record_complete(json_t *record, const char *reason);
+
+/* The labels of zones and devices, as they stand in a record. */
+void sy_record_labels(const json_t *record, struct sy_labels *labels);
+
+#endif

@@ -1,0 +1,200 @@
+/* What goes into a record at the job's end, beside the totals of the samples. */
+#include "record.h"
+
+#include "document.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *whole(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_integer(value);
+}
+
+static json_t *micro(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_real((double)value / 1e6);
+}
+
+static json_t *source(enum sy_source name)
+{
+	const char *text = sy_source_name(name);
+
+	return text ? json_string(text) : json_null();
+}
+
+/* A reason of the child's replaces the general one, where there is no value. */
+static void explain(json_t *record, const char *path, const char *why)
+{
+	json_t *missing = json_object_get(record, "missing");
+
+	if (*why && json_object_get(missing, path))
+		(void)json_object_set_new(missing, path, sy_json_text(why));
+}
+
+static void put_job_sources(json_t *record, const struct sy_status *status)
+{
+	const char *why = "no process of the job was named to the sampler";
+	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
+	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
+
+	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
+	sy_record_put(record, "memory.source",
+		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
+							    : json_null(),
+		      why);
+	if (status->why[SY_RCHAR][0])
+		why = status->why[SY_RCHAR];
+	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
+	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
+		explain(record, path, why);
+	}
+	why = status->why[SY_CPU];
+	explain(record, "cpu.cpu_s", why);
+	explain(record, "memory.max_memory_bytes", why);
+	explain(record, "processes.max_processes", why);
+}
+
+static void put_wraps(json_t *record, const struct sy_status *status)
+{
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	size_t i;
+	json_t *zone;
+
+	json_array_foreach(zones, i, zone)
+	{
+		if (i < SY_MAX_ZONES)
+			(void)json_object_set_new(zone, "wraps", json_integer(status->wraps[i]));
+	}
+}
+
+static bool has_pressure(const struct sy_status *status)
+{
+	return status->sums.last.cell[SY_PRESSURE_CPU] != SY_UNKNOWN ||
+	       status->sums.last.cell[SY_PRESSURE_IO] != SY_UNKNOWN;
+}
+
+void sy_record_status(json_t *record, const struct sy_status *status)
+{
+	sy_record_put(record, "cpu.user_s", micro(status->user_us),
+		      "told only by cgroups, and of a command that the sampler started");
+	sy_record_put(record, "cpu.system_s", micro(status->system_us),
+		      "told only by cgroups, and of a command that the sampler started");
+	put_job_sources(record, status);
+	put_wraps(record, status);
+	sy_record_put(record, "pressure.scope",
+		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
+					   : json_null(),
+		      "the kernel gives no pressure (PSI) here");
+	for (int i = 0; i < 3; i++) {
+		static const char *const paths[] = {"pressure.cpu_some_s", "pressure.io_some_s",
+						    "pressure.memory_some_s"};
+
+		explain(record, paths[i], "the kernel gives no pressure (PSI) here");
+	}
+	sy_record_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
+	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
+		      NULL);
+	sy_record_put(record, "sampler.samples_lost", json_integer(status->lost), NULL);
+	sy_record_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
+		      NULL);
+	sy_record_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
+	sy_record_put(record, "sampler.max_memory_bytes", whole(status->max_memory_bytes),
+		      "the sampler did not live to its end");
+}
+
+void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
+{
+	static const char *const io[] = {"io.rchar_bytes", "io.wchar_bytes", "io.read_bytes",
+					 "io.write_bytes"};
+	bool larger = exact->max_memory_bytes >= status->sums.max_memory;
+
+	sy_record_put(record, "exit.exit_code",
+		      exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),
+		      "it was ended by a signal");
+	sy_record_put(record, "exit.signal",
+		      exact->signal < 0 ? json_null() : json_integer(exact->signal),
+		      "it was not ended by a signal");
+	if (!exact->known)
+		return;
+	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
+	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
+	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
+	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	if (larger) {
+		sy_record_put(record, "memory.max_memory_bytes",
+			      json_integer(exact->max_memory_bytes), NULL);
+		sy_record_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
+	}
+	if (!exact->io_known)
+		return;
+	for (int i = 0; i < 4; i++)
+		sy_record_put(record, io[i], json_integer(exact->io[i]), NULL);
+	sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
+}
+
+static json_t *difference(int64_t now, int64_t before)
+{
+	return now == SY_UNKNOWN || before == SY_UNKNOWN || now < before
+		   ? json_null()
+		   : json_integer(now - before);
+}
+
+void sy_record_dropped(json_t *record, const struct sy_head *head)
+{
+	for (int i = 0; i < head->node->devices; i++) {
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "network.devices.%d.rx_dropped", i);
+		sy_record_put(
+		    record, path,
+		    difference(sy_node_dropped(head->node, i, "rx_dropped"), head->dropped_rx[i]),
+		    "the device's statistics could not be read");
+		(void)snprintf(path, sizeof(path), "network.devices.%d.tx_dropped", i);
+		sy_record_put(
+		    record, path,
+		    difference(sy_node_dropped(head->node, i, "tx_dropped"), head->dropped_tx[i]),
+		    "the device's statistics could not be read");
+	}
+}
+
+void sy_record_off(json_t *record, bool command)
+{
+	const char *why = "sampling was switched off (rate 0)";
+	json_t *missing = json_object_get(record, "missing");
+	static const char *const always[] = {
+	    "elapsed_s",	   "end_unix_s",	 "network.rx_bytes",
+	    "network.tx_bytes",	   "tcp.sent_segments",	 "tcp.retransmitted_segments",
+	    "pressure.cpu_some_s", "pressure.io_some_s", "pressure.memory_some_s",
+	    "pressure.scope",	   "energy.energy_j",	 "processes.max_processes",
+	};
+	static const char *const of_job[] = {
+	    "cpu.cpu_s",
+	    "cpu.user_s",
+	    "cpu.system_s",
+	    "cpu.source",
+	    "memory.max_memory_bytes",
+	    "memory.source",
+	    "io.rchar_bytes",
+	    "io.wchar_bytes",
+	    "io.read_bytes",
+	    "io.write_bytes",
+	    "io.source",
+	};
+	const char *path;
+	json_t *text;
+
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		sy_record_put(record, always[i], json_null(), why);
+	for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]) && !command; i++)
+		sy_record_put(record, of_job[i], json_null(), why);
+	json_object_foreach(missing, path, text)
+	{
+		if (!strcmp(json_string_value(text), SY_NOT_YET) ||
+		    !strcmp(json_string_value(text), "no value in the last sample"))
+			(void)json_string_set(text, why);
+	}
+}

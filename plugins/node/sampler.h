@@ -1,0 +1,92 @@
+/* The sampler: a parent that keeps its rights and writes the record, and a child that gives its
+ * rights up and samples. docs/sampler.md tells who reads what, and what can be wrong.
+ *
+ * Between the two: a page of shared memory with the last totals, so that the parent knows them
+ * whatever happens to the child, and a socket pair. */
+#ifndef STEELYARD_SAMPLER_H
+#define STEELYARD_SAMPLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cgroup.h"
+#include "error.h"
+#include "line.h"
+#include "message.h"
+#include "node_counters.h"
+#include "processes.h"
+
+#define SY_MAX_ROOTS  64
+#define SY_NOTES_SIZE 65536
+
+/* What the command line asks for. */
+struct sy_plan {
+	const char *record_dir, *job_id, *node, *control, *root_dir;
+	int control_fd; /* already bound, or -1 */
+	int print_fd;	/* where the record's path goes, or -1 */
+	double rate_hz;
+	pid_t root[SY_MAX_ROOTS];
+	int roots;
+	pid_t watch; /* 0: nobody */
+	bool has_owner;
+	uid_t owner_uid;
+	gid_t owner_gid;
+	json_t *job, *tags;
+	char **command; /* or NULL: attached to a job that others start */
+};
+
+/* What the child knows, as of its last sample. */
+struct sy_status {
+	struct sy_sums sums;
+	int64_t lost, missed_deadlines;
+	int64_t wraps[SY_MAX_ZONES];
+	int64_t cpu_ns, max_memory_bytes; /* its own */
+	int64_t user_us, system_us;	  /* of the job; SY_UNKNOWN */
+	double rate_hz;
+	enum sy_source cpu_source, memory_source, io_source;
+	bool pressure_of_job;
+	bool finished; /* the last sample has been taken */
+	bool overflowed;
+	int lost_errno;
+	int64_t dropped_notes;
+	char why[SY_FIXED][128]; /* why a cell has no value; "" */
+};
+
+struct sy_shared {
+	_Atomic unsigned current; /* which of the two was written whole */
+	struct sy_status status[2];
+	_Atomic size_t notes_used; /* messages about the job, each ended by a NUL */
+	char notes[SY_NOTES_SIZE];
+};
+
+/* What the child needs, opened before it gives up its rights. */
+struct sy_child {
+	struct sy_node *node;
+	struct sy_shared *shared;
+	int csv_fd; /* -1: only totals */
+	int control_fd, parent_fd, watch_fd;
+	int64_t start_unix_s; /* in the names of the files */
+	pid_t self, parent;
+	bool command; /* root is the parent: exact totals come at the end */
+	const struct sy_plan *plan;
+};
+
+int64_t sy_now_us(clockid_t clock);
+
+/* VmHWM of this process, bytes, or SY_UNKNOWN: getrusage's maximum would be that of the program
+ * this one was executed from. */
+int64_t sy_own_max_memory_bytes(void);
+
+/* The child's whole life; never returns. */
+__attribute__((noreturn)) void sy_child_run(struct sy_child *child);
+
+/* The parent's whole life: the exit code of the program. */
+int sy_sample(struct sy_plan *plan);
+
+/* Give up every right that the job's counters do not need. As an ordinary user there is nothing to
+ * give up. */
+int sy_rights_drop(struct sy_error *err);
+
+#endif

@@ -1,0 +1,466 @@
+/* The child: takes samples at absolute deadlines, listens to messages. No allocation. */
+#include "sampler.h"
+
+#include "counters.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+/* Kernels before 5.3 have no pidfd: then whoever is watched is looked for that often. */
+#define WATCH_US 1000000
+
+static struct {
+	struct sy_child *child;
+	struct sy_processes processes;
+	struct sy_cgroup cgroup;
+	struct sy_columns columns;
+	struct sy_status status;
+	struct sy_line line; /* of this sample */
+	int64_t start_us, period_us, next_us, file_bytes;
+	bool exact, end;
+	char text[SY_LINE_SIZE + 64];
+} s;
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_term(int number)
+{
+	(void)number;
+	told_to_end = 1;
+}
+
+int64_t sy_now_us(clockid_t clock)
+{
+	struct timespec now;
+
+	(void)clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t sy_own_max_memory_bytes(void)
+{
+	char text[2048];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int64_t kilobytes;
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (got < 0)
+		return SY_UNKNOWN;
+	text[got] = '\0';
+	if (!strstr(text, "VmHWM:") ||
+	    sy_parse_number(strstr(text, "VmHWM:") + strlen("VmHWM:"), &kilobytes) < 0)
+		return SY_UNKNOWN;
+	return kilobytes * 1024;
+}
+
+static void publish(void)
+{
+	unsigned next = !atomic_load(&s.child->shared->current);
+
+	s.status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+	s.child->shared->status[next] = s.status;
+	atomic_store(&s.child->shared->current, next);
+}
+
+/* A part of a line is taken back, so that the file holds whole lines only. */
+static void write_line(size_t length)
+{
+	ssize_t done;
+
+	if (s.child->csv_fd < 0)
+		return;
+	done = write(s.child->csv_fd, s.text, length);
+	if (done == (ssize_t)length) {
+		s.file_bytes += done;
+		return;
+	}
+	s.status.lost++;
+	s.status.lost_errno = done < 0 ? errno : ENOSPC;
+	if (done > 0)
+		(void)ftruncate(s.child->csv_fd, s.file_bytes);
+}
+
+static void set_cell(enum sy_cell cell, int64_t value)
+{
+	int64_t before = s.status.sums.last.cell[cell];
+
+	/* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
+	s.line.cell[cell] = value > before ? value : before;
+}
+
+static void explain(enum sy_cell cell, const char *why)
+{
+	(void)snprintf(s.status.why[cell], sizeof(s.status.why[cell]), "%s", why);
+}
+
+static void read_cpu(const struct sy_usage *total)
+{
+	int64_t group_us = s.cgroup.cpu_source ? sy_cgroup_cpu_us(&s.cgroup) : SY_UNKNOWN;
+
+	if (s.exact || s.cgroup.cpu_source == SY_SOURCE_NONE)
+		set_cell(SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+	else
+		set_cell(SY_CPU, group_us);
+}
+
+static void read_memory(void)
+{
+	int64_t group = SY_UNKNOWN;
+
+	if (s.cgroup.memory_source != SY_SOURCE_NONE)
+		group = sy_cgroup_memory_bytes(&s.cgroup, s.end);
+	if (group != SY_UNKNOWN)
+		s.line.cell[SY_MEMORY] = group;
+	else if (s.cgroup.memory_source == SY_SOURCE_NONE)
+		s.line.cell[SY_MEMORY] = sy_processes_rss_bytes(&s.processes);
+}
+
+static void read_io(const struct sy_usage *total)
+{
+	bool all_told = s.processes.done_roots > 0 && s.processes.open_roots == 0;
+
+	s.status.io_source = all_told ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
+	if (s.processes.deaf && !all_told) {
+		explain(SY_RCHAR, "/proc/PID/io of a process of the job may not be read");
+		return;
+	}
+	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
+		set_cell(SY_RCHAR + i - SY_USE_RCHAR, total->use[i]);
+}
+
+static void read_job(void)
+{
+	struct sy_usage total;
+
+	if (!s.processes.named) {
+		explain(SY_CPU, "no process of the job was named to the sampler");
+		return;
+	}
+	sy_processes_refresh(&s.processes, s.end);
+	total = sy_processes_total(&s.processes);
+	read_cpu(&total);
+	read_memory();
+	read_io(&total);
+	s.line.cell[SY_PROCESSES] = sy_processes_alive(&s.processes);
+	s.status.overflowed = s.processes.overflowed;
+	s.status.why[SY_CPU][0] = '\0';
+}
+
+/* The files are named by the whole second that the parent has found a moment ago. */
+static int64_t start_unix_us(void)
+{
+	int64_t now = sy_now_us(CLOCK_REALTIME), end = (s.child->start_unix_s + 1) * 1000000;
+
+	return now >= end && now < end + 1000000 ? end - 1 : now;
+}
+
+static void take_sample(void)
+{
+	int64_t now = sy_now_us(CLOCK_MONOTONIC);
+	bool first = s.status.sums.samples == 0;
+
+	sy_line_clear(&s.line);
+	if (first)
+		s.start_us = now;
+	s.line.cell[SY_UNIX] = first ? start_unix_us() : sy_now_us(CLOCK_REALTIME);
+	s.line.cell[SY_ELAPSED] = now - s.start_us;
+	sy_node_read(s.child->node, now, first || s.end, &s.line);
+	read_job();
+	write_line(sy_format_line(&s.columns, &s.line, s.text));
+	sy_sums_add(&s.status.sums, &s.line);
+	for (int i = 0; i < s.child->node->zones; i++)
+		s.status.wraps[i] = s.child->node->energy[i].wraps;
+	publish();
+}
+
+static void set_rate(double rate_hz)
+{
+	int64_t limit = sy_node_max_period_us(s.child->node);
+
+	s.status.rate_hz = rate_hz;
+	s.period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
+	if (s.period_us && limit && limit < s.period_us)
+		s.period_us = limit;
+	s.next_us = sy_now_us(CLOCK_MONOTONIC) + s.period_us;
+}
+
+/* Keep a message about the job for the parent, who writes the record. */
+static void note(const char *text)
+{
+	struct sy_shared *shared = s.child->shared;
+	size_t used = atomic_load(&shared->notes_used), length = strlen(text) + 1;
+
+	if (used + length > SY_NOTES_SIZE) {
+		s.status.dropped_notes++;
+		return;
+	}
+	memcpy(shared->notes + used, text, length);
+	atomic_store(&shared->notes_used, used + length);
+	(void)send(s.child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static size_t append(char *text, size_t size, size_t used, const char *name, int64_t value,
+		     bool micro)
+{
+	char number[40] = "null";
+	int length;
+
+	if (value != SY_UNKNOWN && micro)
+		(void)snprintf(number, sizeof(number), "%lld.%06lld", (long long)value / 1000000,
+			       (long long)value % 1000000);
+	else if (value != SY_UNKNOWN)
+		(void)snprintf(number, sizeof(number), "%lld", (long long)value);
+	length =
+	    snprintf(text + used, size - used, "%s\"%s\":%s", used > 1 ? "," : "", name, number);
+	return used + (size_t)length;
+}
+
+static void answer_totals(const struct sockaddr_un *to, socklen_t length)
+{
+	static const enum sy_cell cells[] = {SY_ELAPSED, SY_CPU, SY_RCHAR, SY_WCHAR, SY_READ,
+					     SY_WRITE,	 SY_RX,	 SY_TX,	   SY_ENERGY};
+	const struct sy_sums *sums = &s.status.sums;
+	char text[1024] = "{";
+	size_t used = 1;
+
+	if (s.period_us)
+		take_sample();
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		const char *name = sy_cell_name(cells[i]);
+		bool micro = cells[i] == SY_ELAPSED || cells[i] == SY_CPU || cells[i] == SY_ENERGY;
+
+		used = append(text, sizeof(text) - 1, used, name,
+			      s.period_us ? sums->last.cell[cells[i]] : SY_UNKNOWN, micro);
+		if (cells[i] == SY_CPU)
+			used = append(text, sizeof(text) - 1, used, "max_memory_bytes",
+				      s.period_us ? sums->max_memory : SY_UNKNOWN, false);
+	}
+	text[used++] = '}';
+	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
+		     (const struct sockaddr *)to, length);
+}
+
+static void use_cgroup(const char *path)
+{
+	if (s.cgroup.path[0]) /* the first one counts: the whole job's */
+		return;
+	sy_cgroup_open(&s.cgroup, s.child->node->root, path);
+	sy_processes_cgroup(&s.processes, s.cgroup.path);
+	if (s.cgroup.cpu_source != SY_SOURCE_NONE)
+		s.status.cpu_source = s.cgroup.cpu_source;
+	if (s.cgroup.memory_source != SY_SOURCE_NONE)
+		s.status.memory_source = s.cgroup.memory_source;
+	if (s.cgroup.pressure_fd[0] >= 0) {
+		sy_node_pressure_from(s.child->node, s.cgroup.pressure_fd);
+		s.status.pressure_of_job = true;
+	}
+}
+
+static void root_done(const struct sy_message *message)
+{
+	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
+				  message->number[3], message->number[4]}};
+
+	sy_processes_done(&s.processes, message->pid, &final);
+	s.processes.named = true;
+	s.exact |= s.child->command;
+}
+
+static void act(const char *text, const struct sockaddr_un *from, socklen_t length)
+{
+	struct sy_message message;
+
+	if (sy_message_parse(text, &message, NULL) < 0)
+		return; /* `send` has checked it; a stranger gets no answer */
+	switch (message.word) {
+	case SY_WORD_ROOT:
+		sy_processes_root(&s.processes, message.pid);
+		break;
+	case SY_WORD_CGROUP:
+		use_cgroup(message.value);
+		break;
+	case SY_WORD_RATE:
+		set_rate(message.rate_hz);
+		publish();
+		break;
+	case SY_WORD_DONE:
+		root_done(&message);
+		break;
+	case SY_WORD_TOTALS:
+		answer_totals(from, length);
+		break;
+	case SY_WORD_END:
+		s.end = true;
+		break;
+	case SY_WORD_TAG:
+	case SY_WORD_EXCLUSIVE:
+	case SY_WORD_JOB:
+		note(text);
+		break;
+	}
+}
+
+/* All messages that wait. */
+static void listen_to(int fd)
+{
+	char text[SY_MESSAGE_SIZE];
+
+	while (!s.end) {
+		struct sockaddr_un from;
+		socklen_t length = sizeof(from);
+		ssize_t got = recvfrom(fd, text, sizeof(text) - 1, MSG_DONTWAIT,
+				       (struct sockaddr *)&from, &length);
+
+		if (got < 0 || (got == 0 && fd == s.child->parent_fd))
+			return;
+		text[got] = '\0';
+		act(text, &from, length);
+	}
+}
+
+static void wait_until_next(void)
+{
+	struct pollfd fds[] = {{s.child->parent_fd, POLLIN, 0},
+			       {s.child->control_fd, POLLIN, 0},
+			       {s.child->watch_fd, POLLIN, 0}};
+	int64_t left = s.period_us ? s.next_us - sy_now_us(CLOCK_MONOTONIC) : WATCH_US;
+	bool must_look = s.child->plan->watch && s.child->watch_fd < 0;
+	struct timespec timeout;
+	sigset_t none;
+
+	if (left < 0)
+		left = 0;
+	if (must_look && left > WATCH_US)
+		left = WATCH_US;
+	timeout = (struct timespec){left / 1000000, left % 1000000 * 1000};
+	(void)sigemptyset(&none);
+	if (ppoll(fds, 3, s.period_us || must_look ? &timeout : NULL, &none) <= 0) {
+		s.end |= must_look && kill(s.child->plan->watch, 0) < 0 && errno == ESRCH;
+		return;
+	}
+	if (fds[1].revents)
+		listen_to(s.child->control_fd);
+	if (fds[0].revents & POLLIN)
+		listen_to(s.child->parent_fd);
+	/* The parent has gone, or the one to be watched: nothing more will come. */
+	s.end |= (fds[0].revents & (POLLHUP | POLLERR)) || fds[2].revents;
+}
+
+static void sample_if_due(void)
+{
+	int64_t now = sy_now_us(CLOCK_MONOTONIC), late;
+
+	if (!s.period_us || now < s.next_us)
+		return;
+	take_sample();
+	late = (now - s.next_us) / s.period_us;
+	s.status.missed_deadlines += late;
+	s.next_us += (late + 1) * s.period_us;
+}
+
+static void take_last_sample(void)
+{
+	s.end = true;
+	if (s.period_us) {
+		take_sample();
+		if (s.cgroup.cpu_source &&
+		    sy_cgroup_cpu_split_us(&s.cgroup, s.child->node->root, &s.status.user_us,
+					   &s.status.system_us) < 0)
+			s.status.user_us = s.status.system_us = SY_UNKNOWN;
+	}
+	s.status.max_memory_bytes = sy_own_max_memory_bytes();
+	s.status.finished = true;
+	publish();
+}
+
+/* As many descriptors as may be had, a few kept back. */
+static int raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	if (limit.rlim_max > 16384)
+		limit.rlim_max = 16384;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
+}
+
+static void set_signals(void)
+{
+	struct sigaction end = {.sa_handler = on_term};
+	sigset_t term;
+
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	(void)sigaction(SIGTERM, &end, NULL);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGQUIT, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &term, NULL); /* SIGTERM comes in ppoll only */
+	(void)setpgid(0, 0);
+}
+
+static void prepare(struct sy_child *child)
+{
+	s.child = child;
+	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
+	s.status.io_source = SY_SOURCE_PROCESSES;
+	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
+	sy_sums_init(&s.status.sums);
+	sy_cgroup_init(&s.cgroup);
+	sy_columns_init(&s.columns, &child->node->labels);
+	set_signals();
+	if (sy_processes_init(&s.processes, child->self, child->parent, raise_file_limit(), NULL) <
+	    0)
+		_exit(1);
+}
+
+static void begin(void)
+{
+	const struct sy_plan *plan = s.child->plan;
+
+	if (sy_rights_drop(NULL) < 0)
+		_exit(1); /* never sample with more rights than needed: the record says why */
+	if (s.child->command)
+		sy_processes_root(&s.processes, s.child->parent);
+	for (int i = 0; i < plan->roots; i++)
+		sy_processes_root(&s.processes, plan->root[i]);
+	set_rate(plan->rate_hz);
+	if (s.child->csv_fd >= 0) {
+		s.file_bytes = 0;
+		write_line(sy_format_header(&s.child->node->labels, s.text));
+	}
+	if (s.period_us)
+		take_sample();
+	publish();
+	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void sy_child_run(struct sy_child *child)
+{
+	prepare(child);
+	begin();
+	while (!s.end && !told_to_end) {
+		wait_until_next();
+		if (!s.end && !told_to_end)
+			sample_if_due();
+	}
+	take_last_sample();
+	_exit(0);
+}

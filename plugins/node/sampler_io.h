@@ -1,0 +1,38 @@
+/* Small parts of the sampler's parent: its socket, the command, what was reaped. */
+#ifndef STEELYARD_SAMPLER_IO_H
+#define STEELYARD_SAMPLER_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+#include "record.h"
+
+#define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
+
+/* Signals that are passed on to the command; ends with 0. */
+extern const int sy_passed_on[];
+
+/* The control socket, bound with mode 0600, or `given` when that is no -1. Returns -1 without an
+ * error when `path` is NULL. */
+int sy_control_open(const char *path, int given, struct sy_error *err);
+
+/* Give back stdin, stdout and stderr: whoever reads them must not wait for the sampler. */
+void sy_keep_out_of_the_way(void);
+
+/* A full disk and a reader that left are errors of writing, not signals; the command gets back what
+ * was there before. */
+void sy_ignore_write_signals(void);
+
+/* Start a command: its process id, or -1. A command that cannot be executed exits with 127 (not
+ * found) or 126, as in a shell. */
+pid_t sy_start_command(char **argv);
+
+/* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
+int sy_reaped_io(int64_t io[4]);
+
+/* The program's own exit code: the command's, or 128 and its signal. */
+int sy_exit_code(const struct sy_exact *exact, bool command);
+
+#endif
