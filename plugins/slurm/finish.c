@@ -84,7 +84,12 @@ static void write_comment(const struct sy_step *step, char *text)
 	job_desc_msg_t update;
 
 	slurm_init_job_desc_msg(&update);
+	/* By number: a name like "2" would stand for all tasks of array 2. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	update.step_id.job_id = step->job_id;
+#else
 	update.job_id = step->job_id;
+#endif
 	update.admin_comment = text;
 	if (slurm_update_job(&update) != SLURM_SUCCESS)
 		slurm_verbose("steelyard: AdminComment of job %u not written: %s", step->job_id,

@@ -110,8 +110,12 @@ void slurm_init_job_desc_msg(job_desc_msg_t *message)
 
 int slurm_update_job(job_desc_msg_t *message)
 {
-	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", message->job_id,
-		       message->admin_comment);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	uint32_t job = message->step_id.job_id;
+#else
+	uint32_t job = message->job_id;
+#endif
+	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", job, message->admin_comment);
 	return SLURM_SUCCESS;
 }
 
