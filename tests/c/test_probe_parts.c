@@ -23,7 +23,7 @@ static void test_cpu_lists(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool marks[16] = {false};
 
-		is_int(sy_parse_cpu_list(cases[i].text, marks, 16), cases[i].count, cases[i].text);
+		is_int(sy_parse_cpu_list(cases[i].text, marks, 16), cases[i].count, "a CPU list");
 	}
 }
 
