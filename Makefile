@@ -19,6 +19,7 @@ NODE_OBJ := $(NODE_SRC:%.c=build/obj/%.o)
 PROGRAM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/node/main.c plugins/node/cmd_*.c))
 SLURM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/slurm/*.c))
 HAVE_SLURM := $(wildcard $(SLURM_INC)/slurm/spank.h)
+HAVE_MPICC := $(shell command -v mpicc)
 C_TESTS := $(patsubst tests/c/%.c,build/test/%,$(wildcard tests/c/test_*.c))
 # A benchmark's own programs: jobscripts/NAME/PROGRAM.c becomes build/bin/steelyard-PROGRAM.
 BENCH_SRC := $(wildcard jobscripts/*/*.c)
@@ -31,8 +32,12 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so)  ## the C parts, into build/
+all: build/bin/steelyard-node $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
+	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks are left out")
+
+npb:
+	@$(MAKE) --no-print-directory -s -C jobscripts/npb MPICC=mpicc
 
 build/obj/%.o: %.c VERSION
 	@mkdir -p $(@D)
@@ -116,12 +121,13 @@ lint: $(VENV)/.ready  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and cl
 	shfmt -d -i 4 $(SHELL_FILES)
 	clang-format --dry-run -Werror $(C_FILES)
 	@$(MAKE) --no-print-directory -s lint-c CC=gcc && $(MAKE) --no-print-directory -s lint-c CC=clang
+	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C jobscripts/npb lint)
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 SHELL_FILES = $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
 
 lint-c:
-	@for f in $(filter %.c,$(C_FILES)); do \
+	@for f in $(filter-out jobscripts/npb/%,$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
 
 bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
@@ -140,7 +146,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-*)
 
 wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 	$(VENV)/bin/pip wheel -q --no-deps -w build/dist .
@@ -148,5 +154,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all packages packages-test setup demo test check check-c check-lab failsafe lint \
+.PHONY: help all npb packages packages-test setup demo test check check-c check-lab failsafe lint \
 	lint-c bench install-slurm install-programs wheel clean

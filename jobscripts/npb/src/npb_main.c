@@ -11,6 +11,7 @@
 #include "npb_memory.h"
 #include "npb_options.h"
 #include "npb_output.h"
+#include "npb_verify.h"
 
 #ifndef SY_VERSION
 #define SY_VERSION "unknown"
@@ -84,6 +85,13 @@ static int run_kernel(struct npb_run *run, int argc, char **argv)
 	if (run->rank == 0)
 		npb_print_heading(&npb_kernel, run);
 	npb_kernel.run(run);
+#ifdef NPB_CHECK_LEAKS
+	if (npb_blocks() != 0) {
+		fprintf(stderr, "rank %d: %ld blocks of memory were not freed\n", run->rank,
+			npb_blocks());
+		abort();
+	}
+#endif
 	return closed(run, &options);
 }
 

@@ -31,6 +31,13 @@ void npb_residual(struct npb_run *run, double residual)
 		run->residual[run->residuals++] = residual;
 }
 
+static long blocks;
+
+long npb_blocks(void)
+{
+	return blocks;
+}
+
 void *npb_alloc(size_t count, size_t bytes)
 {
 	enum { ALIGN = 64 };
@@ -50,10 +57,12 @@ void *npb_alloc(size_t count, size_t bytes)
 		exit(2);
 	}
 	memset(memory, 0, total);
+	blocks++;
 	return memory;
 }
 
 void npb_free(void *memory)
 {
+	blocks -= memory != NULL;
 	free(memory);
 }
