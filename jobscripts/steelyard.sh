@@ -29,6 +29,11 @@ set -u
 # Numbers need points and bytes must be bytes, whatever the user's locale.
 export LC_ALL=C
 
+if [[ -z ${EPOCHREALTIME:-} ]]; then
+    printf 'steelyard: bash %s on %s is too old: 5.0 or newer is needed\n' "$BASH_VERSION" "$HOSTNAME" >&2
+    exit 1
+fi
+
 SY_SIGNAL=
 SY_PIDS=()
 
