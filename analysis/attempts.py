@@ -7,12 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.analysis.accounting import WAITING_STATES, AccountingRow
-from steelyard.analysis.jobindex import CLOCK_SLACK_S, JobIndex, NumberedRow
+from steelyard.analysis.jobindex import ACCOUNTING_LAG_S, CLOCK_SLACK_S, JobIndex, NumberedRow
 from steelyard.analysis.records import Record
 from steelyard.analysis.studyfiles import RunFolder, Submission
-
-# A job shows in the accounting some seconds after its submission.
-ACCOUNTING_LAG_S = 120.0
 
 
 @dataclass(slots=True)
@@ -143,8 +140,11 @@ def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str 
     return "failed", problem or "the job ended, but left no folder: did its script begin?"
 
 
-def from_folder(folder: RunFolder, submission: Submission | None, answered: bool) -> Attempt:
+def from_folder(
+    folder: RunFolder, submission: Submission | None, answered: bool, now_unix_s: float
+) -> Attempt:
     """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
+    is_new = now_unix_s - (folder.number("start_unix_s") or 0.0) < ACCOUNTING_LAG_S
     name, _, restart = folder.attempt.rpartition(".")
     local = name == "local"
     said, why = folder.text("state"), folder.text("reason")
@@ -162,6 +162,9 @@ def from_folder(folder: RunFolder, submission: Submission | None, answered: bool
     elif said == "started" and not local and not answered:
         attempt.state = "running"
         attempt.reason = "still running, or killed: the accounting could not be asked"
+    elif said == "started" and is_new:
+        attempt.state = "running"
+        attempt.reason = "started a moment ago, not in the accounting yet"
     else:
         attempt.reason = folder.problem or (
             "result.json says 'started', and no scheduler knows more: killed, or still running"
@@ -233,7 +236,7 @@ def build_attempts(known: Known) -> list[Attempt]:
         if key not in attempts:
             submission = known.index.of_run(folder.run_id, folder.number("start_unix_s"))
             asked = submission is None or submission.submission_id in known.answered
-            attempts[key] = from_folder(folder, submission, asked)
+            attempts[key] = from_folder(folder, submission, asked, known.now_unix_s)
             if submission is not None:
                 begun.add((folder.run_id, submission.submission_id))
     for attempt in not_begun(known, begun):

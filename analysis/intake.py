@@ -13,7 +13,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.accounting import FINAL_STATES, Accounting, AccountingRow
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import Gap
-from steelyard.analysis.jobindex import JobIndex, NumberedRow, number_rows
+from steelyard.analysis.jobindex import ACCOUNTING_LAG_S, JobIndex, NumberedRow, number_rows
 from steelyard.analysis.spool import Spool
 from steelyard.analysis.studyfiles import Submission
 
@@ -189,12 +189,13 @@ def number_and_store(
         )
 
 
-def job_gaps(submissions: Sequence[Submission], jobs: Jobs) -> Iterator[Gap]:
+def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -> Iterator[Gap]:
     """Jobs that the accounting was asked for and does not know at all."""
     known = {n.submission.submission_id for n in jobs.numbered}
     known |= {s.submission_id for s, _ in jobs.waiting}
     for submission in submissions:
-        if submission.submission_id in jobs.answered - known:
+        is_new = now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S
+        if submission.submission_id in jobs.answered - known and not is_new:
             yield Gap(
                 None,
                 None,

@@ -15,6 +15,8 @@ from steelyard.analysis.studyfiles import Submission
 
 # Clocks of the submitting host, the controller and the nodes may differ by this much.
 CLOCK_SLACK_S = 60.0
+# A job shows in the accounting some seconds after its submission.
+ACCOUNTING_LAG_S = 120.0
 
 
 def latest_before(submissions: Iterable[Submission], unix_s: float | None) -> Submission | None:

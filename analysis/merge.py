@@ -36,7 +36,6 @@ from steelyard.analysis.samples import SampleFile
 from steelyard.analysis.studyfiles import (
     Plan,
     RunFolder,
-    Submission,
     read_plan,
     read_submissions,
     run_folders,
@@ -138,7 +137,7 @@ def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
             jobs.numbered += found.numbered
             jobs.waiting += found.waiting
             jobs.answered |= found.answered
-            work.gaps += [*found.gaps, *job_gaps(mine, found)]
+            work.gaps += [*found.gaps, *job_gaps(mine, found, work.now_unix_s)]
     work.attempts = [
         a
         for a in build_attempts(
@@ -154,7 +153,7 @@ def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
         )
         if a.run_id in planned
     ]
-    work.gaps += unknown_jobs(work.attempts, submissions, jobs)
+    work.gaps += result_gaps(work.attempts)
 
 
 def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
@@ -168,19 +167,14 @@ def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
     return folders
 
 
-def unknown_jobs(
-    attempts: Sequence[Attempt], submissions: Sequence[Submission], jobs: Jobs
-) -> Iterator[Gap]:
-    """Attempts without a row where the accounting did answer; result.json that should be there."""
+def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Attempts that began and left no result.json that can be used."""
     for attempt in attempts:
-        folder = attempt.folder
-        if folder is not None and folder.problem:
-            yield Gap(attempt.run_id, attempt.attempt, None, "result", folder.problem)
-        elif folder is None and attempt.is_over:
-            reason = f"job {attempt.job_id} left no folder for this attempt"
-            yield Gap(attempt.run_id, attempt.attempt, None, "result", reason)
-        elif attempt.state == "lost":
-            yield Gap(attempt.run_id, attempt.attempt, None, "job", attempt.reason or "lost")
+        problem = attempt.folder.problem if attempt.folder is not None else None
+        if attempt.folder is None and attempt.is_over:
+            problem = f"job {attempt.job_id} left no folder for this attempt"
+        if problem:
+            yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
 
 
 def find_records(work: Work, record_dirs: Sequence[Path]) -> None:

@@ -49,7 +49,7 @@ class JobView:
 
     job_id: str
     row: AccountingRow | None = None
-    restarts: int = 0  # how often it was started before
+    earlier_starts: tuple[float, ...] = ()  # seconds since 1970 UTC
     admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
     nodes: list[NodeView] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
         view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
     mine.sort(key=age)
     view.row = mine[-1] if mine else None
-    view.restarts = max(len(mine) - 1, 0)
+    view.earlier_starts = tuple(r.start_unix_s for r in mine[:-1] if r.start_unix_s is not None)
     if view.row is not None and view.row.admin_comment:
         view.admin_comment = own_comment(view.row.admin_comment)
 
@@ -176,24 +176,27 @@ def parts_node(path: Path) -> str:
 
 
 def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
-    """Records that fit the row's time; without a row those that began with the newest."""
+    """Records of the row's start; without a row those that began with the newest."""
     starts = {path: parts[1] for path in paths if (parts := name_parts(path))}
-    if not starts:
-        return []
-    if view.row is not None:
-        if view.row.start_unix_s is None:
-            return []
-        first = view.row.start_unix_s - CLOCK_SLACK_S
-        end = view.row.end_unix_s
-        last = float("inf") if end is None else end + CLOCK_SLACK_S
-    else:
-        newest = max(starts.values())
-        first, last = newest - CLOCK_SLACK_S, newest
-    newest_of_node: dict[str, Path] = {}
-    for path in sorted(starts, key=lambda p: starts[p]):
-        if first <= starts[path] <= last:
-            newest_of_node[parts_node(path)] = path
+    newest_of_node = {
+        parts_node(path): path
+        for path in sorted(starts, key=lambda p: starts[p])
+        if fits_last_start(view, starts[path], max(starts.values()))
+    }
     return [newest_of_node[node] for node in sorted(newest_of_node)]
+
+
+def fits_last_start(view: JobView, start: int, newest: int) -> bool:
+    """A record with this start is of the job's last one: in its time, and nearest to it."""
+    row = view.row
+    if row is None:
+        return start >= newest - CLOCK_SLACK_S
+    if row.start_unix_s is None:
+        return False
+    end = float("inf") if row.end_unix_s is None else row.end_unix_s
+    nearest = min((*view.earlier_starts, row.start_unix_s), key=lambda s: abs(s - start))
+    in_time = row.start_unix_s - CLOCK_SLACK_S <= start <= end + CLOCK_SLACK_S
+    return in_time and nearest == row.start_unix_s
 
 
 def node_views(records: Sequence[Record]) -> list[NodeView]:

@@ -57,6 +57,8 @@ def as_json(view: JobView) -> dict[str, object]:
         if row is None
         else {
             "raw_job_id": row.job_id,
+            "array_job_id": row.array_job_id,
+            "array_task_id": row.array_task_id,
             "name": row.name,
             "user": row.user,
             "cluster": row.cluster,
@@ -68,7 +70,7 @@ def as_json(view: JobView) -> dict[str, object]:
             "end_unix_s": row.end_unix_s,
             "elapsed_s": row.elapsed_s,
             "nodes": list(row.nodes),
-            "restarts": view.restarts,
+            "earlier_starts_unix_s": list(view.earlier_starts),
         },
         "nodes": [
             {"node": node.node, **node.values, "missing": node.missing, "tags": node.record.tags}
@@ -96,7 +98,11 @@ def print_job(view: JobView) -> None:
     if row is None:
         print(f"job {view.job_id}, from its records alone")
         return
-    print(f"job {view.job_id}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}")
+    task = f"{row.array_job_id}_{row.array_task_id}"
+    also = f" (array task {task})" if row.array_task_id and view.job_id != task else ""
+    print(
+        f"job {view.job_id}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
+    )
     code = "" if row.exit_code is None else f", exit code {row.exit_code}"
     why = f" ({row.reason})" if row.reason else ""
     print(f"  {row.state}{why}{code}")
@@ -104,8 +110,8 @@ def print_job(view: JobView) -> None:
         f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
         f"ended {clock(row.end_unix_s)}, took {console.format_seconds(row.elapsed_s)}"
     )
-    if view.restarts:
-        print(f"  started {view.restarts} times before; this is the last start")
+    if view.earlier_starts:
+        print(f"  started {len(view.earlier_starts)} times before; this is the last start")
 
 
 def clock(unix_s: float | None) -> str:

@@ -57,7 +57,8 @@ class RecordedSacct(sacct.Sacct):
         self.asked.append(tuple(job_ids))
         with JOBS.open(encoding="utf-8", newline="\n") as file:
             for row in sacct.parse_lines(file, ASKED):
-                if (row.array_job_id or row.job_id) in job_ids:
+                task = f"{row.array_job_id}_{row.array_task_id}"
+                if {row.array_job_id, row.job_id, task} & set(job_ids):
                     yield row
 
 
@@ -96,7 +97,8 @@ class Study:
             for task in range(SUBMITTED[name][1])
         ]
         runs += [
-            self.planned(f"filesystem-ffffffff-{n + 1:03d}", 99, "clients=9") for n in range(planned)
+            self.planned(f"filesystem-ffffffff-{n + 1:03d}", 99, "clients=9")
+            for n in range(planned)
         ]
         study = {"name": "x", "seed": 1, "baseline": {"clients": 1}, "factors": {"clients": [1, 2]}}
         plan = {"format": "steelyard-plan", "version": 1, "study": study, "runs": runs}

@@ -1,0 +1,163 @@
+"""steelyard show: one job from the accounting, its records, or either alone."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from steelyard.analysis import onejob
+from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.wrappers import cli, cmd_show
+
+HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Any:
+    study = HELP.Study(tmp_path)
+    study.everything()
+    return study
+
+
+def look_up(study: Any, job_id: str) -> onejob.JobView:
+    return onejob.look_up(job_id, [study.record_dir], study.accounting)
+
+
+def screen(view: onejob.JobView, capsys: pytest.CaptureFixture[str]) -> str:
+    cmd_show.print_view(view)
+    return capsys.readouterr().out
+
+
+def test_a_job_on_two_nodes(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = look_up(study, "11")
+    assert view.total("cpu_s") == 10.0
+    assert view.total("max_memory_bytes") == 3000
+    assert view.total("energy_j") is None
+    text = screen(view, capsys)
+    assert "job 11: twonodes, of root on steelyard" in text
+    assert "completed, exit code 0" in text
+    for node in study.row("11").nodes:
+        assert f"{node}: energy_j: no RAPL: /sys/class/powercap is absent" in text
+    assert "kvm" in text and "eth0 (virtio)" in text and "6.1.0" in text
+    assert "3 samples, 1 ms of CPU" in text
+
+
+def test_an_array_task_by_both_of_its_names(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = study.task_row("2", 0).job_id
+    for name, heading in (("2_0", "job 2_0: arr"), (raw, f"job {raw} (array task 2_0): arr")):
+        view = look_up(study, name)
+        assert view.row is not None and view.row.job_id == raw
+        assert [node.record.path.parent.name for node in view.nodes] == [raw]
+        assert heading in screen(view, capsys)
+
+
+def test_a_whole_array_is_no_job(study: Any) -> None:
+    with pytest.raises(UsageError, match=r"an array of 4 jobs: ask for one of 2_0, 2_1, 2_2, 2_3"):
+        look_up(study, "2")
+
+
+def test_the_last_start_of_a_requeued_job(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = look_up(study, "16")
+    assert len(view.earlier_starts) == 2
+    assert view.row is not None and view.row.state == "completed"
+    assert [node.record.tags for node in view.nodes] == [{"restart": "2"}]
+    text = screen(view, capsys)
+    assert "started 2 times before" in text and "2 records of other starts of this id" in text
+
+
+def test_a_job_that_never_started(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    text = screen(look_up(study, "7"), capsys)
+    assert "cancelled (cancelled by user id 0)" in text and "started –" in text
+
+
+def test_a_record_cut_short_is_said_and_its_last_sample_shown(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = study.row("11")
+    study.record(row, row.nodes[0], complete=False, cpu={"cpu_s": None})
+    view = look_up(study, "11")
+    assert {n.node: n.values["cpu_s"] for n in view.nodes} == dict.fromkeys(row.nodes, 5.0)
+    assert view.total("cpu_s") is None  # a part is not the whole
+    text = screen(view, capsys)
+    assert f"{row.nodes[0]} (cut short)" in text and "was cut short" in text
+
+
+def test_a_node_without_a_record_leaves_no_total(study: Any) -> None:
+    row = study.row("11")
+    next((study.record_dir / "11").glob(f"{row.nodes[0]}.*.json")).unlink()
+    view = look_up(study, "11")
+    assert view.total("cpu_s") is None
+    assert any(f"none of {row.nodes[0]} in" in line for line in view.missing)
+
+
+def test_records_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    study.accounting.is_away = True
+    view = look_up(study, "11")
+    assert view.row is None and len(view.nodes) == 2
+    text = screen(view, capsys)
+    assert "job 11, from its records alone" in text and "sacct does not answer" in text
+
+
+def test_records_alone_of_an_id_that_was_used_twice(study: Any) -> None:
+    study.accounting.is_away = True
+    HELP.write_record(study.record_dir / "11", "n9", study.row("11").start_unix_s - 90000, "11")
+    view = look_up(study, "11")
+    assert [node.node for node in view.nodes] == sorted(study.row("11").nodes)
+    assert view.notes == ["1 records of other starts of this id left out"]
+
+
+def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = look_up(study, "1")
+    assert view.admin_comment is None and view.nodes == []
+    line = '{"steelyard":1,"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,'
+    view.admin_comment = onejob.own_comment(line + '"nodes_weighed":1,"cpu_s":1.5,"energy_j":null}')
+    text = screen(view, capsys)
+    assert "from AdminComment: virtual kvm, kernel 6.1.0; sums over 1 of 1 nodes" in text
+    assert "–, 1.5 s of CPU" in text
+
+
+@pytest.mark.parametrize("text", ["", "free text", "[1]", '{"other": 1}', '{"steelyard":1'])
+def test_an_admin_comment_of_somebody_else(text: str) -> None:
+    assert onejob.own_comment(text) is None
+
+
+def test_an_unknown_job_is_told_what_to_do(study: Any) -> None:
+    with pytest.raises(MissingError, match=r"job 999 is not known.*--record-dir"):
+        look_up(study, "999")
+
+
+@pytest.mark.parametrize("text", ["abc", "", "1;2", "../1", "1.batch", "-1", "1_", "1_2_3"])
+def test_what_is_no_job_id(study: Any, text: str) -> None:
+    with pytest.raises(UsageError, match="is no job id"):
+        look_up(study, text)
+    assert study.accounting.asked == []
+
+
+def test_the_command_without_slurm(
+    study: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("STEELYARD_RECORD_DIR", str(study.record_dir))
+    assert cli.main(["show", "11", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["totals"]["cpu_s"] == 10.0 and document["totals"]["energy_j"] is None
+    assert document["job"] is None and len(document["nodes"]) == 2
+    reason = document["nodes"][0]["missing"]["energy_j"]
+    assert reason == "no RAPL: /sys/class/powercap is absent"
+    assert "slurm-client" in document["missing"][0]
+
+
+def test_the_commands_exit_codes(
+    study: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    directory = ["--record-dir", str(study.record_dir)]
+    assert cli.main(["show", "11", *directory]) == 0
+    assert cli.main(["show", "999", *directory]) == 3
+    assert "job 999 is not known" in capsys.readouterr().err
+    assert cli.main(["show", "x", *directory]) == 2
