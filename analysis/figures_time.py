@@ -40,8 +40,8 @@ class Trace:
         return any(rates[0] is not None for node in self.nodes.values() for *_, rates in node)
 
 
-def draw_times(summary: Summary, variants: list[str]) -> list[Drawing]:
-    """A figure per variant: its median run under the baseline and under the largest overhead."""
+def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
+    """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
     chosen = {variant: choose(summary, variant) for variant in variants}
     samples = read_rates(summary, [run for pairs in chosen.values() for _, run in pairs])
     drawings = []
@@ -49,7 +49,7 @@ def draw_times(summary: Summary, variants: list[str]) -> list[Drawing]:
         traces = [Trace(g, run, samples[run.run_id]) for g, run in pairs if run.run_id in samples]
         if traces:
             with figures.style():
-                drawings.append(draw(summary, variant, traces))
+                drawings.append((variant, draw(variant, summary, traces)))
     return drawings
 
 
@@ -119,7 +119,7 @@ def rate(before: float | None, after: float | None, period: float) -> float | No
     return None if before is None or after is None else (after - before) / period
 
 
-def draw(summary: Summary, variant: str, traces: list[Trace]) -> Drawing:
+def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     """Panels below each other, runs side by side."""
     energy = any(trace.has_energy for trace in traces)
     panels = [draw_power] if energy else []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from steelyard.analysis.stats import Interval
+
 PREFIXES = {
     "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     "bytes": ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
@@ -53,3 +55,12 @@ def quantity(value: float | None, unit: str | None) -> str:
         return MISSING
     factor, name = scale(value, unit)
     return f"{text(value, factor, decimals(value / factor, None))} {name}".removesuffix(" 1")
+
+
+def mean_words(interval: Interval, unit: str | None) -> str:
+    """`800 ± 32 ms`: mean and half of its interval in one unit."""
+    factor, name = scale(interval.mean, unit)
+    half = interval.half_width
+    places = decimals(interval.mean / factor, half and half / factor)
+    spread = "" if half is None else f" ± {text(half, factor, places)}"
+    return f"{text(interval.mean, factor, places)}{spread} {name}".removesuffix(" 1")

@@ -69,7 +69,7 @@ class Code(Enum):
     NOISY = (
         "SY06",
         Severity.WARNING,
-        f"runs differ widely (standard deviation above {NOISY:.0%} of the mean)",
+        f"runs differ widely (standard deviation above {NOISY * 100:.0f} % of the mean)",
         "Use whole nodes, a longer problem, a fixed CPU governor, or more runs.",
     )
     NO_ENERGY = (

@@ -114,7 +114,7 @@ def find_outliers(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             Code.OUTLIERS,
             f"{counted(total, 'value')} of {sum(row.n for row in primary_rows(summary))} "
-            f"of the main figures stand apart from their condition's others.",
+            f"of the main figures: far from the others of their condition.",
             tuple(f"{row_place(row)}: {', '.join(outlier_runs(row))}" for row in hit),
         )
 
@@ -131,7 +131,7 @@ def find_noisy(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             Code.NOISY,
             f"In {len(noisy)} of {len(shares_of_mean)} means of a main figure.",
-            tuple(f"{row_place(row)}: {share:.0%} of the mean" for row, share in noisy),
+            tuple(f"{row_place(row)}: {share * 100:.0f} % of the mean" for row, share in noisy),
         )
 
 

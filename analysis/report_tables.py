@@ -1,0 +1,269 @@
+"""The report's tables as plain cells of text; the template only sets them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from steelyard.analysis.quantities import MISSING, decimals, quantity, scale, text
+from steelyard.analysis.report_words import is_main
+from steelyard.analysis.summary import Group, Row, Summary
+from steelyard.analysis.summary_read import Record, Run, StudyData
+
+LISTED = 20  # names in one cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows; the first cell of a row is its heading."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """The runs of one condition in the table of runs."""
+
+    label: str
+    rows: list[tuple[str, ...]]
+
+
+def moment(unix_s: float | None) -> str:
+    """`2026-11-21 08:15:42`, UTC."""
+    if unix_s is None:
+        return MISSING
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """`n1, n2, n3 … and 80 more`."""
+    every = list(names)
+    more = f" … and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    return ", ".join(every[:LISTED]) + more
+
+
+def label_of(group: Group) -> str:
+    base = " (baseline)" if group.label == group.baseline_label else ""
+    return f"{group.label or 'all runs'}{base}"
+
+
+def asked_table(summary: Summary) -> Table:
+    """What the study asked for."""
+    meta, counts = summary.data.meta, [group.counts for group in summary.groups]
+    rows = [
+        ("Variants", listed(summary.variants)),
+        *((f"Factor {name}", ", ".join(map(str, levels))) for name, levels in meta.factors.items()),
+        ("Baseline", ", ".join(f"{k}={v}" for k, v in meta.baseline.items()) or "none named"),
+        ("Conditions", str(len(summary.labels))),
+        ("Repeats", repeats([c.planned for c in counts])),
+        ("Blocks", blocks(summary.data)),
+        ("Runs planned", str(sum(c.planned for c in counts))),
+        ("… completed", str(sum(c.completed for c in counts))),
+        ("… of these invalid", str(sum(c.invalid for c in counts))),
+        ("… failed", str(sum(c.failed for c in counts))),
+        ("… not finished", str(sum(c.waiting for c in counts))),
+        ("Seed of the order", MISSING if meta.seed is None else str(meta.seed)),
+    ]
+    return Table(("", ""), rows)
+
+
+def repeats(counts_of_groups: list[int]) -> str:
+    low, high = min(counts_of_groups, default=0), max(counts_of_groups, default=0)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def blocks(data: StudyData) -> str:
+    """Each block holds every condition, in random order."""
+    numbers = {run.block for run in data.runs if run.block is not None}
+    return str(len(numbers)) if numbers else MISSING
+
+
+def overhead_table(summary: Summary, variant: str) -> Table:
+    """The main figures against their baselines."""
+    rows = []
+    for row in summary.compared():
+        if row.group.variant != variant or not is_main(row):
+            continue
+        base = summary.row(variant, row.group.baseline_label or "", row.metric.name)
+        means = (mean_text(base), mean_text(row))
+        words = row.verdict.text if row.verdict else ""
+        meaning = row.verdict.direction.value if row.verdict else ""
+        rows.append((row.group.label, row.metric.name, *means, words, meaning))
+    return Table(("Condition", "Metric", "Baseline", "Condition", "Overhead", "Meaning"), rows)
+
+
+def mean_text(row: Row | None) -> str:
+    if row is None or row.interval is None:
+        return MISSING
+    return quantity(row.interval.mean, row.metric.unit)
+
+
+METRIC_HEADINGS = (
+    "Condition",
+    "n",
+    "Mean",
+    "95 % interval",
+    "Median",
+    "Sd",
+    "MAD",
+    "Min",
+    "Max",
+    "Outliers",
+    "Failed",
+    "Invalid",
+    "No value",
+)
+
+
+def metric_table(rows: list[Row]) -> tuple[str, Table]:
+    """(unit, table) of one variant and metric over the conditions, all in one unit."""
+    metric = rows[0].metric
+    factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
+    return unit, Table(METRIC_HEADINGS, [metric_row(row, factor) for row in rows])
+
+
+def metric_row(row: Row, factor: float) -> tuple[str, ...]:
+    counts = row.group.counts
+    tail = (str(counts.failed), str(counts.invalid), str(row.missing))
+    if row.interval is None or row.spread is None:
+        return (label_of(row.group), "0", *[MISSING] * 7, MISSING, *tail)
+    half = row.interval.half_width
+    places = decimals(row.interval.mean / factor, half and half / factor)
+
+    def cell(value: float | None) -> str:
+        return text(value, factor, places)
+
+    interval = MISSING
+    if row.interval.low is not None:
+        interval = f"{cell(row.interval.low)} … {cell(row.interval.high)}"
+    return (
+        label_of(row.group),
+        str(row.n),
+        cell(row.interval.mean),
+        interval,
+        cell(row.median),
+        cell(row.spread.sd),
+        cell(row.spread.mad),
+        cell(row.minimum),
+        cell(row.maximum),
+        str(len(row.outliers.indices)),
+        *tail,
+    )
+
+
+def node_table(summary: Summary) -> Table:
+    """What the nodes were, by their records; like nodes in one row."""
+    groups: dict[tuple[str, ...], dict[str, int]] = {}
+    for record in summary.data.records:
+        nodes = groups.setdefault(node_facts(record), {})
+        nodes[record.node] = nodes.get(record.node, 0) + 1
+    headings = (
+        "Nodes",
+        "Node type",
+        "Virtualization",
+        "Container",
+        "Kernel",
+        "CPU",
+        "CPUs",
+        "Memory",
+        "Records",
+    )
+    rows = [
+        (listed(sorted(nodes)), *facts, str(sum(nodes.values())))
+        for facts, nodes in sorted(groups.items())
+    ]
+    return Table(headings, rows)
+
+
+def node_facts(record: Record) -> tuple[str, ...]:
+    facts = (
+        record.node_type,
+        record.vm,
+        record.container,
+        record.kernel,
+        record.cpu_model,
+        record.cpus,
+    )
+    return (*(fact or MISSING for fact in facts), quantity(record.memory_bytes, "bytes"))
+
+
+def gap_table(data: StudyData, most: int) -> Table:
+    """The first gaps, one a row."""
+    rows = [
+        (gap.what, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
+        for gap in data.gaps
+    ]
+    return Table(("What", "Run", "Node", "Reason"), rows[:most])
+
+
+def gap_counts(data: StudyData) -> list[tuple[str, int]]:
+    return Counter(gap.what for gap in data.gaps).most_common()
+
+
+def run_headings(summary: Summary, variant: str) -> tuple[str, ...]:
+    names = [
+        f"{m.name} ({unit_of(m.unit)})"
+        for m in summary.data.metrics.get(variant, [])
+        if m.is_primary
+    ]
+    return ("Run", "Job", "Started (UTC)", "Elapsed (s)", *names, "Nodes", "State")
+
+
+def unit_of(unit: str | None) -> str:
+    return scale(None, unit)[1]
+
+
+def run_groups(summary: Summary, variant: str) -> Iterator[RunGroup]:
+    """Every run of a variant, condition by condition: where each number comes from."""
+    names = [m.name for m in summary.data.metrics.get(variant, []) if m.is_primary]
+    for group in summary.groups:
+        if group.variant != variant:
+            continue
+        values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
+        marked = outlier_ids(summary, group, names)
+        rows = [run_row(run, values, run.run_id in marked) for run in group.runs]
+        yield RunGroup(label_of(group), rows)
+
+
+def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:
+    found = (summary.row(group.variant, group.label, name) for name in names)
+    return {row.run_ids[i] for row in found if row is not None for i in row.outliers.indices}
+
+
+def run_row(run: Run, values: list[dict[str, float | None]], marked: bool) -> tuple[str, ...]:
+    state = run.state if run.state == "completed" else f"{run.state}: {run.reason or 'no reason'}"
+    if run.valid is False:
+        state = f"invalid: {run.invalid_reason or 'no reason'}"
+    elif run.state == "completed":
+        state = "outlier" if marked else ""
+    return (
+        run.run_id,
+        run.job_id or run.attempt or MISSING,
+        moment(run.start_unix_s),
+        MISSING if run.elapsed_s is None else f"{run.elapsed_s:.6g}",
+        *(number(value.get(run.run_id)) for value in values),
+        listed(run.nodes),
+        state,
+    )
+
+
+def number(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.6g}".replace("-", "−")
+
+
+def data_sha256(data: StudyData) -> str:
+    """SHA-256 of the lines `[run_id, metric, value]` (JSON, sorted): the same for the same data."""
+    digest = hashlib.sha256()
+    lines = (
+        json.dumps([run_id, metric, value])
+        for (_, _, metric), runs in data.values.items()
+        for run_id, value in runs.items()
+    )
+    for line in sorted(lines):
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()

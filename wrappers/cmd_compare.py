@@ -1,0 +1,121 @@
+"""Two conditions of a collected study side by side: means, and B against A in words.
+
+A and B are conditions as the report names them (clients=1); quote those with blanks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from steelyard.wrappers import console, studydir
+from steelyard.wrappers.errors import DONE, UsageError
+
+if TYPE_CHECKING:
+    from steelyard.analysis.stats_overhead import Overhead, Verdict
+    from steelyard.analysis.summary import Row, Summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="study file, its folder or name")
+    parser.add_argument("a", metavar="A", help="the condition to compare with")
+    parser.add_argument("b", metavar="B", help="the condition that is compared")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the comparison."""
+    # Here and not above: scipy and duckdb would make `--help` slow.
+    from steelyard.analysis.summary import summarize
+
+    summary = summarize(studydir.resolve(args.study))
+    a, b = (known_label(summary, text) for text in (args.a, args.b))
+    if a == b:
+        raise UsageError(f"A and B are both '{a}': name two different conditions", b)
+    if args.json:
+        console.print_json(document(summary, a, b))
+        return DONE
+    for variant in summary.variants:
+        rows = [cells(*pair) for pair in pairs(summary, variant, a, b)]
+        console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
+    print("n = runs of B + runs of A; ± and brackets: 95 % intervals")
+    return DONE
+
+
+def known_label(summary: Summary, text: str) -> str:
+    """The condition's label; UsageError lists the known ones. Blanks and order do not matter."""
+    wanted = parts(text)
+    for label in summary.labels:
+        if parts(label) == wanted:
+            return label
+    known = "\n  ".join(summary.labels)
+    raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
+
+
+def parts(label: str) -> frozenset[str]:
+    """`a=1, b=2` -> {a=1, b=2}."""
+    return frozenset(part.strip() for part in label.replace(", ", "\n").split("\n"))
+
+
+Pair = tuple["Row", "Row", "Overhead | None", "Verdict"]
+
+
+def pairs(summary: Summary, variant: str, a: str, b: str) -> Iterator[Pair]:
+    """(row of A, row of B, overhead of B, its words) of each metric of a variant."""
+    from steelyard.analysis.summary import judge
+
+    for metric in summary.data.metrics.get(variant, []):
+        left, right = (summary.row(variant, label, metric.name) for label in (a, b))
+        if left is not None and right is not None and (left.values or right.values):
+            yield (left, right, *judge(right, left))
+
+
+def cells(left: Row, right: Row, _: Overhead | None, verdict: Verdict) -> tuple[str, ...]:
+    from steelyard.analysis.report_words import mean_and_n
+
+    return left.metric.name, mean_and_n(left), mean_and_n(right), verdict.text
+
+
+def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "format": "steelyard-compare",
+        "version": 1,
+        "study": summary.data.meta.study,
+        "a": a,
+        "b": b,
+        "rows": [
+            row_document(*pair)
+            for variant in summary.variants
+            for pair in pairs(summary, variant, a, b)
+        ],
+    }
+
+
+def row_document(
+    left: Row, right: Row, result: Overhead | None, verdict: Verdict
+) -> dict[str, Any]:
+    return {
+        "variant": left.group.variant,
+        "metric": left.metric.name,
+        "unit": left.metric.unit,
+        "better": left.metric.better,
+        "a": side(left),
+        "b": side(right),
+        "overhead": result and result.value,
+        "overhead_low": result and result.low,
+        "overhead_high": result and result.high,
+        "verdict": verdict.text,
+        "meaning": verdict.direction.value,
+    }
+
+
+def side(row: Row) -> dict[str, Any]:
+    interval = row.interval
+    return {
+        "n": row.n,
+        "mean": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+    }
