@@ -287,10 +287,11 @@ static void wait_for_end(void)
 			break;
 		if (fds[0].revents)
 			on_signal();
-		if (fds[1].revents & POLLIN)
-			hear_child();
-		else if (fds[1].revents)
+		/* A hang-up comes together with POLLIN; notes are in the shared page anyway. */
+		if (fds[1].revents & (POLLHUP | POLLERR))
 			child_has_ended();
+		else if (fds[1].revents)
+			hear_child();
 	}
 }
 
