@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steelyard.analysis.accounting import WAITING_STATES, AccountingRow
@@ -239,9 +239,23 @@ def build_attempts(known: Known) -> list[Attempt]:
             attempts[key] = from_folder(folder, submission, asked, known.now_unix_s)
             if submission is not None:
                 begun.add((folder.run_id, submission.submission_id))
+    mark_requeued(attempts.values())
     for attempt in not_begun(known, begun):
         attempts[attempt.run_id, attempt.attempt] = attempt
     return list(attempts.values())
+
+
+def mark_requeued(attempts: Iterable[Attempt]) -> None:
+    """Without the accounting a later start of the job tells that the earlier ones are over."""
+    last: dict[tuple[str, str | None], int] = defaultdict(int)
+    attempts = list(attempts)
+    for attempt in attempts:
+        key = attempt.run_id, attempt.job_id
+        last[key] = max(last[key], attempt.restart_count or 0)
+    for attempt in attempts:
+        is_open = attempt.row is None and attempt.state in ("running", "lost")
+        if is_open and (attempt.restart_count or 0) < last[attempt.run_id, attempt.job_id]:
+            attempt.state, attempt.reason = "requeued", "the job was started again"
 
 
 def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:

@@ -53,17 +53,12 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
-    """The attempts of each job that began; what still runs leaves its record to the next time."""
+    """The attempts of each job that began."""
     jobs = defaultdict(list)
     for attempt in attempts:
-        if attempt.job_id is not None and attempt.job_window is not None and attempt.is_over:
+        if attempt.job_id is not None and attempt.job_window is not None:
             jobs[attempt.job_id].append(attempt)
     return jobs
-
-
-def fits(attempts: Sequence[Attempt], start: int) -> bool:
-    """A record with this start is of one of the attempts, not of a job that had the id before."""
-    return any(a.job_window and a.job_window[0] <= start <= a.job_window[1] for a in attempts)
 
 
 def copy_records(
@@ -88,7 +83,9 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None
         return
     for source in folder.iterdir():
         parts = name_parts(source)
-        if parts is None or not fits(attempts, parts[1]):
+        attempt = nearest(attempts, parts[1]) if parts else None
+        # What still runs leaves its record to the next time.
+        if attempt is None or not attempt.is_over:
             continue
         # The samples first: a record whose samples are not there yet would look whole.
         for file in (source.with_suffix(".csv"), source):
@@ -105,7 +102,7 @@ def join_records(study_dir: Path, attempts: Iterable[Attempt]) -> Iterator[Gap]:
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
             parts = name_parts(path)
             attempt = nearest(job_attempts, parts[1]) if parts else None
-            if attempt is not None:
+            if attempt is not None and attempt.is_over:
                 yield from add_record(attempt, path)
     for attempt in attempts:
         # Local runs have theirs in their own folder.
@@ -116,8 +113,11 @@ def join_records(study_dir: Path, attempts: Iterable[Attempt]) -> Iterator[Gap]:
 
 
 def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
-    """The attempt that began nearest to the record's start, of those that can have made it."""
-    fitting = [a for a in attempts if fits([a], start)]
+    """The attempt that began nearest to the record's start, of those that can have made it.
+
+    None: the record is of a job that had the id before.
+    """
+    fitting = [a for a in attempts if a.job_window and a.job_window[0] <= start <= a.job_window[1]]
     return min(fitting, key=lambda a: abs(begin(a) - start), default=None)
 
 

@@ -103,7 +103,7 @@ class Record:
     def samples_path(self) -> Path | None:
         """Its samples; None when sampling was off. Only a name beside the record is followed."""
         name = self.document.get("samples_file")
-        if not isinstance(name, str) or Path(name).name != name:
+        if not isinstance(name, str) or not name or Path(name).name != name:
             return None
         return self.path.with_name(name)
 

@@ -1,0 +1,126 @@
+"""Samples into the database: columns by name, missing stays missing, nothing is made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from steelyard.analysis import database, samples
+
+COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(database.schema_text())
+    return connection
+
+
+def load(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, **texts: str
+) -> list[tuple[Any, ...]]:
+    """Load files of these texts; the rows of `sources`."""
+    files = []
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text(text, encoding="utf-8")
+        files.append(samples.SampleFile(path, f"records/{name}.csv", "run", "1.0", name))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    for _ in samples.load(connection, files, scratch):
+        pass
+    return connection.execute("SELECT node, samples, reason FROM sources ORDER BY path").fetchall()
+
+
+def rows(connection: duckdb.DuckDBPyConnection, columns: str = COLUMNS) -> list[tuple[Any, ...]]:
+    return connection.execute(f"SELECT {columns} FROM samples ORDER BY ALL").fetchall()
+
+
+def test_columns_are_found_by_name(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    text = "memory_bytes,a new one,elapsed_s,unix_s,energy_j:package-0\n7,x,0,1.5,9\n"
+    assert load(connection, tmp_path, n1=text) == [("n1", 1, None)]
+    assert rows(connection) == [(1.5, 0.0, None, 7)]
+
+
+def test_empty_cells_are_null_and_zero_is_zero(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    load(connection, tmp_path, n1=f"{COLUMNS}\n1,0,,0\n2,1,0,\n")
+    assert rows(connection) == [(1.0, 0.0, None, 0), (2.0, 1.0, 0.0, None)]
+
+
+def test_a_cut_last_line_is_dropped_even_when_it_looks_whole(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    text = f"{COLUMNS}\n1,0,0,100\n2,1,0,10"  # of 1000
+    assert load(connection, tmp_path, n1=text) == [("n1", 1, samples.CUT)]
+    assert rows(connection) == [(1.0, 0.0, 0.0, 100)]
+    assert (tmp_path / "n1.csv").read_text(encoding="utf-8") == text
+
+
+def test_lines_that_do_not_fit_are_counted(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    text = f"{COLUMNS}\n1,0,0,1\n\0\0\0\n2,x,0,1\n3,2,0\n4,3,0,1,9\n5,4,0,1\n"
+    ((node, count, reason),) = load(connection, tmp_path, n1=text)
+    assert (node, count) == ("n1", 2)
+    assert reason == "4 lines do not fit their columns and are left out, the first is line 3"
+    assert [row[0] for row in rows(connection)] == [1.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no whole line"),
+        ("unix_s,elap", "has no whole line"),
+        ("unix_s,cpu_s\n1,2\n", "has no column 'elapsed_s'"),
+        (f"{COLUMNS},cpu_s\n1,2,3,4,5\n", "has a column name twice"),
+    ],
+)
+def test_files_that_cannot_be_used(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, text: str, words: str
+) -> None:
+    ((_, count, reason),) = load(connection, tmp_path, n1=text)
+    assert count == 0 and words in reason and rows(connection) == []
+
+
+def test_only_a_header_is_a_file_without_samples(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    assert load(connection, tmp_path, n1=f"{COLUMNS}\n") == [("n1", 0, None)]
+
+
+def test_one_bad_file_does_not_spoil_the_others(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    good = f"{COLUMNS}\n1,0,0,1\n"
+    found = load(connection, tmp_path, n1=good, n2="", n3=good + "x,y\n", n4=good)
+    assert [(node, count) for node, count, _ in found] == [
+        ("n1", 1),
+        ("n2", 0),
+        ("n3", 1),
+        ("n4", 1),
+    ]
+    assert [reason is None for _, _, reason in found] == [True, False, False, True]
+
+
+def test_odd_names_of_files_and_columns(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    folder = tmp_path / 'it\'s "odd" [*] {x}'
+    folder.mkdir()
+    text = COLUMNS + ',rx_bytes:it\'s "odd"\n1,0,0,1,5\n'
+    assert load(connection, folder, n1=text) == [("n1", 1, None)]
+
+
+def test_more_files_than_one_statement_reads(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "FILES_PER_STATEMENT", 2)
+    texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
+    assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
+    assert len(rows(connection)) == 5
