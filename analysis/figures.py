@@ -125,8 +125,13 @@ def inline_svg(drawing: Drawing) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r' (?:xmlns(?::\w+)?|version)="[^"]*"', "", svg)
     svg = svg.replace("xlink:href", "href")
-    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)
+    svg = re.sub(r"<[^>]+>", shorter, svg)
     return re.sub(r"\n\s*", "\n", own_ids(svg, drawing.name))
+
+
+def shorter(tag: re.Match[str]) -> str:
+    """A tag with its coordinates cut; text between tags is not touched."""
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
 def own_ids(svg: str, name: str) -> str:

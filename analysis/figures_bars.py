@@ -40,7 +40,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     axes.set_ylabel(names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set_xlim(0, 1.28 * max(highest(row, factor) for row in rows) or 1)
+    axes.set_xlim(0, 1.3 * max(highest(row, factor) for row in rows) or 1)
     axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}")
     axes.set_title(first.group.variant)
     return Drawing(
@@ -63,13 +63,16 @@ def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> N
     by_level: dict[int, list[tuple[int, float]]] = {}
     for place, row in enumerate(rows):
         if row.interval is None:
-            axes.text(0, place, " no value", va="center", style="italic", color="#444444")
+            axes.text(0, place, "no value", va="center", style="italic", color="#444444")
             continue
         mean, half = row.interval.mean / factor, row.interval.half_width
         level = figures.level_index(summary, row.group)
         by_level.setdefault(level, []).append((place, mean))
-        words = f"{text(mean, 1, decimals(mean, half and half / factor))}  n = {row.n}"
-        axes.text(highest(row, factor), place, f"  {words}", va="center", fontsize=8.5)
+        words = f"{text(mean, 1, decimals(mean, half and half / factor))} (n = {row.n})"
+        axes.annotate(
+            words, (highest(row, factor), place), (6, 0), textcoords="offset points",
+            va="center", fontsize=8.5,
+        )  # fmt: skip
     for level, bars_of_level in by_level.items():
         places, means = zip(*bars_of_level, strict=True)
         axes.barh(

@@ -33,7 +33,7 @@ def series(summary: Summary, rows: list[Row]) -> Drawing:
     rows = shown(rows)
     factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), first.metric.unit)
     shelves = list(split(rows))
-    figure = figures.new_figure(0.75 + 1.75 * len(shelves))
+    figure = figures.new_figure(0.75 + 1.5 * len(shelves))
     grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
     labels, names = figures.short_labels(summary, [row.group for row in rows])
     by_row = dict(zip((id(row) for row in rows), labels, strict=True))
@@ -156,8 +156,8 @@ def caption(rows: list[Row], everything: list[Row]) -> str:
             "the most outliers; the figure's CSV has all."
         )
     return (
-        f"{rows[0].metric.name} of each of {sum(row.n for row in rows)} runs in time order, by "
-        f"condition; the line is the condition's mean. {rings}{part}"
+        f"Each point is a run: {rows[0].metric.name} of {sum(row.n for row in rows)} runs in time order, by "
+        f"condition; the line is the condition's mean (n in the table). {rings}{part}"
     )
 
 

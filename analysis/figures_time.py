@@ -124,7 +124,7 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     energy = any(trace.has_energy for trace in traces)
     panels = [draw_power] if energy else []
     panels += [draw_cpu, draw_network]
-    figure = figures.new_figure(0.6 + 1.45 * len(panels))
+    figure = figures.new_figure(0.6 + 1.3 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharey="row")
     highest = [0.0] * len(panels)
     for column, trace in enumerate(traces):

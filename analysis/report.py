@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.resources
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from steelyard.analysis import report_tables as tables
 from steelyard.analysis import report_words as words
@@ -95,9 +98,17 @@ def render(summary: Summary, findings: list[Finding], drawings: dict[str, list[D
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["svg"] = inline_svg
+    environment.filters["prose"] = prose
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     css = folder.joinpath("report.css").read_text("utf-8")
     return template.render(css=css, **context(summary, findings, drawings))
+
+
+def prose(text: str) -> Markup:
+    """Text for the page: `code` in its own font, and no line break inside `37 %` or `n = 5 + 5`."""
+    held = re.sub(r"(?<=\d) (?=%)|(?<=\bn) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text)
+    held = re.sub(r"(?<=\d\u00a0\+) (?=\d)", "\u00a0", held)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
 
 
 def context(
@@ -110,6 +121,8 @@ def context(
         "collected": tables.moment(data.meta.collected_unix_s),
         "answer": words.answer(summary),
         "asked": tables.asked_table(summary),
+        "overhead_headings": tables.OVERHEAD_HEADINGS,
+        "overheads": tables.overhead_groups(summary),
         "nodes": tables.node_table(summary),
         "variants": [variant_part(summary, v, drawings.get(v, [])) for v in summary.variants],
         "undrawn": len(summary.variants) - len(drawings),
@@ -124,13 +137,16 @@ def context(
 
 def variant_part(summary: Summary, variant: str, drawings: list[Drawing]) -> dict[str, Any]:
     """One variant's overheads, figures, tables and runs."""
-    every = [(rows[0], *tables.metric_table(rows)) for rows in metric_rows(summary, variant)]
+    rows_of_metrics = list(metric_rows(summary, variant))
+    known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
+    unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
+    every = [(rows[0], *tables.metric_table(rows)) for rows in known]
     return {
         "name": variant,
-        "overheads": tables.overhead_table(summary, variant),
         "drawings": drawings,
         "main": [entry for entry in every if words.is_main(entry[0])],
         "others": [entry for entry in every if not words.is_main(entry[0])],
+        "unknown": unknown,
         "inside": summary.data.repeated.get(variant, 1),
         "run_headings": tables.run_headings(summary, variant),
         "run_groups": list(tables.run_groups(summary, variant)),

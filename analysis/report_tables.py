@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from steelyard.analysis.quantities import MISSING, decimals, quantity, scale, text
-from steelyard.analysis.report_words import is_main
+from steelyard.analysis.report_words import JUDGED, is_main
 from steelyard.analysis.summary import Group, Row, Summary
 from steelyard.analysis.summary_read import Record, Run, StudyData
 
@@ -26,8 +26,8 @@ class Table:
 
 
 @dataclass(frozen=True)
-class RunGroup:
-    """The runs of one condition in the table of runs."""
+class RowGroup:
+    """Rows under a common heading."""
 
     label: str
     rows: list[tuple[str, ...]]
@@ -83,18 +83,26 @@ def blocks(data: StudyData) -> str:
     return str(len(numbers)) if numbers else MISSING
 
 
-def overhead_table(summary: Summary, variant: str) -> Table:
-    """The main figures against their baselines."""
-    rows = []
+OVERHEAD_HEADINGS = ("Condition", "Metric", "Overhead", "Meaning", "Baseline's mean", "Mean")
+
+
+def overhead_groups(summary: Summary) -> list[RowGroup]:
+    """The main figures against their baselines, variant by variant; unmeasured ones left out."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
     for row in summary.compared():
-        if row.group.variant != variant or not is_main(row):
-            continue
-        base = summary.row(variant, row.group.baseline_label or "", row.metric.name)
-        means = (mean_text(base), mean_text(row))
-        words = row.verdict.text if row.verdict else ""
-        meaning = row.verdict.direction.value if row.verdict else ""
-        rows.append((row.group.label, row.metric.name, *means, words, meaning))
-    return Table(("Condition", "Metric", "Baseline", "Condition", "Overhead", "Meaning"), rows)
+        if is_main(row) and (row.values or row.metric.is_primary):
+            groups.setdefault(row.group.variant, []).append(overhead_row(summary, row))
+    return [RowGroup(variant, rows) for variant, rows in groups.items()]
+
+
+def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
+    base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
+    words, meaning = "", ""
+    if row.verdict is not None:
+        words, direction = row.verdict.text, row.verdict.direction
+        meaning = direction.value if direction in JUDGED else ""
+    means = (mean_text(base), mean_text(row))
+    return (row.group.label, row.metric.name, words, meaning, *means)
 
 
 def mean_text(row: Row | None) -> str:
@@ -218,7 +226,7 @@ def unit_of(unit: str | None) -> str:
     return scale(None, unit)[1]
 
 
-def run_groups(summary: Summary, variant: str) -> Iterator[RunGroup]:
+def run_groups(summary: Summary, variant: str) -> Iterator[RowGroup]:
     """Every run of a variant, condition by condition: where each number comes from."""
     names = [m.name for m in summary.data.metrics.get(variant, []) if m.is_primary]
     for group in summary.groups:
@@ -227,7 +235,7 @@ def run_groups(summary: Summary, variant: str) -> Iterator[RunGroup]:
         values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
         marked = outlier_ids(summary, group, names)
         rows = [run_row(run, values, run.run_id in marked) for run in group.runs]
-        yield RunGroup(label_of(group), rows)
+        yield RowGroup(label_of(group), rows)
 
 
 def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:

@@ -144,7 +144,7 @@ def bootstrap_ratio(
     from scipy.special import ndtr, ndtri
 
     above, below = np.asarray(condition, float), np.asarray(baseline, float)
-    below_means = resampled_means(below, seed, 1)
+    below_means = baseline_means(tuple(baseline), seed)
     if below_means.min() <= 0:
         return math.nan, math.nan, "none"
     ratios = resampled_means(above, seed, 0) / below_means
@@ -186,6 +186,14 @@ def left_out_means(values: Floats) -> Floats:
     mean = values.mean()
     without: Floats = mean - (values - mean) / (len(values) - 1)
     return without
+
+
+@functools.lru_cache(maxsize=32)
+def baseline_means(values: tuple[float, ...], seed: int) -> Floats:
+    """Resampled once for all conditions that are compared with it."""
+    import numpy as np
+
+    return resampled_means(np.asarray(values, float), seed, 1)
 
 
 def resampled_means(values: Floats, seed: int, role: int) -> Floats:
