@@ -1,5 +1,5 @@
 /*
- * EP, "embarrassingly parallel" (the report, section 2.2, kernel EP; numbers: section 2.3).
+ * EP, "embarrassingly parallel" (the report, section 2.2.1, kernel EP; numbers: section 2.3).
  *
  * Solved: 2^m pairs (x, y) of uniform numbers in (-1, 1), x = 2 r(2j-1) - 1, y = 2 r(2j) - 1, from
  * the sequence with the seed 271828183. Where t = x^2 + y^2 <= 1 the pair gives two independent

@@ -1,9 +1,9 @@
 /*
- * IS, "integer sort" (the report, section 2.7, kernel IS; numbers: section 2.3).
+ * IS, "integer sort" (the report, section 2.2.5, kernel IS; numbers: section 2.3).
  *
  * Solved: N keys, each the sum of four uniform numbers times a quarter of the largest key, are
  * ranked ten times; the rank of a key is how many keys are smaller. Before ranking i, the keys i
- * and i + 10 of the sequence become i and B - i (section 2.7.1, step 4), so that no ranking can
+ * and i + 10 of the sequence become i and B - i (step 4.a), so that no ranking can
  * be had from the one before. After each, the ranks of five keys are compared with official ones
  * (partial verification); at the end all keys are put in order by their ranks (full verification).
  *
@@ -111,7 +111,7 @@ static void close_sort(struct is_sort *s)
 	npb_free(s->receive.place);
 }
 
-/* Section 2.7.2: key i is the whole part of B/4 (r(4i+1) + ... + r(4i+4)). */
+/* Key i is the whole part of B/4 (r(4i+1) + ... + r(4i+4)). */
 static void make_keys(struct is_sort *s, int rank)
 {
 	enum { BLOCK = 1024 };

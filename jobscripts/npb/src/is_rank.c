@@ -1,4 +1,4 @@
-/* One ranking of IS, section 2.7.1 of the report, steps 4.a to 4.c. */
+/* One ranking of IS, section 2.2.5 of the report, steps 4.a to 4.c. */
 #include <string.h>
 
 #include "is.h"
