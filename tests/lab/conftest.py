@@ -34,12 +34,21 @@ def until(ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
         time.sleep(0.05)
 
 
+def command_line(pid: int) -> str:
+    """The arguments of a process, with blanks between them; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 @dataclass
 class Lab:
     """The cluster, and the jobs one test has submitted to it."""
 
     cluster: throwaway.Cluster
     work: Path
+    slow_job: str
     jobs: list[str] = field(default_factory=list)
 
     def run(self, *argv: str, **kw: Any) -> subprocess.CompletedProcess[str]:
@@ -126,19 +135,19 @@ class Lab:
         return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
 
     def samplers(self) -> list[int]:
-        """Process ids of the samplers that run."""
-        return [
-            daemon.pid
-            for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf)
-            if daemon.name == "steelyard-node"
-        ]
+        """Process ids of the samplers that run, the slow job's left out."""
+        pids = []
+        for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
+            words = command_line(daemon.pid)
+            if daemon.name == "steelyard-node" and f"--job-id {self.slow_job} " not in words:
+                pids.append(daemon.pid)
+        return pids
 
     def stepds(self, job_id: str, step: str) -> list[int]:
         """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
         pids = []
         for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
-            title = Path(f"/proc/{daemon.pid}/cmdline").read_bytes()
-            if title.startswith(f"slurmstepd: [{job_id}.{step}]".encode()):
+            if command_line(daemon.pid).startswith(f"slurmstepd: [{job_id}.{step}]"):
                 pids.append(daemon.pid)
         return pids
 
@@ -187,13 +196,11 @@ def slow_job(cluster: throwaway.Cluster) -> str:
 @pytest.fixture
 def lab(cluster: throwaway.Cluster, slow_job: str, tmp_path: Path) -> Iterator[Lab]:
     """The cluster for one test: its jobs are cancelled afterwards, and nothing may be left."""
-    lab = Lab(cluster, tmp_path)
-    # n4 is left to the slow job: its sampler and step daemons are not this test's.
-    others = set(lab.samplers()) if lab.job(slow_job)["JobState"] == "RUNNING" else set()
+    lab = Lab(cluster, tmp_path, slow_job)
     yield lab
     for job_id in lab.jobs:
         lab.run("scancel", job_id)
     for job_id in lab.jobs:
         until(lambda job=job_id: lab.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), job_id)
-    until(lambda: not set(lab.samplers()) - others, "every sampler of the test has ended")
+    until(lambda: not lab.samplers(), "every sampler of the test has ended")
     assert lab.nodes() <= {"idle", "mixed"}, "no node is drained or down"
