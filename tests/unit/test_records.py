@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import records
+from steelyard.analysis import onejob, records
 from steelyard.analysis.records import RecordError, read_record
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
@@ -109,3 +109,38 @@ def test_a_record_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_names_of_records(name: str, parts: tuple[str, int] | None) -> None:
     assert records.name_parts(Path(name)) == parts
+
+
+# --- recorded ones (tests/data/records/ORIGIN) --------------------------------------------------
+
+RECORDED = Path(__file__).parents[1] / "data" / "records"
+
+
+def recorded(name: str) -> records.Record:
+    (path,) = (RECORDED / name).glob("*.json")
+    return read_record(path)
+
+
+def test_totals_of_a_recorded_record_are_those_of_its_last_sample() -> None:
+    record = recorded("complete")
+    (view,) = onejob.node_views([record])
+    from_samples = onejob.sampled_totals({record.node: record})[record.node]
+    assert view.values["complete"] and view.missing["energy_j"].startswith("no RAPL")
+    for column in ("rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes", "rx_bytes"):
+        assert view.values[column] == record.get(records.COLUMNS[column][0]) is not None
+    # Only a record cut short takes its totals from the samples.
+    assert from_samples["rchar_bytes"] == view.values["rchar_bytes"]
+    assert from_samples["samples"] == view.values["samples"]
+
+
+def test_a_recorded_record_cut_short_has_the_totals_of_its_last_sample() -> None:
+    record = recorded("cut")
+    assert not record.complete and record.get("cpu.cpu_s") is None
+    (view,) = onejob.node_views([record])
+    assert record.samples_path is not None
+    header, *_, last = record.samples_path.read_text(encoding="utf-8").splitlines()
+    cells = dict(zip(header.split(","), last.split(","), strict=True))
+    for column in ("elapsed_s", "cpu_s", "rchar_bytes", "wchar_bytes"):
+        assert view.values[column] == float(cells[column]) > 0
+    assert view.values["energy_j"] is None
+    assert record.tags == {"color": "blue"}
