@@ -52,7 +52,10 @@ def _demo(folder: Path) -> int:
     shutil.copyfile(STUDY, study)
     report = folder / "report.html"
     config = ClusterConfig(
-        dir=ROOT / "build" / "demo-cluster", plugin=plugin, node_program=node_program
+        dir=ROOT / "build" / "demo-cluster",
+        plugin=plugin,
+        node_program=node_program,
+        sample_rate_hz=10,  # runs of a second: enough points for a curve
     )
     with _running(config):
         return _commands(

@@ -1,0 +1,132 @@
+"""A study through the real cluster, by the commands that a user types."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from .conftest import Lab, until
+
+pytestmark = pytest.mark.lab
+STUDY = """
+[study]
+name = "small"
+repeat = {repeat}
+blocks = {repeat}
+seed = 7
+[job]
+time_limit = "00:02:00"
+[factors]
+clients = [1, 2]
+[baseline]
+clients = 1
+[[benchmark]]
+use = "filesystem"
+test = "small_file_write"
+write_files = 20
+directory = "{directory}"
+"""
+
+
+def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
+    """Run one command; its stdout."""
+    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def write_study(lab: Lab, repeat: int, directory: Path) -> str:
+    """A study of two conditions; its file name."""
+    file = lab.work / "small.toml"
+    file.write_text(STUDY.format(repeat=repeat, directory=directory), encoding="utf-8")
+    return file.name
+
+
+def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
+    """Rows from the study's database."""
+    with duckdb.connect(str(lab.work / "small.study" / "study.duckdb"), read_only=True) as base:
+        return base.execute(sql).fetchall()
+
+
+def submissions(lab: Lab) -> list[dict[str, Any]]:
+    """What was submitted so far."""
+    text = (lab.work / "small.study" / "submissions.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_study_from_submission_to_report(lab: Lab) -> None:
+    """Every run is done once, weighed on every node it had, merged once and reported."""
+    study = write_study(lab, 2, lab.work)
+    steelyard(lab, "submit", study)
+    assert len(submissions(lab)) == 4  # two blocks, each with one and with two nodes
+    steelyard(lab, "status", study, "--watch")
+    steelyard(lab, "collect", study)
+
+    assert rows(lab, "SELECT state, valid, count(*) FROM runs GROUP BY ALL") == [
+        ("completed", True, 4)
+    ]
+    nodes = rows(
+        lab,
+        "SELECT run.condition_label, count(*) FROM records JOIN runs AS run USING (run_id) "
+        "WHERE complete GROUP BY ALL ORDER BY ALL",
+    )
+    assert nodes == [("clients=1", 2), ("clients=2", 4)]
+    assert rows(lab, "SELECT DISTINCT metric FROM results WHERE value > 0 ORDER BY metric")
+    assert rows(lab, "SELECT min(cpu_s) > 0, min(samples) >= 2 FROM records") == [(True, True)]
+    assert rows(lab, "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
+
+    before = rows(lab, "SELECT * FROM results ORDER BY ALL")
+    steelyard(lab, "collect", study)
+    assert rows(lab, "SELECT * FROM results ORDER BY ALL") == before
+
+    steelyard(lab, "report", study, "-o", "report.html")
+    text = (lab.work / "report.html").read_text(encoding="utf-8")
+    assert "clients=2" in text
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+
+
+def test_submitting_again_adds_only_what_is_missing(lab: Lab) -> None:
+    """Nothing twice; a study that grows keeps its runs and gets the new ones."""
+    study = write_study(lab, 1, lab.work)
+    steelyard(lab, "submit", study)
+    steelyard(lab, "submit", study)
+    assert len(submissions(lab)) == 2
+    steelyard(lab, "submit", write_study(lab, 2, lab.work))
+    run_ids = [run for line in submissions(lab) for run in line["run_ids"]]
+    assert len(run_ids) == len(set(run_ids)) == 4
+    steelyard(lab, "status", study, "--watch")
+
+
+def test_failed_runs_say_why_everywhere(lab: Lab) -> None:
+    """A folder that is not there fails the runs; status, database and report say so."""
+    study = write_study(lab, 1, lab.work / "not-there")
+    steelyard(lab, "submit", study)
+    steelyard(lab, "status", study, "--watch", code=5)
+    steelyard(lab, "collect", study)
+    for state, reason in rows(lab, "SELECT state, reason FROM runs"):
+        assert state == "failed"
+        assert "not-there" in reason
+    steelyard(lab, "report", study, "-o", "report.html")
+    assert "not-there" in (lab.work / "report.html").read_text(encoding="utf-8")
+
+
+def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
+    """`cancel` ends what runs and what waits; collect tells both from failures."""
+    study = write_study(lab, 1, lab.work)
+    file = lab.work / study
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("write_files = 20", "iterations = 500"), encoding="utf-8")
+    steelyard(lab, "submit", study)
+    until(lambda: lab.run("squeue", "-h", "-t", "R").stdout, "a run has started")
+    steelyard(lab, "cancel", study)
+
+    def cancelled() -> bool:
+        steelyard(lab, "collect", study)
+        return rows(lab, "SELECT DISTINCT state FROM runs") == [("cancelled",)]
+
+    until(cancelled, "the accounting knows that both runs were cancelled")
