@@ -101,7 +101,7 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
         )
         return
     print_table(found)
-    for entry in found:
+    for entry in found if any(not run.failed for run in runs) else []:
         if entry.reason is not None and entry.mean is None:
             print(f"{entry.metric}: not measured: {entry.reason}")
         elif entry.reason is not None:
@@ -109,7 +109,7 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
     for run in runs:
         if run.failed:
             end = f"signal {run.signal}" if run.signal else f"exit code {run.exit_code}"
-            print(f"run {run.number} failed ({end}): not in the figures")
+            print(f"run {run.number} failed ({end}): it is not in the figures")
 
 
 def print_table(found: list[Summary]) -> None:

@@ -53,6 +53,8 @@ def print_end(progress: Progress, with_counts: bool) -> None:
 
     if with_counts:
         print(status_watch.line(progress))
+    if progress.note:
+        print(f"note: {progress.note}")
     for failure in progress.failures[:MOST_FAILURES]:
         reason = f": {failure.reason}" if failure.reason else ""
         print(f"{failure.state}: {failure.run_id} ({failure.condition_label}){reason}")

@@ -49,7 +49,7 @@ class Weighed:
     exit_code: int | None
     signal: int | None
     values: dict[str, float | None]
-    missing: dict[str, str]
+    missing: dict[str, str]  # why a figure is not there, by its name
 
     @property
     def failed(self) -> bool:
@@ -149,12 +149,13 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
             f"run {number}: steelyard-node left no record in {place} (exit code {code})"
         )
     record = json.loads(paths[-1].read_bytes())
-    missing = {str(key): str(reason) for key, reason in record.get("missing", {}).items()}
+    reasons = record.get("missing", {})
+    missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         values = dict.fromkeys(values)
-        missing = {path: f"the record was cut short: {why}" for path, _ in METRICS.values()}
+        missing = dict.fromkeys(values, f"the record was cut short: {why}")
     end = record.get("exit") or {}
     return Weighed(number, end.get("exit_code"), end.get("signal"), values, missing)
 
@@ -170,14 +171,14 @@ def number_at(record: Mapping[str, object], path: str) -> float | None:
 def summaries(runs: Sequence[Weighed]) -> list[Summary]:
     """Every metric over the runs that did not fail."""
     good = [run for run in runs if not run.failed]
-    return [summary(name, path, unit, good) for name, (path, unit) in METRICS.items()]
+    return [summary(name, unit, good) for name, (_, unit) in METRICS.items()]
 
 
-def summary(name: str, path: str, unit: str, runs: Sequence[Weighed]) -> Summary:
+def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
     """One metric; its reason is that of the first run that lacks it."""
     values = [value for run in runs if (value := run.values[name]) is not None]
     without = [run for run in runs if run.values[name] is None]
-    reason = without[0].missing.get(path, "no reason given") if without else None
+    reason = without[0].missing.get(name, "no reason given") if without else None
     if not values:
         return Summary(name, unit, None, None, None, None, None, 0, reason or "every run failed")
     interval = mean_interval(values)

@@ -6,10 +6,11 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steelyard.wrappers import plan, scheduler, submit_ledger
+from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.scheduler import Submission, Task
 from steelyard.wrappers.status_time import time_left_s
@@ -61,6 +62,7 @@ class Progress:
     failed: int
     planned: int
     time_left_s: float | None
+    note: str | None  # what could not be asked
     waiting_reasons: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
@@ -70,17 +72,30 @@ class Progress:
         return self.running == 0 and self.waiting == 0
 
 
-def snapshot(study_dir: Path) -> Progress:
-    """Read everything anew: a second or so for 10,000 runs, most of it the scheduler's."""
+def snapshot(study_dir: Path, strict: bool = False) -> Progress:
+    """Read everything anew: a second or so for 10,000 runs, most of it the scheduler's.
+
+    A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
+    MissingError.
+    """
     study = StudyDir(study_dir.absolute())
-    states = run_states(study)
-    document = plan.read_document(study.plan)
-    head = document["study"]
+    note = None
+    try:
+        states = run_states(study)
+    except MissingError as error:
+        if strict:
+            raise
+        states = states_of_files(study)
+        if any(entry.state not in FINAL for entry in states):
+            note = f"{error}; running and waiting are as the files have them"
+    head = plan.read_document(study.plan)["study"]
     name = str(head["name"]) if isinstance(head, dict) else study.path.stem
-    return progress(name, study, states)
+    return progress(name, study, states, note)
 
 
-def progress(name: str, study: StudyDir, states: Sequence[RunState]) -> Progress:
+def progress(
+    name: str, study: StudyDir, states: Sequence[RunState], note: str | None = None
+) -> Progress:
     """Count the states."""
     waiting = [entry for entry in states if entry.state in WAITING]
     failed = [entry for entry in states if entry.state in FAILED]
@@ -99,9 +114,24 @@ def progress(name: str, study: StudyDir, states: Sequence[RunState]) -> Progress
         failed=len(failed),
         planned=count(states, ("planned",)),
         time_left_s=time_left_s(states, time.time()),
+        note=note,
         waiting_reasons=reasons,
         failures=[failure(entry) for entry in failed],
     )
+
+
+def states_of_files(study: StudyDir) -> list[RunState]:
+    """States without a scheduler's word: what began may run, what was submitted may wait."""
+    submitted = {run_id for entry in submit_ledger.read(study) for run_id in entry.run_ids}
+    states = []
+    for run in plan.read_runs(study.plan):
+        entry = state_of(study, run, None)
+        if entry.state == "lost":
+            entry = replace(entry, state="running", reason=None)
+        elif entry.state == "planned" and run.run_id in submitted:
+            entry = replace(entry, state="pending")
+        states.append(entry)
+    return states
 
 
 def count(states: Sequence[RunState], words: Sequence[str]) -> int:
@@ -119,7 +149,7 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
     runs = plan.read_runs(study.plan)
     states = {run.run_id: state_of(study, run, None) for run in runs}
-    if all(entry.state in FINAL for entry in states.values()):
+    if all(entry.state == "completed" for entry in states.values()):
         return list(states.values())
     submissions = submit_ledger.read(study)
     # The queue first, the files again after: a run that ends in between has left its result.

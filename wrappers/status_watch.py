@@ -76,7 +76,7 @@ def patient_snapshot(study_dir: Path) -> Progress:
     deadline = time.monotonic() + RETRY_LIMIT_S
     while True:
         try:
-            return status.snapshot(study_dir)
+            return status.snapshot(study_dir, strict=True)
         except MissingError as error:
             if time.monotonic() > deadline:
                 raise

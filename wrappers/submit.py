@@ -137,22 +137,13 @@ def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status
     submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
     old = [entry.run for entry in states.values()]
     grown = plan.grow(old, runs, submitted, study.seed)
-    if submitted and new_alone(old, grown):
+    added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
+    if submitted and added:
         say(
-            "the added conditions are in blocks of their own, not interleaved with the earlier ones"
+            f"{len(added)} conditions are new: they run in blocks of their own, "
+            "not interleaved with what was submitted before"
         )
     return grown, states
-
-
-def new_alone(old: Sequence[Run], grown: Sequence[Run]) -> bool:
-    """Some block of added runs lacks a condition of the study."""
-    last = max(run.block for run in old)
-    held: dict[int, set[str]] = {}
-    for run in grown:
-        if run.block > last:
-            held.setdefault(run.block, set()).add(condition_of(run))
-    conditions = {condition_of(run) for run in grown}
-    return any(names != conditions for names in held.values())
 
 
 def condition_of(run: Run) -> str:

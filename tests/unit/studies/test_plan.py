@@ -1,0 +1,168 @@
+"""The plan: every block holds every condition, in an order that only the seed decides."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers import plan, study
+from steelyard.wrappers.errors import UsageError
+from steelyard.wrappers.plan import Run
+from steelyard.wrappers.study import Study
+
+
+def condition(run: Run) -> tuple[str, str]:
+    return run.variant, run.condition_label
+
+
+def random_study(seed: int) -> Study:
+    """A study of random size; seeded, so that a failure can be looked at again."""
+    rng = random.Random(seed)
+    repeat = rng.randint(1, 12)
+    levels = rng.sample(range(1, 40), rng.randint(1, 4))
+    iterations = rng.sample(range(1, 9), rng.randint(1, 3))
+    text = (
+        f"[study]\nrepeat = {repeat}\nblocks = {rng.randint(1, repeat)}\nseed = {seed}\n"
+        f"[factors]\nclients = {levels}\niterations = {iterations}\n"
+        '[[benchmark]]\nuse = "filesystem"\ntest = ["large_file_copy", "small_file_copy"]\n'
+    )
+    return study.parse(text.encode(), Path("random.toml"))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_block_holds_every_condition_and_each_comes_repeat_times(seed: int) -> None:
+    found = random_study(seed)
+    runs = plan.make_plan(found)
+    blocks: dict[int, Counter[tuple[str, str]]] = {}
+    for run in runs:
+        blocks.setdefault(run.block, Counter())[condition(run)] += 1
+    conditions = {condition(run) for run in runs}
+    assert sorted(blocks) == list(range(1, found.blocks + 1))
+    for counts in blocks.values():
+        assert counts.keys() == conditions
+        # As evenly as possible: the repeats of a condition in two blocks differ by one at most.
+        assert set(counts.values()) <= {
+            found.repeat // found.blocks,
+            -(-found.repeat // found.blocks),
+        }
+    assert Counter(map(condition, runs)) == dict.fromkeys(conditions, found.repeat)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_order_is_the_seeds_and_positions_count_it(seed: int) -> None:
+    found = random_study(seed)
+    runs = plan.make_plan(found)
+    assert plan.make_plan(found) == runs
+    for block in range(1, found.blocks + 1):
+        inside = [run for run in runs if run.block == block]
+        assert [run.position for run in inside] == list(range(1, len(inside) + 1))
+
+
+def test_another_seed_is_another_order_of_the_same_runs(write_study: Callable[..., Path]) -> None:
+    one = study.load(write_study())
+    ids = [run.run_id for run in plan.make_plan(one)]
+    others = [run.run_id for run in plan.make_plan(replace(one, seed=8))]
+    assert ids != others
+    assert sorted(ids) == sorted(others)
+
+
+def test_blocks_do_not_all_begin_with_the_same_condition() -> None:
+    text = (
+        "[study]\nrepeat = 20\nblocks = 20\n[factors]\nclients = [1, 2, 3, 4]\n"
+        '[[benchmark]]\nuse = "filesystem"\n'
+    )
+    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    assert {run.condition["clients"] for run in runs if run.position == 1} == {1, 2, 3, 4}
+
+
+def test_run_ids_are_what_they_were() -> None:
+    """Ids are in users' folders: should this fail, old studies cannot be continued.
+
+    printf '%s' CANONICAL_JSON | sha256sum gives the same eight digits.
+    """
+    condition: dict[str, plan.Level] = {"clients": 2, "node_type": "virtual"}
+    parameters: dict[str, plan.Level] = {"n": 4000, "xhpl": "/ü"}
+    assert plan.identity("hpl", parameters, condition) == "de16beec"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_growth_keeps_ids_places_and_order(seed: int) -> None:
+    found = random_study(seed)
+    old = plan.make_plan(found)
+    more = plan.make_plan(replace(found, repeat=found.repeat + 3))
+    ids = {run.run_id for run in old}
+    grown = plan.grow(old, more, ids, found.seed)
+    assert [run for run in grown if run.run_id in ids] == old
+    assert sorted(run.run_id for run in grown) == sorted(run.run_id for run in more)
+    assert min(run.block for run in grown if run.run_id not in ids) == found.blocks + 1
+    assert [run.block for run in grown] == sorted(run.block for run in grown)
+
+
+def test_before_anything_was_submitted_a_plan_is_made_anew(
+    write_study: Callable[..., Path],
+) -> None:
+    one = study.load(write_study())
+    other = plan.make_plan(replace(one, blocks=4))
+    assert plan.grow(plan.make_plan(one), other, set(), one.seed) == other
+
+
+def test_a_study_never_forgets_a_submitted_run(write_study: Callable[..., Path]) -> None:
+    one = study.load(write_study())
+    old = plan.make_plan(one)
+    new = plan.make_plan(replace(one, repeat=2))
+    with pytest.raises(UsageError, match=r"^8 runs that were submitted are not in the study file"):
+        plan.grow(old, new, {run.run_id for run in old}, one.seed)
+
+
+def test_a_run_has_all_its_parameters_and_says_if_it_is_the_baseline(
+    write_study: Callable[..., Path],
+) -> None:
+    runs = plan.make_plan(study.load(write_study()))
+    first = next(run for run in runs if run.clients == 1)
+    assert first.is_baseline
+    assert first.condition_label == "clients=1"
+    assert first.parameters["size"] == 1024 * 1024
+    assert first.parameters["sync"] == "each"
+    assert not next(run for run in runs if run.clients == 2).is_baseline
+
+
+def test_a_factor_that_is_a_parameter_reaches_the_benchmark() -> None:
+    text = '[factors]\niterations = [3, 4]\n[[benchmark]]\nuse = "filesystem"\n'
+    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    assert {(run.condition["iterations"], run.parameters["iterations"]) for run in runs} == {
+        (3, 3),
+        (4, 4),
+    }
+
+
+def test_a_study_without_factors_has_one_condition() -> None:
+    runs = plan.make_plan(study.parse(b'[[benchmark]]\nuse = "filesystem"\n', Path("s.toml")))
+    assert {(run.condition_label, run.is_baseline) for run in runs} == {("no factors", True)}
+
+
+def test_the_document_is_read_back_as_it_was(
+    write_study: Callable[..., Path], tmp_path: Path
+) -> None:
+    found = study.load(write_study())
+    runs = plan.make_plan(found)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan.document(found, runs)))
+    assert plan.read_runs(path) == runs
+    head = plan.read_document(path)["study"]
+    assert isinstance(head, dict)
+    assert head["baseline"] == {"clients": 1}
+    assert head["factors"] == {"clients": [1, 2]}
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"format": "steelyard-plan", "version": 2}'])
+def test_a_plan_of_another_version_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"plan\.json: "):
+        plan.read_runs(path)

@@ -1,0 +1,304 @@
+"""A study file is read strictly: every fault is one line with file, key, value, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers import study
+from steelyard.wrappers.errors import UsageError
+from steelyard.wrappers.study_job import time_limit_s
+
+ROOT = Path(__file__).resolve().parents[3]
+USE = '[[benchmark]]\nuse = "filesystem"\n'
+MEANT = "clients, node_type, network, launcher, cache, mode"
+NAME = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
+
+# What stands in s.toml, and the message after "s.toml: ".
+BAD = {
+    "no TOML at all": ("[study", "no TOML: Expected ']' at the end of a table declaration"),
+    "an unknown section": (
+        "[studdy]\n" + USE,
+        (
+            "studdy: unknown key; known: study, job, factors, baseline, place, benchmark; "
+            "did you mean 'study'?"
+        ),
+    ),
+    "an unknown key": (
+        "[study]\nrepeats = 3\n" + USE,
+        "study.repeats: unknown key; known: name, repeat, blocks, seed; did you mean 'repeat'?",
+    ),
+    "a section that is a value": ("study = 1\n" + USE, "study = 1: allowed is a table: [study]"),
+    "a name for a folder elsewhere": (
+        '[study]\nname = "../x"\n' + USE,
+        f'study.name = "../x": allowed is {NAME}',
+    ),
+    "repeat zero": (
+        "[study]\nrepeat = 0\n" + USE,
+        "study.repeat = 0: allowed is a whole number from 1 to 999",
+    ),
+    "repeat as text": (
+        '[study]\nrepeat = "5"\n' + USE,
+        'study.repeat = "5": allowed is a whole number from 1 to 999',
+    ),
+    "repeat as a flag": (
+        "[study]\nrepeat = true\n" + USE,
+        "study.repeat = true: allowed is a whole number from 1 to 999",
+    ),
+    "more blocks than repeats": (
+        "[study]\nrepeat = 3\nblocks = 4\n" + USE,
+        "study.blocks = 4: allowed is at most repeat = 3: every block holds every condition",
+    ),
+    "sequential stopping": (
+        '[study]\nstop = { half_width = "1%" }\n' + USE,
+        "study.stop: this version repeats a fixed number of times: use repeat, leave stop out",
+    ),
+    "a time limit in another unit": (
+        '[job]\ntime_limit = "10min"\n' + USE,
+        'job.time_limit = "10min": allowed is "HH:MM:SS" or "D-HH:MM:SS", longer than zero',
+    ),
+    "a time limit of zero": (
+        '[job]\ntime_limit = "00:00:00"\n' + USE,
+        'job.time_limit = "00:00:00": allowed is "HH:MM:SS" or "D-HH:MM:SS", longer than zero',
+    ),
+    "a partition with a blank": (
+        '[job]\npartition = "a b"\n' + USE,
+        "job.partition = \"a b\": allowed is letters, digits and any of '_.,@+-'",
+    ),
+    "an option of ours": (
+        '[job]\noptions = ["--array=1-2"]\n' + USE,
+        'job.options: "--array=1-2": Steelyard sets this option itself',
+    ),
+    "the beginning of an option of ours": (
+        '[job]\noptions = ["--outp=x"]\n' + USE,
+        'job.options: "--outp=x": Steelyard sets this option itself',
+    ),
+    "a short option of ours": (
+        '[job]\noptions = ["-ox"]\n' + USE,
+        'job.options: "-ox": Steelyard sets this option itself',
+    ),
+    "an option that has a key": (
+        '[job]\noptions = ["-t5"]\n' + USE,
+        'job.options: "-t5": use [job] time_limit instead',
+    ),
+    "an option that is none": (
+        '[job]\noptions = ["mem=4G"]\n' + USE,
+        'job.options = "mem=4G": allowed is one option of sbatch per text, such as --mem=4G',
+    ),
+    "an option with a second line": (
+        '[job]\noptions = ["--mem=4G\\n#SBATCH --uid=0"]\n' + USE,
+        (
+            'job.options = "--mem=4G?#SBATCH --uid=0": '
+            "allowed is one option of sbatch per text, such as --mem=4G"
+        ),
+    ),
+    "a tag that is no text": (
+        "[job.tags]\nrun = 3\n" + USE,
+        "job.tags.run = 3: allowed is a text of one line, at most 200 characters",
+    ),
+    "nodes beside clients": (
+        "[job]\nnodes = 2\n[factors]\nclients = [1]\n" + USE,
+        "job.nodes = 2: allowed is 1 with the factor clients: a job has one node per client",
+    ),
+    "a factor that is no list": (
+        "[factors]\nclients = 2\n" + USE,
+        "factors.clients = 2: allowed is a list of levels, at least one",
+    ),
+    "a level twice": (
+        "[factors]\nclients = [1, 2, 1]\n" + USE,
+        "factors.clients: 1 stands there twice: a level is named once",
+    ),
+    "half a client": (
+        "[factors]\nclients = [0.5]\n" + USE,
+        "factors.clients = 0.5: allowed is whole numbers from 1 to 100000",
+    ),
+    "a condition that cannot be applied yet": (
+        '[factors]\nnetwork = ["none", "delay=25ms"]\n' + USE,
+        (
+            'factors.network: "delay=25ms": this version cannot apply network conditions; '
+            'the only level it has is "none"'
+        ),
+    ),
+    "a launcher": (
+        '[factors]\nlauncher = ["podman:debian:12"]\n' + USE,
+        (
+            'factors.launcher: "podman:debian:12": this version cannot apply launcher conditions; '
+            'the only level it has is "bare"'
+        ),
+    ),
+    "a factor without a meaning": (
+        "[factors]\nclient = [1, 2]\n" + USE,
+        (
+            f"factors.client: no factor with a meaning ({MEANT}) and no parameter of filesystem; "
+            "did you mean 'clients'?"
+        ),
+    ),
+    "a level that a parameter refuses": (
+        '[factors]\nsync = ["each", "never"]\n' + USE,
+        'factors.sync = "never": allowed is one of each, end, none',
+    ),
+    "a baseline that is no level": (
+        "[factors]\nclients = [1, 2]\n[baseline]\nclients = 3\n" + USE,
+        "baseline.clients = 3: allowed is one of the factor's levels: 1, 2",
+    ),
+    "a baseline of an unknown factor": (
+        "[factors]\nclients = [1, 2]\n[baseline]\nclient = 1\n" + USE,
+        "baseline.client: unknown key; known: clients; did you mean 'clients'?",
+    ),
+    "a place without node_type": (
+        '[place.virtual]\nslurm = "--constraint=vm"\n' + USE,
+        "place: levels of the factor node_type go here, and [factors] has no node_type",
+    ),
+    "a place of no level": (
+        '[factors]\nnode_type = ["virtual"]\n[place.virtuel]\nslurm = "-C vm"\n' + USE,
+        "place.virtuel: unknown key; known: virtual; did you mean 'virtual'?",
+    ),
+    "a place with loose values": (
+        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nslurm = "-C vm"\n' + USE,
+        (
+            "place.virtual.slurm = \"-C vm\": allowed is options that begin with '-', "
+            "values joined by '='"
+        ),
+    ),
+    "no benchmark": (
+        "[study]\nrepeat = 2\n",
+        'benchmark: missing: give at least one [[benchmark]] with use = "filesystem" or "hpl"',
+    ),
+    "a benchmark without a name": (
+        "[[benchmark]]\nn = 5\n",
+        'benchmark[1].use: missing: allowed is "filesystem" or "hpl"',
+    ),
+    "an unknown benchmark": (
+        USE + '[[benchmark]]\nuse = "filesytem"\n',
+        (
+            'benchmark[2].use = "filesytem": allowed is "filesystem" or "hpl"; '
+            "did you mean 'filesystem'?"
+        ),
+    ),
+    "an unknown parameter": (
+        USE + "iteration = 3\n",
+        (
+            "benchmark[1].iteration: unknown key; known: use, test, directory, size, copy_files, "
+            "write_files, file_size, iterations, buffer, sync; did you mean 'iterations'?"
+        ),
+    ),
+    "a parameter in another unit": (
+        USE + 'size = "4 megs"\n',
+        (
+            'benchmark[1].size = "4 megs": allowed is a size such as 256MiB, 1kB or a number of '
+            "bytes, at least 1"
+        ),
+    ),
+    "an impossible member of a list": (
+        USE + "iterations = [1, 0]\n",
+        "benchmark[1].iterations = 0: allowed is a whole number, at least 1",
+    ),
+    "a parameter that is a factor too": (
+        "[factors]\niterations = [1, 2]\n" + USE + "iterations = 3\n",
+        "benchmark[1].iterations: is a factor too: give it in one place only",
+    ),
+    "the same benchmark twice": (
+        USE + 'size = "1kB"\n' + USE + "size = 1000\n",
+        "benchmark[2].use: 'filesystem size=1000' is in the study twice: leave one out",
+    ),
+    "more runs than anyone waits for": (
+        f"[study]\nrepeat = 999\n[factors]\nclients = {list(range(1, 1003))}\n{USE}",
+        "study.repeat: 1002 conditions x 999 are over 1000000 runs",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_fault_is_one_exact_line(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from steelyard.jobscripts import registry
+
+    monkeypatch.setattr(registry, "names", lambda: ["filesystem", "hpl"])
+    toml, message = BAD[case]
+    with pytest.raises(UsageError) as caught:
+        study.parse(toml.encode(), Path("s.toml"))
+    text = str(caught.value)
+    assert "\n" not in text
+    assert (
+        text.removeprefix("s.toml: ").startswith(message)
+        if case == "no TOML at all"
+        else (text == f"s.toml: {message}")
+    )
+
+
+def test_a_fault_names_its_key_for_programs_too() -> None:
+    with pytest.raises(UsageError) as caught:
+        study.parse((USE + "iteration = 3\n").encode(), Path("s.toml"))
+    assert caught.value.part == "benchmark[1].iteration"
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml: cannot be read: No such file"):
+        study.load(tmp_path / "none.toml")
+
+
+def test_bytes_that_are_no_text_are_said() -> None:
+    with pytest.raises(UsageError, match=r"^s\.toml: no TOML: 'utf-8' codec"):
+        study.parse(b"\xff\xfe", Path("s.toml"))
+
+
+def test_what_is_left_out_has_its_default(write_study: Callable[..., Path]) -> None:
+    found = study.load(write_study(text=USE))
+    assert (found.name, found.repeat, found.blocks, found.seed) == ("study", 10, 5, 1)
+    assert (found.factors, found.baseline, found.place) == ({}, {}, {})
+    assert (found.job.nodes, found.job.exclusive, found.job.at_once) == (1, True, None)
+
+
+def test_the_baseline_is_the_first_level_unless_named() -> None:
+    text = "[factors]\nclients = [2, 1]\niterations = [3, 4]\n[baseline]\niterations = 4\n" + USE
+    assert study.parse(text.encode(), Path("s.toml")).baseline == {"clients": 2, "iterations": 4}
+
+
+def test_neutral_levels_of_reserved_factors_are_taken() -> None:
+    text = '[factors]\nnetwork = ["none"]\nlauncher = ["bare"]\ncache = ["warm"]\n' + USE
+    found = study.parse(text.encode(), Path("s.toml"))
+    assert found.baseline == {"network": "none", "launcher": "bare", "cache": "warm"}
+
+
+def test_a_node_type_becomes_a_constraint_or_what_place_says() -> None:
+    text = (
+        '[factors]\nnode_type = ["physical", "virtual"]\n'
+        "[place.virtual]\nslurm = \"--constraint=vm --gres='a b'\"\n" + USE
+    )
+    found = study.parse(text.encode(), Path("s.toml"))
+    assert found.place == {
+        "physical": ("--constraint=physical",),
+        "virtual": ("--constraint=vm", "--gres=a b"),
+    }
+
+
+def test_labels_hold_only_what_differs(write_study: Callable[..., Path]) -> None:
+    found = study.load(write_study())
+    assert [variant.label for variant in found.variants] == [
+        "filesystem test=large_file_copy",
+        "filesystem test=small_file_write",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("00:00:01", 1), ("01:02:03", 3723), ("2-00:00:00", 172800), ("1:00", None), ("25", None)],
+)
+def test_time_limits_are_read_as_slurm_reads_them(text: str, seconds: int | None) -> None:
+    assert time_limit_s(text) == seconds
+
+
+def test_the_example_of_the_reference_is_a_study() -> None:
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    example = text.split("```toml\n", 1)[1].split("```", 1)[0]
+    found = study.parse(example.encode(), Path("docs/study.md"))
+    assert found.factors["clients"] == (1, 2)
+
+
+def test_the_reference_names_every_key() -> None:
+    from steelyard.wrappers import study_factors, study_job
+
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *study_factors.PLACE_KEYS]
+    assert [key for key in keys if f"`{key}`" not in text] == []

@@ -1,0 +1,416 @@
+"""Submitting to a Slurm of paper: exact scripts, no run twice, nothing lost in a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.wrappers import cli, plan, slurm_command, status, studydir, submit_ledger
+from steelyard.wrappers.studydir import StudyDir
+
+GOLDEN = Path(__file__).parent / "golden"
+Write = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def run_ids_of(folder: Path) -> list[str]:
+    return [run_id for entry in submit_ledger.read(StudyDir(folder)) for run_id in entry.run_ids]
+
+
+def submitted(path: Path, *options: str) -> int:
+    return cli.main(["submit", str(path), *options])
+
+
+def folder_of(path: Path) -> StudyDir:
+    return StudyDir(studydir.folder_of(path).absolute())
+
+
+def test_one_array_per_block_and_set_of_options(slurm: Any, write_study: Write) -> None:
+    path = write_study()
+    assert submitted(path) == 0
+    entries = submit_ledger.read(folder_of(path))
+    assert [(entry.block, len(entry.run_ids)) for entry in entries] == [(1, 4)] * 2 + [(2, 4)] * 2
+    assert len(slurm.calls("sbatch")) == 5  # and one --help
+    for entry in entries:
+        runs = {run.run_id: run for run in plan.read_runs(folder_of(path).plan)}
+        assert len({runs[run_id].clients for run_id in entry.run_ids}) == 1
+        assert [runs[r].position for r in entry.run_ids] == sorted(
+            runs[r].position for r in entry.run_ids
+        )
+        job = slurm.jobs[entry.job_id]
+        assert f"#SBATCH --nodes={runs[entry.run_ids[0]].clients}\n" in job["script"]
+        assert job["script"] == folder_of(path).script(entry.submission_id).read_text()
+
+
+def test_every_planned_run_is_submitted_once(slurm: Any, write_study: Write) -> None:
+    path = write_study()
+    submitted(path)
+    ids = run_ids_of(folder_of(path).path)
+    assert sorted(ids) == sorted(run.run_id for run in plan.read_runs(folder_of(path).plan))
+
+
+@pytest.mark.parametrize("case", ["plain", "everything"])
+def test_the_script_is_the_golden_one(
+    case: str, slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture
+) -> None:
+    """To renew: STEELYARD_RENEW_GOLDEN=1 pytest …, and read the difference."""
+    path = write_study() if case == "plain" else write_study(text=EVERYTHING)
+    if case == "everything":
+        slurm.with_plugin()
+    assert submitted(path, "--dry-run") == 0
+    text = capsys.readouterr().out.replace(str(path.parent), "/home/me")
+    text = re.sub(r"b(\d{3})-[0-9a-f]{8}", r"b\1-XXXXXXXX", text)
+    golden = GOLDEN / f"{case}.sh"
+    if os.environ.get("STEELYARD_RENEW_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+EVERYTHING = """\
+[study]
+name = "everything"
+repeat = 2
+blocks = 2
+[job]
+time_limit = "1-00:10:00"
+partition = "main"
+account = "physics"
+qos = "low"
+at_once = 2
+tasks_per_node = 2
+options = ["--mem=1G", "--comment-free"]
+constraint = "big"
+tags = { who = "me & 'you'" }
+[factors]
+node_type = ["physical", "virtual"]
+[place.virtual]
+slurm = "--constraint=vm --nice=5 --licenses=nodes:{nodes}"
+[[benchmark]]
+use = "filesystem"
+"""
+
+
+def test_a_dry_run_writes_and_submits_nothing(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    assert submitted(path, "--dry-run", "--json") == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["submitted"] == 16
+    assert len(done["scripts"]) == 4
+    assert not folder_of(path).path.exists()
+    assert slurm.jobs == {}
+
+
+def test_a_dry_run_is_what_is_submitted(slurm: Any, write_study: Write, capsys: Capture) -> None:
+    path = write_study()
+    submitted(path, "--dry-run", "--json")
+    scripts = json.loads(capsys.readouterr().out)["scripts"]
+    submitted(path)
+    assert scripts == {
+        entry.submission_id: folder_of(path).script(entry.submission_id).read_text()
+        for entry in submit_ledger.read(folder_of(path))
+    }
+
+
+def test_batch_and_run_scripts_are_good_bash(slurm: Any, write_study: Write) -> None:
+    path = write_study()
+    submitted(path)
+    scripts = list(folder_of(path).path.glob("**/*.sh"))
+    assert len(scripts) == 4 + 16 + 1
+    for script in scripts:
+        subprocess.run(["bash", "-n", str(script)], check=True)
+
+
+def test_a_job_gets_named_variables_only(
+    slurm: Any, write_study: Write, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv("SECRET", "x")
+    monkeypatch.setenv("WANTED", "y")
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    monkeypatch.setenv("SBATCH_TIMELIMIT", "1")
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    submitted(write_study(("[factors]", '[job]\nexport = ["WANTED"]\n[factors]')))
+    variables = next(iter(slurm.jobs.values()))["variables"]
+    assert variables["WANTED"] == "y"
+    assert variables["SBATCH_ACCOUNT"] == "mine"
+    assert {"SECRET", "SLURM_JOB_ID", "SBATCH_TIMELIMIT"}.isdisjoint(variables)
+
+
+def test_submitting_again_adds_nothing_while_runs_wait_or_are_done(
+    slurm: Any, write_study: Write, finish_run: Callable[..., None], capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    before = slurm.jobs.keys()
+    assert submitted(path) == 0
+    assert "nothing to add: all 16 runs" in capsys.readouterr().out
+    slurm.end_jobs()
+    for run in plan.read_runs(folder_of(path).plan):
+        finish_run(folder_of(path).run(run.run_id), "1.0")
+    submitted(path)
+    assert slurm.jobs.keys() == before
+
+
+def test_cancelled_runs_that_never_began_are_submitted_again(
+    slurm: Any, write_study: Write
+) -> None:
+    path = write_study()
+    submitted(path)
+    first = submit_ledger.read(folder_of(path))[0]
+    slurm.set_tasks(first.job_id, "CANCELLED by 0")
+    submitted(path)
+    added = submit_ledger.read(folder_of(path))[4:]
+    assert [entry.run_ids for entry in added] == [first.run_ids]
+
+
+def test_failed_runs_only_when_asked(
+    slurm: Any, write_study: Write, finish_run: Callable[..., None]
+) -> None:
+    path = write_study()
+    submitted(path)
+    slurm.end_jobs()
+    ids = run_ids_of(folder_of(path).path)
+    for run_id in ids:
+        state = "failed" if run_id == ids[3] else "completed"
+        finish_run(folder_of(path).run(run_id), "1.0", state)
+    submitted(path)
+    assert len(slurm.jobs) == 4
+    submitted(path, "--retry-failed")
+    assert submit_ledger.read(folder_of(path))[-1].run_ids == [ids[3]]
+    submitted(path, "--retry-failed")  # it waits now
+    assert len(slurm.jobs) == 5
+
+
+def test_a_grown_study_submits_what_was_added(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    old = plan.read_runs(folder_of(path).plan)
+    write_study(("repeat = 4", "repeat = 6"), ("[1, 2]", "[1, 2, 3]"))
+    submitted(path)
+    assert "not interleaved" in capsys.readouterr().err
+    runs = plan.read_runs(folder_of(path).plan)
+    assert len(runs) == 36
+    assert runs[:16] == old
+    assert sorted(run_ids_of(folder_of(path).path)) == sorted(run.run_id for run in runs)
+
+
+def test_changed_job_settings_reach_new_runs_only(slurm: Any, write_study: Write) -> None:
+    path = write_study()
+    submitted(path)
+    write_study(("repeat = 4", "repeat = 5"), ("[factors]", '[job]\nqos = "low"\n[factors]'))
+    submitted(path)
+    scripts = [job["script"] for job in slurm.jobs.values()]
+    assert ["--qos=low" in text for text in scripts] == [False] * 4 + [True] * 2
+
+
+def test_arrays_are_cut_at_max_array_size(slurm: Any, write_study: Write) -> None:
+    slurm.change(max_array_size=3)
+    path = write_study()
+    assert submitted(path) == 0
+    assert [len(e.run_ids) for e in submit_ledger.read(folder_of(path))] == [3, 1] * 4
+
+
+def test_at_once_holds_over_all_submissions(slurm: Any, write_study: Write) -> None:
+    path = write_study(("[factors]", "[job]\nat_once = 1\n[factors]"))
+    submitted(path)
+    scripts = [job["script"] for job in slurm.jobs.values()]
+    assert all("#SBATCH --array=0-3%1\n" in text for text in scripts)
+    assert "--dependency" not in scripts[0]
+    for job_id, text in zip(slurm.jobs, scripts[1:], strict=False):
+        assert f"#SBATCH --dependency=afterany:{job_id}\n" in text
+
+
+def test_more_runs_wait_for_those_that_are_there(slurm: Any, write_study: Write) -> None:
+    path = write_study(("[factors]", "[job]\nat_once = 1\n[factors]"))
+    submitted(path)
+    write_study(("repeat = 4", "repeat = 5"), ("[factors]", "[job]\nat_once = 1\n[factors]"))
+    submitted(path)
+    texts = [job["script"] for job in slurm.jobs.values()]
+    assert "afterany:103\n" in texts[4]
+
+
+def test_a_lost_controller_is_tried_again_and_said(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    slurm.fail(
+        "sbatch",
+        "Batch job submission failed: Unable to contact slurm controller (connect failure)",
+        "Batch job submission failed: Socket timed out on send/recv operation",
+    )
+    path = write_study()
+    assert submitted(path) == 0
+    assert len(slurm.jobs) == 4
+    err = capsys.readouterr().err
+    assert err.count("trying again") == 2
+    assert "Unable to contact slurm controller" in err
+
+
+def test_an_answer_lost_after_acceptance_makes_no_second_job(
+    slurm: Any, write_study: Write
+) -> None:
+    slurm.fail("sbatch", "accepted: Batch job submission failed: Socket timed out on send/recv")
+    path = write_study()
+    assert submitted(path) == 0
+    assert len(slurm.jobs) == 4
+    assert [e.job_id for e in submit_ledger.read(folder_of(path))] == list(slurm.jobs)
+
+
+def test_a_controller_that_stays_lost_ends_it_and_nothing_is_lost(
+    slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(slurm_command, "RETRY_LIMIT_S", 0.05)
+    path = write_study()
+    submitted(path, "--dry-run")
+    slurm.fail("sbatch", *["Unable to contact slurm controller"] * 1000)
+    assert submitted(path) == 3
+    assert "given up after 0 s. What was submitted is recorded" in capsys.readouterr().err
+    slurm.fail("sbatch")
+    assert submitted(path) == 0
+    assert len(slurm.jobs) == 4
+
+
+@pytest.mark.parametrize("where", ["queue", "accounting"])
+def test_a_crash_between_acceptance_and_record_is_found(
+    where: str, slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    ledger = folder_of(path).submissions
+    *lines, last = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text("".join(lines) + last[: len(last) // 2])  # cut short, as by a power cut
+    if where == "accounting":
+        slurm.set_tasks("103", "RUNNING")
+        jobs = slurm.jobs
+        jobs["103"]["tasks"] = ["COMPLETED"] * 4
+        slurm.change(jobs=jobs)
+    assert submitted(path) == 0
+    assert "had been accepted as job 103" in capsys.readouterr().err
+    entries = submit_ledger.read(folder_of(path))
+    assert [entry.job_id for entry in entries[:4]] == ["100", "101", "102", "103"]
+    if where == "queue":
+        assert len(slurm.jobs) == 4
+
+
+def test_a_crash_before_acceptance_leaves_nothing_behind(slurm: Any, write_study: Write) -> None:
+    slurm.fail("sbatch", "Batch job submission failed: Invalid account")
+    path = write_study()
+    assert submitted(path) == 3
+    assert submit_ledger.read(folder_of(path)) == []
+    assert len(submit_ledger.orphans(folder_of(path), [])) == 1
+    assert submitted(path) == 0
+    entries = submit_ledger.read(folder_of(path))
+    assert len(entries) == len(slurm.jobs) == 4
+    assert submit_ledger.orphans(folder_of(path), entries) == []
+
+
+def test_a_full_queue_says_what_to_do(slurm: Any, write_study: Write, capsys: Capture) -> None:
+    slurm.fail(
+        "sbatch",
+        "Batch job submission failed: Job violates accounting/QOS policy (job submit limit)",
+    )
+    assert submitted(write_study()) == 3
+    assert "submit again when some have ended" in capsys.readouterr().err
+
+
+def test_the_cluster_name_is_recorded_and_a_federated_answer_understood(
+    slurm: Any, write_study: Write
+) -> None:
+    slurm.change(cluster_in_answer=True)
+    path = write_study()
+    submitted(path)
+    assert {(e.cluster, e.job_id) for e in submit_ledger.read(folder_of(path))} == {
+        ("fake", str(number)) for number in range(100, 104)
+    }
+
+
+def test_two_submits_at_once_are_refused(slurm: Any, write_study: Write, capsys: Capture) -> None:
+    path = write_study()
+    with submit_ledger.locked(folder_of(path)):
+        assert submitted(path) == 2
+    assert "another submit is at work" in capsys.readouterr().err
+    assert submitted(path) == 0
+
+
+def test_without_slurm_it_says_what_to_do(
+    write_study: Write, monkeypatch: Patch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert submitted(write_study()) == 3
+    err = capsys.readouterr().err
+    assert "`--scheduler local`" in err
+    assert "`steelyard cluster up`" in err
+
+
+def test_without_an_answering_cluster_it_says_what_to_do(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    slurm.fail("scontrol", "Could not establish a configuration source")
+    assert submitted(write_study()) == 3
+    assert "no Slurm cluster answers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("pbs", "PBS is still to come"), ("sge", "allowed is slurm or local")],
+)
+def test_other_schedulers_get_one_clear_line(
+    name: str, words: str, write_study: Write, capsys: Capture
+) -> None:
+    assert submitted(write_study(), "--scheduler", name) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_missing_programs_are_a_warning_on_a_cluster(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study(text='[[benchmark]]\nuse = "hpl"\np = 2\n')
+    assert submitted(path) == 0  # PATH of the test has them or not: nodes decide
+    path = write_study(text='[[benchmark]]\nuse = "hpl"\nxhpl = "/opt/xhpl"\n')
+    assert "hpcc" not in capsys.readouterr().err
+
+
+def test_constraints_that_cannot_be_joined_are_said_before_anything_is_written(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study(text=EVERYTHING.replace('"big"', '"a|b"'))
+    assert submitted(path) == 2
+    assert "cannot be joined by '&'" in capsys.readouterr().err
+    assert not folder_of(path).plan.exists()
+
+
+def test_the_study_is_kept_to_the_byte(slurm: Any, write_study: Write) -> None:
+    path = write_study()
+    submitted(path)
+    assert folder_of(path).toml.read_bytes() == path.read_bytes()
+
+
+def test_dir_moves_the_folder(slurm: Any, write_study: Write, tmp_path: Path) -> None:
+    path = write_study()
+    submitted(path, "--dir", str(tmp_path / "elsewhere"))
+    assert studydir.resolve(str(tmp_path / "elsewhere" / "small")).name == "small.study"
+    submitted(path, "--dir", str(tmp_path / "other.study"))
+    assert (tmp_path / "other.study" / "plan.json").is_file()
+
+
+def test_cancel_stops_what_waits_and_submit_takes_it_up(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    assert cli.main(["cancel", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("16 runs cancelled.")
+    assert status.snapshot(folder_of(path).path).failed == 16
+    submitted(path)
+    assert status.snapshot(folder_of(path).path).waiting == 16
