@@ -1,0 +1,158 @@
+"""Overheads: the interval against scipy and by its coverage, and the words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from steelyard.analysis.stats_overhead import Direction, Overhead, overhead, verdict
+
+
+def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:
+    rng = np.random.default_rng(seed)
+    return (11 * rng.lognormal(0, 0.2, n)).tolist(), (10 * rng.lognormal(0, 0.2, m)).tolist()
+
+
+@pytest.mark.parametrize(("n", "m"), [(12, 15), (35, 35), (6, 40)])
+def test_plain_bca_interval_agrees_with_scipy(n: int, m: int) -> None:
+    condition, baseline = samples(n, m)
+    ours = overhead(condition, baseline, expand=False)
+    theirs = scipy.stats.bootstrap(
+        (condition, baseline),
+        lambda x, y, axis=-1: x.mean(axis=axis) / y.mean(axis=axis) - 1,
+        n_resamples=20_000,
+        method="BCa",
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert ours.method == "BCa"
+    assert ours.value == pytest.approx(np.mean(condition) / np.mean(baseline) - 1)
+    assert ours.low == pytest.approx(theirs.low, abs=0.04 * width)
+    assert ours.high == pytest.approx(theirs.high, abs=0.04 * width)
+
+
+def test_a_95_percent_interval_of_5_runs_holds_in_about_95_percent() -> None:
+    rng = np.random.default_rng(9)
+    studies, held = 600, {True: 0, False: 0}
+    for _ in range(studies):
+        baseline, condition = rng.normal(10, 0.5, 5), rng.normal(11, 0.5, 5)
+        for expand in held:
+            result = overhead(condition, baseline, expand=expand)
+            held[expand] += result.low <= 0.1 <= result.high  # type: ignore[operator]
+    assert 0.925 <= held[True] / studies <= 0.975
+    assert held[False] / studies < 0.91  # why the interval is expanded
+
+
+def test_the_same_values_give_the_same_interval() -> None:
+    condition, baseline = samples(9, 9)
+    assert overhead(condition, baseline) == overhead(condition, baseline)
+    assert overhead(condition, baseline, seed=2) != overhead(condition, baseline)
+
+
+def test_the_unit_does_not_matter() -> None:
+    condition, baseline = samples(9, 9)
+    big = overhead([x * 1e9 for x in condition], [x * 1e9 for x in baseline])
+    plain = overhead(condition, baseline)
+    assert (big.low, big.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_samples_too_large_for_the_shared_draws_are_judged_too() -> None:
+    condition, baseline = samples(600, 700)
+    result = overhead(condition, baseline)
+    assert result.low is not None and result.high is not None
+    assert result.low < 0.1 < result.high
+    assert result.high - result.low < 0.06
+
+
+def test_one_or_two_runs_cannot_be_judged() -> None:
+    many = [1.0, 1.1, 1.2]
+    texts = [
+        verdict(overhead(condition, baseline), "s", "lower").text
+        for condition, baseline in (
+            ([1.0], many),
+            (many, [1.0]),
+            ([1.0], [2.0]),
+            ([1.0, 2.0], many),
+        )
+    ]
+    assert texts == [
+        "cannot be judged: 1 run",
+        "cannot be judged: 1 run of the baseline",
+        "cannot be judged: 1 run each",
+        "cannot be judged: 2 runs",
+    ]
+
+
+@pytest.mark.parametrize("baseline", [[0.0, 0.0, 0.0], [-1.0, -2.0, -3.0]])
+def test_a_baseline_not_above_0_has_no_overhead(baseline: list[float]) -> None:
+    result = overhead([1.0, 2.0, 3.0], baseline)
+    assert (result.value, result.low, result.high) == (None, None, None)
+    text = verdict(result, "bytes", "lower").text
+    assert text == "cannot be judged: the baseline's mean is not above 0"
+
+
+def test_a_baseline_that_reaches_0_has_no_interval() -> None:
+    result = overhead([5.0, 6.0, 7.0], [0.0, 0.0, 9.0])
+    assert result.low is None
+    assert result.reason == "the baseline is too close to 0"
+
+
+def test_no_spread_at_all_is_said() -> None:
+    same = verdict(overhead([2.0] * 5, [2.0] * 5), "s", "lower")
+    more = verdict(overhead([2.2] * 5, [2.0] * 5), "s", "lower")
+    assert same.text == "not shown to differ, no spread seen, n = 5 + 5"
+    assert more.text == "slower by 10.0 %, no spread seen, n = 5 + 5"
+
+
+def test_one_side_without_spread_still_has_an_interval() -> None:
+    result = overhead([2.0, 2.1, 2.2, 2.3], [2.0] * 4)
+    assert result.low is not None and result.high is not None
+    assert result.low < result.high
+
+
+def result(low: float, value: float, high: float) -> Overhead:
+    return Overhead(value, low, high, 35, 34, "BCa")
+
+
+@pytest.mark.parametrize(
+    ("given", "unit", "better", "metric", "words", "direction"),
+    [
+        ((0.113, 0.121, 0.129), "s", "lower", "seconds",
+         "slower by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.WORSE),
+        ((-0.129, -0.121, -0.113), "s", "lower", "seconds",
+         "faster by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.BETTER),
+        ((-0.129, -0.121, -0.113), "Gflop/s", "higher", "gflops",
+         "lower by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.WORSE),
+        ((0.113, 0.121, 0.129), "Gflop/s", "higher", "gflops",
+         "higher by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.BETTER),
+        ((0.113, 0.121, 0.129), "J", "lower", "energy_j",
+         "higher by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.WORSE),
+        ((0.113, 0.121, 0.129), "s", "lower", "cpu_s",
+         "higher by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.WORSE),
+        ((0.113, 0.121, 0.129), "1", None, "count",
+         "higher by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.DIFFERENT),
+        ((-0.004, 0.002, 0.009), "s", "lower", "seconds",
+         "not shown to differ (−0.4 … 0.9 %), n = 35 + 34", Direction.NOT_SHOWN),
+        ((0.2, 0.8, 1.6), "s", "lower", "seconds",
+         "slower by 80 % (20 … 160), n = 35 + 34", Direction.WORSE),
+    ],
+)  # fmt: skip
+def test_words(
+    given: tuple[float, float, float],
+    unit: str,
+    better: str | None,
+    metric: str,
+    words: str,
+    direction: Direction,
+) -> None:
+    found = verdict(result(*given), unit, better, metric)
+    assert found.text == words
+    assert found.direction is direction
+
+
+def test_nothing_is_ever_called_the_same() -> None:
+    condition, _ = samples(9, 9)
+    text = verdict(overhead(condition, condition), "s", "lower").text
+    assert text.startswith("not shown to differ (")
+    assert "same" not in text
