@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections import defaultdict
@@ -12,9 +11,9 @@ from pathlib import Path
 
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.records import Record, RecordError, name_parts, read_record
+from steelyard.analysis.spool import NO_ROOM
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def default_record_dirs() -> list[Path]:

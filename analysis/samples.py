@@ -1,16 +1,19 @@
-"""Samples: many CSV files into the table `samples` by few statements, docs/formats.md part 2."""
+"""Samples: many CSV files into the table `samples` by few statements, docs/formats.md part 2.
+
+A study has ten thousand small files; opening each in DuckDB takes 1 ms. So files of the same
+columns are first put together into one, each line with the number of its file before it.
+"""
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.spool import Spool, quote
+from steelyard.analysis.spool import NO_ROOM, Spool, quote
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
 COLUMNS = {
@@ -34,8 +37,8 @@ COLUMNS = {
 }
 NEEDED = ("unix_s", "elapsed_s")
 
-# Files per statement: bounds the length of the statement and of the list of open files.
-FILES_PER_STATEMENT = 2000
+BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
+CHUNK_BYTES = 8_000_000
 
 CUT = "the last line was cut short and is left out"
 
@@ -56,47 +59,65 @@ class SampleFile:
         return status.st_size, status.st_mtime_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What is known of a file before its lines are read."""
-
-    columns: tuple[str, ...]
-    is_cut: bool
-    problem: str | None
-
-
-def read_header(path: Path) -> Header:
-    """Column names, and whether the last line has its line break."""
-    try:
-        with path.open("rb") as file:
-            first = file.readline()
-            is_cut = file.seek(0, os.SEEK_END) > 0 and not ends_with_newline(path)
-    except OSError as error:
-        return Header((), False, f"{path} cannot be read: {error.strerror}")
-    columns = tuple(first.decode("utf-8", "replace").rstrip("\r\n").split(","))
-    if not first.endswith(b"\n"):
-        return Header((), is_cut, f"{path} has no whole line")
+def check_header(line: bytes, path: Path) -> tuple[tuple[str, ...], str | None]:
+    """Column names from a file's first line, and what is wrong with them."""
+    columns = tuple(line.decode("utf-8", "replace").rstrip("\r\n").split(","))
+    if not line.endswith(b"\n"):
+        return columns, f"{path} has no whole line"
     lacking = [name for name in NEEDED if name not in columns]
     if lacking:
-        return Header((), is_cut, f"{path} has no column '{lacking[0]}'")
+        return columns, f"{path} has no column '{lacking[0]}'"
     if len(set(columns)) < len(columns):
-        return Header((), is_cut, f"{path} has a column name twice")
-    return Header(columns, is_cut, None)
+        return columns, f"{path} has a column name twice"
+    return columns, None
 
 
-def ends_with_newline(path: Path) -> bool:
-    """The last byte of a file that is not empty."""
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+class Batch:
+    """Files of the same columns put together into one."""
+
+    def __init__(self, columns: tuple[str, ...], path: Path) -> None:
+        self.columns = columns
+        self.path = path
+        self.size_bytes = 0
+        self.lines = 0
+        self._file = path.open("wb")
+
+    def append(self, number: int, source: BinaryIO) -> bool:
+        """The rest of a file behind its header; False when its last line was cut short."""
+        prefix = b"%d," % number
+        rest = b""
+        while chunk := source.read(CHUNK_BYTES):
+            whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                text = prefix + whole.replace(b"\n", b"\n" + prefix) + b"\n"
+                self._file.write(text)
+                self.size_bytes += len(text)
+                self.lines += whole.count(b"\n") + 1
+        return not rest
+
+    def load(self, connection: DuckDBPyConnection) -> None:
+        """Into `samples`; lines that do not fit are left out and noted in reject_errors."""
+        self._file.close()
+        read_batch(connection, self.columns, self.path)
+        self.path.unlink()
 
 
-def without_cut_line(path: Path, scratch: Path) -> Path:
-    """A copy that ends with the last whole line; the file itself is never changed."""
-    copy = scratch / f"cut-{len(list(scratch.iterdir()))}.csv"
-    with path.open("rb") as source, copy.open("wb") as target:
-        target.writelines(line for line in source if line.endswith(b"\n"))
-    return copy
+FILE_COLUMNS = {
+    "file": "BIGINT",
+    "key": "VARCHAR",
+    "run_id": "VARCHAR",
+    "attempt": "VARCHAR",
+    "node": "VARCHAR",
+    "size_bytes": "BIGINT",
+    "modified_unix_ns": "BIGINT",
+}
+# Where a file begins in its batch (lines count from 1), and what is wrong with it.
+PLACE_COLUMNS = {
+    "file": "BIGINT",
+    "batch": "VARCHAR",
+    "first_line": "BIGINT",
+    "reason": "VARCHAR",
+}
 
 
 def load(
@@ -105,67 +126,68 @@ def load(
     """Append the files' samples and note them in `sources`; yields how many files were read.
 
     Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
-    is an empty folder for copies of files whose last line was cut short.
+    is a folder for what is on its way.
     """
     if not files:
         return
-    groups = list_files(connection, files, scratch)
-    done = 0
-    # Files with the same columns are read by one statement.
-    for columns, paths in groups.items():
-        for start in range(0, len(paths), FILES_PER_STATEMENT):
-            batch = paths[start : start + FILES_PER_STATEMENT]
-            read_group(connection, columns, batch)
-            done += len(batch)
-            yield done
-    note_sources(connection)
-
-
-FILE_COLUMNS = {
-    "key": "VARCHAR",
-    "path": "VARCHAR",
-    "run_id": "VARCHAR",
-    "attempt": "VARCHAR",
-    "node": "VARCHAR",
-    "size_bytes": "BIGINT",
-    "modified_unix_ns": "BIGINT",
-    "reason": "VARCHAR",
-}
-
-
-def list_files(
-    connection: DuckDBPyConnection, files: Sequence[SampleFile], scratch: Path
-) -> dict[tuple[str, ...], list[str]]:
-    """The files into the temporary table sample_files; readable ones by their columns."""
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     with Spool(scratch / "sample_files.jsonl", FILE_COLUMNS) as spool:
-        for file in files:
-            size, changed = file.stamp()
-            header = read_header(file.path)
-            path = without_cut_line(file.path, scratch) if header.is_cut else file.path
-            reason = header.problem or (CUT if header.is_cut else None)
-            spool.write(
-                (file.key, str(path), file.run_id, file.attempt, file.node, size, changed, reason)
-            )
-            if header.problem is None:
-                groups[header.columns].append(str(path))
+        for number, file in enumerate(files):
+            spool.write((number, file.key, file.run_id, file.attempt, file.node, *file.stamp()))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_files AS {spool.select()}")
-    return groups
+    batches: dict[tuple[str, ...], Batch] = {}
+    with Spool(scratch / "sample_places.jsonl", PLACE_COLUMNS) as places:
+        for number, file in enumerate(files):
+            batch = put_together(batches, places, number, file, scratch)
+            if batch is not None and batch.size_bytes >= BATCH_BYTES:
+                batches.pop(batch.columns).load(connection)
+            if number % 100 == 99:
+                yield number + 1
+    for batch in batches.values():
+        batch.load(connection)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_places AS {places.select()}")
+    note_sources(connection)
+    yield len(files)
 
 
-def read_group(
-    connection: DuckDBPyConnection, columns: Sequence[str], paths: Iterable[str]
-) -> None:
-    """Files of the same columns into `samples`, what was refused into the temporary `refused`."""
+def put_together(
+    batches: dict[tuple[str, ...], Batch],
+    places: Spool,
+    number: int,
+    file: SampleFile,
+    scratch: Path,
+) -> Batch | None:
+    """Append a file to the batch of its columns; None when it cannot be read at all."""
+    try:
+        with file.path.open("rb") as source:
+            columns, problem = check_header(source.readline(), file.path)
+            if problem is not None:
+                places.write((number, None, None, problem))
+                return None
+            if columns not in batches:
+                batches[columns] = Batch(columns, scratch / f"samples-{number}.csv")
+            batch = batches[columns]
+            first_line = batch.lines + 1
+            is_whole = batch.append(number, source)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        places.write((number, None, None, f"{file.path} cannot be read: {error.strerror}"))
+        return None
+    places.write((number, str(batch.path), first_line, None if is_whole else CUT))
+    return batch
+
+
+def read_batch(connection: DuckDBPyConnection, columns: Sequence[str], path: Path) -> None:
+    """A batch into `samples`, what is refused into DuckDB's temporary reject_errors."""
     types = ", ".join(f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
     values = ", ".join(f's."{name}"' if name in columns else "NULL" for name in COLUMNS)
     names = ", ".join(COLUMNS)
     connection.execute(
         f"INSERT INTO samples (run_id, attempt, node, {names}) "
-        f"SELECT f.run_id, f.attempt, f.node, {values} FROM read_csv("
-        f"[{', '.join(map(quote, paths))}], auto_detect = false, header = true, delim = ',', "
-        f"quote = '', escape = '', new_line = '\\n', columns = {{{types}}}, filename = 'sy_path', "
-        f"store_rejects = true) AS s JOIN sample_files AS f ON f.path = s.sy_path"
+        f"SELECT f.run_id, f.attempt, f.node, {values} FROM read_csv({quote(str(path))}, "
+        f"auto_detect = false, header = false, delim = ',', quote = '', escape = '', "
+        f"new_line = '\\n', columns = {{'sy file': 'BIGINT', {types}}}, store_rejects = true) AS s "
+        f'JOIN sample_files AS f ON f.file = s."sy file"'
     )
 
 
@@ -179,10 +201,14 @@ def note_sources(connection: DuckDBPyConnection) -> None:
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE refused AS "
         + (
-            "SELECT s.file_path AS path, count(DISTINCT e.line) AS lines, min(e.line) AS first "
-            "FROM reject_errors AS e JOIN reject_scans AS s USING (scan_id, file_id) GROUP BY ALL"
+            # Its own first line is the header.
+            "SELECT p.file, count(DISTINCT e.line) AS lines, min(e.line - p.first_line + 2) AS first "
+            "FROM (SELECT file_path, line FROM reject_errors JOIN reject_scans "
+            "  USING (scan_id, file_id)) AS e "
+            "ASOF JOIN sample_places AS p ON p.batch = e.file_path AND p.first_line <= e.line "
+            "GROUP BY ALL"
             if has_refused
-            else "SELECT NULL::VARCHAR AS path, 0 AS lines, 0 AS first WHERE false"
+            else "SELECT NULL::BIGINT AS file, 0 AS lines, 0 AS first WHERE false"
         )
     )
     connection.execute(
@@ -194,10 +220,10 @@ def note_sources(connection: DuckDBPyConnection) -> None:
     connection.execute(
         "INSERT INTO sources SELECT f.key, f.run_id, f.attempt, f.node, f.size_bytes, "
         "f.modified_unix_ns, coalesce(n.samples, 0), "
-        "nullif(concat_ws('; ', f.reason, CASE WHEN r.lines > 0 THEN r.lines || ' lines do not fit "
+        "nullif(concat_ws('; ', p.reason, CASE WHEN r.lines > 0 THEN r.lines || ' lines do not fit "
         "their columns and are left out, the first is line ' || r.first END), '') AS reason "
-        "FROM sample_files AS f LEFT JOIN loaded AS n USING (run_id, attempt, node) "
-        "LEFT JOIN refused AS r USING (path)"
+        "FROM sample_files AS f JOIN sample_places AS p USING (file) "
+        "LEFT JOIN loaded AS n USING (run_id, attempt, node) LEFT JOIN refused AS r USING (file)"
     )
 
 

@@ -5,11 +5,15 @@ Inserting rows one by one is a hundred times slower, and holding them in Python 
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+# Errors of writing that asking again with another file would not cure.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def quote(text: str) -> str:

@@ -117,10 +117,11 @@ def test_odd_names_of_files_and_columns(
     assert load(connection, folder, n1=text) == [("n1", 1, None)]
 
 
-def test_more_files_than_one_statement_reads(
+def test_more_files_than_one_batch_holds(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(samples, "FILES_PER_STATEMENT", 2)
+    monkeypatch.setattr(samples, "BATCH_BYTES", 30)
+    monkeypatch.setattr(samples, "CHUNK_BYTES", 7)
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
     assert len(rows(connection)) == 5
