@@ -1,0 +1,186 @@
+"""A test per finding that makes it fire, and one that keeps all quiet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import scipy.stats
+
+from steelyard.analysis.summary import summarize
+from steelyard.analysis.summary_codes import Code, Finding
+from steelyard.analysis.summary_findings import find, rank_correlation, trend_p
+
+PAGE = Path(__file__).parents[3] / "docs" / "report.md"
+RUNS = 12
+STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.1, 9.9, 10.0, 10.02, 9.98, 10.06, 9.94]
+
+
+def quiet(synthetic: ModuleType, clients: tuple[int, ...] = (1, 2)) -> Any:
+    """A study without any finding."""
+    maker = synthetic.StudyMaker("quiet", {"clients": list(clients)}, {"clients": 1})
+    for number in range(RUNS):
+        for level in clients:
+            add_run(maker, level, number)
+    return maker
+
+
+def add_run(maker: Any, clients: int, number: int, record: bool = True, **more: Any) -> Any:
+    value = more.pop("value", STEADY[number % RUNS])
+    node = more.pop("record_values", {})
+    run = maker.run("x", {}, {"clients": clients}, number + 1, **more)
+    if value is not None and more.get("state", "completed") == "completed":
+        maker.result(run, "seconds", value, "s")
+    if record:
+        maker.record(run, "n1", 10.0, **({"energy_j": 900.0 + STEADY[number % RUNS]} | node))
+    return run
+
+
+def found(maker: Any, tmp_path: Path) -> dict[Code, Finding]:
+    return {finding.kind: finding for finding in find(summarize(maker.write(tmp_path)))}
+
+
+def test_a_clean_study_has_no_findings(synthetic: ModuleType, tmp_path: Path) -> None:
+    assert found(quiet(synthetic), tmp_path) == {}
+
+
+def with_runs(**more: Any) -> Any:
+    def change(maker: Any) -> None:
+        add_run(maker, 1, RUNS, **more)
+
+    return change
+
+
+def with_record(**values: Any) -> Any:
+    return with_runs(record_values=values)
+
+
+def drifting(maker: Any) -> None:
+    for number in range(RUNS):
+        maker.rows["results"][2 * number]["value"] = 10 + number * 0.05
+
+
+def two_more_attempts(maker: Any) -> None:
+    maker.rows["runs"][0]["attempts"] = 3
+
+
+def other_nodes(maker: Any) -> None:
+    for record in maker.rows["records"][1::2]:
+        record["kernel"] = "6.12.1"
+
+
+def only_few(maker: Any) -> None:
+    for table in ("runs", "results", "records", "attempts"):
+        del maker.rows[table][8:]
+
+
+def no_baseline(maker: Any) -> None:
+    maker.baseline = {}
+
+
+CASES = {
+    Code.FAILED_RUNS: (with_runs(state="timeout"), "1 of 25 runs gave no result: 1 timeout."),
+    Code.UNFINISHED_RUNS: (with_runs(state="pending"), "1 of 25 runs are waiting or running."),
+    Code.INVALID_RUNS: (
+        with_runs(valid=False, invalid_reason="17 packets dropped"),
+        "1 run ended but did not meet the conditions: 17 packets dropped (1).",
+    ),
+    Code.FEW_RUNS: (only_few, "2 means of a benchmark's main figure rest on fewer than 5 runs."),
+    Code.OUTLIERS: (with_runs(value=12.0), "1 value of 25 of the main figures"),
+    Code.NOISY: (with_runs(value=30.0), "In 1 of 2 means of a main figure."),
+    Code.NO_ENERGY: (with_record(energy_j=None), "1 of 25 records have no joules."),
+    Code.MISSING_RECORDS: (
+        lambda maker: maker.gap("record", "no record of n2"),
+        "1 record of a job on a node could not be found.",
+    ),
+    Code.INCOMPLETE_RECORDS: (
+        with_record(complete=False, incomplete_reason="cut short by a kill"),
+        "1 of 25 records do not reach to the job's end.",
+    ),
+    Code.MISSED_SAMPLES: (with_record(samples_lost=3), "In 1 of 25 records."),
+    Code.MIXED_NODES: (
+        with_record(cpu_model="AMD EPYC"),
+        "1 group of runs ran on nodes that differ among themselves.",
+    ),
+    Code.UNLIKE_BASELINE: (other_nodes, "1 difference in what the nodes were."),
+    Code.SHARED_NODES: (with_record(exclusive=False), "1 of 25 records are of shared nodes."),
+    Code.NO_BASELINE: (no_baseline, "2 of 2 groups of runs have none."),
+    Code.MANY_COMPARISONS: (None, "22 overheads have an interval; about 1 of them"),
+    Code.TREND: (drifting, "In 1 of 2 series of a main figure"),
+    Code.GAPS: (
+        lambda maker: maker.gap("accounting", "sacct did not answer"),
+        "1 thing that should be there.",
+    ),
+    Code.REPEATED_ATTEMPTS: (two_more_attempts, "1 of 24 runs."),
+    Code.MISSING_VALUES: (with_runs(value=None), "1 run completed without a value."),
+}
+
+
+def test_there_is_a_case_for_every_code() -> None:
+    assert set(CASES) == set(Code)
+
+
+@pytest.mark.parametrize("code", list(CASES), ids=lambda code: code.code)
+def test_the_finding_fires(code: Code, synthetic: ModuleType, tmp_path: Path) -> None:
+    change, text = CASES[code]
+    clients = (1, 2, 3) if code is Code.MANY_COMPARISONS else (1, 2)
+    maker = quiet(synthetic, clients)
+    if change is not None:
+        change(maker)
+    findings = found(maker, tmp_path)
+    assert code in findings
+    assert text in findings[code].text
+
+
+@pytest.mark.parametrize(("late", "fires"), [(0, False), (1, True)])
+def test_late_samples_count_from_1_percent(
+    late: int, fires: bool, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = quiet(synthetic)
+    with_record(missed_deadlines=late, samples=60)(maker)
+    assert (Code.MISSED_SAMPLES in found(maker, tmp_path)) is fires
+
+
+def test_places_name_the_runs(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = quiet(synthetic)
+    run_id, _ = add_run(maker, 1, RUNS, value=12.0)
+    assert found(maker, tmp_path)[Code.OUTLIERS].places == (f"x · clients=1 · seconds: {run_id}",)
+
+
+def test_a_factor_of_node_types_is_no_surprise(synthetic: ModuleType, tmp_path: Path) -> None:
+    levels = ["physical", "virtual"]
+    maker = synthetic.StudyMaker("types", {"node_type": levels}, {"node_type": "physical"})
+    for number in range(RUNS):
+        for level in levels:
+            run = maker.run("x", {}, {"node_type": level}, number + 1)
+            maker.result(run, "seconds", STEADY[number], "s")
+            maker.record(run, "n1", 10.0, energy_j=900.0, node_type=level, kernel=level)
+    assert found(maker, tmp_path) == {}
+
+
+def test_errors_come_first_then_codes_in_order(demo_folder: Path) -> None:
+    findings = find(summarize(demo_folder))
+    words = [finding.kind.severity.value for finding in findings]
+    assert words == sorted(words, key=["error", "warning", "note"].index)
+    assert findings[0].kind is Code.FAILED_RUNS
+
+
+def test_codes_are_unique_and_all_stand_in_the_page() -> None:
+    codes = [code.code for code in Code]
+    assert codes == [f"SY{number:02}" for number in range(1, len(codes) + 1)]
+    rows = re.findall(r"^\| (SY\d\d) \| (\w+) \| (.+?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert rows == [(code.code, code.severity.value, code.title) for code in Code]
+
+
+def test_rank_correlation_agrees_with_scipy() -> None:
+    values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0]
+    expected = scipy.stats.spearmanr(range(len(values)), values)
+    rho = rank_correlation(values)
+    assert rho == pytest.approx(expected.statistic)
+    assert trend_p(rho or 0.0, len(values)) == pytest.approx(expected.pvalue)
+    assert rank_correlation(values[:9]) is None
+    assert rank_correlation([1.0] * 12) is None
+    assert trend_p(1.0, 12) == 0.0
