@@ -99,7 +99,7 @@ test: packages-test setup lint check check-lab failsafe  ## set up, then every c
 check: all $(VENV)/.ready  ## every test that needs no cluster
 	@$(MAKE) --no-print-directory -s check-c
 	$(VENV)/bin/python -P -m pytest -q tests/unit
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bats tests/bats
+	bats tests/bats
 
 check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin in a small host
 	@for t in $(C_TESTS); do $$t build/lib/spank_steelyard.so > build/test/log 2>&1 || \

@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 
+PIPE_WIDTH = 200  # columns
+
 
 def print_json(value: object) -> None:
     """Print one JSON document on stdout, for --json."""
@@ -27,9 +29,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
     for row in body:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
     console = Console()
-    if not console.is_terminal:  # a pipe has no width of its own: never cut what a program reads
-        console = Console(width=200)
-    console.print(table, markup=False)
+    if console.is_terminal:
+        console.print(table, markup=False)
+        return
+    # A pipe has no width of its own: never cut what a program reads, nor pad it.
+    console = Console(width=PIPE_WIDTH)
+    with console.capture() as capture:
+        console.print(table, markup=False)
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def format_bytes(value: float | None) -> str:
