@@ -11,7 +11,7 @@
 
 #define SY_MESSAGE_SIZE	  4096
 #define SY_MAX_RATE_HZ	  1000.0
-#define SY_TAG_KEY_SIZE	  64
+#define SY_TAG_KEY_SIZE	  65 /* with its NUL */
 #define SY_TAG_VALUE_SIZE 1024
 
 enum sy_word {

@@ -39,6 +39,15 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	return 0;
 }
 
+int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
+{
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_stepd_child(spank);
+	return 0;
+}
+
 int slurm_spank_task_post_fork(spank_t spank, int ac, char **av)
 {
 	(void)ac;

@@ -39,45 +39,15 @@ void sy_stepd_init(spank_t spank, int ac, char **av)
 	sy_options_register(spank, config.max_rate_hz);
 }
 
-/* Add FIELD=NUMBER; Slurm's "none" is 0xfffffffe. */
-static size_t add_number(spank_t spank, char (*text)[64], size_t count, spank_item_t item,
-			 const char *field)
+static void start_sampler(void)
 {
-	uint32_t value = 0;
-
-	if (spank_get_item(spank, item, &value) != ESPANK_SUCCESS || value >= 0xfffffffd)
-		return count;
-	(void)snprintf(text[count], sizeof(text[0]), "%s=%u", field, value);
-	return count + 1;
-}
-
-/* FIELD=VALUE of what every step is told, extern steps too. */
-static size_t job_fields(spank_t spank, char (*text)[64])
-{
-	size_t count = 0;
-	size_t before;
-
-	(void)snprintf(text[count++], sizeof(text[0]), "scheduler=slurm");
-	(void)snprintf(text[count++], sizeof(text[0]), "user_id=%u", step.uid);
-	count = add_number(spank, text, count, S_SLURM_RESTART_COUNT, "restart_count");
-	before = count;
-	count = add_number(spank, text, count, S_JOB_ARRAY_TASK_ID, "array_task_id");
-	if (count > before) /* a job that is no array's has its own id there */
-		count = add_number(spank, text, count, S_JOB_ARRAY_ID, "array_job_id");
-	return count;
-}
-
-static void start_sampler(spank_t spank)
-{
-	char text[8][64];
-	char *fields[9] = {NULL};
-	size_t count = job_fields(spank, text);
+	char user[32];
+	char *fields[] = {(char *)"scheduler=slurm", user, NULL};
 	struct sy_launch launch = {
 	    .config = &config, .step = &step, .control = &control, .job_fields = fields};
 	struct sy_error err;
 
-	for (size_t i = 0; i < count; i++)
-		fields[i] = text[i];
+	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
 	sy_remove_stale_sockets(config.run_dir, step.node);
 	if (sy_launch_sampler(&launch, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
@@ -133,6 +103,19 @@ static void tell_exclusive(spank_t spank)
 		sy_outbox_send(&outbox, "exclusive no");
 }
 
+/* An extern step is told "no array task" and restart 0, whatever the job is. */
+static void tell_array(spank_t spank)
+{
+	uint32_t array_id, task_id;
+
+	if (spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &task_id) != ESPANK_SUCCESS ||
+	    task_id >= 0xfffffffd ||
+	    spank_get_item(spank, S_JOB_ARRAY_ID, &array_id) != ESPANK_SUCCESS)
+		return;
+	sy_outbox_send(&outbox, "job array_job_id %u", array_id);
+	sy_outbox_send(&outbox, "job array_task_id %u", task_id);
+}
+
 /* The variable has all tags in their order; the option itself only the last one. */
 static void collect_tags(spank_t spank)
 {
@@ -169,6 +152,7 @@ static void announce(spank_t spank)
 		if (sy_step_variable(spank, variables[i].variable, value, sizeof(value)))
 			sy_outbox_send(&outbox, "job %s %s", variables[i].field, value);
 	}
+	tell_array(spank);
 	tell_exclusive(spank);
 }
 
@@ -186,7 +170,7 @@ void sy_stepd_start(spank_t spank)
 	knows_step = true;
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
-		start_sampler(spank);
+		start_sampler();
 	if (step.extern_step)
 		return;
 	if (outbox.fd < 0 && !sy_outbox_open(&outbox, &control))
@@ -194,24 +178,19 @@ void sy_stepd_start(spank_t spank)
 	announce(spank);
 }
 
-/* A task has been forked: from it we learn the cgroup that is the whole job's. */
-void sy_stepd_task(spank_t spank)
+/* The cgroup that is the whole job's, from one of its tasks. */
+static void tell_cgroup(spank_t spank)
 {
-	static bool told;
 	char path[64], text[8192];
 	pid_t pid;
 	cleanup_close int fd = -1;
 
-	sy_outbox_flush(&outbox);
-	if (!counted_at_start) /* as late as can be: the first task waits to be let go */
-		counted_at_start = sy_own_usage_read(&at_start);
-	if (told || outbox.fd < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
+	if (spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
 		return;
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
-	told = true;
 	for (const char *at = text; at && (at = strstr(at, ":/")); at = strchr(at, '\n')) {
 		size_t length = sy_job_cgroup_length(at + 1, step.job_id);
 
@@ -220,6 +199,32 @@ void sy_stepd_task(spank_t spank)
 			return;
 		}
 	}
+}
+
+void sy_stepd_task(spank_t spank)
+{
+	static bool told;
+
+	sy_outbox_flush(&outbox);
+	if (told || outbox.fd < 0)
+		return;
+	told = true;
+	/* As late as can be: the first task waits to be let go. */
+	counted_at_start = sy_own_usage_read(&at_start);
+	tell_cgroup(spank);
+}
+
+/* In the task's own process, shortly before it becomes the job's program: Slurm 22.05 says restart
+ * 0 everywhere; the variable is right, but only here, and not there at the first start. */
+void sy_stepd_child(spank_t spank)
+{
+	char count[16];
+
+	if (outbox.fd < 0)
+		return;
+	if (!sy_step_variable(spank, "SLURM_RESTART_COUNT", count, sizeof(count)))
+		(void)snprintf(count, sizeof(count), "0");
+	sy_outbox_send(&outbox, "job restart_count %s", count);
 }
 
 /* The step's final counters, without what slurmstepd itself had read before (some 200 kB). */

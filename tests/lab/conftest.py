@@ -125,7 +125,8 @@ class Lab:
         """The job's records, by node and start, once there are `count` of them that are final."""
 
         def final() -> list[dict[str, Any]] | None:
-            found = [json.loads(path.read_text()) for path in self.folder(job_id).glob("*.json")]
+            texts = [path.read_text() for path in self.folder(job_id).glob("*.json")]
+            found = [json.loads(text) for text in texts if text]  # empty: a name just taken
             if complete:
                 found = [record for record in found if record["complete"]]
             return found if len(found) >= count else None
