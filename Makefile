@@ -19,7 +19,8 @@ NODE_OBJ := $(NODE_SRC:%.c=build/obj/%.o)
 PROGRAM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/node/main.c plugins/node/cmd_*.c))
 SLURM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/slurm/*.c))
 HAVE_SLURM := $(wildcard $(SLURM_INC)/slurm/spank.h)
-HAVE_MPICC := $(shell command -v mpicc)
+# The wrapper alone does not do: on Debian mpicc comes with openmpi-bin, mpi.h with libopenmpi-dev.
+HAVE_MPICC := $(shell printf "\#include <mpi.h>\n" | mpicc -E -x c - >/dev/null 2>&1 && echo yes)
 C_TESTS := $(patsubst tests/c/%.c,build/test/%,$(wildcard tests/c/test_*.c))
 # A benchmark's own programs: jobscripts/NAME/PROGRAM.c becomes build/bin/steelyard-PROGRAM.
 BENCH_SRC := $(wildcard jobscripts/*/*.c)
