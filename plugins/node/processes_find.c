@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define FEW   32  /* ids are tried one by one; above that /proc is listed */
+/* So many ids are tried one by one, 1 µs each; above that /proc is listed, 1 µs a process of the
+ * node. */
+#define FEW   256
 #define BATCH 512 /* candidates looked at together */
 
 struct candidate {

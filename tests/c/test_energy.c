@@ -1,0 +1,90 @@
+/* RAPL counters whose wraps are undone: made-up counters against their known sums. */
+#include "tap.h"
+
+#include "energy.h"
+
+/* xorshift64: a fixed sequence, so that a failure comes again. */
+static uint64_t random_state = 88172645463325252ULL;
+
+static int64_t random_below(int64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (int64_t)(random_state % (uint64_t)limit);
+}
+
+/* Any power up to the limit, any step within the longest gap: the sum is exact. */
+static void test_sums(void)
+{
+	int wrong = 0, invalid = 0;
+	int64_t wraps = 0;
+
+	for (int round = 0; round < 300; round++) {
+		int64_t range = 1000000 + random_below(262143328850LL);
+		int64_t true_uj = random_below(range), start = true_uj,
+			now = random_below(1LL << 40);
+		struct sy_energy energy;
+
+		sy_energy_init(&energy, range);
+		sy_energy_add(&energy, now, true_uj % range);
+		for (int i = 0; i < 100; i++) {
+			int64_t gap = 1 + random_below(sy_energy_max_gap_us(range));
+
+			now += gap;
+			true_uj += random_below(gap * SY_ENERGY_MAX_WATTS);
+			sy_energy_add(&energy, now, true_uj % range);
+		}
+		invalid += !energy.valid;
+		wrong += energy.sum_uj != true_uj - start;
+		wraps += energy.wraps - true_uj / range + start / range;
+	}
+	is_int(invalid, 0, "300 counters stay valid");
+	is_int(wrong, 0, "300 sums over wraps are exact");
+	is_int(wraps, 0, "their wraps are counted");
+}
+
+static void test_gaps(void)
+{
+	int64_t range = 65532610987; /* µJ, as an AMD package has: 131 s at 500 W */
+	struct sy_energy energy;
+
+	is_int(sy_energy_max_gap_us(range), 131065221, "the longest gap, µs");
+	sy_energy_init(&energy, range);
+	sy_energy_add(&energy, 0, 5000000);
+	sy_energy_add(&energy, 131065221, 6000000);
+	ok(energy.valid && energy.sum_uj == 1000000, "just in time");
+	sy_energy_add(&energy, 131065221 + 131065222, 7000000);
+	ok(!energy.valid, "a gap in which a wrap may hide has no value");
+	ok(strstr(energy.why, "131.1 s") != NULL, "and says how long it was: %s", energy.why);
+	sy_energy_add(&energy, 131065221 + 131065223, 8000000);
+	ok(!energy.valid && energy.sum_uj == 1000000, "and stays without");
+}
+
+static void test_oddities(void)
+{
+	struct sy_energy energy;
+
+	sy_energy_init(&energy, 0);
+	sy_energy_add(&energy, 0, 100);
+	sy_energy_add(&energy, 1LL << 40, 200);
+	ok(energy.valid && energy.sum_uj == 100, "an unknown range that has not wrapped");
+	sy_energy_add(&energy, (1LL << 40) + 1, 50);
+	ok(!energy.valid, "an unknown range that goes down");
+	sy_energy_init(&energy, 1000);
+	sy_energy_add(&energy, 0, 5000);
+	sy_energy_add(&energy, 1, 10);
+	ok(!energy.valid, "a counter above its own range");
+	sy_energy_init(&energy, 1000);
+	sy_energy_fail(&energy, "no right");
+	sy_energy_fail(&energy, "later");
+	is_string(energy.why, "no right", "the first reason stays");
+}
+
+int main(void)
+{
+	test_sums();
+	test_gaps();
+	test_oddities();
+	return done_testing();
+}

@@ -1,0 +1,83 @@
+/* Messages to the sampler, good and bad. */
+#include "tap.h"
+
+#include "message.h"
+
+static struct sy_message message;
+static struct sy_error err;
+
+static bool good(const char *text)
+{
+	return ok(sy_message_parse(text, &message, &err) == 0, "good: '%s'", text);
+}
+
+static void bad(const char *text, const char *says)
+{
+	bool refused = sy_message_parse(text, &message, &err) < 0;
+
+	ok(refused && strstr(err.text, says), "bad: '%.40s': %s", text, refused ? err.text : "");
+}
+
+static void test_good(void)
+{
+	if (good("root 4711"))
+		is_int(message.pid, 4711, "its pid");
+	if (good("cgroup /slurm/uid_0/job_5"))
+		is_string(message.value, "/slurm/uid_0/job_5", "its path");
+	if (good("tag site=CERN = Geneva")) {
+		is_string(message.key, "site", "its key");
+		is_string(message.value, "CERN = Geneva", "its value, '=' and blanks too");
+	}
+	good("tag empty=");
+	if (good("rate 0.5"))
+		ok(message.rate_hz == 0.5, "its rate");
+	good("rate 0");
+	if (good("job name my job"))
+		is_string(message.value, "my job", "its value");
+	if (good("job exclusive yes"))
+		is_int(message.word, SY_WORD_EXCLUSIVE, "the same as exclusive yes");
+	if (good("done 12 1 2 3 4 9007199254740993"))
+		is_int(message.number[4], 9007199254740993, "its last number");
+	good("totals");
+	good("end");
+}
+
+static void test_bad(void)
+{
+	char long_tag[2048] = "tag k=";
+
+	memset(long_tag + 6, 'x', sizeof(long_tag) - 7);
+	bad("", "none of root");
+	bad("roots 1", "none of root");
+	bad("root", "an argument");
+	bad("root 0", "process id");
+	bad("root -1", "process id");
+	bad("root 1 2", "one process id");
+	bad("root 99999999999", "process id");
+	bad("end now", "no arguments");
+	bad("cgroup /a/../../etc", "/proc/PID/cgroup");
+	bad("cgroup /a/..", "/proc/PID/cgroup");
+	bad("cgroup relative", "/proc/PID/cgroup");
+	bad("tag novalue", "KEY=VALUE");
+	bad("tag 1k=v", "KEY=VALUE");
+	bad("tag a/b=v", "KEY=VALUE");
+	bad("tag k=a\nb", "control characters");
+	bad("tag k=\xff\xfe", "UTF-8");
+	bad(long_tag, "1023 bytes");
+	bad("rate fast", "samples per second");
+	bad("rate -1", "samples per second");
+	bad("rate nan", "samples per second");
+	bad("rate 1001", "samples per second");
+	bad("exclusive maybe", "yes or no");
+	bad("job colour red", "job field 'colour'");
+	bad("done 1 2 3 4 5", "CPU_US");
+	bad("done 1 2 3 4 5 6 7", "more than six");
+	bad("done 1 2 3 4 5 -6", "CPU_US");
+}
+
+int main(void)
+{
+	test_good();
+	test_bad();
+	return done_testing();
+}
