@@ -58,15 +58,16 @@ def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
     return sorted(path for path in lists if path.stem not in ids)
 
 
-def write_whole(path: Path, text: str | bytes) -> None:
-    """Write a file whole or not at all."""
+def write_whole(path: Path, text: str | bytes, durable: bool = True) -> None:
+    """Write a file whole or not at all; not `durable`: a power cut may still take it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     data = text.encode() if isinstance(text, str) else text
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         write_all(fd, data)
-        os.fsync(fd)
+        if durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
     temporary.rename(path)
