@@ -45,6 +45,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "savefig.dpi": DPI,
+    "text.parse_math": False,  # a study's names may hold dollar signs
     # Text stays text in SVG: small, searchable, and sharp; PDF and PNG carry the font along.
     "svg.fonttype": "none",
     "svg.hashsalt": "steelyard",

@@ -1,0 +1,125 @@
+"""`steelyard report` and `steelyard compare`, by exit code and words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers.cli import main
+from steelyard.wrappers.cmd_report import summary_text
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_report_writes_one_file_and_says_the_overheads(
+    demo_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    output = tmp_path / "r.html"
+    assert main(["report", str(demo_folder), "-o", str(output)]) == 0
+    words = capsys.readouterr().out
+    assert "slower by 37 % (32 … 43), n = 5 + 5" in words
+    assert words.startswith(summary_text(demo_folder))
+    assert words.endswith(f"report: {output}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_report_with_figures_in_the_asked_formats(
+    demo_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    output = tmp_path / "r.html"
+    arguments = [str(demo_folder), "-o", str(output), "--figures", "--format", "svg,csv"]
+    assert main(["report", *arguments]) == 0
+    written = [path.suffix for path in (tmp_path / "figures").iterdir()]
+    assert (written.count(".svg"), written.count(".csv"), len(written)) == (12, 12, 24)
+    assert f"figures: 24 files in {tmp_path / 'figures'}" in capsys.readouterr().out
+
+
+def test_report_as_json_has_null_for_what_is_not_known(
+    demo_folder: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(demo_folder), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert list(tmp_path.iterdir()) == []
+    assert (document["format"], document["version"]) == ("steelyard-report", 1)
+    rows = {(r["variant"], r["condition"], r["metric"]): r for r in document["rows"]}
+    energy = rows["hpl N=4000", "clients=1", "energy_j"]
+    assert (energy["n"], energy["mean"], energy["low"], energy["sd"]) == (0, None, None, None)
+    copy = rows["filesystem test=large_file_copy", "clients=2", "seconds"]
+    assert copy["meaning"] == "worse"
+    assert copy["overhead"] == pytest.approx(0.371, abs=0.001)
+    assert copy["overhead_low"] < copy["overhead"] < copy["overhead_high"]
+    assert "SY01" in {finding["code"] for finding in document["findings"]}
+
+
+def test_an_unknown_format_lists_the_known_ones(demo_folder: Path, capsys: Capture) -> None:
+    assert main(["report", str(demo_folder), "--format", "gif"]) == 2
+    error = capsys.readouterr().err
+    assert error == ("steelyard report: --format: unknown 'gif', allowed: svg, pdf, png, csv\n")
+
+
+def test_a_study_that_was_not_collected_says_what_to_do(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "new.study"
+    folder.mkdir()
+    (folder / "plan.json").write_text("{}", encoding="utf-8")
+    assert main(["report", str(folder)]) == 3
+    assert "study.duckdb is not there: run `steelyard collect` first" in capsys.readouterr().err
+
+
+def test_compare_sets_two_conditions_side_by_side(demo_folder: Path, capsys: Capture) -> None:
+    assert main(["compare", str(demo_folder), "clients=1", "clients=2"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "metric A: clients=1 B: clients=2 B against A" in lines
+    words = "seconds 800 ± 32 ms, n = 5 1.097 ± 0.025 s, n = 5 slower by 37 % (32 … 43), n = 5 + 5"
+    assert words in lines
+    assert not any(line.startswith("energy_j") for line in lines)  # nobody measured it
+
+
+def test_compare_the_other_way_round_is_faster(demo_folder: Path, capsys: Capture) -> None:
+    assert main(["compare", str(demo_folder), "clients=2", "clients=1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["a"], document["b"]) == ("clients=2", "clients=1")
+    row = next(r for r in document["rows"] if r["metric"] == "seconds")
+    assert row["verdict"].startswith("faster by 27.1 % (")
+    assert row["overhead"] < 0
+    assert row["a"]["n"] == row["b"]["n"] == 5
+
+
+def test_the_order_of_factors_and_blanks_do_not_matter(
+    thesis_folder: Path, capsys: Capture
+) -> None:
+    a = "filesystem=NFS,node_type=physical,concurrent_nodes=1"
+    b = "concurrent_nodes=1, filesystem=NFS, node_type=virtual"
+    code = main(["compare", str(thesis_folder), a.replace(",", ", "), b])
+    assert code == 0
+    assert "slower by 61.3 %" in capsys.readouterr().out
+
+
+def test_an_unknown_condition_lists_the_known_ones(demo_folder: Path, capsys: Capture) -> None:
+    assert main(["compare", str(demo_folder), "clients=1", "clients=3"]) == 2
+    assert capsys.readouterr().err == (
+        "steelyard compare: no condition 'clients=3'; the study has:\n  clients=1\n  clients=2\n"
+    )
+
+
+def test_a_condition_is_not_compared_with_itself(demo_folder: Path, capsys: Capture) -> None:
+    assert main(["compare", str(demo_folder), "clients=1", "clients=1"]) == 2
+    assert "A and B are both 'clients=1'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_help_loads_no_heavy_library(command: str) -> None:
+    code = (
+        "import sys; from steelyard.wrappers.cli import main\n"
+        f"try: main(['{command}', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print({'scipy', 'numpy', 'matplotlib', 'duckdb', 'jinja2'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -1,0 +1,176 @@
+"""Figures: what is in them, in numbers and words, and that their files can be read."""
+
+from __future__ import annotations
+
+import csv
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from steelyard.analysis import figures
+from steelyard.analysis.figures import Drawing
+from steelyard.analysis.figures_bars import draw_bars
+from steelyard.analysis.figures_series import draw_series
+from steelyard.analysis.figures_time import draw_times, rates
+from steelyard.analysis.quantities import mean_words, quantity, scale
+from steelyard.analysis.stats import Interval
+from steelyard.analysis.summary import Row, Summary, summarize
+
+COPY = "filesystem test=large_file_copy"
+WRITE = "filesystem test=small_file_write"
+
+
+def rows_of(summary: Summary, variant: str, metric: str = "seconds") -> list[Row]:
+    return [r for r in summary.rows if (r.group.variant, r.metric.name) == (variant, metric)]
+
+
+def texts(drawing: Drawing) -> list[str]:
+    root = ET.fromstring(figures.inline_svg(drawing))
+    return ["".join(node.itertext()).strip() for node in root.iter() if node.tag == "text"]
+
+
+def test_bars_show_mean_and_n_and_name_the_unit(demo_summary: Summary) -> None:
+    drawing = draw_bars(demo_summary, rows_of(demo_summary, COPY))
+    assert {"0.800 (n = 5)", "1.097 (n = 5)"} <= set(texts(drawing))
+    assert "seconds (s), lower is better" in texts(drawing)
+    assert "n = 5 runs" in drawing.caption
+    assert "95 % confidence interval" in drawing.caption
+
+
+def test_text_in_a_figure_keeps_all_its_digits(demo_summary: Summary) -> None:
+    drawing = draw_bars(demo_summary, rows_of(demo_summary, COPY))
+    svg = figures.inline_svg(drawing)
+    assert "1.097 (n = 5)" in svg  # cut to 1.09 by anything that shortens coordinates blindly
+    assert not re.search(r'="[^"]*\d\.\d{3}', re.sub(r">[^<]*<", "><", svg))
+
+
+def test_small_values_get_a_fitting_unit(demo_summary: Summary) -> None:
+    drawing = draw_bars(demo_summary, rows_of(demo_summary, WRITE))
+    assert "seconds (ms), lower is better" in texts(drawing)
+
+
+def test_series_mark_outliers_and_list_every_run(demo_summary: Summary) -> None:
+    drawing = draw_series(demo_summary, rows_of(demo_summary, WRITE))
+    assert "Rings mark 1 outlier (" in drawing.caption
+    assert "10 runs" in drawing.caption
+    assert len(drawing.rows) == 10
+    assert [row[5] for row in drawing.rows if row[-1] == 1] == ["filesystem-d00f3584-004"]
+
+
+def test_series_of_many_conditions_say_what_they_leave_out(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    summary = summarize(synthetic.large(runs=300, conditions=60).write(tmp_path))
+    drawing = draw_series(summary, rows_of(summary, "xrootd"))
+    assert "24 of 60 conditions" in drawing.caption
+    assert len(drawing.rows) == 300
+
+
+def test_time_shows_power_where_there_is_energy(energy_folder: Path) -> None:
+    drawing = dict(draw_times(summarize(energy_folder), [COPY]))[COPY]
+    assert "power (W)" in texts(drawing)
+    assert drawing.caption.startswith("Power of the node, CPUs")
+    index = drawing.columns.index("power_w")
+    # The jobs of the synthetic study draw 110 W x (0.6 + 0.4 x CPUs busy): 0.4, later 0.95 CPUs.
+    assert {round(row[index], 3) for row in drawing.rows} == {83.6, 107.8}  # type: ignore[call-overload]
+
+
+def test_time_says_why_there_is_no_power(demo_summary: Summary) -> None:
+    drawing = dict(draw_times(demo_summary, [COPY]))[COPY]
+    assert "power (W)" not in texts(drawing)
+    assert {"CPUs busy", "network (MB/s)"} <= set(texts(drawing))
+    assert drawing.caption.endswith("No power: no RAPL: /sys/class/powercap is absent.")
+    index = drawing.columns.index("power_w")
+    assert {row[index] for row in drawing.rows} == {None}
+
+
+def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
+    lines = [(0.0, 0.0, None), (1.0, 100.0, None), (1.0, 101.0, 1.0), (3.0, 300.0, 5.0)]
+    assert rates(lines) == [(0.0, 1.0, (100.0, None)), (1.0, 3.0, (99.5, 2.0))]
+
+
+def test_long_samples_are_put_together_without_losing_the_sum() -> None:
+    lines = [(float(i), 2.0 * i) for i in range(100_001)]
+    found = rates(lines)
+    assert len(found) <= 700
+    assert sum((end - start) * values[0] for start, end, values in found) == pytest.approx(200_000)  # type: ignore[operator]
+
+
+def test_files_of_a_figure(demo_summary: Summary, tmp_path: Path) -> None:
+    drawing = draw_bars(demo_summary, rows_of(demo_summary, COPY))
+    paths = figures.save(drawing, tmp_path / "figures")
+    assert [path.suffix for path in paths] == [".svg", ".pdf", ".png", ".csv"]
+    heads = [path.read_bytes()[:8] for path in paths]
+    assert heads[1].startswith(b"%PDF-") and heads[2] == b"\x89PNG\r\n\x1a\n"
+    ET.parse(paths[0])
+    with paths[3].open(newline="", encoding="utf-8") as lines:
+        table = list(csv.DictReader(lines))
+    found = rows_of(demo_summary, COPY)[1].interval
+    assert found is not None
+    assert table[1]["condition"] == "clients=2"
+    assert (float(table[1]["mean"]), int(table[1]["n"])) == (found.mean, 5)
+    assert table[1]["unit"] == "s"
+
+
+def test_the_same_data_give_the_same_files(demo_summary: Summary, tmp_path: Path) -> None:
+    rows = rows_of(demo_summary, COPY)
+    first, second = (
+        figures.save(draw_bars(demo_summary, rows), tmp_path / name) for name in ("a", "b")
+    )
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+
+
+def test_one_run_has_an_empty_cell_and_no_interval(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = synthetic.StudyMaker("one", {"clients": [1]}, {"clients": 1})
+    maker.result(maker.run("x", {}, {"clients": 1}, 1), "seconds", 2.5, "s")
+    summary = summarize(maker.write(tmp_path))
+    drawing = draw_bars(summary, rows_of(summary, "x"))
+    assert "2.500 (n = 1)" in texts(drawing)
+    assert drawing.rows[0][-3:] == (2.5, None, None)
+
+
+def test_a_condition_without_values_says_so(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = synthetic.StudyMaker("none", {"clients": [1, 2]}, {"clients": 1})
+    maker.result(maker.run("x", {}, {"clients": 1}, 1), "seconds", 2.5, "s")
+    maker.run("x", {}, {"clients": 2}, 1, state="failed")
+    summary = summarize(maker.write(tmp_path))
+    for draw in (draw_bars, draw_series):
+        assert "no value" in texts(draw(summary, rows_of(summary, "x")))
+
+
+def test_ids_of_two_figures_do_not_meet(demo_summary: Summary) -> None:
+    ids = []
+    for variant in (COPY, WRITE):
+        svg = figures.inline_svg(draw_series(demo_summary, rows_of(demo_summary, variant)))
+        used = {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg)}
+        ids.append(set(re.findall(r' id="([^"]+)"', svg)))
+        assert used == ids[-1]
+    assert not ids[0] & ids[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0.0123, "s", "12.30 ms"),
+        (250e6, "bytes", "250 MB"),
+        (1.5e9, "bytes_per_s", "1.500 GB/s"),
+        (1531.2, "J", "1.531 kJ"),
+        (0.0, "bytes", "0 B"),
+        (-0.5, "s", "−500 ms"),
+        (12.5, "files_per_s", "12.50 files/s"),
+        (3.0, None, "3"),
+        (None, "s", "–"),
+    ],
+)
+def test_quantities(value: float | None, unit: str | None, words: str) -> None:
+    assert quantity(value, unit) == words
+
+
+def test_mean_and_interval_share_unit_and_decimals() -> None:
+    assert mean_words(Interval(0.8003, 0.7684, 0.8322, 5), "s") == "800 ± 32 ms"
+    assert mean_words(Interval(38.09, 37.80, 38.38, 5), "Gflop/s") == "38.09 ± 0.29 Gflop/s"
+    assert mean_words(Interval(2.5, None, None, 1), "s") == "2.500 s"
+    assert scale(None, "bytes") == (1.0, "B")
