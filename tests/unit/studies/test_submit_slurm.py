@@ -68,7 +68,7 @@ def test_the_script_is_the_golden_one(
     assert submitted(path, "--dry-run") == 0
     text = capsys.readouterr().out.replace(str(path.parent), "/home/me")
     text = re.sub(r"b(\d{3})-[0-9a-f]{8}", r"b\1-XXXXXXXX", text)
-    golden = GOLDEN / f"{case}.sh"
+    golden = GOLDEN / f"{case}.txt"
     if os.environ.get("STEELYARD_RENEW_GOLDEN"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text)
