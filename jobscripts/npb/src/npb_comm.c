@@ -6,7 +6,7 @@
 static struct npb_call_time times[NPB_CALLS] = {
     [NPB_ALLREDUCE] = {"MPI_Allreduce", 0, 0}, [NPB_ALLGATHER] = {"MPI_Allgather", 0, 0},
     [NPB_ALLTOALL] = {"MPI_Alltoall", 0, 0},   [NPB_ALLTOALLV] = {"MPI_Alltoallv", 0, 0},
-    [NPB_SENDRECV] = {"MPI_Sendrecv", 0, 0},   [NPB_BARRIER] = {"MPI_Barrier", 0, 0},
+    [NPB_EXCHANGE] = {"MPI_Waitall", 0, 0},    [NPB_BARRIER] = {"MPI_Barrier", 0, 0},
 };
 
 #ifdef NPB_PLANT
@@ -128,20 +128,26 @@ void npb_alltoallv(struct npb_run *run, const void *send, struct npb_blocks out,
 	     type);
 }
 
-void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
-	       MPI_Datatype type)
+void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edges edges, int count,
+		  MPI_Datatype type)
 {
+	enum { UP, DOWN };
+	MPI_Request requests[4];
 	double begin;
 
-	if (to == run->rank && from == run->rank) {
-		copy_own(send, receive, count, type);
+	if (who.below == run->rank && who.above == run->rank) {
+		copy_own(edges.to_above, edges.from_below, count, type);
+		copy_own(edges.to_below, edges.from_above, count, type);
 		return;
 	}
 	begin = MPI_Wtime();
-	MPI_Sendrecv(send, count, type, to, 0, receive, count, type, from, 0, run->comm,
-		     MPI_STATUS_IGNORE);
-	done(NPB_SENDRECV, begin);
-	LOSE(run, NPB_SENDRECV, receive, count, type);
+	MPI_Irecv(edges.from_below, count, type, who.below, UP, run->comm, &requests[0]);
+	MPI_Irecv(edges.from_above, count, type, who.above, DOWN, run->comm, &requests[1]);
+	MPI_Isend(edges.to_above, count, type, who.above, UP, run->comm, &requests[2]);
+	MPI_Isend(edges.to_below, count, type, who.below, DOWN, run->comm, &requests[3]);
+	MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+	done(NPB_EXCHANGE, begin);
+	LOSE(run, NPB_EXCHANGE, edges.from_below, count, type);
 }
 
 void npb_barrier(struct npb_run *run)

@@ -13,7 +13,7 @@ enum npb_call {
 	NPB_ALLGATHER,
 	NPB_ALLTOALL,
 	NPB_ALLTOALLV,
-	NPB_SENDRECV,
+	NPB_EXCHANGE,
 	NPB_BARRIER,
 	NPB_CALLS
 };
@@ -44,9 +44,19 @@ struct npb_blocks {
 };
 void npb_alltoallv(struct npb_run *run, const void *send, struct npb_blocks out, void *receive,
 		   struct npb_blocks in, MPI_Datatype type);
-/* Sends to one neighbour while receiving as much from another; both may be this rank itself. */
-void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
-	       MPI_Datatype type);
+/*
+ * With both neighbours of a dimension at once: `count` elements to each and from each. Both may be
+ * the same rank, or this rank itself.
+ */
+struct npb_neighbours {
+	int below, above;
+};
+struct npb_edges {
+	const void *to_below, *to_above;
+	void *from_below, *from_above;
+};
+void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edges edges, int count,
+		  MPI_Datatype type);
 void npb_barrier(struct npb_run *run);
 
 /*

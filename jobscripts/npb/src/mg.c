@@ -1,0 +1,130 @@
+/*
+ * MG, "multigrid" (the report, section 2.2.2, kernel MG).
+ *
+ * Solved: the discrete Poisson problem A u = v on a periodic grid of n^3 points, by V-cycles. v is
+ * zero but for ten points +1 and ten points -1. A cycle M goes down, r(k-1) = P r(k), to a grid of
+ * 2^3 points, where u = S r, and up again: u(k) += Q u(k-1), r(k) -= A u(k), u(k) += S r(k).
+ * A, S, P and Q are stencils of 27 points whose coefficients depend on the distance only. Wanted:
+ * the root mean square of r = v - A u after the last cycle.
+ *
+ * Distributed: z is divided, then y, never x; grids of up to 16^3 points are kept whole by every
+ * rank, which costs less than the messages they would need. Around its part each rank keeps two
+ * rows and planes of its neighbours, so that it can compute r around its part itself.
+ *
+ * Communicated, per cycle and shared grid: on the way down one exchange of r with the neighbours,
+ * on the way up one of u; one MPI_Allgather of r where the whole grids begin; at the very end one
+ * MPI_Allreduce of the sums.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mg.h"
+#include "npb_verify.h"
+
+static const struct {
+	int finest, iterations;
+	double norm; /* official, limit 1e-8 */
+} problems[NPB_CLASSES] = {
+    [NPB_S] = {5, 4, 0.5307707005734e-4},  [NPB_W] = {7, 4, 0.6467329375339e-5},
+    [NPB_A] = {8, 4, 0.2433365309069e-5},  [NPB_B] = {8, 20, 0.1800564401355e-5},
+    [NPB_C] = {9, 20, 0.5706732285740e-6}, [NPB_D] = {10, 50, 0.1583275060440e-9},
+};
+
+static void set_operators(struct mg_grids *g, enum npb_class class)
+{
+	const double a[4] = {-8.0 / 3, 0, 1.0 / 6, 1.0 / 12};
+	/* The smoother S(a) up to class A, S(b) beyond. */
+	const double small[4] = {-3.0 / 8, 1.0 / 32, -1.0 / 64, 0};
+	const double large[4] = {-3.0 / 17, 1.0 / 33, -1.0 / 61, 0};
+
+	memcpy(g->a, a, sizeof(a));
+	memcpy(g->c, class <= NPB_A ? small : large, sizeof(small));
+	if (npb_planted("coefficient"))
+		g->c[0] *= 1 + 1e-4;
+}
+
+/* From r of the level below the finest to the new u of the finest. */
+static void cycle(struct mg_grids *g)
+{
+	for (int k = g->finest - 1; k > 1; k--)
+		mg_restrict(g, k);
+	mg_solve_coarsest(g);
+	for (int k = 2; k <= g->finest; k++)
+		mg_correct(g, k);
+}
+
+/* One V-cycle after the other; sum[i]: own part of the sum of r^2 after i of them. */
+static void iterate(struct mg_grids *g, int iterations, double *sum)
+{
+	sum[0] = mg_residual(g, false);
+	for (int i = 1; i <= iterations; i++) {
+		cycle(g);
+		sum[i] = mg_residual(g, i == iterations);
+	}
+}
+
+static void clear_solution(struct mg_grids *g)
+{
+	const struct mg_level *l = &g->level[g->finest];
+
+	memset(l->u.memory, 0, (size_t)l->u.plane * (size_t)(l->nz + 2 * MG_HALO) * sizeof(double));
+}
+
+static void run_mg(struct npb_run *run)
+{
+	const int iterations = problems[run->class].iterations;
+	const double points = ldexp(1, 3 * problems[run->class].finest);
+	double sum[NPB_MAX_RESIDUALS];
+	struct mg_grids g;
+
+	mg_open(&g, run, problems[run->class].finest);
+	set_operators(&g, run->class);
+	mg_place_charges(&g);
+	iterate(&g, 1, sum); /* untimed: touches all memory */
+	clear_solution(&g);
+	npb_timer_start(run);
+	iterate(&g, iterations, sum);
+	npb_allreduce(run, sum, iterations + 1, MPI_DOUBLE, MPI_SUM);
+	npb_timer_stop(run);
+	run->mega_ops = 58e-6 * iterations * points; /* as NPB counts them */
+	for (int i = 0; i <= iterations; i++)
+		npb_residual(run, sqrt(sum[i] / points));
+	npb_check(run, "L2 norm", sqrt(sum[iterations] / points), problems[run->class].norm, 1e-8);
+	mg_close(&g);
+}
+
+static void describe_mg(struct npb_run *run)
+{
+	for (int i = 0; i < 3; i++)
+		run->size[i] = INT64_C(1) << problems[run->class].finest;
+	run->iterations = problems[run->class].iterations;
+}
+
+/* Two planes and rows of the finest grid for each rank, at least. */
+static int most_ranks_mg(enum npb_class class)
+{
+	const int half = 1 << (problems[class].finest - 1);
+
+	return half * half;
+}
+
+static uint64_t memory_mg(enum npb_class class, int ranks)
+{
+	const struct mg_division d = mg_divide(ranks);
+	const uint64_t n = UINT64_C(1) << problems[class].finest;
+	const uint64_t y = n / (uint64_t)d.along_y + 4, z = n / (uint64_t)d.along_z + 4;
+
+	/* u and v, both again on all coarser grids, three planes, whole grids. */
+	return (n + 2) * y * z * 20 + (n + 2) * y * 32 + (UINT64_C(8) << 20);
+}
+
+const struct npb_kernel npb_kernel = {
+    .name = "MG",
+    .operations = "floating point",
+    .rule = NPB_POWER_OF_TWO,
+    .most_ranks = most_ranks_mg,
+    .memory_bytes = memory_mg,
+    .describe = describe_mg,
+    .run = run_mg,
+};
