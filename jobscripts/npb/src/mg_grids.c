@@ -64,10 +64,14 @@ static void open_buffers(struct mg_grids *g)
 {
 	const struct mg_level *l = &g->level[g->finest], *whole = &g->level[g->shared - 1];
 	const size_t edge = (size_t)(l->nz + 2 * MG_HALO) * MG_HALO * (size_t)l->u.row;
+	int64_t plane = 0;
 
 	for (int i = 0; i < 4; i++)
 		g->edge[i] = l->ny == l->n ? NULL : npb_alloc(edge, sizeof(double));
-	g->planes = npb_alloc(3 * (size_t)l->u.plane, sizeof(double));
+	/* With many ranks a whole grid has larger planes than the part of a finer one. */
+	for (int k = 1; k <= g->finest; k++)
+		plane = g->level[k].u.plane > plane ? g->level[k].u.plane : plane;
+	g->planes = npb_alloc(3 * (size_t)plane, sizeof(double));
 	g->part = g->all = NULL;
 	if (g->shared > 1) {
 		const size_t points = (size_t)whole->n * (size_t)whole->n * (size_t)whole->n;
