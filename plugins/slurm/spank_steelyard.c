@@ -39,7 +39,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	return 0;
 }
 
-int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
+int slurm_spank_task_init(spank_t spank, int ac, char **av)
 {
 	(void)ac;
 	(void)av;
