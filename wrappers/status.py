@@ -202,7 +202,9 @@ def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
     """From the last attempt's result.json, and what the queue says of the run."""
     result = last_result(study.run(run.run_id))
     state = str(result.get("state")) if result else "planned"
-    if task is not None and (state not in FINAL or result.get("job_id") != task.job_id):
+    over = state in FINAL and task is not None and result.get("job_id") == task.job_id
+    # A task that waits will run, whatever it left before: requeued jobs keep their id.
+    if task is not None and (task.state == "pending" or not over):
         return RunState(run, task.state, task.reason, text(result, "attempt"), None)
     if result and state not in FINAL:
         return RunState(run, "lost", LOST, text(result, "attempt"), number(result, "start_unix_s"))

@@ -98,6 +98,24 @@ def test_a_run_that_was_stopped_is_what_sacct_calls_it(
     assert states(study)[run_id] == "cancelled"
 
 
+def test_a_requeued_run_waits_again_also_without_accounting(
+    study: StudyDir, slurm: Any, finish_run: Finish
+) -> None:
+    slurm.change(accounting=False)
+    run_id = json.loads(first_lines(study, 1)[0])["run_ids"][0]
+    finish_run(study.run(run_id), "100.0", "failed", reason="stopped by SIGTERM before its end")
+    assert states(study)[run_id] == "pending"
+
+
+def test_a_run_that_just_ended_is_over_although_the_queue_still_has_it(
+    study: StudyDir, slurm: Any, finish_run: Finish
+) -> None:
+    slurm.set_tasks("100", "RUNNING")
+    run_id = json.loads(first_lines(study, 1)[0])["run_ids"][0]
+    finish_run(study.run(run_id), "100000.0", "completed")
+    assert states(study)[run_id] == "completed"
+
+
 def test_the_last_attempt_counts(study: StudyDir, slurm: Any, finish_run: Finish) -> None:
     slurm.end_jobs()
     run_id = runs_of(study)[0].run_id
