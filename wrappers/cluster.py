@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.wrappers import cluster_config, cluster_daemons, cluster_state
@@ -62,7 +63,7 @@ class Cluster:
         """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
         down(self.dir)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
