@@ -1,0 +1,281 @@
+"""steelyard-node sample attached to processes that others start: messages, roots, cgroups."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from steelyard.wrappers.node import find_node_program
+
+# A root with children: each burns `cpu_s` and writes 1 MB, then waits for a line.
+CHILD = """
+import sys, time
+end = time.process_time() + {cpu_s}
+while time.process_time() < end: pass
+open("/dev/null", "wb", buffering=0).write(bytes(1 << 20))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def start_root(children: int, cpu_s: float = 0.0) -> subprocess.Popen[bytes]:
+    script = (
+        "import subprocess, sys\n"
+        f"c = [subprocess.Popen([sys.executable, '-c', {CHILD.format(cpu_s=cpu_s)!r}])"
+        f" for _ in range({children})]\n"
+        "[p.wait() for p in c]\nsys.stdin.readline()"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def wait_ready(root: subprocess.Popen[bytes], children: int) -> None:
+    assert root.stdout is not None
+    for _ in range(children):
+        assert root.stdout.readline() == b"ready\n"
+
+
+def end_root(root: subprocess.Popen[bytes], children: int) -> None:
+    assert root.stdin is not None and root.stdout is not None
+    root.stdin.write(b"\n" * (children + 1))
+    root.stdin.close()
+    root.wait(30)
+    root.stdout.close()
+
+
+def test_descendants_of_a_root_agree_with_psutil(sampler: Any) -> None:
+    attached = sampler.attach("--rate", "10")
+    root = start_root(2, cpu_s=0.2)
+    attached.send(f"root {root.pid}")
+    wait_ready(root, 2)
+    children = psutil.Process(root.pid).children(recursive=True)
+    assert len(children) == 2
+    totals = attached.totals()
+    cpu_s = sum(sum(c.cpu_times()[:2]) for c in children)
+    rss = sum(c.memory_info().rss for c in children)
+    read = sum(c.io_counters().read_chars for c in children)
+    written = sum(c.io_counters().write_chars for c in children)
+    assert totals["cpu_s"] == pytest.approx(cpu_s, abs=0.05)
+    assert totals["rchar_bytes"] == read
+    assert totals["wchar_bytes"] == written >= 2 << 20
+    assert totals["max_memory_bytes"] == pytest.approx(rss, rel=0.2)
+    end_root(root, 2)
+    record = attached.end()
+    assert record["complete"] is True
+    assert record["processes"]["max_processes"] == 2
+    # They are gone, and what they used is still there.
+    assert record["cpu"]["cpu_s"] >= totals["cpu_s"] >= 0.4
+    assert record["io"]["wchar_bytes"] >= totals["wchar_bytes"]
+    assert record["io"]["wchar_bytes"] < totals["wchar_bytes"] + 65536
+    assert (record["cpu"]["source"], record["io"]["source"]) == ("processes", "processes")
+
+
+def test_nothing_named_is_null_and_not_zero(sampler: Any) -> None:
+    attached = sampler.attach()
+    record = attached.end()
+    assert record["complete"] is True
+    for path in ("cpu.cpu_s", "io.rchar_bytes", "memory.max_memory_bytes"):
+        part, name = path.split(".")
+        assert record[part][name] is None
+        assert record["missing"][path] == "no process of the job was named to the sampler"
+    assert attached.column("cpu_s") == [None] * len(attached.samples)
+
+
+def test_what_a_process_used_before_the_sampler_is_not_counted(sampler: Any) -> None:
+    root = start_root(1, cpu_s=0.3)
+    wait_ready(root, 1)
+    time.sleep(0.05)  # its start and the sampler's are told apart by clock ticks
+    attached = sampler.attach("--pid", str(root.pid), "--rate", "10")
+    totals = attached.totals()
+    assert totals["cpu_s"] < 0.05
+    assert totals["wchar_bytes"] == 0
+    end_root(root, 1)
+    attached.end()
+
+
+def test_done_gives_the_final_counters_of_a_root(sampler: Any) -> None:
+    attached = sampler.attach()
+    root = start_root(1)
+    attached.send(f"root {root.pid}")
+    wait_ready(root, 1)
+    attached.send(f"done {root.pid} 12345678 90000001 90000002 90000003 90000004")
+    end_root(root, 1)
+    record = attached.end()
+    assert record["cpu"]["cpu_s"] == pytest.approx(12.345678, abs=0.02)
+    assert record["io"]["source"] == "reaped"
+    assert 90000001 <= record["io"]["rchar_bytes"] < 90000001 + (1 << 20)
+    assert record["io"]["write_bytes"] == 90000004
+
+
+def test_children_that_a_parent_does_not_wait_for_are_kept(sampler: Any) -> None:
+    attached = sampler.attach("--rate", "20")
+    script = (
+        "import signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        'code = \'import time; open("/dev/null", "wb", 0).write(bytes(3 << 20)); time.sleep(.5)\'\n'
+        "import os\n"
+        "os.posix_spawn(sys.executable, [sys.executable, '-c', code], os.environ)\n"
+        "time.sleep(1)"
+    )
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"
+    root = subprocess.Popen([sys.executable, "-c", outer])
+    attached.send(f"root {root.pid}")
+    time.sleep(0.9)
+    assert attached.totals()["wchar_bytes"] >= 3 << 20
+    assert root.wait(10) == 0
+    record = attached.end()
+    assert 3 << 20 <= record["io"]["wchar_bytes"] < 4 << 20
+    column = attached.column("wchar_bytes")
+    assert column == sorted(column, key=lambda value: -1 if value is None else value)
+
+
+def test_ends_with_the_process_it_watches(sampler: Any) -> None:
+    watched = subprocess.Popen(["sleep", "60"])
+    attached = sampler.attach("--watch", str(watched.pid))
+    watched.kill()
+    watched.wait()
+    assert attached.process.wait(10) == 0
+    assert attached.record["complete"] is True
+    assert not attached.control.exists()
+
+
+def test_ends_on_sigterm(sampler: Any) -> None:
+    attached = sampler.attach()
+    attached.process.terminate()
+    assert attached.process.wait(10) == 0
+    assert attached.record["complete"] is True
+
+
+def test_messages_set_tags_and_job_fields_at_once(sampler: Any, waiting: Any) -> None:
+    attached = sampler.attach("--tag", "a=1")
+    attached.send("tag a=2", "tag b=x y", "job name my job", "exclusive no")
+    # The record of the start is written anew: a crash would not lose them.
+    waiting("the tags in the record", lambda: attached.record["tags"] == {"a": "2", "b": "x y"})
+    assert attached.record["complete"] is False
+    record = attached.end()
+    assert record["tags"] == {"a": "2", "b": "x y"}
+    assert (record["job"]["name"], record["job"]["exclusive"]) == ("my job", False)
+
+
+def test_rate_changes_and_0_stops(sampler: Any, waiting: Any) -> None:
+    attached = sampler.attach("--rate", "0.1")
+    assert len(attached.samples) == 1
+    attached.send("rate 50")
+    waiting("samples at the new rate", lambda: len(attached.samples) > 10)
+    attached.send("rate 0")
+    time.sleep(0.1)
+    count = len(attached.samples)
+    time.sleep(0.2)
+    assert len(attached.samples) == count
+    assert attached.totals()["cpu_s"] is None
+    record = attached.end()
+    assert record["sampler"]["rate_hz"] == 0
+    assert record["network"]["rx_bytes"] is None
+    assert "switched off" in record["missing"]["network.rx_bytes"]
+
+
+def test_the_socket_is_the_owners_alone(sampler: Any) -> None:
+    attached = sampler.attach()
+    assert attached.control.stat().st_mode & 0o777 == 0o600
+    attached.end()
+    assert not attached.control.exists()
+
+
+def test_send_to_nobody_exits_3(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [find_node_program(), "send", "--control", tmp_path / "no.sock", "end"],
+        capture_output=True, text=True, check=False, timeout=10,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "no sampler listens to" in done.stderr
+
+
+def test_send_refuses_a_message_it_does_not_know(sampler: Any) -> None:
+    attached = sampler.attach()
+    done = subprocess.run(
+        [find_node_program(), "send", "--control", attached.control, "dance"],
+        capture_output=True, text=True, check=False, timeout=10,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "'dance' is none of root, cgroup, tag" in done.stderr
+    attached.end()
+
+
+def test_two_hundred_processes(sampler: Any) -> None:
+    attached = sampler.attach("--rate", "10")
+    root = subprocess.Popen(
+        ["bash", "-c", "for i in $(seq 200); do sleep 30 & done; wait"], stderr=subprocess.DEVNULL
+    )
+    attached.send(f"root {root.pid}")
+    end = time.monotonic() + 20
+    while time.monotonic() < end and attached.column("processes")[-1] != 200:
+        time.sleep(0.1)
+    assert attached.column("processes")[-1] == 200
+    for child in psutil.Process(root.pid).children():
+        child.kill()
+    root.wait(20)
+    record = attached.end()
+    assert record["processes"]["max_processes"] == 200
+    assert record["incomplete_reason"] is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")
+@pytest.mark.skipif(
+    not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
+)
+def test_cpu_and_memory_of_a_cgroup_version_1(sampler: Any) -> None:
+    name = f"steelyard-test-{os.getpid()}"
+    groups = [Path(f"/sys/fs/cgroup/{controller}/{name}") for controller in ("cpuacct", "memory")]
+    for group in groups:
+        group.mkdir()
+    try:
+        attached = sampler.attach("--rate", "10")
+        joins = "".join(f"open('{g}/cgroup.procs', 'w').write(str(os.getpid()));" for g in groups)
+        code = f"import os;{joins}b = bytearray(50 << 20)\n" + CHILD.format(cpu_s=0.3)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        wait_ready(process, 1)
+        attached.send(f"cgroup /{name}")
+        totals = attached.totals()
+        assert 0.3 <= totals["cpu_s"] < 0.6
+        assert 50 << 20 <= totals["max_memory_bytes"] < 100 << 20
+        assert totals["wchar_bytes"] is not None  # found by its group, without any root
+        end_root(process, 1)
+        record = attached.end()
+        assert record["cpu"]["source"] == "cgroup1"
+        assert record["memory"]["source"] == "cgroup1"
+        assert record["cpu"]["user_s"] + record["cpu"]["system_s"] == pytest.approx(
+            record["cpu"]["cpu_s"], abs=0.05
+        )
+    finally:
+        for group in groups:
+            group.rmdir()
+
+
+def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> None:
+    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
+    group.mkdir(parents=True)
+    (group / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\n")
+    (group / "memory.current").write_text("99000000\n")
+    (group / "memory.stat").write_text("anon 4000000\nfile 90000000\nfile_mapped 1000000\n")
+    for name, total in (("cpu", 100), ("io", 2000000), ("memory", 0)):
+        (group / f"{name}.pressure").write_text(f"some avg10=0.00 total={total}\n")
+    attached = sampler.attach("--root", tmp_path / "tree")
+    attached.send("cgroup /system.slice/job_7")
+    record = attached.end()
+    assert record["cpu"] == {
+        "cpu_s": 2.5, "user_s": 2.0, "system_s": 0.5, "source": "cgroup2"
+    }  # fmt: skip
+    assert record["memory"] == {"max_memory_bytes": 5000000, "source": "cgroup2"}
+    assert record["pressure"] == {
+        "cpu_some_s": 0.0001, "io_some_s": 2.0, "memory_some_s": 0.0, "scope": "job"
+    }  # fmt: skip

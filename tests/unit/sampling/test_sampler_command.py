@@ -1,0 +1,194 @@
+"""steelyard-node sample -- COMMAND: the command is not disturbed, and what it used is exact."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.wrappers.node import find_node_program
+
+BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_exits_with_the_commands_exit_code(sampler: Any, code: int) -> None:
+    done, weighed = sampler.run(["sh", "-c", f"exit {code}"])
+    assert done.returncode == code
+    assert weighed.record["exit"] == {"exit_code": code, "signal": None}
+    assert weighed.record["complete"] is True
+
+
+def test_exits_with_128_and_the_signal_of_a_killed_command(sampler: Any) -> None:
+    done, weighed = sampler.run(["sh", "-c", "kill -9 $$"])
+    assert done.returncode == 128 + signal.SIGKILL
+    assert weighed.record["exit"] == {"exit_code": None, "signal": signal.SIGKILL}
+
+
+def test_a_command_that_is_not_there_exits_127_and_says_so(sampler: Any) -> None:
+    done, weighed = sampler.run(["/no/such/program"], stderr=subprocess.PIPE)
+    assert done.returncode == 127
+    assert b"cannot run /no/such/program: No such file" in done.stderr
+    assert weighed.record["exit"]["exit_code"] == 127
+
+
+def test_stdin_stdout_stderr_are_the_commands_own(sampler: Any) -> None:
+    done, _ = sampler.run(["sh", "-c", "cat; echo oops >&2"], input=b"hello", capture_output=True)
+    assert (done.stdout, done.stderr) == (b"hello", b"oops\n")
+
+
+def test_a_reader_sees_the_end_as_soon_as_the_command_closes_stdout(sampler: Any) -> None:
+    arguments, _ = sampler.arguments("--", "sh", "-c", "echo x; exec >&- 2>&-; sleep 2")
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
+    begin = time.monotonic()
+    assert process.stdout is not None
+    assert process.stdout.read() == b"x\n"
+    assert time.monotonic() - begin < 1.5
+    process.stdout.close()
+    assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_are_passed_on(sampler: Any, waiting: Any, tmp_path: Path, number: int) -> None:
+    ready = tmp_path / "ready"
+    script = f"trap 'exit 5' {number}; touch {ready}; while :; do sleep 0.05; done"
+    process, weighed = sampler.start(["bash", "-c", script])
+    waiting("the trap", ready.exists)
+    process.send_signal(number)
+    assert process.wait(10) == 5
+    assert weighed.record["complete"] is True
+
+
+def test_the_record_folder_cannot_be_made_and_the_command_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [find_node_program(), "sample", "--record-dir", tmp_path / "no" / "such", "--job-id", "1",
+         "--", "sh", "-c", "echo ran; exit 3"],
+        capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, b"ran\n")
+    assert b"cannot make the record folder" in done.stderr
+
+
+def test_cpu_time_is_what_getrusage_says(sampler: Any) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _, weighed = sampler.run([sys.executable, "-c", BURN.format(0.4)])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ours = weighed.record["cpu"]
+    witness = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert ours["source"] == "rusage"
+    assert ours["cpu_s"] >= 0.4
+    assert ours["cpu_s"] == pytest.approx(ours["user_s"] + ours["system_s"], abs=1e-5)
+    # The witness counts the sampler's parent too, as the record says apart.
+    assert ours["cpu_s"] <= witness <= ours["cpu_s"] + weighed.record["sampler"]["cpu_s"] + 0.02
+
+
+def test_bytes_of_a_known_writer_are_exact(sampler: Any, tmp_path: Path) -> None:
+    file, size = tmp_path / "file", 16 << 20
+    script = f"import os\nfd = os.open('{file}', os.O_CREAT | os.O_WRONLY)\n"
+    script += "for _ in range(16): os.write(fd, bytes(1 << 20))\nos.fsync(fd)"
+    _, weighed = sampler.run([sys.executable, "-c", script])
+    ours = weighed.record["io"]
+    assert ours["source"] == "reaped"
+    # psutil's word on the same program, by itself
+    probe = script + "\nimport psutil; c = psutil.Process().io_counters(); print(c.write_chars)"
+    witness = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True)
+    assert size <= ours["wchar_bytes"] <= int(witness.stdout)
+    assert ours["wchar_bytes"] < size + 4096
+    # What is on tmpfs goes to no storage; on a disk all of it does.
+    assert ours["write_bytes"] == 0 or size <= ours["write_bytes"] < size + (1 << 16)
+
+
+def test_short_lived_children_count(sampler: Any, tmp_path: Path) -> None:
+    script = f"for i in $(seq 40); do head -c 100000 /dev/zero > {tmp_path}/f$i; done"
+    _, weighed = sampler.run(["bash", "-c", script], "--rate", "2")
+    ours = weighed.record["io"]
+    assert 4_000_000 <= ours["wchar_bytes"] <= 4_100_000
+    last = weighed.samples[-1]
+    assert int(last["wchar_bytes"]) == ours["wchar_bytes"]
+    assert float(last["cpu_s"]) == pytest.approx(weighed.record["cpu"]["cpu_s"], abs=1e-6)
+
+
+def test_memory_is_seen(sampler: Any) -> None:
+    script = "import time; b = bytearray(80 << 20); time.sleep(0.3)"
+    _, weighed = sampler.run([sys.executable, "-c", script], "--rate", "10")
+    assert 80 << 20 <= weighed.record["memory"]["max_memory_bytes"] < 160 << 20
+
+
+def test_samples_begin_at_zero_and_only_grow(sampler: Any) -> None:
+    command = [sys.executable, "-c", BURN.format(0.5)]
+    _, weighed = sampler.run(command, "--rate", "20")
+    assert len(weighed.samples) >= 8
+    for name in ("elapsed_s", "cpu_s", "rchar_bytes", "wchar_bytes", "sent_segments"):
+        column = weighed.column(name)
+        assert column[0] == 0
+        assert column == sorted(column)
+    record = weighed.record
+    assert record["sampler"]["samples"] == len(weighed.samples)
+    assert record["elapsed_s"] == pytest.approx(weighed.column("elapsed_s")[-1])
+    assert int(weighed.record_path.name.split(".")[-2]) == int(record["start_unix_s"])
+
+
+def test_rate_0_weighs_only_what_is_exact(sampler: Any) -> None:
+    _, weighed = sampler.run(["sh", "-c", "echo x > /dev/null"], "--rate", "0")
+    record = weighed.record
+    assert record["complete"] is True
+    assert record["sampler"]["rate_hz"] == 0
+    assert record["cpu"]["source"] == "rusage"
+    assert record["elapsed_s"] is None
+    assert "switched off" in record["missing"]["elapsed_s"]
+    assert weighed.samples == []
+
+
+def test_every_null_has_its_reason(sampler: Any) -> None:
+    _, weighed = sampler.run(["true"])
+    record = weighed.record
+
+    def nulls(value: object, path: str) -> list[str]:
+        if isinstance(value, dict):
+            return [p for k, v in value.items() for p in nulls(v, f"{path}.{k}".lstrip("."))]
+        if isinstance(value, list):
+            return [p for i, v in enumerate(value) for p in nulls(v, f"{path}.{i}")]
+        return [path] if value is None else []
+
+    expected = {p for p in nulls(record, "") if not p.startswith(("probe.", "incomplete_reason"))}
+    assert expected == set(record["missing"])
+    assert "not known yet" not in str(record["missing"])
+
+
+def test_tags_and_job_fields_from_the_command_line(sampler: Any) -> None:
+    _, weighed = sampler.run(
+        ["true"], "--tag", "site=CERN", "--tag", "site=DESY", "--job", "name=a=b",
+        "--job", "exclusive=yes", "--node", "n1",
+    )  # fmt: skip
+    record = weighed.record
+    assert record["tags"] == {"site": "DESY"}
+    assert (record["job"]["name"], record["job"]["exclusive"]) == ("a=b", True)
+    assert record["node"] == "n1"
+    assert record["job"]["command"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--job-id", "../x"], "--job-id '../x': expected a name without '/'"),
+        (["--job-id", ".x"], "--job-id '.x'"),
+        (["--node", "a/b"], "--node 'a/b'"),
+        (["--rate", "fast"], "rate 'fast': expected samples per second"),
+        (["--owner", "root"], "--owner 'root': expected UID"),
+        (["--tag", "novalue"], "expected KEY=VALUE"),
+        (["--job", "colour=red"], "job field 'colour'"),
+        (["--nonsense"], "'--nonsense': unknown option"),
+    ],
+)
+def test_wrong_usage_exits_2_and_says_what_is_expected(
+    sampler: Any, options: list[str], says: str
+) -> None:
+    done, _ = sampler.run(["true"], *options, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert says in done.stderr.decode()
