@@ -5,24 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool note(struct npb_run *run, struct npb_check check, const char *name)
+{
+	check.passed = check.error <= check.limit; /* false for NaN */
+	if (!check.passed)
+		run->failed_checks++;
+	if (run->checks < NPB_MAX_CHECKS) { /* all of them count, the first ones are kept */
+		snprintf(check.name, sizeof(check.name), "%s", name);
+		run->check[run->checks++] = check;
+	}
+	return check.passed;
+}
+
 bool npb_check(struct npb_run *run, const char *name, double value, double expected, double limit)
 {
 	const double error = fabs((value - expected) / expected);
-	const bool passed = error <= limit; /* false for NaN */
-	struct npb_check *check;
 
-	if (!passed)
-		run->failed_checks++;
-	if (run->checks == NPB_MAX_CHECKS) /* all of them count, the first ones are kept */
-		return passed;
-	check = &run->check[run->checks++];
-	snprintf(check->name, sizeof(check->name), "%s", name);
-	check->value = value;
-	check->expected = expected;
-	check->error = error;
-	check->limit = limit;
-	check->passed = passed;
-	return passed;
+	return note(run,
+		    (struct npb_check){
+			.value = value, .expected = expected, .error = error, .limit = limit},
+		    name);
+}
+
+bool npb_check_complex(struct npb_run *run, const char *name, const double value[2],
+		       const double expected[2], double limit)
+{
+	const double error =
+	    hypot(value[0] - expected[0], value[1] - expected[1]) / hypot(expected[0], expected[1]);
+
+	/* Told: the moduli. Decides: the distance. */
+	return note(run,
+		    (struct npb_check){.value = hypot(value[0], value[1]),
+				       .expected = hypot(expected[0], expected[1]),
+				       .error = error,
+				       .limit = limit},
+		    name);
 }
 
 void npb_residual(struct npb_run *run, double residual)

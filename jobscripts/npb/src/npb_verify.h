@@ -9,6 +9,10 @@
 /* |value - expected| / |expected| <= limit; false for NaN. Writes the comparison down. */
 bool npb_check(struct npb_run *run, const char *name, double value, double expected, double limit);
 
+/* The same for complex numbers: distance from the official one over its modulus. */
+bool npb_check_complex(struct npb_run *run, const char *name, const double value[2],
+		       const double expected[2], double limit);
+
 /* Adds to the residuals of the run, for the report in JSON. */
 void npb_residual(struct npb_run *run, double residual);
 
