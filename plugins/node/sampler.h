@@ -79,6 +79,9 @@ int64_t sy_now_us(clockid_t clock);
  * this one was executed from. */
 int64_t sy_own_max_memory_bytes(void);
 
+/* Give back memory that the start has used: heap, and pages of program text. */
+void sy_shrink(void);
+
 /* The child's whole life; never returns. */
 __attribute__((noreturn)) void sy_child_run(struct sy_child *child);
 

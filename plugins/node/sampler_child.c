@@ -450,6 +450,7 @@ static void begin(void)
 		take_sample();
 	publish();
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sy_shrink();
 }
 
 void sy_child_run(struct sy_child *child)

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -170,7 +169,8 @@ static void write_record(json_t *record)
 	if (record && p.record && sy_recordfile_write(&p.file, record, &err) < 0)
 		complain(&err);
 	json_decref(record);
-	(void)malloc_trim(0); /* the parent waits for hours: let it be small */
+	if (!p.end)
+		sy_shrink(); /* the parent waits for hours: let it be small */
 }
 
 static void make_probe(void)
