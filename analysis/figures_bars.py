@@ -40,7 +40,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     axes.set_ylabel(names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set_xlim(0, 1.3 * max(highest(row, factor) for row in rows) or 1)
+    axes.set_xlim(lowest(rows, factor), 1.3 * max(highest(row, factor) for row in rows) or 1)
     axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}")
     axes.set_title(first.group.variant)
     return Drawing(
@@ -106,6 +106,12 @@ def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
         axes.errorbar(
             means, places, xerr=halves, color="black", capsize=3.5, linewidth=1.3, linestyle=""
         )
+
+
+def lowest(rows: list[Row], factor: float) -> float:
+    """Bars start at 0; an interval may reach below, and is not cut."""
+    ends = (row.interval.low for row in rows if row.interval and row.interval.low is not None)
+    return 1.05 * min(0.0, min(ends, default=0.0) / factor)
 
 
 def highest(row: Row, factor: float) -> float:

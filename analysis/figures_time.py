@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 MAX_NODES = 6  # lines in one panel
 MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
-MIN_SAMPLES = 3
+MIN_SAMPLES = 5  # of fewer there is nothing to see
 
 COUNTERS = ("energy_j", "cpu_s", "rx_bytes", "tx_bytes")
 COLUMNS = ("variant", "condition", "run_id", "node", "elapsed_s", "power_w", "cpus_busy")
 NETWORK_COLUMNS = ("rx_bytes_per_s", "tx_bytes_per_s")
 
+Counters = tuple[float | None, ...]  # elapsed_s and the COUNTERS
 # Start and end of a period between two samples, and the rates of COUNTERS in it.
 Rate = tuple[float, float, tuple[float | None, ...]]
 
@@ -92,7 +94,7 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
             "ORDER BY run_id, node, elapsed_s",
             keys,
         ).fetchall()
-    counters: dict[str, dict[str, list[tuple[float | None, ...]]]] = {}
+    counters: dict[str, dict[str, list[Counters]]] = {}
     for run_id, node, *numbers in rows:
         counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))
     return {
@@ -101,10 +103,9 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
     }
 
 
-def rates(lines: list[tuple[float | None, ...]]) -> list[Rate]:
+def rates(lines: list[Counters]) -> list[Rate]:
     """Differences of counters over differences of time; None where a counter was not read."""
-    step = max(len(lines) // MAX_POINTS, 1)
-    kept = [*lines[:-1:step], lines[-1]]
+    kept = evenly(lines)
     result = []
     for (before, *old), (after, *new) in pairwise(kept):
         if before is None or after is None or after <= before:
@@ -113,6 +114,24 @@ def rates(lines: list[tuple[float | None, ...]]) -> list[Rate]:
         values = (rate(a, b, period) for a, b in zip(old, new, strict=True))
         result.append((before, after, tuple(values)))
     return result
+
+
+def evenly(lines: list[Counters]) -> list[Counters]:
+    """The samples without those that follow another too closely for a rate.
+
+    The last sample comes when the job ends, maybe 1 ms after the one before: what was counted
+    between them (the CPU time of a process that ended) would look like a hundred busy CPUs.
+    """
+    times = [time for time, *_ in lines if time is not None]
+    periods = [after - before for before, after in pairwise(times)]
+    least = max(statistics.median(periods) / 2, (times[-1] - times[0]) / MAX_POINTS)
+    kept = lines[:1]
+    for line in lines[1:]:
+        if (line[0] or 0.0) - (kept[-1][0] or 0.0) >= least:
+            kept.append(line)
+    if kept[-1] is not lines[-1]:
+        kept[-1:] = [lines[-1]] if len(kept) > 1 else [kept[0], lines[-1]]
+    return kept
 
 
 def rate(before: float | None, after: float | None, period: float) -> float | None:
@@ -172,7 +191,7 @@ def plot(axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, la
             times, scaled, drawstyle="steps-pre", linewidth=1.3, linestyle=dash,
             color=COLOURS[place % len(COLOURS)], label=words,
         )  # fmt: skip
-    if axes.lines:
+    if axes.lines and not label:
         axes.legend(loc="upper right", ncols=3, fontsize=7.5, handlelength=2.6)
 
 
@@ -189,13 +208,22 @@ def draw_cpu(axes: Axes, traces: list[Trace], trace: Trace) -> None:
 
 
 def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
-    """One unit for all runs, so that the panels compare."""
+    """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
+    from matplotlib.lines import Line2D
+
     counters = ("rx_bytes", "tx_bytes")
     every = [v for t in traces for c in counters for _, _, values in lines(t, c) for v in values]
     factor, unit = scale(max(every, default=None), "bytes_per_s")
     axes.set_ylabel(f"network ({unit})")
     plot(axes, trace, "rx_bytes", factor, dashes=False, label="received")
     plot(axes, trace, "tx_bytes", factor, dashes=True, label="sent")
+    handles = [
+        Line2D([], [], color="#333333", linestyle="-", label="received"),
+        Line2D([], [], color="#333333", linestyle="--", label="sent"),
+    ]
+    if every and max(every) == 0:
+        axes.text(0.5, 0.4, "no traffic", transform=axes.transAxes, ha="center", style="italic")
+    axes.legend(handles=handles, loc="upper right", ncols=2, fontsize=7.5, handlelength=2.6)
 
 
 def caption(summary: Summary, traces: list[Trace], energy: bool) -> str:

@@ -147,6 +147,7 @@ def variant_part(summary: Summary, variant: str, drawings: list[Drawing]) -> dic
         "main": [entry for entry in every if words.is_main(entry[0])],
         "others": [entry for entry in every if not words.is_main(entry[0])],
         "unknown": unknown,
+        "no_time": bool(drawings) and not any(d.name.startswith("time-") for d in drawings),
         "inside": summary.data.repeated.get(variant, 1),
         "run_headings": tables.run_headings(summary, variant),
         "run_groups": list(tables.run_groups(summary, variant)),

@@ -40,6 +40,17 @@ def test_bars_show_mean_and_n_and_name_the_unit(demo_summary: Summary) -> None:
     assert "95 % confidence interval" in drawing.caption
 
 
+def test_an_interval_below_0_is_not_cut(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = synthetic.StudyMaker("wide", {"clients": [1]}, {"clients": 1})
+    for number, value in enumerate((0.1, 3.0, 0.2), start=1):
+        maker.result(maker.run("x", {}, {"clients": 1}, number), "seconds", value, "s")
+    summary = summarize(maker.write(tmp_path))
+    (row,) = rows_of(summary, "x")
+    assert row.interval is not None and row.interval.low is not None and row.interval.low < 0
+    axes = draw_bars(summary, [row]).figure.axes[0]
+    assert axes.get_xlim()[0] < row.interval.low
+
+
 def test_text_in_a_figure_keeps_all_its_digits(demo_summary: Summary) -> None:
     drawing = draw_bars(demo_summary, rows_of(demo_summary, COPY))
     svg = figures.inline_svg(drawing)
@@ -88,8 +99,18 @@ def test_time_says_why_there_is_no_power(demo_summary: Summary) -> None:
 
 
 def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
-    lines = [(0.0, 0.0, None), (1.0, 100.0, None), (1.0, 101.0, 1.0), (3.0, 300.0, 5.0)]
-    assert rates(lines) == [(0.0, 1.0, (100.0, None)), (1.0, 3.0, (99.5, 2.0))]
+    lines = [(0.0, 0.0, None), (1.0, 100.0, None), (3.0, 301.0, 1.0), (4.0, 300.5, 5.0)]
+    assert rates(lines) == [
+        (0.0, 1.0, (100.0, None)),
+        (1.0, 3.0, (100.5, None)),
+        (3.0, 4.0, (-0.5, 4.0)),
+    ]
+
+
+def test_a_last_sample_right_after_another_is_no_period_of_its_own() -> None:
+    lines = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (2.001, 2.5)]  # a child was reaped in that 1 ms
+    assert rates(lines)[-1] == (1.0, 2.001, (pytest.approx(1.5 / 1.001),))
+    assert rates([(0.0, 0.0), (0.001, 1.0)]) == [(0.0, 0.001, (1000.0,))]
 
 
 def test_long_samples_are_put_together_without_losing_the_sum() -> None:
