@@ -17,7 +17,7 @@ from steelyard.analysis.errors import MissingError
 from steelyard.wrappers.cluster_config import CLUSTER_NAME, ClusterConfig, Layout, Ports, user_name
 from steelyard.wrappers.cluster_state import Daemon, State, start_ticks
 
-START_LIMIT_S = 40.0
+START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times its usual 2 s
 POLL_S = 0.02
 
 # program: the Debian package that brings it

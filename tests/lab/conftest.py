@@ -19,7 +19,7 @@ from steelyard.wrappers import cluster as throwaway
 from steelyard.wrappers import cluster_state
 from steelyard.wrappers.cluster_config import ClusterConfig, Layout
 
-LIMIT_S = 20.0
+LIMIT_S = 40.0
 
 
 def until(ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
