@@ -112,6 +112,22 @@ def user_name() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
+# Short jobs one after another, and many of them.
+SCHEDULING = {
+    "ReturnToService": 2,
+    "InactiveLimit": 0,
+    "KillWait": 5,
+    "Waittime": 0,
+    "MinJobAge": 300,
+    "EpilogMsgTime": 0,  # default 2000 µs a node: meant for thousands of nodes
+    "MaxArraySize": 20001,
+    "MaxJobCount": 50000,
+    # A finished job makes room for the next one at once, not at the next round.
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
+    "bf_interval=1,max_array_tasks=20000",
+}
+
+
 def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
     """slurm.conf. Odd settings carry their reason."""
     at = Layout(config.dir)
@@ -144,22 +160,12 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU",
         "SlurmdParameters": "config_overrides",  # more CPUs than there are
-        "ReturnToService": 2,
-        "InactiveLimit": 0,
-        "KillWait": 5,
-        "Waittime": 0,
-        "MinJobAge": 300,
-        "EpilogMsgTime": 0,  # default 2000 µs a node: meant for thousands of nodes
-        "MaxArraySize": 20001,
-        "MaxJobCount": 50000,
-        # A finished job makes room for the next one at once, not at the next round.
-        "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0,"
-        "bf_interval=1,max_array_tasks=20000",
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": "127.0.0.1",
         "AccountingStoragePort": ports.slurmdbd,
         "AccountingStoragePass": at.munge_socket,  # AuthInfo is not used for slurmdbd
         "AccountingStoreFlags": "job_comment",
+        **SCHEDULING,
     }
     if config.contain:
         lines["PrologFlags"] = "Contain"

@@ -131,6 +131,20 @@ class Slurm:
             slurm_command.run(["scancel", *jobs[start : start + CHUNK]])
 
 
+class AbsentSlurm(Slurm):
+    """For a dry run where no cluster answers: Slurm's defaults, our plugin not there."""
+
+    @functools.cached_property
+    def config(self) -> dict[str, str]:
+        """Nothing is known."""
+        return {}
+
+    @functools.cached_property
+    def has_plugin(self) -> bool:
+        """Not known, so not used."""
+        return False
+
+
 def chunks(submissions: Sequence[Submission]) -> list[Sequence[Submission]]:
     """Pieces short enough for a command line."""
     return [submissions[start : start + CHUNK] for start in range(0, len(submissions), CHUNK)]

@@ -53,8 +53,7 @@ def submit(
     """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
-    scheduler = by_name(scheduler_name, folder.path)
-    scheduler.cluster()  # says now when there is none
+    scheduler = reachable(by_name(scheduler_name, folder.path), dry=scripts is not None)
     if scripts is not None:
         runs, states = planned(study, folder)
         batches = make_batches(study, folder, wanted(runs, states, retry_failed), scheduler)
@@ -72,6 +71,20 @@ def submit(
         hand_in(folder, batches, scheduler)
     failed = status.snapshot(folder.path).failed if scheduler.name == "local" else 0
     return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
+
+
+def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
+    """The scheduler; says now when no cluster answers. A dry run can do without one."""
+    try:
+        scheduler.cluster()
+    except MissingError as error:
+        if not dry or scheduler.name != "slurm":
+            raise
+        from steelyard.wrappers.slurm import AbsentSlurm
+
+        say(f"{error}. These scripts are for Slurm's defaults, without our plugin")
+        return AbsentSlurm()
+    return scheduler
 
 
 def sentence(done: Outcome) -> str:

@@ -15,6 +15,8 @@ OURS = "steelyard-"
 SPARED: dict[tuple[str, str], Callable[[Mapping[str, object]], bool]] = {
     ("hpl", "hpcc"): lambda given: bool(given["xhpl"]),
     ("hpl", "mpirun"): lambda given: given["p"] == given["q"] == 1,
+    ("npb", "steelyard-npb"): lambda given: bool(given["folder"]),
+    ("npb", "mpirun"): lambda given: given["ranks"] == 1,
 }
 
 
