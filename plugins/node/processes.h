@@ -18,6 +18,7 @@
 #include "error.h"
 
 #define SY_MAX_PROCESSES 4096
+#define SY_MAX_OTHERS	 256
 
 enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
 
@@ -64,6 +65,9 @@ struct sy_processes {
 	int open_roots; /* roots without their final counters */
 	int done_roots;
 	int count;
+	/* Processes of others that were looked at in this sample and in the one before. */
+	pid_t others[SY_MAX_OTHERS], others_before[SY_MAX_OTHERS];
+	int others_count, others_before_count;
 	struct sy_usage kept; /* of what is gone */
 	struct sy_process process[SY_MAX_PROCESSES];
 };
@@ -93,6 +97,9 @@ int sy_processes_alive(const struct sy_processes *all);
 
 struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid);
 struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root);
+
+/* The CPU clock of a process, ns; -1 when there is none of that id (threads have none). */
+int64_t sy_process_clock_ns(pid_t pid);
 
 /* Read one process; marks it `gone` when it is. */
 void sy_process_read(struct sy_processes *all, struct sy_process *process, bool with_stat);

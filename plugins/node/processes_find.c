@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* So many ids are tried one by one, 1 µs each; above that /proc is listed, 1 µs a process of the
+/* So many ids are tried one by one, 0.2 µs each; above that /proc is listed, 1 µs a process of the
  * node. */
-#define FEW   256
+#define FEW   1024
 #define BATCH 512 /* candidates looked at together */
 
 struct candidate {
@@ -56,10 +56,24 @@ static void resolve(struct search *search)
 			c->pid = 0;
 		}
 	}
-	for (int i = 0; i < search->count; i++)
-		if (search->candidate[i].pid && is_in_cgroup(search->all, search->candidate[i].pid))
-			(void)sy_process_add(search->all, search->candidate[i].pid, 0, false);
+	for (int i = 0; i < search->count; i++) {
+		pid_t pid = search->candidate[i].pid;
+
+		if (pid && is_in_cgroup(search->all, pid))
+			(void)sy_process_add(search->all, pid, 0, false);
+		else if (pid && search->all->others_count < SY_MAX_OTHERS)
+			search->all->others[search->all->others_count++] = pid;
+	}
 	search->count = 0;
+}
+
+/* Every id is looked at in two samples; whose it is need be found out only once. */
+static bool is_known_other(const struct sy_processes *all, pid_t pid)
+{
+	for (int i = 0; i < all->others_before_count; i++)
+		if (all->others_before[i] == pid)
+			return true;
+	return false;
 }
 
 static void look_at(struct search *search, pid_t pid)
@@ -68,7 +82,9 @@ static void look_at(struct search *search, pid_t pid)
 	struct sy_stat stat;
 	char text[1024];
 
-	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_find(all, pid))
+	/* Most new ids are gone again, or are threads: the clock tells at a tenth of the price. */
+	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_clock_ns(pid) < 0 ||
+	    sy_process_find(all, pid) || is_known_other(all, pid))
 		return;
 	if (sy_process_file(all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
 	    sy_parse_stat(text, &stat) < 0)
@@ -138,6 +154,10 @@ void sy_processes_discover(struct sy_processes *all)
 	all->last_pid_before = all->last_pid;
 	all->last_pid = last;
 	all->walk_all = false;
+	/* A new root or cgroup makes others ours. */
+	all->others_before_count = everything ? 0 : all->others_count;
+	memcpy(all->others_before, all->others, sizeof(pid_t) * (size_t)all->others_before_count);
+	all->others_count = 0;
 	if (everything || search.low < 0) {
 		walk(&search, true);
 	} else if (search.low < search.high && search.high - search.low <= FEW) {

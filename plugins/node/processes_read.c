@@ -12,7 +12,7 @@
 
 /* The clock of a process by its id, as clock_getcpuclockid(3) makes it without asking whether it
  * is there: the bits are the kernel's interface (include/linux/posix-timers.h). */
-static int64_t cpu_clock_ns(pid_t pid)
+int64_t sy_process_clock_ns(pid_t pid)
 {
 	clockid_t clock = (clockid_t)((~(unsigned)pid << 3) | 2);
 	struct timespec time;
@@ -149,7 +149,7 @@ static void set_cpu(struct sy_process *process)
 void sy_process_read(struct sy_processes *all, struct sy_process *process, bool with_stat)
 {
 	bool first = process->stat_at < 0;
-	int64_t clock = cpu_clock_ns(process->pid);
+	int64_t clock = sy_process_clock_ns(process->pid);
 	bool idle = clock == process->clock_ns && !process->force && !first;
 
 	if (process->done)
