@@ -147,7 +147,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-*)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb)
 
 wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 	$(VENV)/bin/pip wheel -q --no-deps -w build/dist .

@@ -14,6 +14,9 @@ enum npb_call {
 	NPB_ALLTOALL,
 	NPB_ALLTOALLV,
 	NPB_EXCHANGE,
+	NPB_SHIFT,
+	NPB_SEND,
+	NPB_RECEIVE,
 	NPB_BARRIER,
 	NPB_CALLS
 };
@@ -57,6 +60,12 @@ struct npb_edges {
 };
 void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edges edges, int count,
 		  MPI_Datatype type);
+/* Sends to one rank while receiving as much from another; both may be this rank itself. */
+void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
+	       MPI_Datatype type);
+/* One message, for work that goes from rank to rank; MPI_PROC_NULL: nothing to do. */
+void npb_send(struct npb_run *run, const void *data, int to, int count, MPI_Datatype type);
+void npb_receive(struct npb_run *run, void *data, int from, int count, MPI_Datatype type);
 void npb_barrier(struct npb_run *run);
 
 /*

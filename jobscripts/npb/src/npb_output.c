@@ -89,7 +89,7 @@ void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Class           = %24c\n", run->class_name);
 	printf(" Size            = %24s\n", size);
 	printf(" Iterations      = %24d\n", run->iterations);
-	printf(" Time in seconds = %24.2f\n", times->seconds);
+	printf(" Time in seconds = %24.6f\n", times->seconds);
 	printf(" Total processes = %24d\n", run->ranks);
 	printf(" Active procs    = %24d\n", run->ranks);
 	printf(" Mop/s total     = %24.2f\n", mops);

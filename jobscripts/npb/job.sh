@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# One client of the NAS Parallel Benchmarks: all ranks on this node. Ours unless `folder` names
+# NASA's programs; STEELYARD_NPB may lead to ours.
+
+sy_client() {
+    local program
+    local -a command
+    if [[ -n $SY_PARAM_FOLDER ]]; then
+        program=$(sy_npb_nasa) || return
+        command=("$program")
+    else
+        program=$(sy_program steelyard-npb "${STEELYARD_NPB:-}" \
+            'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_NPB or PATH') || return
+        command=("$program" "$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
+            --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
+    fi
+    sy_without_scheduler
+    sy_npb_run "${command[@]}"
+}
+
+# NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.
+sy_npb_nasa() {
+    local base=$SY_PARAM_FOLDER/$SY_PARAM_KERNEL.$SY_PARAM_CLASS
+    if [[ -x $base.$SY_PARAM_RANKS ]]; then
+        printf '%s' "$base.$SY_PARAM_RANKS"
+    elif [[ -x $base.x ]]; then
+        printf '%s' "$base.x"
+    else
+        sy_say "neither $base.x nor $base.$SY_PARAM_RANKS is a program on $HOSTNAME: build it with NPB's make $SY_PARAM_KERNEL CLASS=$SY_PARAM_CLASS"
+        return 3
+    fi
+}
+
+# One rank needs no launcher. More: all on this node, over shared memory, bound to nothing, since
+# the clients of a run do not know of each other.
+sy_npb_run() { # <program> <argument>...
+    local sharers=1 launcher
+    local -a options=(-np "$SY_PARAM_RANKS")
+    if ((SY_PARAM_RANKS == 1)); then
+        "$@" </dev/null
+        return
+    fi
+    launcher=$(type -P -- "$SY_PARAM_MPIRUN") || {
+        sy_say "$SY_PARAM_MPIRUN is missing on $HOSTNAME: install the Debian package openmpi-bin"
+        return 3
+    }
+    if [[ $("$launcher" --version 2>/dev/null) == *'Open MPI'* ]]; then
+        options+=(--host "localhost:$SY_PARAM_RANKS" --oversubscribe --bind-to none
+            --mca pml ob1 --mca btl '^tcp,openib')
+        ((EUID != 0)) || options+=(--allow-run-as-root)
+        # Waiting ranks spin: with more ranks than processors they would keep the others from work.
+        [[ $SY_SCHEDULER != local ]] || sharers=$SY_CLIENTS
+        ((SY_PARAM_RANKS * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
+    fi
+    "$launcher" "${options[@]}" "$@" </dev/null
+}

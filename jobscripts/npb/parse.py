@@ -1,0 +1,163 @@
+"""Reads the closing block of an NPB program from out.CLIENT: NASA's 3.3 and 3.4, and ours.
+
+NASA's programs exit with 0 after a failed verification, and some silently leave ranks idle when
+their number does not suit them: so the block's verdict is read, and kernel, class and ranks are
+compared with those asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.registry import Result
+
+HEAD = re.compile(r"^ ([A-Z]{2}) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
+FIELD = re.compile(r"^ ([A-Z][A-Za-z/. ]*?)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+LAST_FIELD = "Version"  # what follows tells how the program was compiled
+ERROR = re.compile(r"^[ \t]*(?:ERROR|Error)\b.*$", re.MULTILINE)
+ACTIVE = ("Active procs", "Active processes")
+
+
+@dataclass(frozen=True)
+class Block:
+    """The closing block; `seconds` is None where 0.00 was printed."""
+
+    kernel: str
+    class_name: str
+    ranks: int
+    active_ranks: int
+    verification: str
+    mops: float
+    mops_per_process: float
+    seconds: float | None
+    version: str
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """mops and mops_per_process (Mop/s), and seconds, of the one run."""
+    name = f"out.{client}"
+    if not _has_output(folder / name):
+        words = first_words(folder / f"err.{client}")
+        if words:
+            raise FailedError(words)
+    block = read_block(name, read_output(folder, client, "NPB"))
+    if block.verification != "SUCCESSFUL":
+        raise FailedError(f"verification: {block.verification}")
+    _check(name, block, parameters)
+    found = [
+        Result("mops", block.mops, "Mop/s", 1),
+        Result("mops_per_process", block.mops_per_process, "Mop/s", 1),
+    ]
+    if block.seconds is not None:
+        found.append(Result("seconds", block.seconds, "s", 1))
+    return found
+
+
+def read_block(name: str, text: str) -> Block:
+    """The one closing block in the output called `name`."""
+    heads = list(HEAD.finditer(text))
+    if not heads:
+        said = ERROR.search(text)
+        if said:
+            raise FailedError(said.group().strip())
+        raise OutputError(name, "cut short: no 'Benchmark Completed'")
+    if len(heads) > 1:
+        raise OutputError(name, f"{len(heads)} runs in one output, one was expected")
+    fields = _fields(name, text[heads[0].end() :])
+    ranks = _count(name, fields, "Total processes")
+    active = next((key for key in ACTIVE if key in fields), "Total processes")
+    return Block(
+        kernel=heads[0].group(1).lower(),
+        class_name=_text(name, fields, "Class"),
+        ranks=ranks,
+        active_ranks=_count(name, fields, active),
+        verification=_text(name, fields, "Verification"),
+        mops=_positive(name, fields, "Mop/s total"),
+        mops_per_process=_positive(name, fields, "Mop/s/process"),
+        seconds=_seconds(name, fields),
+        version=_text(name, fields, LAST_FIELD),
+    )
+
+
+def first_words(path: Path) -> str:
+    """The first line of a file that says something; mpirun draws lines around what it says."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = (line.strip() for line in text[:65536].splitlines())
+    return next((line[:300] for line in lines if line.strip("-")), "")
+
+
+def _has_output(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return True  # read_output tells what is wrong
+
+
+def _fields(name: str, text: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for match in FIELD.finditer(text):
+        fields[match.group(1)] = match.group(2)
+        if match.group(1) == LAST_FIELD:
+            return fields
+    raise OutputError(name, f"cut short: the closing block has no '{LAST_FIELD}'")
+
+
+def _text(name: str, fields: Mapping[str, str], key: str) -> str:
+    if not fields.get(key):
+        if "Total threads" in fields or "Total processes" not in fields:
+            raise OutputError(name, "not from an MPI program: 'Total processes' is missing")
+        raise OutputError(name, f"the closing block has no '{key}'")
+    return fields[key]
+
+
+def _count(name: str, fields: Mapping[str, str], key: str) -> int:
+    text = _text(name, fields, key)
+    if not re.fullmatch(r"[0-9]{1,7}", text):
+        raise OutputError(name, f"{key} is '{text}', a count is needed")
+    return int(text)
+
+
+def _number(name: str, fields: Mapping[str, str], key: str) -> float:
+    text = _text(name, fields, key)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan  # Fortran prints stars where a number does not fit
+    if not 0 <= value < 1e15:
+        raise OutputError(name, f"{key} is '{text}', which cannot be")
+    return value
+
+
+def _positive(name: str, fields: Mapping[str, str], key: str) -> float:
+    value = _number(name, fields, key)
+    if value == 0:
+        raise OutputError(name, f"{key} is 0: the run was too short to be timed")
+    return value
+
+
+def _seconds(name: str, fields: Mapping[str, str]) -> float | None:
+    return _number(name, fields, "Time in seconds") or None
+
+
+def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
+    """The program must have run what was asked for: else the number belongs to something else."""
+    for what, found, asked in (
+        ("kernel", block.kernel, parameters["kernel"]),
+        ("class", block.class_name, parameters["class"]),
+        ("ranks", block.ranks, parameters["ranks"]),
+    ):
+        if found != asked:
+            raise OutputError(name, f"{what} is {found} instead of {asked}")
+    if block.active_ranks != block.ranks:
+        raise OutputError(
+            name, f"only {block.active_ranks} of {block.ranks} ranks took part in the computation"
+        )

@@ -1,0 +1,13 @@
+#!/bin/bash
+# steelyard-npb KERNEL ARGUMENT…: the program npb-KERNEL beside this one (docs/npb.md). So the
+# kernels have one name by which submit and doctor find them.
+set -u
+here=${BASH_SOURCE[0]%/*}
+kernel=${1:-}
+if [[ ! $kernel =~ ^[a-z]{2}$ || ! -x $here/npb-$kernel ]]; then
+    found=("$here"/npb-??)
+    printf "steelyard-npb: kernel '%s': expected one of %s\n" "$kernel" "${found[*]##*/npb-}" >&2
+    exit 2
+fi
+shift
+exec "$here/npb-$kernel" "$@"
