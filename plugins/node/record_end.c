@@ -43,16 +43,19 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
 							    : json_null(),
 		      why);
-	if (status->why[SY_RCHAR][0])
-		why = status->why[SY_RCHAR];
+	if (status->io_unreadable)
+		why = "/proc/PID/io of a process of the job may not be read";
 	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
+	if (!status->nothing_named && !status->io_unreadable)
+		return;
 	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
 		char path[64];
 
 		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
 		explain(record, path, why);
 	}
-	why = status->why[SY_CPU];
+	if (!status->nothing_named)
+		return;
 	explain(record, "cpu.cpu_s", why);
 	explain(record, "memory.max_memory_bytes", why);
 	explain(record, "processes.max_processes", why);

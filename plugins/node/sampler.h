@@ -51,7 +51,8 @@ struct sy_status {
 	bool overflowed;
 	int lost_errno;
 	int64_t dropped_notes;
-	char why[SY_FIXED][128]; /* why a cell has no value; "" */
+	bool nothing_named; /* no process of the job was named */
+	bool io_unreadable; /* /proc/PID/io of one of them may not be read */
 };
 
 struct sy_shared {

@@ -26,7 +26,7 @@ static struct {
 	struct sy_columns columns;
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
-	int64_t start_us, period_us, next_us, file_bytes;
+	int64_t start_us, cpu_at_us, period_us, next_us, file_bytes;
 	bool exact, end;
 	char text[SY_LINE_SIZE + 64];
 } s;
@@ -65,11 +65,15 @@ int64_t sy_own_max_memory_bytes(void)
 	return kilobytes * 1024;
 }
 
-static void publish(void)
+static void publish(int64_t now_us)
 {
 	unsigned next = !atomic_load(&s.child->shared->current);
 
-	s.status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+	/* A clock of one's own CPU time is a system call: a value of a second ago will do. */
+	if (now_us - s.cpu_at_us >= 1000000 || s.status.finished) {
+		s.status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+		s.cpu_at_us = now_us;
+	}
 	s.child->shared->status[next] = s.status;
 	atomic_store(&s.child->shared->current, next);
 }
@@ -100,11 +104,6 @@ static void set_cell(enum sy_cell cell, int64_t value)
 	s.line.cell[cell] = value > before ? value : before;
 }
 
-static void explain(enum sy_cell cell, const char *why)
-{
-	(void)snprintf(s.status.why[cell], sizeof(s.status.why[cell]), "%s", why);
-}
-
 static void read_cpu(const struct sy_usage *total)
 {
 	int64_t group_us = s.cgroup.cpu_source ? sy_cgroup_cpu_us(&s.cgroup) : SY_UNKNOWN;
@@ -132,10 +131,9 @@ static void read_io(const struct sy_usage *total)
 	bool all_told = s.processes.done_roots > 0 && s.processes.open_roots == 0;
 
 	s.status.io_source = all_told ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
-	if (s.processes.deaf && !all_told) {
-		explain(SY_RCHAR, "/proc/PID/io of a process of the job may not be read");
+	s.status.io_unreadable = s.processes.deaf && !all_told;
+	if (s.status.io_unreadable)
 		return;
-	}
 	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
 		set_cell(SY_RCHAR + i - SY_USE_RCHAR, total->use[i]);
 }
@@ -144,10 +142,9 @@ static void read_job(void)
 {
 	struct sy_usage total;
 
-	if (!s.processes.named) {
-		explain(SY_CPU, "no process of the job was named to the sampler");
+	s.status.nothing_named = !s.processes.named;
+	if (s.status.nothing_named)
 		return;
-	}
 	sy_processes_refresh(&s.processes, s.end);
 	total = sy_processes_total(&s.processes);
 	read_cpu(&total);
@@ -155,7 +152,6 @@ static void read_job(void)
 	read_io(&total);
 	s.line.cell[SY_PROCESSES] = sy_processes_alive(&s.processes);
 	s.status.overflowed = s.processes.overflowed;
-	s.status.why[SY_CPU][0] = '\0';
 }
 
 /* The files are named by the whole second that the parent has found a moment ago. */
@@ -182,7 +178,7 @@ static void take_sample(void)
 	sy_sums_add(&s.status.sums, &s.line);
 	for (int i = 0; i < s.child->node->zones; i++)
 		s.status.wraps[i] = s.child->node->energy[i].wraps;
-	publish();
+	publish(now);
 }
 
 static void set_rate(double rate_hz)
@@ -293,7 +289,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		break;
 	case SY_WORD_RATE:
 		set_rate(message.rate_hz);
-		publish();
+		publish(sy_now_us(CLOCK_MONOTONIC));
 		break;
 	case SY_WORD_DONE:
 		root_done(&message);
@@ -382,7 +378,7 @@ static void take_last_sample(void)
 	}
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
-	publish();
+	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
 /* As many descriptors as may be had, a few kept back. */
@@ -448,7 +444,7 @@ static void begin(void)
 	}
 	if (s.period_us)
 		take_sample();
-	publish();
+	publish(sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	sy_shrink();
 }
