@@ -105,6 +105,20 @@ int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
 	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
 }
 
+/* Version 1 counts user and system time by clock ticks: only their proportion is of use. The kernel
+ * does the same for processes and for version 2 (cputime_adjust). */
+static void share_out(int64_t total, int64_t *user, int64_t *system)
+{
+	double ticks = (double)*user + (double)*system;
+
+	if (total == SY_UNKNOWN || ticks <= 0) {
+		*user = *system = SY_UNKNOWN;
+		return;
+	}
+	*system = (int64_t)((double)total * ((double)*system / ticks));
+	*user = total - *system;
+}
+
 int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
 {
 	cleanup_close int user_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_user");
@@ -123,8 +137,7 @@ int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int
 	    read_text(system_fd, other, sizeof(other)) < 0 || sy_parse_number(text, user) < 0 ||
 	    sy_parse_number(other, system) < 0)
 		return -1;
-	*user /= 1000;
-	*system /= 1000;
+	share_out(sy_cgroup_cpu_us(group), user, system);
 	return 0;
 }
 

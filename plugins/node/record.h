@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "sampler.h"
 
@@ -29,6 +30,9 @@ struct sy_exact {
 	int64_t io[4];	       /* rchar, wchar, read, write */
 	int exit_code, signal; /* -1: none */
 };
+
+/* Add what a child that was waited for has used. */
+void sy_exact_add(struct sy_exact *exact, const struct rusage *usage);
 
 /* Set the field at a dotted path ("energy.zones.0.energy_j"), making objects on the way. A null
  * has its reason `why` under `missing`; a value takes the reason away. Takes `value`. */

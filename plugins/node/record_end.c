@@ -201,3 +201,16 @@ void sy_record_off(json_t *record, bool command)
 			(void)json_string_set(text, why);
 	}
 }
+
+void sy_exact_add(struct sy_exact *exact, const struct rusage *usage)
+{
+	int64_t user = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec;
+	int64_t system = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec;
+	int64_t memory = (int64_t)usage->ru_maxrss * 1024;
+
+	exact->user_us += user;
+	exact->system_us += system;
+	exact->cpu_us += user + system;
+	if (memory > exact->max_memory_bytes)
+		exact->max_memory_bytes = memory;
+}

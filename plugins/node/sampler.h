@@ -80,6 +80,19 @@ int64_t sy_now_us(clockid_t clock);
  * this one was executed from. */
 int64_t sy_own_max_memory_bytes(void);
 
+/* Add the memory of this process to the child's; unknown, if either is. */
+void sy_add_own_memory(struct sy_status *status);
+
+/* Raise the limit of open files: how many may be kept open, a few held back. */
+int sy_raise_file_limit(void);
+
+/* The answer to `totals`, not ended by NUL: its length. `sums` NULL: nothing is known. */
+size_t sy_totals_json(const struct sy_sums *sums, char *text, size_t size);
+
+/* Why a record does not cover the whole job, NULL when it does; `ended` is the child's status. */
+const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, int ended, char *text,
+				 size_t size);
+
 /* Give back memory that the start has used: heap, and pages of program text. */
 void sy_shrink(void);
 

@@ -1,17 +1,12 @@
 /* The child: takes samples at absolute deadlines, listens to messages. No allocation. */
 #include "sampler.h"
 
-#include "counters.h"
-#include "file.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -37,32 +32,6 @@ static void on_term(int number)
 {
 	(void)number;
 	told_to_end = 1;
-}
-
-int64_t sy_now_us(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int64_t sy_own_max_memory_bytes(void)
-{
-	char text[2048];
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	int64_t kilobytes;
-
-	if (fd >= 0)
-		(void)close(fd);
-	if (got < 0)
-		return SY_UNKNOWN;
-	text[got] = '\0';
-	if (!strstr(text, "VmHWM:") ||
-	    sy_parse_number(strstr(text, "VmHWM:") + strlen("VmHWM:"), &kilobytes) < 0)
-		return SY_UNKNOWN;
-	return kilobytes * 1024;
 }
 
 static void publish(int64_t now_us)
@@ -135,7 +104,7 @@ static void read_io(const struct sy_usage *total)
 	if (s.status.io_unreadable)
 		return;
 	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
-		set_cell(SY_RCHAR + i - SY_USE_RCHAR, total->use[i]);
+		set_cell((enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
 }
 
 static void read_job(void)
@@ -207,43 +176,14 @@ static void note(const char *text)
 	(void)send(s.child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static size_t append(char *text, size_t size, size_t used, const char *name, int64_t value,
-		     bool micro)
-{
-	char number[40] = "null";
-	int length;
-
-	if (value != SY_UNKNOWN && micro)
-		(void)snprintf(number, sizeof(number), "%lld.%06lld", (long long)value / 1000000,
-			       (long long)value % 1000000);
-	else if (value != SY_UNKNOWN)
-		(void)snprintf(number, sizeof(number), "%lld", (long long)value);
-	length =
-	    snprintf(text + used, size - used, "%s\"%s\":%s", used > 1 ? "," : "", name, number);
-	return used + (size_t)length;
-}
-
 static void answer_totals(const struct sockaddr_un *to, socklen_t length)
 {
-	static const enum sy_cell cells[] = {SY_ELAPSED, SY_CPU, SY_RCHAR, SY_WCHAR, SY_READ,
-					     SY_WRITE,	 SY_RX,	 SY_TX,	   SY_ENERGY};
-	const struct sy_sums *sums = &s.status.sums;
-	char text[1024] = "{";
-	size_t used = 1;
+	char text[1024];
+	size_t used;
 
 	if (s.period_us)
 		take_sample();
-	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-		const char *name = sy_cell_name(cells[i]);
-		bool micro = cells[i] == SY_ELAPSED || cells[i] == SY_CPU || cells[i] == SY_ENERGY;
-
-		used = append(text, sizeof(text) - 1, used, name,
-			      s.period_us ? sums->last.cell[cells[i]] : SY_UNKNOWN, micro);
-		if (cells[i] == SY_CPU)
-			used = append(text, sizeof(text) - 1, used, "max_memory_bytes",
-				      s.period_us ? sums->max_memory : SY_UNKNOWN, false);
-	}
-	text[used++] = '}';
+	used = sy_totals_json(s.period_us ? &s.status.sums : NULL, text, sizeof(text));
 	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);
 }
@@ -381,20 +321,6 @@ static void take_last_sample(void)
 	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
-/* As many descriptors as may be had, a few kept back. */
-static int raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return 0;
-	if (limit.rlim_max > 16384)
-		limit.rlim_max = 16384;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
-}
-
 static void set_signals(void)
 {
 	struct sigaction end = {.sa_handler = on_term};
@@ -422,8 +348,8 @@ static void prepare(struct sy_child *child)
 	sy_cgroup_init(&s.cgroup);
 	sy_columns_init(&s.columns, &child->node->labels);
 	set_signals();
-	if (sy_processes_init(&s.processes, child->self, child->parent, raise_file_limit(), NULL) <
-	    0)
+	if (sy_processes_init(&s.processes, child->self, child->parent, sy_raise_file_limit(),
+			      NULL) < 0)
 		_exit(1);
 }
 

@@ -143,6 +143,16 @@ int sy_reaped_io(int64_t io[4])
 	return 0;
 }
 
+void sy_print_path(const struct sy_plan *plan, const char *name)
+{
+	char text[4096];
+	int length =
+	    snprintf(text, sizeof(text), "%s/%s/%s.json\n", plan->record_dir, plan->job_id, name);
+
+	if (length < (int)sizeof(text))
+		(void)sy_write_all(plan->print_fd, text, (size_t)length);
+}
+
 int sy_exit_code(const struct sy_exact *exact, bool command)
 {
 	if (!command)

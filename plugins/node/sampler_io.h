@@ -32,6 +32,9 @@ pid_t sy_start_command(char **argv);
 /* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
 int sy_reaped_io(int64_t io[4]);
 
+/* Write the record's path to the descriptor of --print-path. */
+void sy_print_path(const struct sy_plan *plan, const char *name);
+
 /* The program's own exit code: the command's, or 128 and its signal. */
 int sy_exit_code(const struct sy_exact *exact, bool command);
 

@@ -219,19 +219,6 @@ static void hear_child(void)
 		write_record(sy_record_new(&p.head));
 }
 
-static void add_usage(const struct rusage *usage)
-{
-	int64_t user = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec;
-	int64_t system = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec;
-	int64_t memory = (int64_t)usage->ru_maxrss * 1024;
-
-	p.exact.user_us += user;
-	p.exact.system_us += system;
-	p.exact.cpu_us += user + system;
-	if (memory > p.exact.max_memory_bytes)
-		p.exact.max_memory_bytes = memory;
-}
-
 /* The command and whatever it left behind; not the sampler, which is no ordinary child. */
 static void reap(void)
 {
@@ -240,7 +227,7 @@ static void reap(void)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		add_usage(&usage);
+		sy_exact_add(&p.exact, &usage);
 		if (pid != p.command)
 			continue;
 		p.exact.known = true;
@@ -334,43 +321,6 @@ static void end_child(void)
 		p.child_ended = true;
 }
 
-/* Why the record does not cover the whole job; NULL: it does. */
-static const char *incomplete_reason(const struct sy_status *status, char *text, size_t size)
-{
-	if (p.child <= 0)
-		return "the sampler could not be started";
-	if (WIFSIGNALED(p.child_status))
-		(void)snprintf(text, size, "the sampler was killed by signal %d",
-			       WTERMSIG(p.child_status));
-	else if (!status->finished)
-		(void)snprintf(text, size, "the sampler ended early (exit code %d)",
-			       WEXITSTATUS(p.child_status));
-	else if (status->lost)
-		(void)snprintf(text, size, "%lld samples could not be written: %s",
-			       (long long)status->lost, strerror(status->lost_errno));
-	else if (status->overflowed)
-		(void)snprintf(text, size,
-			       "more than %d processes at once: the others were not "
-			       "counted",
-			       SY_MAX_PROCESSES);
-	else if (status->dropped_notes)
-		(void)snprintf(text, size, "%lld messages with tags did not fit into %d bytes",
-			       (long long)status->dropped_notes, SY_NOTES_SIZE);
-	else
-		return NULL;
-	return text;
-}
-
-static void add_own_memory(struct sy_status *status)
-{
-	int64_t own = sy_own_max_memory_bytes();
-
-	if (own == SY_UNKNOWN || status->max_memory_bytes == SY_UNKNOWN)
-		status->max_memory_bytes = SY_UNKNOWN;
-	else
-		status->max_memory_bytes += own;
-}
-
 static void write_last_record(void)
 {
 	struct sy_status *status = &p.shared->status[atomic_load(&p.shared->current) & 1];
@@ -378,7 +328,7 @@ static void write_last_record(void)
 	char why[256];
 
 	(void)take_notes();
-	add_own_memory(status);
+	sy_add_own_memory(status);
 	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
 	record = sy_record_new(&p.head);
 	sy_record_totals(record, &status->sums);
@@ -388,21 +338,10 @@ static void write_last_record(void)
 		sy_record_off(record, p.plan->command != NULL);
 	if (p.plan->command)
 		sy_record_exact(record, &p.exact, status);
-	sy_record_complete(record, incomplete_reason(status, why, sizeof(why)));
+	sy_record_complete(record,
+			   sy_incomplete_reason(status, p.child, p.child_status, why, sizeof(why)));
 	write_record(record);
 	sy_recordfile_close(&p.file);
-}
-
-static void print_path(void)
-{
-	char text[4096];
-	int length;
-
-	if (p.plan->print_fd < 0 || !p.record)
-		return;
-	length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", p.plan->record_dir, p.plan->job_id,
-			  p.file.name);
-	(void)sy_write_all(p.plan->print_fd, text, (size_t)length);
 }
 
 static void take_signals(void)
@@ -439,13 +378,14 @@ int sy_sample(struct sy_plan *plan)
 		complain(&err);
 	if (p.child > 0)
 		wait_until_ready();
+	if (p.record && plan->print_fd >= 0) /* before it gives up its stdout */
+		sy_print_path(plan, p.file.name);
 	if (plan->command)
 		p.command = sy_start_command(plan->command);
 	else
 		make_probe(); /* the first sample is not kept waiting */
 	if (able)
 		write_record(sy_record_new(&p.head));
-	print_path();
 	p.end = plan->command && p.command < 0;
 	reap();
 	wait_for_end();

@@ -192,3 +192,8 @@ def test_wrong_usage_exits_2_and_says_what_is_expected(
     done, _ = sampler.run(["true"], *options, stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert says in done.stderr.decode()
+
+
+def test_the_path_of_the_record_is_told(sampler: Any) -> None:
+    done, weighed = sampler.run(["true"], "--print-path", "1", stdout=subprocess.PIPE)
+    assert done.stdout.decode() == f"{weighed.record_path}\n"
