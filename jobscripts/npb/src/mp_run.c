@@ -1,0 +1,61 @@
+/* The time steps, and what is compared with the official results (section 3.4). */
+#include <stdio.h>
+
+#include "mp.h"
+#include "npb_verify.h"
+
+static void start(struct mp_grid *grid)
+{
+	for (int z = 0; z < grid->q; z++)
+		cfd_set_initial(&grid->box[z]);
+}
+
+static void compare(struct npb_run *run, const char *what, const double *value,
+		    const double *official)
+{
+	char name[32];
+
+	for (int m = 0; m < CFD_FIELDS; m++) {
+		snprintf(name, sizeof(name), "%s %d", what, m + 1);
+		npb_check(run, name, value[m], official[m], 1e-8);
+	}
+}
+
+/* Norms of dU/dt and of the distance to the exact solution. */
+static void verify(struct mp_grid *grid, const struct mp_problem *problem)
+{
+	const int total[3] = {problem->n, problem->n, problem->n};
+	double sum[2][CFD_FIELDS] = {0};
+
+	mp_exchange(grid);
+	for (int z = 0; z < grid->q; z++) {
+		cfd_primitives(&grid->box[z]);
+		cfd_rate(&grid->box[z], 1);
+		cfd_sum_rates(&grid->box[z], sum[0]);
+		cfd_sum_errors(&grid->box[z], sum[1]);
+	}
+	npb_allreduce(grid->run, sum, 2 * CFD_FIELDS, MPI_DOUBLE, MPI_SUM);
+	cfd_norms(total, sum[0]);
+	cfd_norms(total, sum[1]);
+	compare(grid->run, "residual", sum[0], problem->residual);
+	compare(grid->run, "error", sum[1], problem->error);
+}
+
+void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct mp_sizes *sizes,
+	    void (*step)(struct mp_grid *grid, double dt))
+{
+	struct mp_grid grid = {0};
+
+	mp_open(&grid, run, sizes);
+	for (int z = 0; z < grid.q; z++)
+		cfd_set_forcing(&grid.box[z]);
+	start(&grid);
+	step(&grid, problem->dt); /* touches all memory, untimed */
+	start(&grid);
+	npb_timer_start(run);
+	for (int i = 0; i < problem->iterations; i++)
+		step(&grid, problem->dt);
+	npb_timer_stop(run);
+	verify(&grid, problem);
+	mp_close(&grid);
+}
