@@ -71,6 +71,9 @@ def resolve(text: str | None) -> Path:
     beside = path.with_name(path.name + SUFFIX)
     if beside.is_dir():
         return checked(beside, text)
+    toml = path.with_name(path.name + ".toml")
+    if toml.is_file():
+        return checked(folder_of(toml), text)
     known = [study.name.removesuffix(SUFFIX) for study in studies_in(path.parent)]
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(

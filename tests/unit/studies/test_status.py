@@ -245,7 +245,8 @@ def test_a_study_is_found_by_file_folder_and_name(
     study: StudyDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = study.path
-    for text in (folder, folder.parent / "study.toml", folder.parent / "small"):
+    named_by_its_file = folder.parent / "study"
+    for text in (folder, folder.parent / "study.toml", folder.parent / "small", named_by_its_file):
         assert studydir.resolve(str(text)) == folder
     monkeypatch.chdir(folder.parent)
     assert studydir.resolve(None).absolute() == folder
