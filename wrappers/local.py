@@ -117,6 +117,7 @@ def command(batch: Batch, study: StudyDir, run_id: str, attempt: Path) -> list[s
     return [
         str(node.find_node_program()),
         "sample",
+        "--with-parent",  # a submit that is killed must not leave a run behind it
         f"--record-dir={attempt / 'record'}",
         f"--job-id={run_id}",
         *(f"--tag={key}={value}" for key, value in tags),

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -33,6 +35,7 @@ static const char help[] =
     "  --control-fd N        the same, on a socket that is already bound to --control\n"
     "  --pid PID             a root: its descendants are the job; repeatable\n"
     "  --watch PID           end when this process has ended\n"
+    "  --with-parent         end when whoever started this has ended, kill -9 included\n"
     "  --owner UID[:GID]     whom the files belong to [this user]\n"
     "  --job FIELD=VALUE     a field of `job` in the record, `exclusive=yes` too; repeatable\n"
     "  --tag KEY=VALUE       a tag; repeatable\n"
@@ -51,6 +54,7 @@ enum {
 	CONTROL_FD,
 	PID,
 	WATCH,
+	WITH_PARENT,
 	OWNER,
 	JOB,
 	TAG,
@@ -68,6 +72,7 @@ static const struct option options[] = {
     {"control-fd", required_argument, NULL, CONTROL_FD},
     {"pid", required_argument, NULL, PID},
     {"watch", required_argument, NULL, WATCH},
+    {"with-parent", no_argument, NULL, WITH_PARENT},
     {"owner", required_argument, NULL, OWNER},
     {"job", required_argument, NULL, JOB},
     {"tag", required_argument, NULL, TAG},
@@ -181,6 +186,9 @@ static int take_option(int option, const char *text, struct sy_plan *plan, struc
 		return add_root(text, plan, err);
 	case WATCH:
 		return parse_number("watch", text, 1, INT32_MAX, &plan->watch, err);
+	case WITH_PARENT:
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		return 0;
 	case OWNER:
 		return parse_owner(text, plan, err);
 	case JOB:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -129,28 +128,22 @@ def test_ctrl_c_stops_the_run_and_leaves_states_right(write_study: Write) -> Non
     assert (found.failed, found.planned, found.running, found.waiting) == (1, 1, 0, 0)
 
 
-def test_a_killed_submit_leaves_a_lost_run_and_no_lock(write_study: Write) -> None:
+def test_a_killed_submit_takes_its_run_with_it_and_leaves_no_lock(write_study: Write) -> None:
     path = write_study(text=LONG)
     child = start_submit(path)
     study = folder_of(path)
-    groups = [int(line.split()[0]) for line in sampler_pids(study)]
+    assert processes_naming(str(study.path))
     child.kill()
     child.wait()
-    for group in groups:
-        os.killpg(group, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while processes_naming(str(study.path)):
+        assert time.monotonic() < deadline, "the run has outlived its submit"
+        time.sleep(0.05)
     found = status.snapshot(study.path)
     assert (found.failed, found.planned) == (1, 1)
-    assert found.failures[0].state == "lost"
-
-
-def sampler_pids(study: StudyDir) -> list[str]:
-    """Process ids of the samplers of this study: each leads its run's process group."""
-    text = subprocess.run(["ps", "-Ao", "pid=,args="], capture_output=True, text=True, check=True)
-    return [
-        line
-        for line in text.stdout.splitlines()
-        if "steelyard-node sample" in line and str(study.path) in line
-    ]
+    assert found.failures[0].state == "failed"
+    (result,) = results(study)
+    assert "SIGTERM" in result["reason"]
 
 
 def test_cancel_interrupts_the_submit_that_is_at_work(write_study: Write) -> None:
