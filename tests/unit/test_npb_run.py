@@ -23,6 +23,7 @@ CALLS = {
     "cg": "MPI_Allgather",
     "mg": "MPI_Waitall",
     "ft": "MPI_Alltoall",
+    "lu": "MPI_Recv",
     "bt": "MPI_Sendrecv",
     "sp": "MPI_Sendrecv",
 }

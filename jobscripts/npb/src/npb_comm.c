@@ -153,7 +153,8 @@ void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edg
 	MPI_Isend(edges.to_below, count, type, who.below, DOWN, run->comm, &requests[3]);
 	MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
 	done(NPB_EXCHANGE, begin);
-	LOSE(run, NPB_EXCHANGE, edges.from_below, count, type);
+	LOSE(run, NPB_EXCHANGE,
+	     who.below == MPI_PROC_NULL ? edges.from_above : edges.from_below, count, type);
 }
 
 void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
