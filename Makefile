@@ -88,14 +88,17 @@ $(VENV)/.ready: setup.cfg pyproject.toml VERSION
 
 # A second make, because slurm/spank.h may have come with the packages just now.
 setup: packages $(VENV)/.ready  ## Debian packages, virtual environment, C parts
-	@$(MAKE) --no-print-directory -s all
+	@$(MAKE) --no-print-directory -s -j$(shell nproc) all
 
 demo: setup  ## a study through a throwaway Slurm cluster, end to end: demo/report.html
 	@$(VENV)/bin/python -m steelyard.wrappers.demo
 
 # --- tests ------------------------------------------------------------------------------------
 
-test: packages-test setup lint check check-lab failsafe  ## set up, then every check and test
+# One after another, also under -j: tests that share two cores disturb each other.
+test: packages-test setup  ## set up, then every check and test
+	@for t in failsafe lint check check-npb check-lab; do \
+		echo "== make $$t"; $(MAKE) --no-print-directory -s $$t || exit; done
 
 check: all $(VENV)/.ready  ## every test that needs no cluster
 	@$(MAKE) --no-print-directory -s check-c
@@ -107,6 +110,9 @@ check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin 
 		{ cat build/test/log; echo "$$t failed" >&2; exit 1; }; \
 		echo "$$t: $$(grep -c '^ok' build/test/log) ok"; done
 
+check-npb: all  ## every NPB kernel, class S and W on several rank counts, verified
+	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
+
 check-lab: all $(VENV)/.ready  ## the tests that go through a real throwaway Slurm cluster
 	$(VENV)/bin/python -P -m pytest -q tests/lab
 
@@ -115,12 +121,12 @@ failsafe: all $(VENV)/.ready  ## planted failures are seen by every test runner
 	@tests/failsafe/run.sh
 
 lint: $(VENV)/.ready  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and clang with -Werror
-	$(VENV)/bin/ruff check -q .
-	$(VENV)/bin/ruff format -q --check .
-	$(VENV)/bin/mypy --no-error-summary
-	shellcheck -x $(SHELL_FILES)
-	shfmt -d -i 4 $(SHELL_FILES)
-	clang-format --dry-run -Werror $(C_FILES)
+	@$(VENV)/bin/ruff check -q .
+	@$(VENV)/bin/ruff format -q --check .
+	@$(VENV)/bin/mypy --no-error-summary
+	@shellcheck -x $(SHELL_FILES)
+	@shfmt -d -i 4 $(SHELL_FILES)
+	@clang-format --dry-run -Werror $(C_FILES)
 	@$(MAKE) --no-print-directory -s lint-c CC=gcc && $(MAKE) --no-print-directory -s lint-c CC=clang
 	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C jobscripts/npb lint)
 
@@ -155,5 +161,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb packages packages-test setup demo test check check-c check-lab failsafe lint \
+.PHONY: help all npb packages packages-test setup demo test check check-c check-npb check-lab failsafe lint \
 	lint-c bench install-slurm install-programs wheel clean

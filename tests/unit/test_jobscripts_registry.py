@@ -55,7 +55,9 @@ def test_every_benchmark_that_is_there_can_be_loaded() -> None:
 def test_an_unknown_benchmark_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(registry.UnknownBenchmarkError) as caught:
         registry.load("filesytem")
-    message = "unknown benchmark 'filesytem'; known: filesystem, hpl, npb; did you mean 'filesystem'?"
+    message = (
+        "unknown benchmark 'filesytem'; known: filesystem, hpl, npb; did you mean 'filesystem'?"
+    )
     assert str(caught.value) == message
 
 
