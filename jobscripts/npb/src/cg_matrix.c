@@ -245,7 +245,13 @@ NPB_INLINE double multiply_part(const double *restrict value, const uint16_t *re
 	double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 	int64_t k = 0;
 
-	for (; k + 4 <= count; k += 4) {
+	for (; k + 8 <= count; k += 8) {
+		/* Far enough ahead for memory, across pages, where the processor itself stops. */
+		__builtin_prefetch(value + k + 192);
+		s0 += value[k + 4] * x[column[k + 4]];
+		s1 += value[k + 5] * x[column[k + 5]];
+		s2 += value[k + 6] * x[column[k + 6]];
+		s3 += value[k + 7] * x[column[k + 7]];
 		s0 += value[k] * x[column[k]];
 		s1 += value[k + 1] * x[column[k + 1]];
 		s2 += value[k + 2] * x[column[k + 2]];
