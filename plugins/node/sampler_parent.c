@@ -177,6 +177,8 @@ static void make_probe(void)
 {
 	struct sy_probe_options options = {.root = p.root, .ask_others = false};
 
+	if (!p.plan->command) /* a job starts at this moment: give way to it */
+		(void)setpriority(PRIO_PROCESS, 0, 10);
 	if (p.record)
 		p.head.probe = sy_probe(&options);
 }
