@@ -183,8 +183,6 @@ static void make_probe(void)
 		p.head.probe = sy_probe(&options);
 }
 
-/* --- while the job runs --- */
-
 static bool take_notes(void)
 {
 	size_t used;
