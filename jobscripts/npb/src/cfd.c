@@ -28,17 +28,21 @@ void cfd_exact(double x, double y, double z, double u[CFD_FIELDS])
 	}
 }
 
-/* Elements of one field, and of its ghosts before the own point (0, 0, 0). */
-static size_t field_size(const int count[3], ptrdiff_t stride[3], ptrdiff_t *origin)
+/*
+ * Elements of one field. Before the own point of index 0 in a row, so much is left that the first
+ * inner point begins a cache line; and behind, so that whole vectors fit in (cfd_whole).
+ */
+static size_t field_size(const int count[3], ptrdiff_t stride[3])
 {
-	enum { LINE = 8 }; /* doubles of a cache line: all rows begin in the same way */
-	const ptrdiff_t row = (count[0] + 2 * CFD_GHOSTS + LINE - 1) / LINE * LINE;
+	/* Else the fields, many of which a loop reads, would share few places in the cache. */
+	enum { PAGE = 512, STAGGER = 11 * CFD_LINE };
+	const ptrdiff_t row = cfd_whole(CFD_LINE + count[0] + CFD_GHOSTS);
 
 	stride[0] = 1;
 	stride[1] = row;
 	stride[2] = row * (count[1] + 2 * CFD_GHOSTS);
-	*origin = CFD_GHOSTS * (stride[0] + stride[1] + stride[2]);
-	return (size_t)(stride[2] * (count[2] + 2 * CFD_GHOSTS) + LINE);
+	return ((size_t)(stride[2] * (count[2] + 2 * CFD_GHOSTS)) + PAGE - 1) / PAGE * PAGE +
+	       STAGGER;
 }
 
 static size_t fields(bool sound)
@@ -48,9 +52,9 @@ static size_t fields(bool sound)
 
 uint64_t cfd_box_bytes(const int count[3], bool sound)
 {
-	ptrdiff_t stride[3], origin;
+	ptrdiff_t stride[3];
 
-	return field_size(count, stride, &origin) * fields(sound) * sizeof(double);
+	return field_size(count, stride) * fields(sound) * sizeof(double);
 }
 
 static void share_out(struct cfd_box *box, double *field, size_t size, bool sound)
@@ -87,8 +91,9 @@ static void set_axes(struct cfd_box *box)
 void cfd_open_box(struct cfd_box *box, const int total[3], const int first[3], const int count[3],
 		  bool sound)
 {
-	ptrdiff_t origin;
-	const size_t size = field_size(count, box->stride, &origin);
+	const size_t size = field_size(count, box->stride);
+	const ptrdiff_t origin =
+	    CFD_LINE - (first[0] == 0) + CFD_GHOSTS * (box->stride[1] + box->stride[2]);
 
 	box->memory = npb_alloc(size * fields(sound), sizeof(double));
 	share_out(box, (double *)box->memory + origin, size, sound);

@@ -19,7 +19,8 @@
 
 enum {
 	CFD_FIELDS = 5, /* components of U */
-	CFD_GHOSTS = 2	/* layers */
+	CFD_GHOSTS = 2, /* layers */
+	CFD_LINE = 8	/* doubles of a cache line and of the widest vector */
 };
 
 /* The constants of section 3.2: ratio of specific heats, and what follows from it and others. */
@@ -28,6 +29,13 @@ enum {
 #define CFD_C34	   0.1	       /* c3 c4, of the viscous terms */
 #define CFD_C15	   1.96	       /* c1 c5, of heat conduction */
 #define CFD_NORMAL (4.0 / 3.0) /* viscosity along the flow, by that across it */
+
+/* Before a loop along a row: what it writes, it reads nowhere else than at the same point. */
+#ifdef __clang__
+#define CFD_ROW _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CFD_ROW _Pragma("GCC ivdep")
+#endif
 
 /* One direction of the grid, of spacing h. */
 struct cfd_axis {
@@ -69,6 +77,15 @@ NPB_INLINE ptrdiff_t cfd_at(const struct cfd_box *box, int i, int j, int k)
 NPB_INLINE double cfd_place(const struct cfd_box *box, int d, int index)
 {
 	return (double)(box->first[d] + index) / (box->total[d] - 1);
+}
+
+/*
+ * Loops along rows do whole vectors, as rests are slow: what they write behind a row's inner points
+ * is no point that anybody reads. (u is never written so.)
+ */
+NPB_INLINE int cfd_whole(int n)
+{
+	return (n + CFD_LINE - 1) & ~(CFD_LINE - 1);
 }
 
 /* U* at (x, y, z) of the unit cube: section 3.2.3, the polynomial of fourth degree. */

@@ -1,10 +1,9 @@
 /*
- * dU/dt of the report, section 3.3: the right-hand side of all three programs. One direction
- * after the other: with the momenta in the order (along it, across, across), all directions are
- * alike. Each component is a loop over a row whose neighbours are `s` elements away.
+ * dU/dt of the report, section 3.3: the right-hand side of all three programs. With the
+ * momenta in the order (along it, across, across), all directions are alike. Each component is a
+ * loop over a row; the neighbours along direction d are `s` elements away.
  */
 #include <math.h>
-#include <string.h>
 
 #include "cfd.h"
 
@@ -18,6 +17,7 @@ NPB_INLINE void primitives(const struct cfd_box *box, ptrdiff_t at, int n)
 	double *restrict z = box->speed[2] + at, *restrict pressure = box->pressure + at;
 	double w, a, b, c, q;
 
+	CFD_ROW
 	for (int i = 0; i < n; i++) {
 		w = 1 / u0[i];
 		a = u1[i] * w;
@@ -38,6 +38,7 @@ NPB_INLINE void sound(const struct cfd_box *box, ptrdiff_t at, int n)
 	const double *restrict inverse = box->inverse + at, *restrict pressure = box->pressure + at;
 	double *restrict to = box->sound + at;
 
+	CFD_ROW
 	for (int i = 0; i < n; i++)
 		to[i] = sqrt(CFD_C1 * pressure[i] * inverse[i]);
 }
@@ -55,7 +56,7 @@ static int end(const struct cfd_box *box, int d)
 
 NPB_VECTOR void cfd_primitives(const struct cfd_box *box)
 {
-	const int first = begin(box, 0), n = end(box, 0) - first;
+	const int first = begin(box, 0), n = cfd_whole(end(box, 0) - first);
 
 	for (int k = begin(box, 2); k < end(box, 2); k++) {
 		for (int j = begin(box, 1); j < end(box, 1); j++) {
@@ -68,162 +69,177 @@ NPB_VECTOR void cfd_primitives(const struct cfd_box *box)
 	}
 }
 
-/* Where a loop works: a row and the way to the neighbours. */
-struct row {
+/* One direction of a loop: the way to the neighbours, and the weights, times the scale. */
+struct way {
 	ptrdiff_t s;
-	int n;
 	double convection, viscous;
 	double near, here, far; /* diffusion and dissipation: weights of u(+-1), u(0), u(+-2) */
 };
 
-NPB_INLINE double spread(const double *restrict u, ptrdiff_t i, const struct row *w)
-{
-	return w->near * (u[i + w->s] + u[i - w->s]) - w->here * u[i] -
-	       w->far * (u[i + 2 * w->s] + u[i - 2 * w->s]);
-}
-
-NPB_INLINE double curve(const double *restrict v, ptrdiff_t i, ptrdiff_t s)
-{
-	return v[i + s] - 2 * v[i] + v[i - s];
-}
-
-NPB_INLINE void mass(const struct row *w, const double *restrict u, const double *restrict along,
-		     double *restrict to)
-{
-	const ptrdiff_t s = w->s;
-
-	for (int i = 0; i < w->n; i++)
-		to[i] += spread(u, i, w) - w->convection * (along[i + s] - along[i - s]);
-}
-
-/* Momentum across: u of that direction, v its velocity, a the velocity along the row's. */
-NPB_INLINE void across(const struct row *w, const double *restrict u, const double *restrict v,
-		       const double *restrict a, double *restrict to)
-{
-	const ptrdiff_t s = w->s;
-
-	for (int i = 0; i < w->n; i++)
-		to[i] += spread(u, i, w) + w->viscous * curve(v, i, s) -
-			 w->convection * (u[i + s] * a[i + s] - u[i - s] * a[i - s]);
-}
-
-NPB_INLINE void along(const struct row *w, const double *restrict u, const double *restrict a,
-		      const double *restrict pressure, double *restrict to)
-{
-	const ptrdiff_t s = w->s;
-	const double viscous = CFD_NORMAL * w->viscous;
-
-	for (int i = 0; i < w->n; i++)
-		to[i] += spread(u, i, w) + viscous * curve(a, i, s) -
-			 w->convection * ((u[i + s] * a[i + s] + pressure[i + s]) -
-					  (u[i - s] * a[i - s] + pressure[i - s]));
-}
-
-NPB_INLINE void energy(const struct row *w, const struct cfd_box *box, ptrdiff_t at,
-		       const double *restrict a, double *restrict to)
-{
-	const double *restrict u = box->u[4] + at, *restrict inverse = box->inverse + at;
-	const double *restrict q = box->kinetic + at, *restrict p = box->pressure + at;
-	const ptrdiff_t s = w->s;
-	double heat, squares, flux;
-
-	for (int i = 0; i < w->n; i++) {
-		heat =
-		    u[i + s] * inverse[i + s] - 2 * (u[i] * inverse[i]) + u[i - s] * inverse[i - s];
-		squares = a[i + s] * a[i + s] - 2 * (a[i] * a[i]) + a[i - s] * a[i - s];
-		flux = (u[i + s] + p[i + s]) * a[i + s] - (u[i - s] + p[i - s]) * a[i - s];
-		to[i] += spread(u, i, w) +
-			 w->viscous * ((1 - CFD_C15) * curve(q, i, s) + (1.0 / 6) * squares +
-				       CFD_C15 * heat) -
-			 w->convection * flux;
-	}
-}
-
-NPB_INLINE void add_direction(const struct cfd_box *box, int d, ptrdiff_t at, int n)
+NPB_INLINE struct way way_of(const struct cfd_box *box, int d, double scale)
 {
 	const struct cfd_axis *axis = &box->axis[d];
-	const double diffusion = axis->diffusion * axis->curvature;
-	const struct row w = {
+	const double diffusion = scale * axis->diffusion * axis->curvature;
+	const double dissipation = scale * box->dissipation;
+
+	return (struct way){
 	    .s = box->stride[d],
-	    .n = n,
-	    .convection = axis->convection,
-	    .viscous = CFD_C34 * axis->curvature,
-	    .near = diffusion + 4 * box->dissipation,
-	    .here = 2 * diffusion + 6 * box->dissipation,
-	    .far = box->dissipation,
+	    .convection = scale * axis->convection,
+	    .viscous = scale * CFD_C34 * axis->curvature,
+	    .near = diffusion + 4 * dissipation,
+	    .here = 2 * diffusion + 6 * dissipation,
+	    .far = dissipation,
 	};
-	const double *a = box->speed[d] + at;
+}
 
-	mass(&w, box->u[0] + at, box->u[1 + d] + at, box->rate[0] + at);
-	along(&w, box->u[1 + d] + at, a, box->pressure + at, box->rate[1 + d] + at);
-	for (int o = 1; o < 3; o++) {
-		const int t = (d + o) % 3;
+/* In what follows u, v ... point to the point at hand, `a` to the velocity along the way. */
+NPB_INLINE double spread(struct way w, const double *u)
+{
+	return w.near * (u[w.s] + u[-w.s]) - w.here * u[0] - w.far * (u[2 * w.s] + u[-2 * w.s]);
+}
 
-		across(&w, box->u[1 + t] + at, box->speed[t] + at, a, box->rate[1 + t] + at);
+NPB_INLINE double curve(struct way w, const double *v)
+{
+	return v[w.s] - 2 * v[0] + v[-w.s];
+}
+
+NPB_INLINE double mass(struct way w, const double *u, const double *momentum)
+{
+	return spread(w, u) - w.convection * (momentum[w.s] - momentum[-w.s]);
+}
+
+/* Momentum across the way, v its velocity. */
+NPB_INLINE double across(struct way w, const double *u, const double *v, const double *a)
+{
+	return spread(w, u) + w.viscous * curve(w, v) -
+	       w.convection * (u[w.s] * a[w.s] - u[-w.s] * a[-w.s]);
+}
+
+NPB_INLINE double along(struct way w, const double *u, const double *a, const double *pressure)
+{
+	return spread(w, u) + CFD_NORMAL * w.viscous * curve(w, a) -
+	       w.convection *
+		   ((u[w.s] * a[w.s] + pressure[w.s]) - (u[-w.s] * a[-w.s] + pressure[-w.s]));
+}
+
+NPB_INLINE double energy(struct way w, const double *u, const double *inverse,
+			 const double *kinetic, const double *a, const double *pressure)
+{
+	const double heat =
+	    u[w.s] * inverse[w.s] - 2 * (u[0] * inverse[0]) + u[-w.s] * inverse[-w.s];
+	const double squares = a[w.s] * a[w.s] - 2 * (a[0] * a[0]) + a[-w.s] * a[-w.s];
+	const double flux =
+	    (u[w.s] + pressure[w.s]) * a[w.s] - (u[-w.s] + pressure[-w.s]) * a[-w.s];
+
+	return spread(w, u) +
+	       w.viscous *
+		   ((1 - CFD_C15) * curve(w, kinetic) + (1.0 / 6) * squares + CFD_C15 * heat) -
+	       w.convection * flux;
+}
+
+/* A direction's part of a row; `first`: nothing is there yet. */
+NPB_INLINE void add_momentum(const struct cfd_box *box, int d, int e, ptrdiff_t at, int n,
+			     double scale, bool first)
+{
+	const struct way w = way_of(box, d, scale);
+	const double *restrict u = box->u[1 + e] + at, *restrict v = box->speed[e] + at;
+	const double *restrict a = box->speed[d] + at, *restrict pressure = box->pressure + at;
+	const double *restrict forcing = box->forcing[1 + e] + at;
+	double *restrict to = box->rate[1 + e] + at;
+
+	if (e == d) {
+		CFD_ROW
+		for (int i = 0; i < n; i++)
+			to[i] = (first ? scale * forcing[i] : to[i]) +
+				along(w, u + i, a + i, pressure + i);
+	} else {
+		CFD_ROW
+		for (int i = 0; i < n; i++)
+			to[i] =
+			    (first ? scale * forcing[i] : to[i]) + across(w, u + i, v + i, a + i);
 	}
-	energy(&w, box, at, a, box->rate[4] + at);
+}
+
+NPB_INLINE void add_direction(const struct cfd_box *box, int d, ptrdiff_t at, int n, double scale,
+			      bool first)
+{
+	const struct way w = way_of(box, d, scale);
+	const double *restrict u = box->u[0] + at, *restrict momentum = box->u[1 + d] + at;
+	const double *restrict inverse = box->inverse + at, *restrict kinetic = box->kinetic + at;
+	const double *restrict a = box->speed[d] + at, *restrict pressure = box->pressure + at;
+	const double *restrict forcing = box->forcing[0] + at;
+	double *restrict to = box->rate[0] + at;
+
+	CFD_ROW
+	for (int i = 0; i < n; i++)
+		to[i] = (first ? scale * forcing[i] : to[i]) + mass(w, u + i, momentum + i);
+	for (int e = 0; e < 3; e++)
+		add_momentum(box, d, e, at, n, scale, first);
+	u = box->u[4] + at;
+	forcing = box->forcing[4] + at;
+	to = box->rate[4] + at;
+	CFD_ROW
+	for (int i = 0; i < n; i++)
+		to[i] = (first ? scale * forcing[i] : to[i]) +
+			energy(w, u + i, inverse + i, kinetic + i, a + i, pressure + i);
 }
 
 /*
  * Next to the boundary the dissipation has other weights: (5, -4, 1) one point from it,
  * (-4, 6, -4, 1) two points. What was too much is taken back; s leads to the boundary.
  */
-NPB_INLINE void correct(const struct cfd_box *box, ptrdiff_t at, int n, ptrdiff_t s, int distance)
+NPB_INLINE void correct(const struct cfd_box *box, ptrdiff_t at, int n, ptrdiff_t s, int distance,
+			double scale)
 {
 	for (int m = 0; m < CFD_FIELDS; m++) {
 		const double *restrict u = box->u[m] + at;
 		double *restrict to = box->rate[m] + at;
 
+		CFD_ROW
 		for (int i = 0; i < n; i++)
 			to[i] +=
-			    box->dissipation *
+			    scale * box->dissipation *
 			    (distance == 2 ? u[i + 2 * s] : u[i + 2 * s] - 4 * u[i + s] + u[i]);
 	}
 }
 
 /* Row j or k; d is its direction. */
-NPB_INLINE void correct_row(const struct cfd_box *box, int d, int index, ptrdiff_t at, int n)
+NPB_INLINE void correct_row(const struct cfd_box *box, int d, int index, ptrdiff_t at, int n,
+			    double scale)
 {
 	const int below = box->first[d] + index, above = box->total[d] - 1 - below;
 
 	if (below <= 2)
-		correct(box, at, n, -box->stride[d], below);
+		correct(box, at, n, -box->stride[d], below, scale);
 	if (above <= 2)
-		correct(box, at, n, box->stride[d], above);
+		correct(box, at, n, box->stride[d], above, scale);
 }
 
 /* The ends of a row. */
-NPB_INLINE void correct_ends(const struct cfd_box *box, int j, int k)
+NPB_INLINE void correct_ends(const struct cfd_box *box, int j, int k, double scale)
 {
 	for (int distance = 1; distance <= 2; distance++) {
 		const int below = distance - box->first[0];
 		const int above = box->total[0] - 1 - distance - box->first[0];
 
 		if (below >= 0 && below < box->count[0])
-			correct(box, cfd_at(box, below, j, k), 1, -1, distance);
+			correct(box, cfd_at(box, below, j, k), 1, -1, distance, scale);
 		if (above >= 0 && above < box->count[0])
-			correct(box, cfd_at(box, above, j, k), 1, 1, distance);
+			correct(box, cfd_at(box, above, j, k), 1, 1, distance, scale);
 	}
 }
 
 NPB_VECTOR void cfd_rate_row(const struct cfd_box *box, int j, int k, double scale)
 {
 	const ptrdiff_t at = cfd_at(box, box->low[0], j, k);
-	const int n = box->high[0] - box->low[0];
+	const int n = cfd_whole(box->high[0] - box->low[0]);
 
-	for (int m = 0; m < CFD_FIELDS; m++)
-		memcpy(box->rate[m] + at, box->forcing[m] + at, (size_t)n * sizeof(double));
-	for (int d = 0; d < 3; d++)
-		add_direction(box, d, at, n);
-	correct_ends(box, j, k);
-	correct_row(box, 1, j, at, n);
-	correct_row(box, 2, k, at, n);
-	for (int m = 0; m < CFD_FIELDS; m++) {
-		double *restrict to = box->rate[m] + at;
-
-		for (int i = 0; i < n; i++)
-			to[i] *= scale;
-	}
+	add_direction(box, 0, at, n, scale, true);
+	add_direction(box, 1, at, n, scale, false);
+	add_direction(box, 2, at, n, scale, false);
+	correct_ends(box, j, k, scale);
+	correct_row(box, 1, j, at, n, scale);
+	correct_row(box, 2, k, at, n, scale);
 }
 
 void cfd_rate(const struct cfd_box *box, double scale)
@@ -246,6 +262,7 @@ NPB_VECTOR void cfd_add_rate(const struct cfd_box *box)
 				double *restrict u = box->u[m] + at;
 				const double *restrict rate = box->rate[m] + at;
 
+				CFD_ROW
 				for (int i = 0; i < n; i++)
 					u[i] += rate[i];
 			}

@@ -15,7 +15,7 @@
 NPB_VECTOR void sp_to_waves(const struct cfd_box *box, int j, int k)
 {
 	const ptrdiff_t at = cfd_at(box, box->low[0], j, k);
-	const int n = box->high[0] - box->low[0];
+	const int n = cfd_whole(box->high[0] - box->low[0]);
 	const double *restrict x = box->speed[0] + at, *restrict y = box->speed[1] + at;
 	const double *restrict z = box->speed[2] + at, *restrict kinetic = box->kinetic + at;
 	const double *restrict inverse = box->inverse + at, *restrict sound = box->sound + at;
@@ -23,6 +23,7 @@ NPB_VECTOR void sp_to_waves(const struct cfd_box *box, int j, int k)
 	double *restrict r2 = box->rate[2] + at, *restrict r3 = box->rate[3] + at;
 	double *restrict r4 = box->rate[4] + at;
 
+	CFD_ROW
 	for (int i = 0; i < n; i++) {
 		const double mass = r0[i], w = inverse[i], c = sound[i];
 		const double t =
@@ -52,6 +53,7 @@ NPB_INLINE void from_waves(const struct cfd_box *box, ptrdiff_t at, int n)
 	double *restrict u2 = box->u[2] + at, *restrict u3 = box->u[3] + at;
 	double *restrict u4 = box->u[4] + at;
 
+	CFD_ROW
 	for (int i = 0; i < n; i++) {
 		const double density = u0[i], c = sound[i];
 		const double press = ROOT_HALF * density / c * (r3[i] + r4[i]);
