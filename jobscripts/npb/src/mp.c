@@ -42,13 +42,13 @@ static size_t ghosts(int n, int q)
 	return width * width * CFD_GHOSTS * CFD_FIELDS * (size_t)(q - 1);
 }
 
-/* ... of the largest message: these, or what a sweep carries. */
-static size_t message_size(const struct mp_sizes *sizes, int q)
+/* ... of a message of a sweep. */
+static size_t carried(const struct mp_sizes *sizes, int q)
 {
-	const size_t carried = batches(sizes->n, q) * (size_t)sizes->carry * MP_LANES;
-
-	return ghosts(sizes->n, q) > carried ? ghosts(sizes->n, q) : carried;
+	return batches(sizes->n, q) * (size_t)sizes->carry * MP_LANES;
 }
+
+enum { FACES = 12 }; /* messages of ghosts: out and in, six faces */
 
 /* Of a box; only of the batch at hand when one box is all. */
 static size_t store_size(const struct mp_sizes *sizes, int q)
@@ -64,7 +64,9 @@ uint64_t mp_bytes(const struct mp_sizes *sizes, int ranks)
 	const int count[3] = {width, width, width};
 
 	return (uint64_t)q * cfd_box_bytes(count, sizes->sound) +
-	       ((uint64_t)q * store_size(sizes, q) + 2 * message_size(sizes, q)) * sizeof(double) +
+	       ((uint64_t)q * store_size(sizes, q) + FACES * ghosts(sizes->n, q) +
+		2 * carried(sizes, q)) *
+		   sizeof(double) +
 	       (UINT64_C(4) << 20);
 }
 
@@ -114,9 +116,9 @@ void mp_open(struct mp_grid *grid, struct npb_run *run, const struct mp_sizes *s
 	open_boxes(grid, sizes, a, b);
 	grid->ghosts = ghosts(sizes->n, q);
 	grid->batches = batches(sizes->n, q);
-	grid->message = message_size(sizes, q);
-	grid->out = npb_alloc(grid->message, sizeof(double));
-	grid->in = npb_alloc(grid->message, sizeof(double));
+	grid->faces = npb_alloc(FACES * grid->ghosts, sizeof(double));
+	grid->out = npb_alloc(carried(sizes, q), sizeof(double));
+	grid->in = npb_alloc(carried(sizes, q), sizeof(double));
 	grid->box_store = store_size(sizes, q);
 	grid->store = npb_alloc((size_t)q * grid->box_store, sizeof(double));
 }
@@ -128,6 +130,7 @@ void mp_close(struct mp_grid *grid)
 	for (int d = 0; d < 3; d++)
 		npb_free(grid->layer[d]);
 	npb_free(grid->box);
+	npb_free(grid->faces);
 	npb_free(grid->out);
 	npb_free(grid->in);
 	npb_free(grid->store);

@@ -5,9 +5,10 @@
  * layer, all ranks have exactly one box to work on. The neighbours of all boxes of a rank, in one
  * direction, belong to one rank.
  *
- * Communicated: before dU/dt, two layers of u on each face, all boxes in one message, to six
- * neighbours (mp_exchange). In each of the three sweeps, for each line of a box, what the next box
- * needs to go on: q - 1 messages up and q - 1 down (mp_sweep). At the end the norms.
+ * Communicated: before dU/dt, two layers of u on each face, all boxes in one message, to
+ * and from six neighbours at once (mp_exchange). In each of the three sweeps, for each line of a
+ * box, what the next box needs to go on: q - 1 messages up and q - 1 down (mp_sweep). At the end
+ * the norms.
  */
 #ifndef MP_H
 #define MP_H
@@ -25,9 +26,9 @@ struct mp_grid {
 	struct cfd_box *box;	/* q; box[z] is in layer z of the third direction */
 	int *layer[3];		/* layer[d][s]: which box is in layer s of direction d */
 	int next[3], before[3]; /* ranks of the neighbours */
-	double *out, *in;	/* messages */
-	size_t message;		/* doubles of the largest one */
-	size_t ghosts;		/* doubles of a message of ghosts */
+	double *faces;		/* messages of ghosts, 12 */
+	size_t ghosts;		/* doubles of each */
+	double *out, *in;	/* messages of a sweep */
 	size_t batches;		/* of the largest box */
 	double *store;		/* what sweeps leave for the way down */
 	size_t box_store;	/* doubles of it for a box */

@@ -50,46 +50,60 @@ static const double *unpack(const struct cfd_box *box, int d, int from, const do
 	return in;
 }
 
-/* Upper faces to the next boxes' lower ghosts. */
-static void exchange_up(struct mp_grid *grid, int d)
+/* The four messages of a direction: to and from below, to and from above. */
+enum { TO_BELOW, FROM_BELOW, TO_ABOVE, FROM_ABOVE, MESSAGES };
+
+static double *message(const struct mp_grid *grid, int d, int which)
 {
-	double *out = grid->out;
-	const double *in = grid->in;
-
-	for (int s = 0; s < grid->q - 1; s++) {
-		const struct cfd_box *box = &grid->box[grid->layer[d][s]];
-
-		out = pack(box, d, box->count[d] - CFD_GHOSTS, out);
-	}
-	npb_shift(grid->run, grid->out, grid->next[d], grid->in, grid->before[d], (int)grid->ghosts,
-		  MPI_DOUBLE);
-	for (int s = 1; s < grid->q; s++)
-		in = unpack(&grid->box[grid->layer[d][s]], d, -CFD_GHOSTS, in);
+	return grid->faces + (size_t)(MESSAGES * d + which) * grid->ghosts;
 }
 
-/* Lower faces to the upper ghosts of the boxes before. */
-static void exchange_down(struct mp_grid *grid, int d)
+static void pack_faces(const struct mp_grid *grid, int d)
 {
-	double *out = grid->out;
-	const double *in = grid->in;
+	double *below = message(grid, d, TO_BELOW), *above = message(grid, d, TO_ABOVE);
 
-	for (int s = 1; s < grid->q; s++)
-		out = pack(&grid->box[grid->layer[d][s]], d, 0, out);
-	npb_shift(grid->run, grid->out, grid->before[d], grid->in, grid->next[d], (int)grid->ghosts,
-		  MPI_DOUBLE);
-	for (int s = 0; s < grid->q - 1; s++) {
+	for (int s = 0; s < grid->q; s++) {
 		const struct cfd_box *box = &grid->box[grid->layer[d][s]];
 
-		in = unpack(box, d, box->count[d], in);
+		if (s > 0)
+			below = pack(box, d, 0, below);
+		if (s < grid->q - 1)
+			above = pack(box, d, box->count[d] - CFD_GHOSTS, above);
+	}
+}
+
+static void unpack_ghosts(const struct mp_grid *grid, int d)
+{
+	const double *below = message(grid, d, FROM_BELOW), *above = message(grid, d, FROM_ABOVE);
+
+	for (int s = 0; s < grid->q; s++) {
+		const struct cfd_box *box = &grid->box[grid->layer[d][s]];
+
+		if (s > 0)
+			below = unpack(box, d, -CFD_GHOSTS, below);
+		if (s < grid->q - 1)
+			above = unpack(box, d, box->count[d], above);
 	}
 }
 
 void mp_exchange(struct mp_grid *grid)
 {
+	struct npb_neighbours who[3];
+	struct npb_edges edges[3];
+
 	if (grid->q == 1)
 		return;
 	for (int d = 0; d < 3; d++) {
-		exchange_up(grid, d);
-		exchange_down(grid, d);
+		who[d] = (struct npb_neighbours){grid->before[d], grid->next[d]};
+		edges[d] = (struct npb_edges){
+		    .to_below = message(grid, d, TO_BELOW),
+		    .to_above = message(grid, d, TO_ABOVE),
+		    .from_below = message(grid, d, FROM_BELOW),
+		    .from_above = message(grid, d, FROM_ABOVE),
+		};
+		pack_faces(grid, d);
 	}
+	npb_exchange_all(grid->run, 3, who, edges, (int)grid->ghosts, MPI_DOUBLE);
+	for (int d = 0; d < 3; d++)
+		unpack_ghosts(grid, d);
 }

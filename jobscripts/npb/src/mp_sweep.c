@@ -113,13 +113,13 @@ void mp_sweep(struct mp_grid *grid, int d, const struct mp_solver *solver, doubl
 		sweep_alone(grid, d, solver, dt);
 		return;
 	}
-	memset(grid->in, 0, grid->message * sizeof(double));
+	memset(grid->in, 0, grid->batches * (size_t)solver->carry * sizeof(mp_lane));
 	for (int s = 0; s <= last; s++) {
 		go_up(grid, d, s, solver, dt);
 		if (s < last)
 			pass(grid, grid->next[d], grid->before[d], solver->carry);
 	}
-	memset(grid->in, 0, grid->message * sizeof(double));
+	memset(grid->in, 0, grid->batches * (size_t)solver->answer * sizeof(mp_lane));
 	for (int s = last; s >= 0; s--) {
 		go_down(grid, d, s, solver, dt);
 		if (s > 0)

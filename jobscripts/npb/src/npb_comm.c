@@ -7,7 +7,7 @@ static struct npb_call_time times[NPB_CALLS] = {
     [NPB_ALLREDUCE] = {"MPI_Allreduce", 0, 0}, [NPB_ALLGATHER] = {"MPI_Allgather", 0, 0},
     [NPB_ALLTOALL] = {"MPI_Alltoall", 0, 0},   [NPB_ALLTOALLV] = {"MPI_Alltoallv", 0, 0},
     [NPB_EXCHANGE] = {"MPI_Waitall", 0, 0},    [NPB_SHIFT] = {"MPI_Sendrecv", 0, 0},
-    [NPB_SEND] = {"MPI_Send", 0, 0},           [NPB_RECEIVE] = {"MPI_Recv", 0, 0},
+    [NPB_SEND] = {"MPI_Send", 0, 0},	       [NPB_RECEIVE] = {"MPI_Recv", 0, 0},
     [NPB_BARRIER] = {"MPI_Barrier", 0, 0},
 };
 
@@ -134,27 +134,47 @@ void npb_alltoallv(struct npb_run *run, const void *send, struct npb_blocks out,
 	     type);
 }
 
+/* Four requests; `tag` tells the dimensions from each other. */
+static void post(const struct npb_run *run, struct npb_neighbours who, struct npb_edges edges,
+		 int count, MPI_Datatype type, int tag, MPI_Request *requests)
+{
+	const int up = 2 * tag, down = 2 * tag + 1;
+
+	MPI_Irecv(edges.from_below, count, type, who.below, up, run->comm, &requests[0]);
+	MPI_Irecv(edges.from_above, count, type, who.above, down, run->comm, &requests[1]);
+	MPI_Isend(edges.to_above, count, type, who.above, up, run->comm, &requests[2]);
+	MPI_Isend(edges.to_below, count, type, who.below, down, run->comm, &requests[3]);
+}
+
+void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neighbours *who,
+		      const struct npb_edges *edges, int count, MPI_Datatype type)
+{
+	enum { EACH = 4, MOST = 3 };
+	MPI_Request requests[EACH * MOST];
+	const double begin = MPI_Wtime();
+	int posted = 0;
+
+	for (int d = 0; d < dimensions; d++) {
+		if (who[d].below == run->rank && who[d].above == run->rank) {
+			copy_own(edges[d].to_above, edges[d].from_below, count, type);
+			copy_own(edges[d].to_below, edges[d].from_above, count, type);
+			continue;
+		}
+		post(run, who[d], edges[d], count, type, d, &requests[EACH * posted++]);
+	}
+	if (posted == 0)
+		return;
+	MPI_Waitall(EACH * posted, requests, MPI_STATUSES_IGNORE);
+	done(NPB_EXCHANGE, begin);
+	LOSE(run, NPB_EXCHANGE,
+	     who[0].below == MPI_PROC_NULL ? edges[0].from_above : edges[0].from_below, count,
+	     type);
+}
+
 void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edges edges, int count,
 		  MPI_Datatype type)
 {
-	enum { UP, DOWN };
-	MPI_Request requests[4];
-	double begin;
-
-	if (who.below == run->rank && who.above == run->rank) {
-		copy_own(edges.to_above, edges.from_below, count, type);
-		copy_own(edges.to_below, edges.from_above, count, type);
-		return;
-	}
-	begin = MPI_Wtime();
-	MPI_Irecv(edges.from_below, count, type, who.below, UP, run->comm, &requests[0]);
-	MPI_Irecv(edges.from_above, count, type, who.above, DOWN, run->comm, &requests[1]);
-	MPI_Isend(edges.to_above, count, type, who.above, UP, run->comm, &requests[2]);
-	MPI_Isend(edges.to_below, count, type, who.below, DOWN, run->comm, &requests[3]);
-	MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
-	done(NPB_EXCHANGE, begin);
-	LOSE(run, NPB_EXCHANGE,
-	     who.below == MPI_PROC_NULL ? edges.from_above : edges.from_below, count, type);
+	npb_exchange_all(run, 1, &who, &edges, count, type);
 }
 
 void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,

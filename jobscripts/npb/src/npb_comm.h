@@ -60,6 +60,9 @@ struct npb_edges {
 };
 void npb_exchange(struct npb_run *run, struct npb_neighbours who, struct npb_edges edges, int count,
 		  MPI_Datatype type);
+/* The same along `dimensions` (3 at most) at once. */
+void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neighbours *who,
+		      const struct npb_edges *edges, int count, MPI_Datatype type);
 /* Sends to one rank while receiving as much from another; both may be this rank itself. */
 void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
 	       MPI_Datatype type);
