@@ -53,6 +53,7 @@ struct lu_sweep {
 	double *x, *y[2], *z; /* [CFD_FIELDS][lanes], z: [rows] of them */
 	/* The same across the borders of the part: [block][n[1] or n[0]][CFD_FIELDS] */
 	double *border[LU_SIDES];
+	double *squares; /* [lanes], of the changes loaded */
 	/* Coefficients of the blocks, see lu_sweep.c. */
 	double diagonal, viscous, heating, conducting;
 	double convection, curvature, diffusion[3];
@@ -65,7 +66,8 @@ void lu_close_part(struct lu_part *part);
 /* Two layers of ghosts of u on all four sides. */
 void lu_exchange_halos(struct lu_part *part, const struct cfd_box *box);
 
-void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step);
+/* `stages`: how many ranks the wave front passes before it comes to the last one. */
+void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step, int stages);
 void lu_close_sweep(struct lu_sweep *sweep);
 /* The planes first ... first + count - 1, after what came from the borders. */
 void lu_sweep_lower(struct lu_sweep *sweep, int first, int count);
@@ -75,6 +77,8 @@ void lu_begin_sweep(struct lu_sweep *sweep);
 /* Plane k of the box into diagonals; and the change back, added to u. */
 void lu_load_plane(struct lu_sweep *sweep, const struct cfd_box *box, int k);
 void lu_store_plane(const struct lu_sweep *sweep, const struct cfd_box *box, int k);
+/* Sum of squares of dt L(U) in the planes loaded since the last call. */
+double lu_take_squares(struct lu_sweep *sweep);
 
 /* Official values against those of the box, whose rate is L(U) - L(U*). */
 void lu_verify(struct npb_run *run, const struct cfd_box *box);

@@ -17,13 +17,10 @@
 #include "lu.h"
 #include "npb_verify.h"
 
-#ifdef __clang__
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
-enum { MARGIN = 1 }; /* lanes beside the used ones: neighbours' additions come in there */
+enum {
+	MARGIN = 1, /* lanes beside the used ones: neighbours' additions come in there */
+	MOST_PLANES = 4
+};
 
 /* One diagonal, at lane 0. */
 struct diagonal {
@@ -96,7 +93,7 @@ NPB_INLINE void sweep_diagonal(const struct lu_sweep *restrict c, const struct d
 	const struct lu_sweep k = *c;
 	const int last = g->last;
 
-	INDEPENDENT
+	CFD_ROW
 	for (int j = g->first; j <= last; j++) {
 		struct state s;
 		double v[CFD_FIELDS], to[3][CFD_FIELDS];
@@ -212,6 +209,7 @@ NPB_VECTOR void lu_load_plane(struct lu_sweep *c, const struct cfd_box *box, int
 {
 	const ptrdiff_t n = c->lanes, skew = box->stride[1] - 1;
 	double *plane = c->point + (ptrdiff_t)k * c->rows * LU_VALUES * n + MARGIN;
+	double *restrict squares = c->squares;
 	const ptrdiff_t at = cfd_at(box, box->low[0], box->low[1], box->low[2] + k);
 
 	for (int sum = 0; sum < c->n[0] + c->n[1] - 1; sum++) {
@@ -234,10 +232,23 @@ NPB_VECTOR void lu_load_plane(struct lu_sweep *c, const struct cfd_box *box, int
 		for (int m = 0; m < CFD_FIELDS; m++) {
 			const double *restrict rate = box->rate[m] + at + sum;
 
-			for (int j = first; j <= last; j++)
+			for (int j = first; j <= last; j++) {
 				to[(LU_CHANGE + m) * n + j] = rate[j * skew];
+				squares[j] += rate[j * skew] * rate[j * skew];
+			}
 		}
 	}
+}
+
+double lu_take_squares(struct lu_sweep *c)
+{
+	double sum = 0;
+
+	for (int j = 0; j < c->n[1]; j++) {
+		sum += c->squares[j];
+		c->squares[j] = 0;
+	}
+	return sum;
 }
 
 NPB_VECTOR void lu_store_plane(const struct lu_sweep *c, const struct cfd_box *box, int k)
@@ -277,7 +288,18 @@ static void set_coefficients(struct lu_sweep *c, const struct cfd_box *box, doub
 	c->curvature = LU_OMEGA * step * box->axis[0].curvature;
 }
 
-void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step)
+/*
+ * Planes of one message. Long messages are cheaper, but each rank waits for the first one of the
+ * ranks before: they may cost it a quarter of its time, and a rank alone gains nothing.
+ */
+static int planes_of_message(int planes, int stages)
+{
+	const int most = stages == 0 ? 1 : planes / (4 * stages);
+
+	return most < 1 ? 1 : most > MOST_PLANES ? MOST_PLANES : most;
+}
+
+void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, int stages)
 {
 	enum { LINE = 8 };
 	size_t vector;
@@ -286,13 +308,14 @@ void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step)
 		c->n[d] = box->high[d] - box->low[d];
 	c->rows = c->n[0] > c->n[1] ? c->n[0] : c->n[1];
 	c->lanes = (c->n[1] + 2 * MARGIN + LINE - 1) / LINE * LINE;
-	c->block = 1;
+	c->block = planes_of_message(c->n[2], stages);
 	vector = (size_t)CFD_FIELDS * (size_t)c->lanes;
 	c->point = npb_alloc((size_t)c->n[2] * (size_t)c->rows * LU_VALUES * (size_t)c->lanes,
 			     sizeof(double));
 	c->x = npb_alloc(vector, sizeof(double));
 	c->y[0] = npb_alloc(vector, sizeof(double));
 	c->y[1] = npb_alloc(vector, sizeof(double));
+	c->squares = npb_alloc((size_t)c->lanes, sizeof(double));
 	c->z = npb_alloc((size_t)c->rows * vector, sizeof(double));
 	for (int side = 0; side < LU_SIDES; side++)
 		c->border[side] = npb_alloc(
@@ -307,6 +330,7 @@ void lu_close_sweep(struct lu_sweep *c)
 	npb_free(c->y[0]);
 	npb_free(c->y[1]);
 	npb_free(c->z);
+	npb_free(c->squares);
 	for (int side = 0; side < LU_SIDES; side++)
 		npb_free(c->border[side]);
 }
