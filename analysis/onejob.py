@@ -15,22 +15,15 @@ from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.gather import incomplete_reason
 from steelyard.analysis.jobindex import CLOCK_SLACK_S, age
-from steelyard.analysis.records import COLUMNS, Record, RecordError, name_parts, read_record
+from steelyard.analysis.records import (
+    COLUMNS,
+    Record,
+    RecordError,
+    name_parts,
+    read_record,
+)
 
 JOB_ID = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
-
-# Summed over the nodes; of memory the largest node counts.
-TOTALS = (
-    "energy_j",
-    "cpu_s",
-    "max_memory_bytes",
-    "rchar_bytes",
-    "wchar_bytes",
-    "read_bytes",
-    "write_bytes",
-    "rx_bytes",
-    "tx_bytes",
-)
 
 
 @dataclass(slots=True)

@@ -43,6 +43,19 @@ COLUMNS = {
     "sampler_cpu_s": ("sampler.cpu_s", "float"),
 }
 
+# What a job or run has in all, summed over its nodes; of memory the largest node counts.
+TOTALS = (
+    "energy_j",
+    "cpu_s",
+    "max_memory_bytes",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+)
+
 # What the samples also know: the totals of a record cut short come from its last sample.
 FROM_SAMPLES = (
     "elapsed_s",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.records import TOTALS
 
 if TYPE_CHECKING:
     import duckdb
@@ -230,18 +231,7 @@ def read_values(
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
-COMMON = (
-    "elapsed_s",
-    "energy_j",
-    "cpu_s",
-    "max_memory_bytes",
-    "rchar_bytes",
-    "wchar_bytes",
-    "read_bytes",
-    "write_bytes",
-    "rx_bytes",
-    "tx_bytes",
-)
+COMMON = ("elapsed_s", *TOTALS)
 
 
 def metric_order(metric: Metric) -> tuple[bool, int, str]:

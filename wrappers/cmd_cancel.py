@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from steelyard.wrappers import options
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard cancel`."""
-    parser.add_argument("study", metavar="STUDY", help="the study file, its folder or its name")
+    options.add_study(parser)
 
 
 def main(args: argparse.Namespace) -> int:

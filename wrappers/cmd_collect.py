@@ -10,10 +10,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.wrappers import console, errors, studydir
+from steelyard.wrappers import console, errors, options, studydir
 
 if TYPE_CHECKING:
     from steelyard.analysis.gather import Gap
@@ -52,21 +51,9 @@ SHOWN = 3  # gaps of a kind that are told one by one; --json has all
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard collect`."""
-    parser.add_argument(
-        "study",
-        nargs="?",
-        metavar="STUDY",
-        help="study file, folder or name (default: the one here)",
-    )
-    parser.add_argument(
-        "--record-dir",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
-        "/var/lib/steelyard/records)",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    options.add_study(parser, optional=True)
+    options.add_record_dir(parser)
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

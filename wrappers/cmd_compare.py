@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from steelyard.wrappers import console, studydir
+from steelyard.wrappers import console, options, studydir
 from steelyard.wrappers.errors import DONE, UsageError
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="study file, its folder or name")
+    options.add_study(parser)
     parser.add_argument("a", metavar="A", help="the condition to compare with")
     parser.add_argument("b", metavar="B", help="the condition that is compared")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

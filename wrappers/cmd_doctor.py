@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import console, errors, node
+from steelyard.wrappers import console, errors, node, options
 
 TIMEOUT_S = 10
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
@@ -35,7 +35,7 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `steelyard doctor`."""
-    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.wrappers import options
+
 if TYPE_CHECKING:
     from steelyard.jobscripts.registry import Benchmark
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard list`."""
     parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="only this one")
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

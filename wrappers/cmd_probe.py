@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.errors import UsageError
-from steelyard.wrappers import console, errors
+from steelyard.wrappers import console, errors, options
 from steelyard.wrappers.node import find_node_program
 
 TIMEOUT_S = 30
@@ -26,7 +26,7 @@ Document = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `steelyard probe`."""
     parser.add_argument("--root", metavar="DIR", help="read a recorded tree instead of /")
-    parser.add_argument("--json", action="store_true", help="print the document as it is")
+    options.add_json(parser, "print the document as it is")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.wrappers import console, studydir
+from steelyard.wrappers import console, options, studydir
 from steelyard.wrappers.errors import DONE, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ FORMATS = ("svg", "pdf", "png", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", help="study file, its folder or name")
+    options.add_study(parser, optional=True)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path("report.html"),
         help="where the report goes (report.html)",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.wrappers import console, errors
+from steelyard.wrappers import console, errors, options
 
 if TYPE_CHECKING:
     from steelyard.analysis.onejob import JobView, NodeView
@@ -19,15 +18,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard show`."""
     parser.add_argument("job_id", metavar="JOBID", help="4711, or an array task: 4711_3")
-    parser.add_argument(
-        "--record-dir",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
-        "/var/lib/steelyard/records)",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    options.add_record_dir(parser)
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -48,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
 
 def as_json(view: JobView) -> dict[str, object]:
     """The job as a document; names and units as in docs/formats.md."""
-    from steelyard.analysis.onejob import TOTALS
+    from steelyard.analysis.records import TOTALS
 
     row = view.row
     return {
@@ -186,7 +178,7 @@ def use_cells(values: dict[str, Any]) -> tuple[str, ...]:
 
 def print_use(view: JobView) -> None:
     """What it used, per node and in total, and what the weighing itself cost."""
-    from steelyard.analysis.onejob import TOTALS
+    from steelyard.analysis.records import TOTALS
 
     if not view.nodes:
         return
@@ -252,7 +244,7 @@ def print_comment(view: JobView) -> None:
 
 def print_missing(view: JobView) -> None:
     """What could not be told, and why; each reason once."""
-    from steelyard.analysis.onejob import TOTALS
+    from steelyard.analysis.records import TOTALS
 
     lines = list(view.missing)
     for node in view.nodes:

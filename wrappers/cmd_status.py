@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from steelyard.wrappers import options
+
 if TYPE_CHECKING:
     from steelyard.wrappers.status import Progress
 
@@ -16,17 +18,12 @@ MOST_FAILURES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard status`."""
-    parser.add_argument(
-        "study",
-        metavar="STUDY",
-        nargs="?",
-        help="the study file, its folder or its name; default: the only study here",
-    )
+    options.add_study(parser, optional=True)
     parser.add_argument("--watch", action="store_true", help="look again until all runs have ended")
     parser.add_argument(
         "--interval", type=float, default=2.0, metavar="SECONDS", help="between looks, default 2"
     )
-    parser.add_argument("--json", action="store_true", help="print the state as JSON")
+    options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:

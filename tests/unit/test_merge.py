@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
-run_id = HELP.run_id
+query, run_id = HELP.query, HELP.run_id
 
 
 @pytest.fixture
@@ -20,11 +20,6 @@ def study(tmp_path: Path) -> Any:
     study = HELP.Study(tmp_path)
     study.everything()
     return study
-
-
-def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def content(study: Any) -> dict[str, list[str]]:

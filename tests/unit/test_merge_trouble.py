@@ -18,7 +18,7 @@ from steelyard.analysis import sacct
 from steelyard.analysis.errors import MissingError, UsageError
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
-run_id, whats = HELP.run_id, HELP.whats
+query, run_id, whats = HELP.query, HELP.run_id, HELP.whats
 # What the recorded jobs lack on a day without trouble: the jobs that failed left nothing.
 USUAL = {"4.0", "5.0", "6.0", "13.0", "14.0", "15.0", "4000_0.0"}
 
@@ -28,11 +28,6 @@ def study(tmp_path: Path) -> Any:
     study = HELP.Study(tmp_path)
     study.everything()
     return study
-
-
-def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def gaps(study: Any, attempt: str) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.jobscripts import registry
+from steelyard.jobscripts import registry, runscript
 
 ROOT = Path(__file__).parents[2]
 BIN = ROOT / "build/bin"
@@ -147,3 +147,54 @@ def test_one_name_leads_to_all_kernels() -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith("steelyard-npb: kernel 'xx': expected one of ")
     assert all(kernel in refused.stderr for kernel in KERNELS)
+
+
+# --- through the job template ---
+
+
+def run_template(folder: Path, **parameters: object) -> tuple[Path, dict[str, object]]:
+    """A run of a study, as submit makes it: its attempt's folder and result.json."""
+    benchmark, name = registry.load("npb"), "npb-0123abcd-001"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
+    script = folder / "runs" / name / "run.sh"
+    script.parent.mkdir(parents=True)
+    text = runscript.render(
+        benchmark, parameters, study_dir=folder, run_id=name,
+        environment={"STEELYARD_NPB": str(BIN / "steelyard-npb"), "SY_SCHEDULER": "local"},
+    )  # fmt: skip
+    script.write_text(text, encoding="utf-8")
+    subprocess.run(["bash", script], check=False, capture_output=True, timeout=120)
+    attempt = script.parent / "local.1"
+    return attempt, json.loads((attempt / "result.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_template_runs_ours_and_keeps_the_json(ranks: int, tmp_path: Path) -> None:
+    given: dict[str, object] = {"kernel": "is", "class": "S", "ranks": ranks}
+    attempt, result = run_template(tmp_path / "study", **given)
+    assert (result["state"], result["exit_codes"]) == ("completed", [0])
+    assert [r.metric for r in registry.load("npb").parse(attempt, 0, given)] == [
+        "mops", "mops_per_process", "seconds",
+    ]  # fmt: skip
+    assert json.loads((attempt / "npb.0.json").read_text(encoding="utf-8"))["ranks"] == ranks
+
+
+@pytest.mark.parametrize("name", ["is.S.2", "is.S.x"])
+def test_the_template_takes_nasas_programs_by_both_names(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "nasa"
+    folder.mkdir()
+    (folder / name).write_text("#!/bin/sh\necho found $0\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+    given = {"kernel": "is", "class": "S", "ranks": 2, "folder": str(folder)}
+    attempt, result = run_template(tmp_path / "study", **given)
+    assert result["state"] == "completed"
+    assert (attempt / "out.0").read_text(encoding="utf-8") == f"found {folder / name}\n" * 2
+
+
+def test_a_folder_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
+    given = {"kernel": "is", "class": "S", "ranks": 2, "folder": str(tmp_path)}
+    _, result = run_template(tmp_path / "study", **given)
+    assert result["state"] == "failed"
+    assert "is.S.x nor " in str(result["reason"])
+    assert str(result["reason"]).endswith("build it with NPB's make is CLASS=S")

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from steelyard.analysis import merge, sacct
 from steelyard.analysis.accounting import AccountingRow
 from steelyard.analysis.errors import MissingError
@@ -256,6 +258,12 @@ def write_record(
     ]
     (folder / f"{stem}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder / f"{stem}.json"
+
+
+def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
+    """Rows of the study's database."""
+    with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def whats(gaps: Sequence[Gap]) -> list[str]:
