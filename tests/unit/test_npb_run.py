@@ -152,15 +152,15 @@ def test_one_name_leads_to_all_kernels() -> None:
 # --- through the job template ---
 
 
-def run_template(folder: Path, **parameters: object) -> tuple[Path, dict[str, object]]:
+def run_template(study: Path, **parameters: object) -> tuple[Path, dict[str, object]]:
     """A run of a study, as submit makes it: its attempt's folder and result.json."""
     benchmark, name = registry.load("npb"), "npb-0123abcd-001"
-    (folder / "lib").mkdir(parents=True)
-    (folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
-    script = folder / "runs" / name / "run.sh"
+    (study / "lib").mkdir(parents=True)
+    (study / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
+    script = study / "runs" / name / "run.sh"
     script.parent.mkdir(parents=True)
     text = runscript.render(
-        benchmark, parameters, study_dir=folder, run_id=name,
+        benchmark, parameters, study_dir=study, run_id=name,
         environment={"STEELYARD_NPB": str(BIN / "steelyard-npb"), "SY_SCHEDULER": "local"},
     )  # fmt: skip
     script.write_text(text, encoding="utf-8")
