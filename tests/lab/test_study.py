@@ -130,3 +130,33 @@ def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
         return rows(lab, "SELECT DISTINCT state FROM runs") == [("cancelled",)]
 
     until(cancelled, "the accounting knows that both runs were cancelled")
+
+
+def test_the_npb_kernels_on_physical_and_virtual_nodes(lab: Lab) -> None:
+    """Eight kernels, class S, by node type: each verified, each on a node with that feature."""
+    (lab.work / "npb.toml").write_text(
+        """
+[study]
+name = "small"
+repeat = 1
+[job]
+time_limit = "00:02:00"
+[factors]
+node_type = ["physical", "virtual"]
+[[benchmark]]
+use = "npb"
+kernel = ["bt", "cg", "ep", "ft", "is", "lu", "mg", "sp"]
+class = "S"
+""",
+        encoding="utf-8",
+    )
+    steelyard(lab, "submit", "npb.toml")
+    steelyard(lab, "status", "npb.toml", "--watch")
+    steelyard(lab, "collect", "npb.toml")
+    assert rows(lab, "SELECT state, count(*) FROM runs GROUP BY ALL") == [("completed", 16)]
+    assert rows(lab, "SELECT count(*) FROM results WHERE metric = 'mops' AND value > 0") == [(16,)]
+    nodes = {"physical": {"n1", "n2"}, "virtual": {"n3", "n4"}}
+    for label, node in rows(
+        lab, "SELECT condition_label, node FROM records JOIN runs USING (run_id)"
+    ):
+        assert node in nodes[label.removeprefix("node_type=")]
