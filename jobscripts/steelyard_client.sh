@@ -90,6 +90,31 @@ sy_without_scheduler() {
     done
 }
 
+# Run a program on so many MPI ranks. One rank needs no launcher. More: all on this node, over
+# shared memory, bound to nothing, since the clients of a run do not know of each other.
+sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
+    local ranks=$1 mpirun=$2 sharers=1 launcher
+    local -a options=(-np "$ranks")
+    shift 2
+    if ((ranks == 1)); then
+        "$@" </dev/null
+        return
+    fi
+    launcher=$(type -P -- "$mpirun") || {
+        sy_say "$mpirun is missing on $HOSTNAME: install the Debian package openmpi-bin"
+        return 3
+    }
+    if [[ $("$launcher" --version 2>/dev/null) == *'Open MPI'* ]]; then
+        options+=(--host "localhost:$ranks" --oversubscribe --bind-to none
+            --mca pml ob1 --mca btl '^tcp,openib')
+        ((EUID != 0)) || options+=(--allow-run-as-root)
+        # Waiting ranks spin: with more ranks than processors they would keep the others from work.
+        [[ $SY_SCHEDULER != local ]] || sharers=$SY_CLIENTS
+        ((ranks * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
+    fi
+    "$launcher" "${options[@]}" "$@" </dev/null
+}
+
 # The first of: the named program's own variable, PATH. Prints its path or says what is missing.
 sy_program() { # <program> <path from a variable, may be empty> <what to do>
     local path=$2

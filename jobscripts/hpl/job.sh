@@ -4,6 +4,7 @@
 
 sy_client() {
     local program code input=hpccinf.txt
+    local -r ranks=$((SY_PARAM_P * SY_PARAM_Q))
     [[ -z $SY_PARAM_XHPL ]] || input=HPL.dat
     program=$(sy_program "${SY_PARAM_XHPL:-hpcc}" "$SY_PARAM_XHPL" \
         'install the Debian package hpcc, or give xhpl = "/path/to/xhpl"') || return
@@ -12,37 +13,13 @@ sy_client() {
     export OPENBLAS_NUM_THREADS=$SY_PARAM_THREADS OMP_NUM_THREADS=$SY_PARAM_THREADS \
         MKL_NUM_THREADS=$SY_PARAM_THREADS BLIS_NUM_THREADS=$SY_PARAM_THREADS
     if [[ -n $SY_PARAM_XHPL ]]; then
-        sy_hpl_run "$program"
+        sy_mpi_run "$ranks" "$SY_PARAM_MPIRUN" "$program"
         return
     fi
-    sy_hpl_run "$program" >&2
+    sy_mpi_run "$ranks" "$SY_PARAM_MPIRUN" "$program" >&2
     code=$?
     cat hpccoutf.txt || return
     return "$code"
-}
-
-# One rank needs no launcher. More: all on this node, over shared memory, bound to nothing, since
-# the clients of a run do not know of each other.
-sy_hpl_run() { # <program>
-    local ranks=$((SY_PARAM_P * SY_PARAM_Q)) sharers=1 launcher
-    local -a options=(-np "$ranks")
-    if ((ranks == 1)); then
-        "$1" </dev/null
-        return
-    fi
-    launcher=$(type -P -- "$SY_PARAM_MPIRUN") || {
-        sy_say "$SY_PARAM_MPIRUN is missing on $HOSTNAME: install the Debian package openmpi-bin"
-        return 3
-    }
-    if [[ $("$launcher" --version 2>/dev/null) == *'Open MPI'* ]]; then
-        options+=(--host "localhost:$ranks" --oversubscribe --bind-to none
-            --mca pml ob1 --mca btl '^tcp,openib')
-        ((EUID != 0)) || options+=(--allow-run-as-root)
-        # Waiting ranks spin: with more ranks than processors they would keep the others from work.
-        [[ $SY_SCHEDULER != local ]] || sharers=$SY_CLIENTS
-        ((ranks * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
-    fi
-    "$launcher" "${options[@]}" "$1" </dev/null
 }
 
 # The 31 lines that HPL.dat and hpccinf.txt share. Past n, nb, p, q and the threshold they are the

@@ -15,7 +15,7 @@ sy_client() {
             --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
     sy_without_scheduler
-    sy_npb_run "${command[@]}"
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${command[@]}"
 }
 
 # NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.
@@ -29,28 +29,4 @@ sy_npb_nasa() {
         sy_say "neither $base.x nor $base.$SY_PARAM_RANKS is a program on $HOSTNAME: build it with NPB's make $SY_PARAM_KERNEL CLASS=$SY_PARAM_CLASS"
         return 3
     fi
-}
-
-# One rank needs no launcher. More: all on this node, over shared memory, bound to nothing, since
-# the clients of a run do not know of each other.
-sy_npb_run() { # <program> <argument>...
-    local sharers=1 launcher
-    local -a options=(-np "$SY_PARAM_RANKS")
-    if ((SY_PARAM_RANKS == 1)); then
-        "$@" </dev/null
-        return
-    fi
-    launcher=$(type -P -- "$SY_PARAM_MPIRUN") || {
-        sy_say "$SY_PARAM_MPIRUN is missing on $HOSTNAME: install the Debian package openmpi-bin"
-        return 3
-    }
-    if [[ $("$launcher" --version 2>/dev/null) == *'Open MPI'* ]]; then
-        options+=(--host "localhost:$SY_PARAM_RANKS" --oversubscribe --bind-to none
-            --mca pml ob1 --mca btl '^tcp,openib')
-        ((EUID != 0)) || options+=(--allow-run-as-root)
-        # Waiting ranks spin: with more ranks than processors they would keep the others from work.
-        [[ $SY_SCHEDULER != local ]] || sharers=$SY_CLIENTS
-        ((SY_PARAM_RANKS * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
-    fi
-    "$launcher" "${options[@]}" "$@" </dev/null
 }
