@@ -1,8 +1,8 @@
 /*
- * BT, "block tridiagonal" (the report, section 3.5.2, the simulated CFD application BT).
+ * BT, "block tridiagonal" (the report, chapter 3, the simulated CFD application BT).
  *
- * Solved: the equations of cfd.h by implicit time steps, approximately factored (Beam and Warming,
- * section 3.4): with the rate R = dt dU/dt of the old values,
+ * Solved: the equations of cfd.h by implicit time steps, approximately factored (Beam and
+ * Warming): with the rate R = dt dU/dt of the old values,
  *
  *   (I - dt Lx)(I - dt Ly)(I - dt Lz) dU = R,   U(new) = U + dU
  *

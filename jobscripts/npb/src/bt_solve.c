@@ -5,9 +5,9 @@
  *   A(i) = -dt/(2h) F(i-1) - dt/h^2 (N(i-1) + D),  B(i) = I + 2 dt/h^2 (N(i) + D),
  *   C(i) =  dt/(2h) F(i+1) - dt/h^2 (N(i+1) + D)
  *
- * F and N are the Jacobians of the convective and of the viscous flux along the line (section
- * 3.4.2 of the report), D the diffusion. With the momenta in the order (along the line, across,
- * across) they are the same for all directions. Their zeros are left out.
+ * F and N are the Jacobians of the convective and of the viscous flux along the line,
+ * D the diffusion. With the momenta in the order (along the line, across, across) they are the
+ * same for all directions. Their zeros are left out.
  */
 #include <string.h>
 

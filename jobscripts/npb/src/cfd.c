@@ -5,7 +5,7 @@
 #include "npb_comm.h"
 #include "npb_verify.h"
 
-/* Table of section 3.2.3: the constant, then x, y, z, x^2, y^2, z^2 ... z^4. */
+/* The table of coefficients in chapter 3: the constant, then x, y, z, x^2, y^2, z^2 ... z^4. */
 static const double polynomial[CFD_FIELDS][13] = {
     {2, 0, 0, 4, 5, 3, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3},
     {1, 0, 0, 0, 1, 2, 3, 0.01, 0.03, 0.02, 0.4, 0.3, 0.5},

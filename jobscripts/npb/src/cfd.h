@@ -6,7 +6,7 @@
  *   dU/dt = L(U) - L(U*),  U = (density, three momenta, total energy),  U* the polynomial
  *
  * L: convection and viscosity by central differences of second order, diffusion, and dissipation
- * of fourth order (sections 3.2 and 3.3). U = U* on the boundary.
+ * of fourth order. U = U* on the boundary.
  *
  * All of it works on a box, a part of the grid with two layers of ghost points around it. How the
  * grid is cut into boxes, and who fills the ghosts, is the business of the programs. Each
@@ -23,7 +23,7 @@ enum {
 	CFD_LINE = 8	/* doubles of a cache line and of the widest vector */
 };
 
-/* The constants of section 3.2: ratio of specific heats, and what follows from it and others. */
+/* The constants of chapter 3: ratio of specific heats, and what follows from it and others. */
 #define CFD_C1	   1.4
 #define CFD_C2	   0.4	       /* c1 - 1 */
 #define CFD_C34	   0.1	       /* c3 c4, of the viscous terms */
@@ -88,7 +88,7 @@ NPB_INLINE int cfd_whole(int n)
 	return (n + CFD_LINE - 1) & ~(CFD_LINE - 1);
 }
 
-/* U* at (x, y, z) of the unit cube: section 3.2.3, the polynomial of fourth degree. */
+/* U* at (x, y, z) of the unit cube, the polynomial of fourth degree. */
 void cfd_exact(double x, double y, double z, double u[CFD_FIELDS]);
 
 /* Memory and constants; u is (1, 0, 0, 0, 1) everywhere, so that no ghost divides by zero. */
@@ -100,7 +100,7 @@ uint64_t cfd_box_bytes(const int count[3], bool sound);
 
 /* forcing = -L(U*); u and the primitives are used up for it. */
 void cfd_set_forcing(struct cfd_box *box);
-/* The initial values of section 3.2.4: U* on the boundary, interpolated between faces inside. */
+/* The initial values: U* on the boundary, interpolated between faces inside. */
 void cfd_set_initial(struct cfd_box *box);
 
 /* Velocity, pressure ... of u, also in the ghosts that L needs. */
@@ -115,7 +115,7 @@ void cfd_add_rate(const struct cfd_box *box);
 /* Sums over the box, added to `sum`: (u - U*)^2 over all own points, rate^2 over the inner ones. */
 void cfd_sum_errors(const struct cfd_box *box, double sum[CFD_FIELDS]);
 void cfd_sum_rates(const struct cfd_box *box, double sum[CFD_FIELDS]);
-/* Sums over all boxes to root mean squares, section 3.4: over the inner points of the grid. */
+/* Sums over all boxes to root mean squares over the inner points of the grid. */
 void cfd_norms(const int total[3], double sum[CFD_FIELDS]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * dU/dt of the report, section 3.3: the right-hand side of all three programs. With the
+ * dU/dt of chapter 3 of the report: the right-hand side of all three programs. With the
  * momenta in the order (along it, across, across), all directions are alike. Each component is a
  * loop over a row; the neighbours along direction d are `s` elements away.
  */

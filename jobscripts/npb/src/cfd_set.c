@@ -1,4 +1,4 @@
-/* What is set once: the forcing term and the initial values (the report, sections 3.2.2-3.2.4). */
+/* What is set once: the forcing term and the initial values (the report, chapter 3). */
 #include "cfd.h"
 
 static void put(const struct cfd_box *box, ptrdiff_t at, const double u[CFD_FIELDS])

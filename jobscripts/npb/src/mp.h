@@ -112,7 +112,7 @@ struct mp_problem {
 	double residual[CFD_FIELDS], error[CFD_FIELDS]; /* official, limit 1e-8 */
 };
 
-/* The run of the report's section 3.4: one step to warm up, from the start again, verified. */
+/* A run: one step to warm up, from the start again, verified. */
 void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct mp_sizes *sizes,
 	    void (*step)(struct mp_grid *grid, double dt));
 

@@ -1,4 +1,4 @@
-/* The time steps, and what is compared with the official results (section 3.4). */
+/* The time steps, and what is compared with the official results. */
 #include <stdio.h>
 
 #include "mp.h"

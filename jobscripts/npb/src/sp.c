@@ -1,8 +1,8 @@
 /*
- * SP, "scalar pentadiagonal" (the report, section 3.5.3, the simulated CFD application SP).
+ * SP, "scalar pentadiagonal" (the report, chapter 3, the simulated CFD application SP).
  *
- * Solved: the equations of cfd.h by implicit time steps, approximately factored and made diagonal
- * (section 3.4.3): with the rate R = dt dU/dt of the old values,
+ * Solved: the equations of cfd.h by implicit time steps, approximately factored and made diagonal:
+ * with the rate R = dt dU/dt of the old values,
  *
  *   Tx (I - dt Px) Tx^-1 Ty (I - dt Py) Ty^-1 Tz (I - dt Pz) Tz^-1 dU = R,  U(new) = U + dU
  *

@@ -1,5 +1,5 @@
 /*
- * The changes of variables of SP (section 3.4.3 of the report): Tx^-1 before the sweep along x and
+ * The changes of variables of SP (sp.c): Tx^-1 before the sweep along x and
  * Tz after that along z. Those between the sweeps, Tx^-1 Ty and Ty^-1 Tz, have constant elements
  * and are part of the solver's way down.
  */
