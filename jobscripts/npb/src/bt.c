@@ -66,7 +66,7 @@ static void step(struct mp_grid *grid, double dt)
 	mp_exchange(grid);
 	for (int z = 0; z < grid->q; z++) {
 		cfd_primitives(&grid->box[z]);
-		cfd_rate(&grid->box[z], dt);
+		grid->squares += cfd_rate(&grid->box[z], dt);
 	}
 	for (int d = 0; d < 3; d++)
 		mp_sweep(grid, d, &bt_solver, dt);

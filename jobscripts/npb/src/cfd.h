@@ -107,8 +107,10 @@ void cfd_set_initial(struct cfd_box *box);
 void cfd_primitives(const struct cfd_box *box);
 /* rate = scale (forcing + L(u)) on the row (j, k), from low[0] to high[0]. Needs primitives. */
 void cfd_rate_row(const struct cfd_box *box, int j, int k, double scale);
-/* The same on all rows. */
-void cfd_rate(const struct cfd_box *box, double scale);
+/* The sum of rate^2 over the row, all components. */
+double cfd_row_squares(const struct cfd_box *box, int j, int k);
+/* Both on all rows. */
+double cfd_rate(const struct cfd_box *box, double scale);
 /* u += rate inside */
 void cfd_add_rate(const struct cfd_box *box);
 

@@ -30,6 +30,7 @@ struct mp_grid {
 	size_t ghosts;		/* doubles of each */
 	double *out, *in;	/* messages of a sweep */
 	size_t batches;		/* of the largest box */
+	double squares;		/* of dt dU/dt, added up by the steps */
 	double *store;		/* what sweeps leave for the way down */
 	size_t box_store;	/* doubles of it for a box */
 };

@@ -62,22 +62,26 @@ static const struct mp_problem problems[NPB_CLASSES] = {
 			 0.1083734951938e+01, 0.1164108338568e+02}},
 };
 
-static void set_rates(const struct cfd_box *box, double dt)
+static double set_rates(const struct cfd_box *box, double dt)
 {
+	double squares = 0;
+
 	cfd_primitives(box);
 	for (int k = box->low[2]; k < box->high[2]; k++) {
 		for (int j = box->low[1]; j < box->high[1]; j++) {
 			cfd_rate_row(box, j, k, dt);
+			squares += cfd_row_squares(box, j, k);
 			sp_to_waves(box, j, k);
 		}
 	}
+	return squares;
 }
 
 static void step(struct mp_grid *grid, double dt)
 {
 	mp_exchange(grid);
 	for (int z = 0; z < grid->q; z++)
-		set_rates(&grid->box[z], dt);
+		grid->squares += set_rates(&grid->box[z], dt);
 	for (int d = 0; d < 3; d++)
 		mp_sweep(grid, d, &sp_solver, dt);
 	for (int z = 0; z < grid->q; z++)
