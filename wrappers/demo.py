@@ -71,7 +71,6 @@ def _running(config: ClusterConfig) -> Iterator[None]:
     """The cluster, with this process led to it; ended afterwards."""
     begin = time.monotonic()
     print(f"$ steelyard cluster up --dir {_short(str(config.dir))}", flush=True)
-    before = dict(os.environ)
     with cluster.up(config) as slurm:
         print(f"four nodes idle after {time.monotonic() - begin:.1f} s\n", flush=True)
         os.environ.update(slurm.variables())
@@ -82,8 +81,6 @@ def _running(config: ClusterConfig) -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             print("$ steelyard cluster down", flush=True)
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def _commands(*commands: list[str]) -> int:

@@ -109,7 +109,7 @@ static int take_name(struct sy_recordfile *file, const char *node, struct sy_err
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	for (int i = 0; i < TRIES; i++) {
-		int fd;
+		int fd, failure;
 
 		file->start_unix_s = now.tv_sec + i;
 		(void)snprintf(file->name, sizeof(file->name), "%s.%lld", node,
@@ -125,9 +125,10 @@ static int take_name(struct sy_recordfile *file, const char *node, struct sy_err
 			(void)close(fd);
 			return 0;
 		}
+		failure = errno; /* what cleaning up does to errno is not what went wrong */
 		sy_recordfile_close(file);
-		if (errno != EEXIST)
-			return sy_fail_errno(err, errno, "cannot make %s.json", file->name);
+		if (failure != EEXIST)
+			return sy_fail_errno(err, failure, "cannot make %s.json", file->name);
 	}
 	return sy_fail(err, "%s: there are records of the next %d seconds already", node, TRIES);
 }
