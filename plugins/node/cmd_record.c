@@ -1,6 +1,7 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
 #include "command.h"
 
+#include "document.h"
 #include "file.h"
 #include "record.h"
 #include "recordfile.h"
@@ -61,7 +62,7 @@ static json_t *load(const struct sy_recordfile *file)
 
 	(void)snprintf(name, sizeof(name), "%s.json", file->name);
 	fd = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
+	return sy_json_read_fd(fd);
 }
 
 /* Without a record of the start: what the name and the columns tell. */
@@ -74,13 +75,13 @@ static json_t *make_new(const struct repair *repair, const char *job_id)
 	json_t *record;
 
 	(void)snprintf(samples, sizeof(samples), "%s.csv", repair->name);
-	plan.job = json_object();
-	plan.tags = json_object();
+	plan.told = (struct sy_told){json_object(), json_object(), json_object()};
 	record = sy_record_new(&head);
 	sy_record_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
 	sy_record_put(record, "job.scheduler", json_null(), "the record of the start is lost");
-	json_decref(plan.job);
-	json_decref(plan.tags);
+	json_decref(plan.told.job);
+	json_decref(plan.told.tags);
+	json_decref(plan.told.conditions);
 	return record;
 }
 

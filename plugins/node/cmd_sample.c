@@ -39,10 +39,13 @@ static const char help[] =
     "  --owner UID[:GID]     whom the files belong to [this user]\n"
     "  --job FIELD=VALUE     a field of `job` in the record, `exclusive=yes` too; repeatable\n"
     "  --tag KEY=VALUE       a tag; repeatable\n"
+    "  --cache JSON          what was done to the node's caches before (docs/formats.md part 1)\n"
     "  --root DIR            counters of the node (energy, network, pressure) and cgroups are "
     "read\n"
     "                        below DIR; /proc/PID always is the machine's own [/]\n"
     "  --log FILE            messages go there [stderr]\n"
+    "  --run-dir DIR         the node's folder of states: conditions of the network and a capture\n"
+    "                        that lie there for this job go into its record\n"
     "  --print-path FD       write the path of the record to this descriptor, and a newline\n";
 
 enum {
@@ -58,8 +61,10 @@ enum {
 	OWNER,
 	JOB,
 	TAG,
+	CACHE,
 	ROOT,
 	LOG,
+	RUN_DIR,
 	PRINT_PATH
 };
 
@@ -76,8 +81,10 @@ static const struct option options[] = {
     {"owner", required_argument, NULL, OWNER},
     {"job", required_argument, NULL, JOB},
     {"tag", required_argument, NULL, TAG},
+    {"cache", required_argument, NULL, CACHE},
     {"root", required_argument, NULL, ROOT},
     {"log", required_argument, NULL, LOG},
+    {"run-dir", required_argument, NULL, RUN_DIR},
     {"print-path", required_argument, NULL, PRINT_PATH},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -134,7 +141,7 @@ static int add_root(const char *text, struct sy_plan *plan, struct sy_error *err
 	return parse_number("pid", text, 1, INT32_MAX, &plan->root[plan->roots++], err);
 }
 
-/* --job and --tag say the same as the messages do. */
+/* --job, --tag and --cache say the same as the messages do. */
 static int add_message(const char *word, const char *text, struct sy_plan *plan,
 		       struct sy_error *err)
 {
@@ -148,7 +155,7 @@ static int add_message(const char *word, const char *text, struct sy_plan *plan,
 		*strchr(line, '=') = ' ';
 	if (sy_message_parse(line, &message, err) < 0)
 		return -1;
-	sy_message_apply(&message, plan->job, plan->tags);
+	sy_message_apply(&message, &plan->told);
 	return 0;
 }
 
@@ -195,8 +202,13 @@ static int take_option(int option, const char *text, struct sy_plan *plan, struc
 		return add_message("job", text, plan, err);
 	case TAG:
 		return add_message("tag", text, plan, err);
+	case CACHE:
+		return add_message("cache", text, plan, err);
 	case ROOT:
 		plan->root_dir = text;
+		return 0;
+	case RUN_DIR:
+		plan->run_dir = text;
 		return 0;
 	case PRINT_PATH:
 		return parse_number("print-path", text, 0, INT32_MAX, &plan->print_fd, err);
@@ -266,8 +278,7 @@ int sy_cmd_sample(int argc, char **argv)
 			       .rate_hz = 1,
 			       .control_fd = -1,
 			       .print_fd = -1,
-			       .job = json_object(),
-			       .tags = json_object()};
+			       .told = {json_object(), json_object(), json_object()}};
 	struct sy_error err;
 	int result = parse(argc, argv, &plan, &err);
 

@@ -4,7 +4,24 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define FILE_LIMIT (4 << 20)
+
+json_t *sy_json_read_fd(int fd)
+{
+	cleanup_free char *text = NULL;
+	struct stat info;
+	ssize_t length;
+
+	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > FILE_LIMIT)
+		return NULL;
+	text = malloc((size_t)info.st_size + 1);
+	length = text ? sy_read_fd(fd, text, (size_t)info.st_size + 1) : -1;
+	return length < 0 ? NULL : json_loadb(text, (size_t)length, 0, NULL);
+}
 
 /* Bytes that the UTF-8 sequence at `at` takes, or 0 when it is none (RFC 3629). */
 static size_t sequence_length(const unsigned char *at)

@@ -18,6 +18,10 @@ struct sy_document {
 /* A string for JSON: bytes that are no UTF-8 (a mount point may have any) become U+FFFD. */
 json_t *sy_json_text(const char *text);
 
+/* A JSON file of at most 4 MB; NULL: cannot be read, is none, or fd is negative. In one read:
+ * json_loadfd makes a system call for every byte. */
+json_t *sy_json_read_fd(int fd);
+
 /* Put a value, whose reference is taken. */
 void sy_doc_put(struct sy_document *document, const char *path, json_t *value);
 void sy_doc_put_text(struct sy_document *document, const char *path, const char *text);

@@ -76,6 +76,13 @@ ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size)
 	return (ssize_t)strlen(buffer);
 }
 
+bool sy_ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+
+	return length > tail && !strcmp(text + length - tail, end);
+}
+
 int sy_write_all(int fd, const char *data, size_t size)
 {
 	while (size > 0) {

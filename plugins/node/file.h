@@ -6,6 +6,7 @@
 #ifndef STEELYARD_FILE_H
 #define STEELYARD_FILE_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -42,6 +43,9 @@ ssize_t sy_read_fd(int fd, char *buffer, size_t size);
 
 /* The first line of a file without its newline: its length, or -errno. */
 ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size);
+
+/* "n.7.json" ends with ".json"; nothing before it is not enough. */
+bool sy_ends_with(const char *text, const char *end);
 
 /* Write all of `size` bytes: 0, or -errno. */
 int sy_write_all(int fd, const char *data, size_t size);

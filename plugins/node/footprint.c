@@ -7,27 +7,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Program text is clean and comes back from the page cache when it is run again. Segments that are
- * written to, by relocation too, are never executable here. */
-static int forget_text(struct dl_phdr_info *info, size_t size, void *unused)
+/* Program text and constants are clean and come back from the page cache when they are needed
+ * again. Segments that are written to, by relocation too, are writable in the file. */
+static int forget(struct dl_phdr_info *info, size_t size, void *unused)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start[8], end[8];
+	int count = 0;
 
 	(void)size;
 	(void)unused;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
+	/* The headers themselves lie in such a segment: read them before it goes. */
+	for (int i = 0; i < info->dlpi_phnum && count < 8; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t start = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
-		uintptr_t end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
 
-		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && !(part->p_flags & PF_W))
-			(void)madvise((void *)start, end - start, MADV_DONTNEED);
+		if (part->p_type != PT_LOAD || (part->p_flags & PF_W))
+			continue;
+		start[count] = (info->dlpi_addr + part->p_vaddr) & ~(page - 1);
+		end[count++] = info->dlpi_addr + part->p_vaddr + part->p_memsz;
 	}
+	while (count-- > 0)
+		(void)madvise((void *)start[count], end[count] - start[count], MADV_DONTNEED);
 	return 0;
 }
 
 void sy_shrink(void)
 {
 	(void)malloc_trim(0);
-	(void)dl_iterate_phdr(forget_text, NULL);
+	(void)dl_iterate_phdr(forget, NULL);
 }

@@ -25,6 +25,7 @@ static const struct {
     {"pressure_io_s", true},
     {"pressure_memory_s", true},
     {"energy_j", true},
+    {"rtt_s", true},
 };
 
 static bool is_micro(int cell)

@@ -33,6 +33,7 @@ enum sy_cell {
 	SY_PRESSURE_IO,
 	SY_PRESSURE_MEMORY,
 	SY_ENERGY,
+	SY_RTT,	  /* no counter: of this moment, empty between two readings */
 	SY_FIXED, /* how many columns every file has */
 	SY_ZONE = SY_FIXED,
 	SY_RX_DEVICE = SY_ZONE + SY_MAX_ZONES,

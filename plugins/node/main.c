@@ -15,6 +15,9 @@ static const struct command commands[] = {
     {"sample", sy_cmd_sample, "weigh a command, or the processes of a job"},
     {"record", sy_cmd_record, "make the record of a job from its samples"},
     {"send", sy_cmd_send, "send a message to a running sampler"},
+    {"netem", sy_cmd_netem, "network conditions: parse, check, apply, undo"},
+    {"cache", sy_cmd_cache, "drop page cache, dentries, inodes and CVMFS' cache"},
+    {"capture", sy_cmd_capture, "record the headers of a job's packets"},
 };
 
 static void usage(FILE *out)

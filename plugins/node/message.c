@@ -20,6 +20,7 @@ static const struct {
     {"exclusive", SY_WORD_EXCLUSIVE, false},
     {"job", SY_WORD_JOB, false},
     {"done", SY_WORD_DONE, false},
+    {"cache", SY_WORD_CACHE, false},
     {"totals", SY_WORD_TOTALS, true},
     {"end", SY_WORD_END, true},
 };
@@ -167,6 +168,24 @@ static int parse_job(const char *text, struct sy_message *message, struct sy_err
 		       message->key);
 }
 
+/* docs/formats.md part 9: what was asked for, done and refused. */
+static int parse_cache(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	json_t *cache = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	bool good = json_is_string(json_object_get(cache, "requested")) &&
+		    json_is_array(json_object_get(cache, "done")) &&
+		    json_is_array(json_object_get(cache, "refused")) &&
+		    json_object_size(cache) == 3;
+
+	json_decref(cache);
+	message->value = text;
+	return good ? 0
+		    : sy_fail(err,
+			      "cache '%.60s': expected {\"requested\": TEXT, \"done\": [..], "
+			      "\"refused\": [..]}",
+			      text);
+}
+
 static int parse_arguments(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	switch (message->word) {
@@ -184,6 +203,8 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 		return parse_job(text, message, err);
 	case SY_WORD_DONE:
 		return parse_done(text, message, err);
+	case SY_WORD_CACHE:
+		return parse_cache(text, message, err);
 	case SY_WORD_TOTALS:
 	case SY_WORD_END:
 		break;
@@ -207,16 +228,19 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 	}
 	return sy_fail(err,
 		       "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
-		       "totals, end",
+		       "cache, totals, end",
 		       (int)(length < 40 ? length : 40), text);
 }
 
-void sy_message_apply(const struct sy_message *message, json_t *job, json_t *tags)
+void sy_message_apply(const struct sy_message *message, const struct sy_told *told)
 {
 	if (message->word == SY_WORD_TAG)
-		(void)json_object_set_new(tags, message->key, sy_json_text(message->value));
+		(void)json_object_set_new(told->tags, message->key, sy_json_text(message->value));
 	else if (message->word == SY_WORD_JOB)
-		(void)json_object_set_new(job, message->key, sy_json_text(message->value));
+		(void)json_object_set_new(told->job, message->key, sy_json_text(message->value));
 	else if (message->word == SY_WORD_EXCLUSIVE)
-		(void)json_object_set_new(job, "exclusive", json_boolean(message->exclusive));
+		(void)json_object_set_new(told->job, "exclusive", json_boolean(message->exclusive));
+	else if (message->word == SY_WORD_CACHE)
+		(void)json_object_set_new(told->conditions, "cache",
+					  json_loads(message->value, 0, NULL));
 }

@@ -22,6 +22,7 @@ enum sy_word {
 	SY_WORD_EXCLUSIVE,
 	SY_WORD_JOB,
 	SY_WORD_DONE,
+	SY_WORD_CACHE,
 	SY_WORD_TOTALS,
 	SY_WORD_END,
 };
@@ -33,7 +34,7 @@ struct sy_message {
 	double rate_hz;
 	bool exclusive;
 	char key[SY_TAG_KEY_SIZE]; /* tag, job */
-	const char *value;	   /* tag, job, cgroup: inside the text that was parsed */
+	const char *value;	   /* tag, job, cgroup, cache: inside the text that was parsed */
 };
 
 /* Parse one message: 0, or -1 with what is wrong with it. */
@@ -42,7 +43,12 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 /* A rate in Hz: 0 (off) to SY_MAX_RATE_HZ. */
 int sy_rate_parse(const char *text, double *rate_hz, struct sy_error *err);
 
-/* Take what a message says about the job into `job` and `tags`; others are left alone. */
-void sy_message_apply(const struct sy_message *message, json_t *job, json_t *tags);
+/* What has been told about the job, each an object; `conditions` has the record's "cache". */
+struct sy_told {
+	json_t *job, *tags, *conditions;
+};
+
+/* Take what a message says about the job; other messages are left alone. */
+void sy_message_apply(const struct sy_message *message, const struct sy_told *told);
 
 #endif

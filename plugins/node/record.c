@@ -154,12 +154,26 @@ static void put_told(json_t *record, const struct sy_plan *plan)
 	json_t *value;
 	char path[96];
 
-	json_object_foreach(plan->job, field, value)
+	json_object_foreach(plan->told.job, field, value)
 	{
 		(void)snprintf(path, sizeof(path), "job.%s", field);
 		sy_record_put(record, path, json_incref(value), NULL);
 	}
-	(void)json_object_set_new(record, "tags", json_deep_copy(plan->tags));
+	(void)json_object_set_new(record, "tags", json_deep_copy(plan->told.tags));
+}
+
+static void put_conditions(json_t *record, const struct sy_plan *plan)
+{
+	static const char *const of_run_dir[] = {"network_conditions", "capture"};
+	json_t *cache = json_object_get(plan->told.conditions, "cache");
+
+	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
+		      "none was asked for");
+	for (int i = 0; i < 2; i++)
+		sy_record_put(record, of_run_dir[i], json_null(),
+			      plan->run_dir
+				  ? SY_NOT_YET
+				  : "the sampler was told no folder of states (--run-dir)");
 }
 
 static void put_zones(json_t *record, const struct sy_node *node)
@@ -252,6 +266,16 @@ static void put_empty_totals(json_t *record)
 	    "sampler.cpu_s",
 	    "sampler.max_memory_bytes",
 	    "pressure.scope",
+	    "tcp.source",
+	    "tcp.connections",
+	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",
+	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",
+	    "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
 	};
 
 	for (size_t i = 0; i < TOTALS; i++)
@@ -273,6 +297,7 @@ json_t *sy_record_new(const struct sy_head *head)
 	(void)json_object_set_new(record, "missing", json_object());
 	put_job(record, plan);
 	put_told(record, plan);
+	put_conditions(record, plan);
 	sy_record_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
 	sy_record_put(record, "exit.exit_code", json_null(), no_exit);
 	sy_record_put(record, "exit.signal", json_null(), no_exit);

@@ -49,6 +49,14 @@ void sy_record_status(json_t *record, const struct sy_status *status);
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_dropped(json_t *record, const struct sy_head *head);
 
+/* The job's own TCP connections, as far as the child got. */
+void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
+		   const struct sy_rtt_counts *counts);
+
+/* What lies in the plan's run_dir for this job: conditions of the network, with their tag, and a
+ * capture, which is waited for when it is being closed. Both are removed there. */
+void sy_record_conditions(json_t *record, const struct sy_plan *plan);
+
 /* Totals of a job whose sampling was switched off are null. */
 void sy_record_off(json_t *record, bool command);
 

@@ -139,6 +139,58 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 	sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
 }
 
+/* µs, where there is a value at all: it is never negative. */
+static json_t *micro_or_null(double us)
+{
+	return us < 0 ? json_null() : json_real(us / 1e6);
+}
+
+static const char *why_no_rtt(const struct sy_tcp_status *tcp, char *text, size_t size)
+{
+	if (tcp->failure) {
+		(void)snprintf(text, size, "the kernel tells nothing of sockets (inet_diag): %s",
+			       strerror(tcp->failure));
+		return text;
+	}
+	if (!tcp->asked)
+		return "no process of the job was named to the sampler";
+	if (!tcp->connections)
+		return "no TCP connection of the job to another node was seen in the sampler's "
+		       "network namespace";
+	return tcp->rtt.readings == 1 ? "there is one reading only"
+				      : "the kernel told no round-trip time of the connections";
+}
+
+void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
+		   const struct sy_rtt_counts *counts)
+{
+	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
+	const struct sy_rtt *rtt = &tcp->rtt;
+	char text[160], many[96];
+	const char *why = why_no_rtt(tcp, text, sizeof(text));
+	const char *why_total = tcp->overflowed ? many : why;
+
+	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",
+		       SY_MAX_CONNECTIONS);
+	sy_record_put(record, "tcp.source", tcp->asked ? json_string("inet_diag") : json_null(),
+		      why);
+	sy_record_put(record, "tcp.connections",
+		      tcp->asked && !tcp->overflowed ? json_integer(tcp->connections) : json_null(),
+		      why_total);
+	sy_record_put(record, "tcp.job_retransmitted_segments",
+		      all ? json_integer(tcp->retransmitted) : json_null(), why_total);
+	sy_record_put(record, "tcp.rtt_readings",
+		      tcp->asked ? json_integer(rtt->readings) : json_null(), why);
+	sy_record_put(record, "tcp.rtt_floor_s",
+		      micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, counts)),
+		      why);
+	sy_record_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
+	sy_record_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
+}
+
 static json_t *difference(int64_t now, int64_t before)
 {
 	return now == SY_UNKNOWN || before == SY_UNKNOWN || now < before
@@ -173,6 +225,10 @@ void sy_record_off(json_t *record, bool command)
 	    "network.tx_bytes",	   "tcp.sent_segments",	 "tcp.retransmitted_segments",
 	    "pressure.cpu_some_s", "pressure.io_some_s", "pressure.memory_some_s",
 	    "pressure.scope",	   "energy.energy_j",	 "processes.max_processes",
+	    "tcp.source",	   "tcp.connections",	 "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",	   "tcp.rtt_floor_s",	 "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",	   "tcp.rtt_mean_s",	 "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
 	};
 	static const char *const of_job[] = {
 	    "cpu.cpu_s",

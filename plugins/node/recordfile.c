@@ -133,16 +133,22 @@ static int take_name(struct sy_recordfile *file, const char *node, struct sy_err
 	return sy_fail(err, "%s: there are records of the next %d seconds already", node, TRIES);
 }
 
+int sy_recordfile_folder(const char *record_dir, const char *job_id, const char *node,
+			 struct sy_error *err)
+{
+	if (!sy_is_file_word(job_id) || !sy_is_file_word(node))
+		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
+			       node);
+	return open_job_folder(record_dir, job_id, err);
+}
+
 int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
 		       const char *node, struct sy_error *err)
 {
 	int fd;
 
 	file->dir = -1;
-	if (!sy_is_file_word(job_id) || !sy_is_file_word(node))
-		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
-			       node);
-	fd = open_job_folder(record_dir, job_id, err);
+	fd = sy_recordfile_folder(record_dir, job_id, node, err);
 	if (fd < 0)
 		return -1;
 	file->dir = fd;

@@ -26,6 +26,10 @@ struct sy_recordfile {
  * dot, at most 200 bytes. */
 bool sy_is_file_word(const char *word);
 
+/* The job's folder, made when it is not there: a descriptor, or -1. */
+int sy_recordfile_folder(const char *record_dir, const char *job_id, const char *node,
+			 struct sy_error *err);
+
 /* Make the folders and find a free START, the second of now or one soon after. */
 int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
 		       const char *node, struct sy_error *err);

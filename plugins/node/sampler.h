@@ -17,6 +17,8 @@
 #include "message.h"
 #include "node_counters.h"
 #include "processes.h"
+#include "rtt.h"
+#include "tcp_sockets.h"
 
 #define SY_MAX_ROOTS  64
 #define SY_NOTES_SIZE 65536
@@ -24,8 +26,9 @@
 /* What the command line asks for. */
 struct sy_plan {
 	const char *record_dir, *job_id, *node, *control, *root_dir;
-	int control_fd; /* already bound, or -1 */
-	int print_fd;	/* where the record's path goes, or -1 */
+	const char *run_dir; /* of network conditions and captures, or NULL */
+	int control_fd;	     /* already bound, or -1 */
+	int print_fd;	     /* where the record's path goes, or -1 */
 	double rate_hz;
 	pid_t root[SY_MAX_ROOTS];
 	int roots;
@@ -33,7 +36,7 @@ struct sy_plan {
 	bool has_owner;
 	uid_t owner_uid;
 	gid_t owner_gid;
-	json_t *job, *tags;
+	struct sy_told told;
 	char **command; /* or NULL: attached to a job that others start */
 };
 
@@ -52,13 +55,15 @@ struct sy_status {
 	int lost_errno;
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
+	struct sy_tcp_status tcp;
 	bool io_unreadable; /* /proc/PID/io of one of them may not be read */
 };
 
 struct sy_shared {
 	_Atomic unsigned current; /* which of the two was written whole */
 	struct sy_status status[2];
-	_Atomic size_t notes_used; /* messages about the job, each ended by a NUL */
+	struct sy_rtt_counts rtt_counts; /* grows only: a reader may be one reading behind */
+	_Atomic size_t notes_used;	 /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
 };
 
@@ -75,6 +80,9 @@ struct sy_child {
 };
 
 int64_t sy_now_us(clockid_t clock);
+
+/* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
+uid_t sy_job_user(const struct sy_plan *plan);
 
 /* VmHWM of this process, bytes, or SY_UNKNOWN: getrusage's maximum would be that of the program
  * this one was executed from. */
@@ -105,5 +113,8 @@ int sy_sample(struct sy_plan *plan);
 /* Give up every right that the job's counters do not need. As an ordinary user there is nothing to
  * give up. */
 int sy_rights_drop(struct sy_error *err);
+
+/* The same before dumpcap is executed, which is left the one right that packet(7) asks for. */
+int sy_rights_capture(struct sy_error *err);
 
 #endif

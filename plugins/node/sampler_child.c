@@ -18,6 +18,7 @@ static struct {
 	struct sy_child *child;
 	struct sy_processes processes;
 	struct sy_cgroup cgroup;
+	struct sy_tcp tcp;
 	struct sy_columns columns;
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
@@ -123,6 +124,12 @@ static void read_job(void)
 	s.status.overflowed = s.processes.overflowed;
 }
 
+static void read_tcp(int64_t now_us, bool now)
+{
+	s.line.cell[SY_RTT] = sy_tcp_read(&s.tcp, &s.processes, now_us, now);
+	s.status.tcp = s.tcp.status;
+}
+
 /* The files are named by the whole second that the parent has found a moment ago. */
 static int64_t start_unix_us(void)
 {
@@ -143,6 +150,7 @@ static void take_sample(void)
 	s.line.cell[SY_ELAPSED] = now - s.start_us;
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
 	read_job();
+	read_tcp(now, first || s.end);
 	write_line(sy_format_line(&s.columns, &s.line, s.text));
 	sy_sums_add(&s.status.sums, &s.line);
 	for (int i = 0; i < s.child->node->zones; i++)
@@ -194,6 +202,7 @@ static void use_cgroup(const char *path)
 		return;
 	sy_cgroup_open(&s.cgroup, s.child->node->root, path);
 	sy_processes_cgroup(&s.processes, s.cgroup.path);
+	sy_tcp_cgroup(&s.tcp, s.child->node->root, path);
 	if (s.cgroup.cpu_source != SY_SOURCE_NONE)
 		s.status.cpu_source = s.cgroup.cpu_source;
 	if (s.cgroup.memory_source != SY_SOURCE_NONE)
@@ -223,6 +232,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 	switch (message.word) {
 	case SY_WORD_ROOT:
 		sy_processes_root(&s.processes, message.pid);
+		sy_tcp_recheck(&s.tcp);
 		break;
 	case SY_WORD_CGROUP:
 		use_cgroup(message.value);
@@ -240,9 +250,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 	case SY_WORD_END:
 		s.end = true;
 		break;
-	case SY_WORD_TAG:
-	case SY_WORD_EXCLUSIVE:
-	case SY_WORD_JOB:
+	default: /* about the job */
 		note(text);
 		break;
 	}
@@ -347,6 +355,7 @@ static void prepare(struct sy_child *child)
 	sy_sums_init(&s.status.sums);
 	sy_cgroup_init(&s.cgroup);
 	sy_columns_init(&s.columns, &child->node->labels);
+	sy_tcp_init(&s.tcp, sy_job_user(child->plan), &child->shared->rtt_counts);
 	set_signals();
 	if (sy_processes_init(&s.processes, child->self, child->parent, sy_raise_file_limit(),
 			      NULL) < 0)

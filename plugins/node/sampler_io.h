@@ -14,6 +14,10 @@
 /* Signals that are passed on to the command; ends with 0. */
 extern const int sy_passed_on[];
 
+/* A child that is not told of by SIGCHLD and not found by wait4(-1): the counters of the command's
+ * children stay apart from its. */
+pid_t sy_fork_apart(void);
+
 /* The control socket, bound with mode 0600, or `given` when that is no -1. Returns -1 without an
  * error when `path` is NULL. */
 int sy_control_open(const char *path, int given, struct sy_error *err);

@@ -76,13 +76,6 @@ static int share_memory(struct sy_error *err)
 	return 0;
 }
 
-/* A child that is not told of by SIGCHLD and not found by wait4(-1): the counters of the command's
- * children stay apart from its. */
-static pid_t fork_apart(void)
-{
-	return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
-}
-
 static void run_child(int parent_fd)
 {
 	struct sy_child child = {.node = &p.node,
@@ -117,7 +110,7 @@ static int start_child(struct sy_error *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return sy_fail_errno(err, errno, "cannot make a socket pair");
 	p.child_fd = pair[0];
-	p.child = fork_apart();
+	p.child = sy_fork_apart();
 	if (p.child == 0)
 		run_child(pair[1]);
 	(void)close(pair[1]);
@@ -201,7 +194,7 @@ static bool take_notes(void)
 
 		(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
 		if (sy_message_parse(copy, &message, NULL) == 0)
-			sy_message_apply(&message, p.plan->job, p.plan->tags);
+			sy_message_apply(&message, &p.plan->told);
 		p.notes_read += length + 1;
 		some = true;
 	}
@@ -334,6 +327,8 @@ static void write_last_record(void)
 	sy_record_totals(record, &status->sums);
 	sy_record_status(record, status);
 	sy_record_dropped(record, &p.head);
+	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
+	sy_record_conditions(record, p.plan);
 	if (status->rate_hz <= 0)
 		sy_record_off(record, p.plan->command != NULL);
 	if (p.plan->command)

@@ -19,6 +19,13 @@ int64_t sy_now_us(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+uid_t sy_job_user(const struct sy_plan *plan)
+{
+	if (plan->has_owner)
+		return plan->owner_uid;
+	return geteuid() ? geteuid() : SY_ANY_USER;
+}
+
 int64_t sy_own_max_memory_bytes(void)
 {
 	char text[2048];

@@ -7,10 +7,10 @@
 
 void sy_client_init(spank_t spank, int ac, char **av, bool new_job)
 {
-	struct sy_config config;
+	static struct sy_config config;
 
 	sy_config_parse(&config, ac, av, NULL); /* faults are for the admin: slurmstepd logs them */
 	if (new_job && getenv("SLURM_JOB_ID"))
 		sy_options_forget_environment();
-	sy_options_register(spank, config.max_rate_hz);
+	sy_options_register(spank, &config);
 }

@@ -52,6 +52,12 @@ static char *text_with_tags(const struct sy_comment *comment, size_t tags)
 	for (int i = 0; i < SY_TOTALS; i++)
 		(void)json_object_set_new(object, sy_total_name((enum sy_total)i),
 					  total_value(&comment->totals->sum, (enum sy_total)i));
+	if (comment->netem) {
+		(void)json_object_set_new(object, "netem", json_string(comment->netem));
+		(void)json_object_set_new(
+		    object, "netem_valid",
+		    comment->netem_valid < 0 ? json_null() : json_boolean(comment->netem_valid));
+	}
 	/* Nine digits: microseconds in a job of 15 minutes, and no 0.30000000000000004. */
 	text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
 	json_decref(object);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "netem_policy.h"
 #include "tag.h"
 
 #define MAX_RATE_HZ 1000.0 /* what steelyard-node can keep up with */
@@ -71,6 +72,8 @@ static void set_one(struct sy_config *config, const char *argument, complain_f *
 		set_path(config->run_dir, value, "run_dir", complain);
 	else if ((value = value_of(argument, "node_program")))
 		set_path(config->node_program, value, "node_program", complain);
+	else if ((value = value_of(argument, "netem_policy")))
+		set_path(config->netem_policy, value, "netem_policy", complain);
 	else if ((value = value_of(argument, "rate")))
 		set_rate(&config->rate_hz, value, "rate", complain);
 	else if ((value = value_of(argument, "max_rate")))
@@ -80,7 +83,7 @@ static void set_one(struct sy_config *config, const char *argument, complain_f *
 	else
 		tell(complain,
 		     "plugstack.conf: unknown argument '%s' ignored; known: record_dir, run_dir, "
-		     "node_program, rate, max_rate, admin_comment",
+		     "node_program, netem_policy, rate, max_rate, admin_comment",
 		     argument);
 }
 
@@ -90,6 +93,7 @@ void sy_config_parse(struct sy_config *config, int ac, char *const *av, complain
 	    .record_dir = "/var/lib/steelyard/records",
 	    .run_dir = "/run/steelyard",
 	    .node_program = "/usr/local/libexec/steelyard/steelyard-node",
+	    .netem_policy = SY_POLICY_PATH,
 	    .rate_hz = 1.0,
 	    .max_rate_hz = 100.0,
 	    .admin_comment = true,

@@ -10,6 +10,7 @@ struct sy_config {
 	char record_dir[SY_PATH_SIZE];	 /* where samplers leave records */
 	char run_dir[SY_PATH_SIZE];	 /* control sockets; root's, on every node its own */
 	char node_program[SY_PATH_SIZE]; /* steelyard-node */
+	char netem_policy[SY_PATH_SIZE]; /* what users may ask for: docs/netem.md */
 	double rate_hz;	    /* samples a second unless the user says otherwise; 0: off */
 	double max_rate_hz; /* what --sample-rate accepts */
 	bool admin_comment; /* write totals into AdminComment */

@@ -12,6 +12,7 @@
 #include <slurm/slurm_errno.h>
 
 #include "comment.h"
+#include "conditions.h"
 #include "file.h"
 #include "options.h"
 
@@ -101,7 +102,11 @@ void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_st
 {
 	char folder[SY_PATH_SIZE + 32], nodes[32];
 	struct sy_job_totals totals;
-	struct sy_comment comment = {.tags = &sy_options.tags, .totals = &totals, .nodes = -1};
+	struct sy_comment comment = {.tags = &sy_options.tags,
+				     .totals = &totals,
+				     .nodes = -1,
+				     .netem = sy_conditions_netem(),
+				     .netem_valid = sy_conditions_valid(config, step)};
 	cleanup_free char *text = NULL;
 	time_t start;
 

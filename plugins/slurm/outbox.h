@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/un.h>
 
-#define SY_MESSAGE_MAX 512
+#define SY_MESSAGE_MAX 4096 /* what the sampler reads of one */
 #define SY_OUTBOX_MAX  64
 
 struct sy_outbox {

@@ -1,5 +1,6 @@
 /* The Slurm plugin's entry points: they only choose by context. Each returns 0 whatever happens: a
- * job never fails because of us. (Wrong options are refused by their callbacks, options.c.)
+ * job never fails because of us. (Wrong options are refused by their callbacks, options.c; a
+ * condition that was asked for and cannot be had ends the job's tasks, conditions.c.)
  *
  * job_prolog and job_epilog are left out on purpose: exporting them costs every job 17 to 30 ms. */
 #include <stdint.h>
@@ -8,6 +9,7 @@
 #include <slurm/spank.h>
 
 #include "client.h"
+#include "conditions.h"
 #include "stepd.h"
 
 SPANK_PLUGIN(steelyard, 1)
@@ -24,7 +26,10 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	case S_CTX_REMOTE:
 		sy_stepd_init(spank, ac, av);
 		break;
-	default: /* slurmd itself: nothing to do */
+	case S_CTX_SLURMD:
+		sy_stepd_reap(ac, av);
+		break;
+	default:
 		break;
 	}
 	return 0;
@@ -36,6 +41,16 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	(void)av;
 	if (spank_context() == S_CTX_REMOTE)
 		sy_stepd_start(spank);
+	return 0;
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
+{
+	(void)spank;
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_conditions_join();
 	return 0;
 }
 

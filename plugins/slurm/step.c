@@ -9,6 +9,8 @@
 
 #include <slurm/slurm.h>
 
+#include "file.h"
+
 #define HIGHEST_FD 64 /* slurmstepd opens its socket among its first descriptors */
 
 /* slurmstepd listens on SPOOL/NODE_JOBID.STEPID. That is the one place from which an extern step,
@@ -66,6 +68,28 @@ static void from_environment(spank_t spank, struct sy_step *step)
 	if (gethostname(step->node, sizeof(step->node) - 1) != 0)
 		(void)snprintf(step->node, sizeof(step->node), "unknown");
 	step->node[strcspn(step->node, ".")] = '\0';
+}
+
+pid_t sy_step_extern_pid(const struct sy_step *step)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char own[sizeof(address.sun_path) + 1];
+	struct ucred owner = {0};
+	socklen_t length = sizeof(owner);
+	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (step->extern_step)
+		return getpid();
+	if (fd < 0 || !own_socket(own, sizeof(own)) || !strrchr(own, '.'))
+		return 0;
+	*strrchr(own, '.') = '\0';
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%.*s.%u",
+			     (int)sizeof(address.sun_path), own,
+			     SLURM_EXTERN_CONT) >= sizeof(address.sun_path) ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &length) != 0 || owner.uid != geteuid())
+		return 0;
+	return owner.pid;
 }
 
 int sy_step_identify(spank_t spank, struct sy_step *step)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cold_cache.h"
+#include "conditions.h"
 #include "config.h"
 #include "escape.h"
 #include "file.h"
@@ -36,7 +38,13 @@ static void complain(const char *sentence)
 void sy_stepd_init(spank_t spank, int ac, char **av)
 {
 	sy_config_parse(&config, ac, av, complain);
-	sy_options_register(spank, config.max_rate_hz);
+	sy_options_register(spank, &config);
+}
+
+void sy_stepd_reap(int ac, char **av)
+{
+	sy_config_parse(&config, ac, av, complain);
+	sy_conditions_reap(&config, "slurmd");
 }
 
 static void start_sampler(void)
@@ -48,6 +56,7 @@ static void start_sampler(void)
 	struct sy_error err;
 
 	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
+	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
 	if (sy_launch_sampler(&launch, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
@@ -168,6 +177,8 @@ void sy_stepd_start(spank_t spank)
 		return;
 	}
 	knows_step = true;
+	if (step.extern_step || !step.extern_runs)
+		sy_conditions_reap(&config, "next job");
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
 		start_sampler();
@@ -176,12 +187,15 @@ void sy_stepd_start(spank_t spank)
 	if (outbox.fd < 0 && !sy_outbox_open(&outbox, &control))
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
 	announce(spank);
+	sy_conditions_start(spank, &config, &step, &outbox);
 }
 
 /* The cgroup that is the whole job's, from one of its tasks. */
 static void tell_cgroup(spank_t spank)
 {
 	char path[64], text[8192];
+	const char *found;
+	size_t length;
 	pid_t pid;
 	cleanup_close int fd = -1;
 
@@ -191,14 +205,9 @@ static void tell_cgroup(spank_t spank)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
-	for (const char *at = text; at && (at = strstr(at, ":/")); at = strchr(at, '\n')) {
-		size_t length = sy_job_cgroup_length(at + 1, step.job_id);
-
-		if (length > 0 && memchr(at, '\n', length + 1) == NULL) {
-			sy_outbox_send(&outbox, "cgroup %.*s", (int)length, at + 1);
-			return;
-		}
-	}
+	found = sy_job_cgroup_find(text, step.job_id, &length);
+	if (found)
+		sy_outbox_send(&outbox, "cgroup %.*s", (int)length, found);
 }
 
 void sy_stepd_task(spank_t spank)
@@ -221,6 +230,7 @@ void sy_stepd_child(spank_t spank)
 {
 	char count[16];
 
+	sy_conditions_enforce(spank);
 	if (outbox.fd < 0)
 		return;
 	if (!sy_step_variable(spank, "SLURM_RESTART_COUNT", count, sizeof(count)))
@@ -250,6 +260,8 @@ void sy_stepd_exit(spank_t spank)
 		if (config.admin_comment && sy_finish_is_due(&step))
 			sy_finish(spank, &config, &step, &outbox);
 	}
+	if (step.extern_step)
+		sy_conditions_end(&config, &step);
 	if (started_sampler) {
 		if (outbox.fd < 0)
 			(void)sy_outbox_open(&outbox, &control);

@@ -21,7 +21,7 @@ static void test_labels(void)
 	is_string(labels.zone[2].text, "dram#1", "a name that comes twice");
 	is_string(labels.device[0].text, "eth_0__x_", "what breaks a CSV is replaced");
 	text[sy_format_header(&labels, text)] = '\0';
-	ok(strstr(text, ",energy_j,energy_j:package-0,energy_j:dram,energy_j:dram#1,"
+	ok(strstr(text, ",energy_j,rtt_s,energy_j:package-0,energy_j:dram,energy_j:dram#1,"
 			"rx_bytes:eth_0__x_,tx_bytes:eth_0__x_\n") != NULL,
 	   "the first line: %s", text);
 	sy_columns_init(&columns, &labels);
@@ -39,7 +39,7 @@ static void test_write(void)
 	line.cell[SY_ZONE + 1] = 1500000;
 	text[sy_format_line(&columns, &line, text)] = '\0';
 	is_string(text,
-		  "1795251150.006470,0.000000,0.000012,,,9007199254740993,,,,,,,,,,,,,"
+		  "1795251150.006470,0.000000,0.000012,,,9007199254740993,,,,,,,,,,,,,,"
 		  "1.500000,,,\n",
 		  "a line; what is not known is empty");
 }

@@ -38,6 +38,8 @@ static void test_good(void)
 		is_int(message.word, SY_WORD_EXCLUSIVE, "the same as exclusive yes");
 	if (good("done 12 1 2 3 4 9007199254740993"))
 		is_int(message.number[4], 9007199254740993, "its last number");
+	if (good("cache {\"requested\": \"cold\", \"done\": [\"page cache\"], \"refused\": []}"))
+		ok(message.value[0] == '{', "its document");
 	good("totals");
 	good("end");
 }
@@ -71,6 +73,13 @@ static void test_bad(void)
 	bad("exclusive maybe", "yes or no");
 	bad("job colour red", "job field 'colour'");
 	bad("done 1 2 3 4 5", "CPU_US");
+	bad("cache", "an argument");
+	bad("cache cold", "requested");
+	bad("cache [1]", "requested");
+	bad("cache {\"requested\": 1, \"done\": [], \"refused\": []}", "requested");
+	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": []} x", "requested");
+	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": [], \"x\": 1}",
+	    "requested");
 	bad("done 1 2 3 4 5 6 7", "more than six");
 	bad("done 1 2 3 4 5 -6", "CPU_US");
 }

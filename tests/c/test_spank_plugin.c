@@ -10,158 +10,18 @@ int main(void)
 }
 #else
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-#include <slurm/spank.h>
+#include "spank_host.h"
 
-#define JOB 4711u
-
-/* --- the small host: what the plugin may ask of Slurm ------------------------------------- */
-
-static enum spank_context context;
-static uint32_t step_id;
-static bool slurm_answers = true;
-static char last_error[2048], admin_comment[8192], tags_variable[512];
-static struct spank_option *options[8];
-static size_t option_count;
-static int errors;
-
-enum spank_context spank_context(void)
-{
-	return context;
-}
-
-spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
-{
-	(void)spank;
-	if (option_count < 8)
-		options[option_count++] = option;
-	return ESPANK_SUCCESS;
-}
-
-spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
-{
-	va_list list;
-	spank_err_t rc = slurm_answers ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
-	uint32_t value = item == S_JOB_ID ? JOB : item == S_JOB_STEPID ? step_id : 0;
-
-	(void)spank;
-	va_start(list, item);
-	if (rc != ESPANK_SUCCESS)
-		;
-	else if (item == S_JOB_ARRAY_TASK_ID)
-		*va_arg(list, uint32_t *) = 0xfffffffe;
-	else if (item == S_TASK_PID)
-		*va_arg(list, pid_t *) = getpid();
-	else if (item == S_JOB_ALLOC_CORES)
-		rc = ESPANK_BAD_ARG;
-	else
-		*va_arg(list, uint32_t *) = value;
-	va_end(list);
-	return rc;
-}
-
-spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
-{
-	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
-			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
-			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? "1"
-			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
-								      : "";
-
-	(void)spank;
-	(void)snprintf(value, (size_t)size, "%s", text);
-	return *text ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
-}
-
-void slurm_error(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	(void)vsnprintf(last_error, sizeof(last_error), format, list);
-	va_end(list);
-	errors++;
-}
-
-void slurm_verbose(const char *format, ...)
-{
-	(void)format;
-}
-
-void slurm_init_job_desc_msg(job_desc_msg_t *message)
-{
-	memset(message, 0, sizeof(*message));
-}
-
-int slurm_update_job(job_desc_msg_t *message)
-{
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-	uint32_t job = message->step_id.job_id;
-#else
-	uint32_t job = message->job_id;
-#endif
-	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", job, message->admin_comment);
-	return SLURM_SUCCESS;
-}
-
-char *slurm_strerror(int number)
-{
-	return strerror(number);
-}
-
-/* --- loading a fresh plugin, as every process of Slurm's does -------------------------------- */
-
-typedef int callback(spank_t, int, char **);
-
-static char dir[] = "/tmp/steelyard-test-XXXXXX";
-static char arg_record[64], arg_run[64], arg_node[64], control[96], told[96];
-static char *plugstack[] = {arg_record, arg_run, arg_node, (char *)"rate=2", (char *)"max_rate=50"};
-
-static int call(void *plugin, const char *name)
-{
-	callback *function;
-
-	*(void **)&function = dlsym(plugin, name);
-	return function ? function(NULL, 5, plugstack) : -99;
-}
-
-static void *load(const char *path, enum spank_context in, uint32_t step)
-{
-	void *plugin = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-
-	option_count = 0;
-	context = in;
-	step_id = step;
-	admin_comment[0] = last_error[0] = '\0';
-	errors = 0;
-	if (plugin)
-		is_int(call(plugin, "slurm_spank_init"), 0, "init returns 0");
-	return plugin;
-}
-
-static int give(const char *name, const char *value, int remote)
-{
-	for (size_t i = 0; i < option_count; i++) {
-		if (strcmp(options[i]->name, name) == 0)
-			return options[i]->cb(options[i]->val, value, remote);
-	}
-	return -99;
-}
+static char control[96], told[96];
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
@@ -171,10 +31,10 @@ static void test_client(const char *path)
 
 	if (!ok(plugin != NULL, "loads: %s", plugin ? "" : dlerror()))
 		return;
-	is_int((int64_t)option_count, 2, "two options in sbatch");
-	ok(option_count == 2 && strstr(options[0]->usage, "[steelyard]") &&
-	       strstr(options[1]->usage, "[steelyard]"),
-	   "both say whose they are");
+	is_int((int64_t)option_count, 5, "five options in sbatch");
+	for (size_t i = 0; i < option_count; i++)
+		ok(strstr(options[i]->usage, "[steelyard]") == options[i]->usage,
+		   "--%s says whose it is", options[i]->name);
 	is_int(give("tag", "net=50ms", 0), 0, "a good tag");
 	is_int(give("tag", "cache=cold", 0), 0, "another");
 	is_string(getenv("SLURM_STEELYARD_TAGS"),
@@ -376,14 +236,10 @@ static void test_broken(const char *path)
 
 int main(int argc, char **argv)
 {
-	char command[128];
 	const char *path = argc > 1 ? argv[1] : "build/lib/spank_steelyard.so";
 
-	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !mkdtemp(dir))
+	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
 		return done_testing();
-	(void)snprintf(arg_record, sizeof(arg_record), "record_dir=%s/records", dir);
-	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
-	(void)snprintf(arg_node, sizeof(arg_node), "node_program=%s/node", dir);
 	(void)snprintf(control, sizeof(control), "%s/run/n9.%u.sock", dir, JOB);
 	(void)snprintf(told, sizeof(told), "%s/told", dir);
 	write_sampler();
@@ -392,8 +248,7 @@ int main(int argc, char **argv)
 	test_batch_step(path, true);
 	test_batch_step(path, false);
 	test_broken(path);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ok(system(command) == 0, "tidy");
+	ok(remove_folder(), "tidy");
 	return done_testing();
 }
 #endif

@@ -1,0 +1,29 @@
+/* Whether a run may be averaged: the document of docs/formats.md part 9 in, a verdict in it out.
+ *
+ * Nothing is measured here. What the document does not have is not judged. The rules and their
+ * formulas: docs/netem.md, "What is verified". */
+#ifndef STEELYARD_NETEM_JUDGE_H
+#define STEELYARD_NETEM_JUDGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "netem_spec.h"
+
+/* Set `loss`, `valid`, `invalid_reason`, `notes`, and `undone` to false when the round-trip time
+ * did not come back. May be called again as the document grows (after applying, at the end): a run
+ * once found invalid stays so, with its first reason; one set by the caller stays as well.
+ *
+ * Read are `rtt`, `counters`, and of `devices[]`: `device`, `kernel`, and `kernel_end`, what tc
+ * says of our own qdisc there at the end in the same words; null: it is gone; absent: not known. */
+void sy_netem_judge(json_t *conditions, const struct sy_netem *spec);
+
+/* Whether what was measured at this moment (before, during_start, during_end, after) is within the
+ * tolerance, or is not judged; `before`: whether the median lies close to the minimum. */
+bool sy_netem_rtt_holds(json_t *conditions, const struct sy_netem *spec, const char *moment);
+
+/* A sentence into `notes` of the document, once. */
+__attribute__((format(printf, 2, 3))) void sy_netem_note(json_t *conditions, const char *format,
+							 ...);
+
+#endif

@@ -1,0 +1,39 @@
+/* The conditions a job was asked to run under: put in place by the first step on a node that asks,
+ * held until the job's end there (the extern step's exit), undone then.
+ *
+ * The one exception to "a job never fails because of us": what was asked for and cannot be had
+ * stops the job, since a number measured under other conditions is worse than none. */
+#ifndef STEELYARD_SLURM_CONDITIONS_H
+#define STEELYARD_SLURM_CONDITIONS_H
+
+#include <slurm/spank.h>
+
+#include "config.h"
+#include "outbox.h"
+#include "step.h"
+
+/* A step that is not the extern one starts: put in place what its options ask for. Waits for the
+ * kernel to be asked and the conditions to be verified. */
+void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
+			 struct sy_outbox *outbox);
+
+/* In a task's process, still as root: join the job's own traffic, where that is what is shaped. */
+void sy_conditions_join(void);
+
+/* In a task's process, as the user, with the job's stderr: when a condition could not be had, say
+ * so (the node's first task of the step) and end the task with exit code 4. */
+void sy_conditions_enforce(spank_t spank);
+
+/* What AdminComment tells: the canonical text, NULL when none was asked for; and whether they
+ * hold: 1, 0, or -1 for not known (yet). */
+const char *sy_conditions_netem(void);
+int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step);
+
+/* The job's end on this node: undo what is there. */
+void sy_conditions_end(const struct sy_config *config, const struct sy_step *step);
+
+/* Undo what dead jobs have left on this node; `by`: "slurmd" or "next job". One look into a folder
+ * when there is nothing. */
+void sy_conditions_reap(const struct sy_config *config, const char *by);
+
+#endif

@@ -1,0 +1,173 @@
+#include "job_facts.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+
+static void add_text(struct sy_addresses *to, const char *text)
+{
+	for (int i = 0; i < to->count; i++) {
+		if (strcmp(to->text[i], text) == 0)
+			return;
+	}
+	if (to->count < SY_PROTECTED_MAX)
+		(void)snprintf(to->text[to->count++], SY_ADDRESS_SIZE, "%s", text);
+}
+
+/* Every address of a host; a name that is not known has none. */
+static void add_host(struct sy_addresses *to, const char *host)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+	char text[SY_ADDRESS_SIZE];
+
+	if (!host || !*host || getaddrinfo(host, NULL, &hints, &list) != 0)
+		return;
+	for (const struct addrinfo *at = list; at; at = at->ai_next) {
+		if (getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof(text), NULL, 0,
+				NI_NUMERICHOST) == 0 &&
+		    !strchr(text, '%')) /* link-local: no router passes it on */
+			add_text(to, text);
+	}
+	freeaddrinfo(list);
+}
+
+bool sy_scheduler_addresses(struct sy_addresses *addresses)
+{
+	slurm_conf_t *conf = NULL;
+
+	addresses->count = 0;
+	if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS || !conf)
+		return false;
+	for (uint32_t i = 0; i < conf->control_cnt; i++)
+		add_host(addresses, conf->control_addr[i]);
+	add_host(addresses, conf->accounting_storage_host);
+	add_host(addresses, conf->accounting_storage_backup_host);
+	slurm_free_ctl_conf(conf);
+	return true;
+}
+
+/* Several slurmd on one host are told apart by names that are not the host's: none of them has
+ * the host for itself, whatever its job was given. */
+static bool node_is_host(const char *node)
+{
+	char host[256] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	host[strcspn(host, ".")] = '\0';
+	return strcmp(host, node) == 0;
+}
+
+/* The address of the first of `nodes` that is not ours. */
+static void find_peer(const char *nodes, const char *own, char *peer)
+{
+	__auto_type list = slurm_hostlist_create(nodes);
+	node_info_msg_t *found = NULL;
+	char *name;
+
+	if (!list)
+		return;
+	name = slurm_hostlist_shift(list);
+	if (name && strcmp(name, own) == 0) {
+		free(name);
+		name = slurm_hostlist_shift(list);
+	}
+	if (name && slurm_load_node_single(&found, name, 0) == SLURM_SUCCESS && found &&
+	    found->record_count > 0 && found->node_array[0].node_addr) {
+		struct sy_addresses addresses = {.count = 0};
+
+		add_host(&addresses, found->node_array[0].node_addr);
+		if (addresses.count > 0)
+			(void)snprintf(peer, SY_ADDRESS_SIZE, "%s", addresses.text[0]);
+	}
+	slurm_free_node_info_msg(found);
+	free(name);
+	slurm_hostlist_destroy(list);
+}
+
+/* From the credential that slurmctld signed, not from what the job can change. */
+static void find_groups(spank_t spank, gid_t own, struct sy_job_facts *facts)
+{
+	gid_t *list = NULL;
+	int count = 0;
+
+	facts->groups[facts->group_count++] = own;
+	if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &list, &count) != ESPANK_SUCCESS)
+		return;
+	for (int i = 0; i < count && facts->group_count < SY_GROUPS_MAX; i++) {
+		if (list[i] != own)
+			facts->groups[facts->group_count++] = list[i];
+	}
+}
+
+int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_facts *facts,
+		     struct sy_error *err)
+{
+	job_info_msg_t *found = NULL;
+	const job_info_t *job;
+
+	*facts = (struct sy_job_facts){.group_count = 0};
+	find_groups(spank, step->gid, facts);
+	if (!sy_scheduler_addresses(&facts->protect) ||
+	    slurm_load_job(&found, step->job_id, SHOW_LOCAL) != SLURM_SUCCESS || !found ||
+	    found->record_count == 0) {
+		slurm_free_job_info_msg(found);
+		return sy_fail(err, "slurmctld does not tell the job's partition and nodes: %s",
+			       slurm_strerror(errno));
+	}
+	job = &found->job_array[0];
+	(void)snprintf(facts->partition, sizeof(facts->partition), "%s",
+		       job->partition ? job->partition : "");
+	facts->exclusive = job->shared == JOB_SHARED_NONE;
+	facts->whole_host = facts->exclusive && node_is_host(step->node);
+	add_host(&facts->protect, job->alloc_node);
+	if (job->nodes)
+		find_peer(job->nodes, step->node, facts->peer);
+	slurm_free_job_info_msg(found);
+	return 0;
+}
+
+static bool is_one_host(const struct sy_network *network)
+{
+	return network->prefix == (network->family == AF_INET ? 32 : 128);
+}
+
+void sy_peer_of(const struct sy_netem *spec, const struct sy_job_facts *facts,
+		char peer[SY_ADDRESS_SIZE])
+{
+	(void)snprintf(peer, SY_ADDRESS_SIZE, "%s", facts->peer);
+	if (spec->to_count == 1 && is_one_host(&spec->to[0]))
+		(void)inet_ntop(spec->to[0].family, spec->to[0].address, peer, SY_ADDRESS_SIZE);
+}
+
+/* Whether `address` is all that `network` names. */
+static bool names_only(const struct sy_network *network, const char *address)
+{
+	uint8_t bytes[16];
+
+	if (inet_pton(network->family, address, bytes) != 1)
+		return false;
+	return is_one_host(network) &&
+	       memcmp(bytes, network->address, (size_t)network->prefix / 8) == 0;
+}
+
+int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *addresses,
+			struct sy_error *err)
+{
+	for (int i = 0; i < spec->to_count; i++) {
+		for (int j = 0; j < addresses->count; j++) {
+			if (names_only(&spec->to[i], addresses->text[j]))
+				return sy_fail(err,
+					       "to=%s is an address of the scheduler (slurmctld or "
+					       "slurmdbd), which is never shaped: name another",
+					       addresses->text[j]);
+		}
+	}
+	return 0;
+}

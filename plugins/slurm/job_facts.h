@@ -1,0 +1,50 @@
+/* What slurmctld knows of a job, asked by root: nothing here comes from the user's environment. */
+#ifndef STEELYARD_SLURM_JOB_FACTS_H
+#define STEELYARD_SLURM_JOB_FACTS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <slurm/spank.h>
+
+#include "error.h"
+#include "netem.h"
+#include "step.h"
+
+#define SY_ADDRESS_SIZE 64 /* more than INET6_ADDRSTRLEN */
+#define SY_GROUPS_MAX	128
+
+/* Addresses as text, each once. */
+struct sy_addresses {
+	int count;
+	char text[SY_PROTECTED_MAX][SY_ADDRESS_SIZE];
+};
+
+struct sy_job_facts {
+	char partition[256];
+	bool exclusive;	 /* nobody else is let on its nodes (OverSubscribe=NO) */
+	bool whole_host; /* ... and the node is all of its host: no other slurmd on it is known */
+	size_t group_count;
+	gid_t groups[SY_GROUPS_MAX];
+	char peer[SY_ADDRESS_SIZE]; /* of the job's first other node; "": there is none */
+	struct sy_addresses
+	    protect; /* slurmctld, slurmdbd, and the host the job was submitted on */
+};
+
+/* Ask: some 5 ms. -1 when slurmctld does not answer. */
+int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_facts *facts,
+		     struct sy_error *err);
+
+/* The addresses of slurmctld and slurmdbd, for any user; false when slurmctld does not answer. */
+bool sy_scheduler_addresses(struct sy_addresses *addresses);
+
+/* -1 with a sentence when a `to=` names nothing but such an address: it would never be shaped. */
+int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *addresses,
+			struct sy_error *err);
+
+/* Whom round-trip times tell most of: the one host that `to` names, else the job's first other
+ * node; "": neither. */
+void sy_peer_of(const struct sy_netem *spec, const struct sy_job_facts *facts,
+		char peer[SY_ADDRESS_SIZE]);
+
+#endif

@@ -1,0 +1,250 @@
+/* A small host that plays slurmstepd, sbatch and srun for the real spank_steelyard.so: what the
+ * plugin may ask of Slurm, and loading a fresh plugin as every process of Slurm's does. */
+#ifndef STEELYARD_SPANK_HOST_H
+#define STEELYARD_SPANK_HOST_H
+
+#include "tap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+
+#define JOB 4711u
+
+static enum spank_context context;
+static uint32_t step_id;
+static bool slurm_answers = true;
+static char last_error[2048], admin_comment[8192], tags_variable[512];
+static struct spank_option *options[8];
+static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
+static size_t option_count;
+static int errors;
+
+enum spank_context spank_context(void)
+{
+	return context;
+}
+
+spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+{
+	(void)spank;
+	if (option_count < 8)
+		options[option_count++] = option;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
+{
+	va_list list;
+	spank_err_t rc = slurm_answers ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
+	uint32_t value = item == S_JOB_ID ? JOB : item == S_JOB_STEPID ? step_id : 0;
+
+	(void)spank;
+	va_start(list, item);
+	if (rc != ESPANK_SUCCESS)
+		;
+	else if (item == S_JOB_ARRAY_TASK_ID)
+		*va_arg(list, uint32_t *) = 0xfffffffe;
+	else if (item == S_TASK_PID)
+		*va_arg(list, pid_t *) = getpid();
+	else if (item == S_JOB_ALLOC_CORES)
+		rc = ESPANK_BAD_ARG;
+	else
+		*va_arg(list, uint32_t *) = value;
+	va_end(list);
+	return rc;
+}
+
+spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
+{
+	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
+			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
+			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? "1"
+			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
+								      : "";
+
+	(void)spank;
+	(void)snprintf(value, (size_t)size, "%s", text);
+	return *text ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
+}
+
+void slurm_error(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	(void)vsnprintf(last_error, sizeof(last_error), format, list);
+	va_end(list);
+	errors++;
+}
+
+void slurm_verbose(const char *format, ...)
+{
+	(void)format;
+}
+
+void slurm_init_job_desc_msg(job_desc_msg_t *message)
+{
+	memset(message, 0, sizeof(*message));
+}
+
+int slurm_update_job(job_desc_msg_t *message)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+	uint32_t id = message->step_id.job_id;
+#else
+	uint32_t id = message->job_id;
+#endif
+	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", id, message->admin_comment);
+	return SLURM_SUCCESS;
+}
+
+int slurm_load_job(job_info_msg_t **answer, uint32_t job_id, uint16_t flags)
+{
+	static job_info_msg_t message = {.record_count = 1, .job_array = &job};
+
+	(void)job_id;
+	(void)flags;
+	*answer = slurm_answers ? &message : NULL;
+	return slurm_answers ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+void slurm_free_job_info_msg(job_info_msg_t *message)
+{
+	(void)message;
+}
+
+int slurm_load_ctl_conf(time_t since, slurm_conf_t **answer)
+{
+	static char *addresses[] = {(char *)"10.1.1.1", (char *)"10.1.1.2"};
+	static slurm_conf_t conf = {.control_addr = addresses,
+				    .control_cnt = 2,
+				    .accounting_storage_host = (char *)"10.1.1.1"};
+
+	(void)since;
+	*answer = &conf;
+	return slurm_answers ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+void slurm_free_ctl_conf(slurm_conf_t *conf)
+{
+	(void)conf;
+}
+
+int slurm_load_node_single(node_info_msg_t **answer, char *name, uint16_t flags)
+{
+	static node_info_t node = {.node_addr = (char *)"10.1.1.8"};
+	static node_info_msg_t message = {.record_count = 1, .node_array = &node};
+
+	(void)flags;
+	*answer = strcmp(name, "n8") == 0 ? &message : NULL;
+	return *answer ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+void slurm_free_node_info_msg(node_info_msg_t *message)
+{
+	(void)message;
+}
+
+/* A list of names with commas between them; the list itself is where the rest begins. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+typedef hostlist_t *list_of_hosts;
+#else
+typedef hostlist_t list_of_hosts;
+#endif
+
+static char hosts[256];
+
+list_of_hosts slurm_hostlist_create(const char *list)
+{
+	(void)snprintf(hosts, sizeof(hosts), "%s", list);
+	return (list_of_hosts)(void *)hosts;
+}
+
+char *slurm_hostlist_shift(list_of_hosts list)
+{
+	size_t length = strcspn(hosts, ",");
+	char *first = length ? strndup(hosts, length) : NULL;
+
+	(void)list;
+	memmove(hosts, hosts + length + (hosts[length] == ','), sizeof(hosts) - length - 1);
+	return first;
+}
+
+void slurm_hostlist_destroy(list_of_hosts list)
+{
+	(void)list;
+}
+
+char *slurm_strerror(int number)
+{
+	return strerror(number);
+}
+
+/* --- loading a fresh plugin, as every process of Slurm's does -------------------------------- */
+
+typedef int callback(spank_t, int, char **);
+
+static char dir[] = "/tmp/steelyard-test-XXXXXX";
+static char arg_record[64], arg_run[64], arg_node[64], arg_policy[64];
+static char *plugstack[] = {arg_record, arg_run, arg_node, (char *)"rate=2", (char *)"max_rate=50",
+			    arg_policy};
+
+__attribute__((unused)) static int call(void *plugin, const char *name)
+{
+	callback *function;
+
+	*(void **)&function = dlsym(plugin, name);
+	return function ? function(NULL, 6, plugstack) : -99;
+}
+
+__attribute__((unused)) static void *load(const char *path, enum spank_context in, uint32_t step)
+{
+	void *plugin = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+
+	option_count = 0;
+	context = in;
+	step_id = step;
+	admin_comment[0] = last_error[0] = '\0';
+	errors = 0;
+	if (plugin)
+		is_int(call(plugin, "slurm_spank_init"), 0, "init returns 0");
+	return plugin;
+}
+
+__attribute__((unused)) static int give(const char *name, const char *value, int remote)
+{
+	for (size_t i = 0; i < option_count; i++) {
+		if (strcmp(options[i]->name, name) == 0)
+			return options[i]->cb(options[i]->val, value, remote);
+	}
+	return -99;
+}
+
+/* The folder of this test, and the arguments that lie in it. */
+__attribute__((unused)) static bool make_folder(void)
+{
+	if (!mkdtemp(dir))
+		return false;
+	(void)snprintf(arg_record, sizeof(arg_record), "record_dir=%s/records", dir);
+	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
+	(void)snprintf(arg_node, sizeof(arg_node), "node_program=%s/node", dir);
+	(void)snprintf(arg_policy, sizeof(arg_policy), "netem_policy=%s/netem.conf", dir);
+	return true;
+}
+
+__attribute__((unused)) static bool remove_folder(void)
+{
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command) == 0;
+}
+
+#endif

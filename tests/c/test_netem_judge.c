@@ -1,0 +1,301 @@
+/* The verdict on a run: every rule is seen to condemn and to let pass. */
+#include "tap.h"
+
+#include "netem_judge.h"
+#include "netem_judge_loss.h"
+#include "netem_verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static json_t *rtt(double median_ms, int received)
+{
+	return json_pack("{s:i,s:f,s:i}", "received", received, "median_s", median_ms / 1e3, "sent",
+			 received);
+}
+
+/* A document with round-trip times in ms (before, during, after; negative: not measured) and what
+ * the qdiscs counted. */
+static json_t *document(double before, double during, double after, int64_t sent, int64_t dropped)
+{
+	static const char *const moments[] = {"before", "during_start", "during_end", "after"};
+	const double ms[] = {before, during, during, after};
+	json_t *rtts = json_object();
+
+	for (int i = 0; i < 4; i++)
+		(void)json_object_set_new(rtts, moments[i],
+					  ms[i] < 0 ? json_null() : rtt(ms[i], 25));
+	return json_pack("{s:o,s:{s:I,s:I},s:[{s:s,s:s,s:s}],s:b}", "rtt", rtts, "counters",
+			 "sent_packets", (json_int_t)sent, "dropped_packets", (json_int_t)dropped,
+			 "devices", "device", "eth0", "kernel", "qdisc netem 5802: delay 50ms",
+			 "kernel_end", "qdisc netem 5802: delay 50ms", "undone", 1);
+}
+
+static bool judge(json_t *conditions, const char *text, const char *reason)
+{
+	struct sy_netem spec;
+	struct sy_error err;
+	const char *found;
+	bool valid;
+
+	if (!ok(sy_netem_parse(text, &spec, &err) == 0, "%s is a specification", text))
+		return false;
+	sy_netem_judge(conditions, &spec);
+	valid = json_is_true(json_object_get(conditions, "valid"));
+	found = json_string_value(json_object_get(conditions, "invalid_reason"));
+	if (!reason)
+		return ok(valid && !found, "%s: valid%s%s", text, found ? ", not: " : "",
+			  found ? found : "");
+	return ok(!valid && found && strstr(found, reason), "%s: invalid, %s: %s", text, reason,
+		  found ? found : "no reason");
+}
+
+static void judge_new(json_t *conditions, const char *text, const char *reason)
+{
+	(void)judge(conditions, text, reason);
+	json_decref(conditions);
+}
+
+static void test_delay(void)
+{
+	judge_new(document(0.2, 50.3, 0.2, 100, 0), "delay=50ms", NULL);
+	judge_new(document(0.2, 44.9, 0.2, 100, 0), "delay=50ms",
+		  "44.70 ms longer than before (44.90 ms beside 0.20 ms, 25 answers); asked were "
+		  "50.00 ms, tolerance 5.02 ms");
+	judge_new(document(0.2, 55.5, 0.2, 100, 0), "delay=50ms", "at the start");
+	judge_new(document(0.2, 0.2, 0.2, 100, 0), "delay=1ms", NULL);
+	judge_new(document(0.2, 0.2, 0.2, 100, 0), "delay=2ms", "asked were 2.00 ms");
+	judge_new(document(20, 70, 20, 100, 0), "delay=50ms,direction=ingress", NULL);
+	judge_new(document(20, 70, 20, 100, 0), "delay=50ms,direction=both", "asked were 100.00");
+	judge_new(document(20, 120, 20, 100, 0), "delay=50ms,direction=both", NULL);
+	judge_new(document(-1, 50, 0.2, 100, 0), "delay=10ms", NULL);
+	judge_new(document(0.2, 3, 0.2, 100, 0), "loss=0%", "asked were 0.00 ms");
+}
+
+static void test_what_blurs_a_delay(void)
+{
+	/* 4.12 × 10 ms / √25 = 8.25 ms beside 5.02 ms */
+	judge_new(document(0.2, 63.2, 0.2, 100, 0), "delay=50ms~10ms/normal", NULL);
+	judge_new(document(0.2, 63.8, 0.2, 100, 0), "delay=50ms~10ms/normal", "tolerance 13.27 ms");
+	judge_new(document(0.2, 66.4, 0.2, 100, 0), "delay=50ms~10ms/pareto", NULL);
+	judge_new(document(0.2, 0.3, 0.2, 100, 0), "delay=50ms,reorder=60%", NULL);
+	/* A frame takes 78.4 ms at 10 kbit/s. */
+	judge_new(document(0.2, 78.6, 0.2, 100, 0), "rate=10kbit", NULL);
+	judge_new(document(0.2, 90, 0.2, 100, 0), "rate=10kbit", "tolerance 79.40 ms");
+}
+
+static void test_the_end(void)
+{
+	json_t *conditions = document(0.2, 50.2, 0.2, 100, 0);
+	json_t *rtts = json_object_get(conditions, "rtt");
+
+	(void)json_object_set_new(rtts, "during_end", rtt(0.2, 25));
+	judge_new(conditions, "delay=50ms", "at the end");
+	conditions = document(0.2, 50.2, 0.2, 100, 0);
+	rtts = json_object_get(conditions, "rtt");
+	(void)json_object_set_new(rtts, "during_end", rtt(900, 25));
+	(void)judge(conditions, "delay=50ms,rate=10mbit", NULL); /* a queue stood */
+	judge_new(conditions, "delay=50ms", "at the end");
+
+	conditions = document(0.2, 50.2, 50.2, 100, 0);
+	(void)judge(conditions, "delay=50ms", "after undoing");
+	ok(json_is_false(json_object_get(conditions, "undone")), "and it is not undone");
+	json_decref(conditions);
+	conditions = document(5, 55, 4, 100, 0);
+	(void)judge(conditions, "delay=50ms", NULL);
+	ok(json_is_true(json_object_get(conditions, "undone")), "a faster network is undone");
+	json_decref(conditions);
+}
+
+static void test_qdisc(void)
+{
+	json_t *conditions = document(-1, -1, -1, 100, 0);
+	json_t *device = json_array_get(json_object_get(conditions, "devices"), 0);
+
+	(void)json_object_set_new(device, "kernel_end", json_null());
+	judge_new(conditions, "delay=50ms", "the qdisc of eth0 was gone");
+	conditions = document(-1, -1, -1, 100, 0);
+	device = json_array_get(json_object_get(conditions, "devices"), 0);
+	(void)json_object_set_new(device, "kernel_end", json_string("qdisc netem 5802: delay 5ms"));
+	judge_new(conditions, "delay=50ms", "at the end 'qdisc netem 5802: delay 5ms'");
+	conditions = document(-1, -1, -1, 100, 0);
+	device = json_array_get(json_object_get(conditions, "devices"), 0);
+	(void)json_object_del(device, "kernel_end");
+	judge_new(conditions, "delay=50ms", NULL);
+}
+
+static void test_drops(void)
+{
+	json_t *conditions = document(-1, -1, -1, 9900, 100);
+	json_t *loss;
+
+	(void)judge(conditions, "loss=1%", NULL);
+	loss = json_object_get(conditions, "loss");
+	ok(json_real_value(json_object_get(loss, "achieved")) == 0.01, "1 %% achieved");
+	is_int(json_integer_value(json_object_get(loss, "packets")), 10000, "of 10,000");
+	json_decref(conditions);
+	judge_new(document(-1, -1, -1, 9999, 1), "delay=50ms", "1 of 10000 packets were dropped");
+	judge_new(document(-1, -1, -1, 9999, 1), "delay=50ms,limit=10", NULL);
+	judge_new(document(-1, -1, -1, 9865, 135), "loss=1%", "chance explains 69 to 134");
+	judge_new(document(-1, -1, -1, 9932, 68), "loss=1%", "68 of 10000 packets were lost");
+	judge_new(document(-1, -1, -1, 9866, 134), "loss=1%", NULL);
+	judge_new(document(-1, -1, -1, 9931, 69), "loss=1%", NULL);
+	judge_new(document(-1, -1, -1, 5000, 5000), "loss=1%,limit=10", NULL);
+	judge_new(document(-1, -1, -1, 0, 100), "loss=100%", NULL);
+	judge_new(document(-1, -1, -1, 1, 99), "loss=100%", "lost");
+	/* 100,000 packets, 5 % of them lost, 50 % doubled. */
+	judge_new(document(-1, -1, -1, 142500, 5000), "loss=5%,duplicate=50%", NULL);
+	judge_new(document(-1, -1, -1, 149000, 1000), "loss=5%,duplicate=50%", "lost");
+	conditions = document(-1, -1, -1, 0, 0);
+	(void)judge(conditions, "loss=1%", NULL);
+	ok(json_is_null(json_object_get(conditions, "loss")), "no packet, no loss");
+	json_decref(conditions);
+}
+
+/* What is dropped where a rate was asked for, is told and not condemned. */
+static void test_full_queue(void)
+{
+	json_t *conditions = document(-1, -1, -1, 9900, 100), *device;
+
+	device = json_array_get(json_object_get(conditions, "devices"), 0);
+	(void)json_object_set_new(device, "limit_packets", json_integer(1000));
+	(void)judge(conditions, "rate=10mbit", NULL);
+	is_string(
+	    json_string_value(json_array_get(json_object_get(conditions, "notes"), 0)),
+	    "the queue of 1000 packets was full 100 times, as a link of that rate does; limit= "
+	    "changes it",
+	    "its number is told");
+	json_decref(conditions);
+	conditions = document(-1, -1, -1, 5000, 5000);
+	(void)judge(conditions, "loss=1%,rate=10mbit", NULL);
+	is_string(json_string_value(json_array_get(json_object_get(conditions, "notes"), 0)),
+		  "the queue of 0 packets was full about 4900 times, as a link of that rate does; "
+		  "limit= changes it",
+		  "without what loss= has dropped");
+	json_decref(conditions);
+	judge_new(document(-1, -1, -1, 9932, 68), "loss=1%,rate=10mbit", "68 of 10000 packets");
+	judge_new(document(-1, -1, -1, 9866, 134), "loss=1%,rate=10mbit", NULL);
+	judge_new(document(-1, -1, -1, 9865, 135), "loss=1%", "135 of 10000 packets were lost");
+}
+
+static void test_bursts(void)
+{
+	/* In the bad state 1/11 of the time: 9.09 %. */
+	judge_new(document(-1, -1, -1, 90909, 9091), "loss=gemodel:1%:10%", NULL);
+	judge_new(document(-1, -1, -1, 90909, 9700), "loss=gemodel:1%:10%", NULL);
+	judge_new(document(-1, -1, -1, 98000, 2000), "loss=gemodel:1%:10%", "asked were 9.091 %");
+	judge_new(document(-1, -1, -1, 100, 0), "loss=gemodel:1%:10%", NULL);
+}
+
+static void test_first_reason_stands(void)
+{
+	json_t *conditions = document(0.2, 0.2, 0.2, 100, 0);
+
+	(void)judge(conditions, "delay=50ms", "at the start");
+	(void)json_object_set_new(json_object_get(conditions, "counters"), "dropped_packets",
+				  json_integer(50));
+	(void)judge(conditions, "delay=50ms", "at the start");
+	json_decref(conditions);
+}
+
+/* All probabilities of few packets, added up one by one. */
+static double slow_tail(int hits, int of, double p)
+{
+	double sum = 0;
+
+	for (int k = 0; k <= of; k++) {
+		double ways = 1;
+
+		for (int i = 0; i < k; i++)
+			ways = ways * (of - i) / (i + 1);
+		if (hits < of * p ? k <= hits : k >= hits)
+			sum += ways * pow(p, k) * pow(1 - p, of - k);
+	}
+	return sum;
+}
+
+static void test_statistics(void)
+{
+	double low, high, variance;
+	struct sy_gemodel independent = {100000000, 900000000, SY_WHOLE_PPB, 0};
+	int wrong = 0;
+
+	/* 10 of 100: 0.0552 to 0.1744 (Newcombe, Statistics in Medicine 17 (1998) 857: method 3) */
+	sy_wilson(10, 100, &low, &high);
+	ok(fabs(low - 0.05523) < 1e-5 && fabs(high - 0.17437) < 1e-5, "Wilson: %g to %g", low,
+	   high);
+	sy_wilson(0, 10, &low, &high);
+	ok(low == 0 && fabs(high - 0.27753) < 1e-5, "Wilson, none of 10: up to %g", high);
+	for (int hits = 0; hits <= 40; hits++)
+		wrong +=
+		    fabs(sy_binomial_tail(hits, 40, 0.3) / slow_tail(hits, 40, 0.3) - 1) > 1e-9;
+	is_int(wrong, 0, "the binomial tail is the sum of its probabilities");
+	ok(sy_binomial_tail(100000000, 10000000000, 0.01) > 0.49, "also of 10^10 packets");
+	/* With r = 1 - p the states do not depend on each other: the binomial's variance. */
+	ok(fabs(sy_gemodel_loss(&independent, &variance) - 0.1) < 1e-12, "mean of the chain");
+	ok(fabs(variance - 0.09) < 1e-12, "variance of the chain");
+}
+
+/* The chain, thrown: of 99.9 % intervals about one in a thousand misses. */
+static void test_chain_by_throwing(void)
+{
+	struct sy_netem spec;
+	int outside = 0, packets = 20000;
+	struct sy_drops drops;
+
+	(void)sy_netem_parse("loss=gemodel:1%:10%:70%:0.1%", &spec, NULL);
+	drops = sy_drops_expected(&spec, packets);
+	srandom(1);
+	for (int run = 0; run < 400; run++) {
+		int bad = 0, lost = 0;
+
+		for (int i = 0; i < packets; i++) {
+			lost += (double)random() / RAND_MAX < (bad ? 0.7 : 0.001);
+			bad ^= (double)random() / RAND_MAX < (bad ? 0.1 : 0.01);
+		}
+		outside += lost < drops.low || lost > drops.high;
+	}
+	ok(drops.judged && outside <= 4, "%d of 400 runs outside of %" PRId64 " to %" PRId64,
+	   outside, drops.low, drops.high);
+	ok(drops.high - drops.low < 1100, "and the interval is not all there is");
+}
+
+static bool holds(json_t *conditions, const char *moment)
+{
+	struct sy_netem spec;
+	bool answer = sy_netem_parse("delay=50ms", &spec, NULL) == 0 &&
+		      sy_netem_rtt_holds(conditions, &spec, moment);
+
+	json_decref(conditions);
+	return answer;
+}
+
+static void test_what_is_measured_again(void)
+{
+	json_t *busy = document(20, 70, 20, 100, 0);
+
+	ok(holds(document(0.2, 50.3, 0.2, 0, 0), "during_start"), "a delay as asked: once");
+	ok(!holds(document(0.2, 61, 0.2, 0, 0), "during_start"), "held up: again");
+	ok(holds(document(0.2, 61, 0.2, 0, 0), "after"), "the node is quiet afterwards: once");
+	ok(!holds(document(0.2, 50.3, 9, 0, 0), "after"), "it is not: again");
+	ok(holds(document(-1, 50, -1, 0, 0), "during_end"), "nothing to compare with: once");
+	(void)json_object_set_new(json_object_get(json_object_get(busy, "rtt"), "before"), "min_s",
+				  json_real(0.0002));
+	ok(!holds(busy, "before"), "a median far from the fastest: again");
+}
+
+int main(void)
+{
+	test_what_is_measured_again();
+	test_delay();
+	test_what_blurs_a_delay();
+	test_the_end();
+	test_qdisc();
+	test_drops();
+	test_full_queue();
+	test_bursts();
+	test_first_reason_stands();
+	test_statistics();
+	test_chain_by_throwing();
+	return done_testing();
+}

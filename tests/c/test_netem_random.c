@@ -1,0 +1,200 @@
+/* Random specifications come back as they were; random bytes are refused and do no harm.
+ * SY_SEED=N repeats a run. */
+#include "tap.h"
+
+#include "netem_spec.h"
+#include "netem_units.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define ROUNDS 20000
+
+static unsigned int choose_seed(void)
+{
+	const char *text = getenv("SY_SEED");
+
+	return text ? (unsigned int)strtoul(text, NULL, 10) : (unsigned int)time(NULL);
+}
+
+/* 0 to most, small and large ones alike. */
+static int64_t up_to(int64_t most)
+{
+	int64_t value = ((int64_t)random() << 31 | random()) >> random() % 62;
+
+	return value % (most + 1);
+}
+
+static bool maybe(void)
+{
+	return random() % 2;
+}
+
+static int32_t random_percent(void)
+{
+	return maybe() ? (int32_t)up_to(100) * (SY_WHOLE_PPB / 100)
+		       : (int32_t)up_to(SY_WHOLE_PPB / 10) * 10;
+}
+
+static void choose_delay(struct sy_netem *spec)
+{
+	spec->has_delay = true;
+	spec->delay_us = up_to(SY_DELAY_MAX_US);
+	if (maybe())
+		spec->jitter_us =
+		    up_to(spec->delay_us < SY_JITTER_MAX_US ? spec->delay_us : SY_JITTER_MAX_US);
+	if (spec->jitter_us)
+		spec->distribution = (enum sy_distribution)(random() % 4);
+	if (spec->delay_us && maybe()) {
+		spec->has_reorder = true;
+		spec->reorder_ppb = random_percent();
+	}
+}
+
+static void choose_loss(struct sy_netem *spec)
+{
+	spec->has_gemodel = maybe();
+	spec->has_loss = !spec->has_gemodel;
+	if (spec->has_loss)
+		spec->loss_ppb = random_percent();
+	else
+		spec->gemodel = (struct sy_gemodel){random_percent(), random_percent(),
+						    random_percent(), random_percent()};
+	if (spec->has_gemodel && maybe())
+		spec->gemodel.one_minus_k_ppb = 0;
+}
+
+static void choose_numbers(struct sy_netem *spec)
+{
+	spec->has_duplicate = maybe();
+	spec->duplicate_ppb = spec->has_duplicate ? random_percent() : 0;
+	spec->has_corrupt = maybe();
+	spec->corrupt_ppb = spec->has_corrupt ? random_percent() : 0;
+	spec->has_rate = maybe();
+	spec->rate_bit_per_s = spec->has_rate ? 8 + 8 * up_to(SY_RATE_MAX_BIT / 8 - 1) : 0;
+	spec->has_limit = maybe();
+	spec->limit_packets = spec->has_limit ? 1 + up_to(UINT32_MAX - 1) : 0;
+	spec->has_rto_min = maybe();
+	spec->rto_min_us = spec->has_rto_min ? 1000 + 1000 * up_to(119999) : 0;
+}
+
+/* One more `to` and one more `port`, different from those before by the index in it. */
+static void choose_target(struct sy_netem *spec, int index)
+{
+	char address[64];
+
+	if (maybe())
+		(void)snprintf(address, sizeof(address), "%ld.%ld.%d.0/24", random() % 256,
+			       random() % 256, index);
+	else
+		(void)snprintf(address, sizeof(address), "2001:%lx:%x::/%ld", random() % 65536,
+			       index, 48 + random() % 81);
+	spec->to_count += sy_parse_network(address, &spec->to[index], NULL) == 0;
+	spec->port[index] = (uint16_t)(1 + index + SY_NETEM_TARGETS * (random() % 8000));
+	spec->port_count++;
+}
+
+static void choose(struct sy_netem *spec)
+{
+	memset(spec, 0, sizeof(*spec));
+	if (maybe())
+		choose_delay(spec);
+	if (maybe())
+		choose_loss(spec);
+	choose_numbers(spec);
+	spec->has_duplicate |= !spec->has_delay; /* something to do */
+	for (long i = random() % (SY_NETEM_TARGETS + 1); i > 0; i--)
+		choose_target(spec, spec->to_count);
+	if (maybe())
+		(void)snprintf(spec->device, sizeof(spec->device), "e%ld", random());
+	spec->has_direction = maybe();
+	if (spec->has_direction)
+		spec->direction = (enum sy_direction)(random() % 3);
+}
+
+static void test_round_trip(void)
+{
+	int refused = 0, other_spec = 0, other_text = 0, too_long = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct sy_netem spec, again;
+		char text[SY_NETEM_SIZE], text_again[SY_NETEM_SIZE];
+		struct sy_error err;
+
+		choose(&spec);
+		too_long += sy_netem_format(&spec, text) >= SY_NETEM_SIZE;
+		if (sy_netem_parse(text, &again, &err) < 0) {
+			(void)printf("# %s\n", err.text);
+			refused++;
+			continue;
+		}
+		other_spec += memcmp(&spec, &again, sizeof(spec)) != 0;
+		(void)sy_netem_format(&again, text_again);
+		other_text += strcmp(text, text_again) != 0;
+	}
+	is_int(refused, 0, "canonical texts that were refused");
+	is_int(too_long, 0, "canonical texts that do not fit");
+	is_int(other_spec, 0, "specifications that came back otherwise");
+	is_int(other_text, 0, "texts that were written otherwise");
+}
+
+static char random_byte(void)
+{
+	static const char meant[] = ",=~/:%.-0123456789umsgkbit";
+
+	if (maybe())
+		return (char)(1 + random() % 255);
+	return meant[(size_t)random() % (sizeof(meant) - 1)];
+}
+
+/* A specification in which some bytes are others, or bytes alone; `text` holds SY_NETEM_SIZE. */
+static void fill(char *text)
+{
+	struct sy_netem spec;
+	size_t length;
+
+	choose(&spec);
+	length = sy_netem_format(&spec, text);
+	for (long i = random() % 4; i > 0; i--)
+		text[(size_t)random() % length] = random_byte();
+	for (size_t i = 0; random() % 8 == 0 && i < length; i++)
+		text[i] = random_byte();
+	text[maybe() ? length : (size_t)random() % length] = '\0';
+}
+
+static void test_nonsense(void)
+{
+	int read = 0, wordless = 0, unstable = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		char text[SY_NETEM_SIZE], canonical[SY_NETEM_SIZE];
+		struct sy_netem spec, again;
+		struct sy_error err = {{0}};
+
+		fill(text);
+		if (sy_netem_parse(text, &spec, &err) == 0) {
+			read++;
+			(void)sy_netem_format(&spec, canonical);
+			unstable += sy_netem_parse(canonical, &again, &err) < 0 ||
+				    memcmp(&spec, &again, sizeof(spec)) != 0;
+			continue;
+		}
+		wordless += strncmp(err.text, "netem: ", 7) != 0;
+		for (const char *c = err.text; *c; c++)
+			wordless += *c < ' ' || *c > '~';
+	}
+	is_int(wordless, 0, "errors without words, or with bytes that are not printable");
+	is_int(unstable, 0, "what was read came back otherwise");
+	ok(read > 0 && read < ROUNDS, "%d of %d were specifications still", read, ROUNDS);
+}
+
+int main(void)
+{
+	unsigned int seed = choose_seed();
+
+	(void)printf("# SY_SEED=%u\n", seed);
+	srandom(seed);
+	test_round_trip();
+	test_nonsense();
+	return done_testing();
+}

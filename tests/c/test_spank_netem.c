@@ -1,0 +1,266 @@
+/* The real spank_steelyard.so in a small host: conditions asked for in sbatch, had or refused on
+ * the node. steelyard-node is a stand-in that notes its arguments and answers as told. */
+#include "tap.h"
+
+#if !__has_include(<slurm/spank.h>)
+int main(void)
+{
+	(void)puts("1..0 # SKIP no slurm/spank.h here (Debian: libslurm-dev)");
+	return 0;
+}
+#else
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "spank_host.h"
+
+static char told[96], state[96];
+
+static void write_text(const char *name, const char *text, mode_t mode)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "w");
+	if (!file)
+		return;
+	(void)fputs(text, file);
+	(void)fclose(file);
+	(void)chmod(path, mode);
+}
+
+/* steelyard-node for one test: notes what it was asked, then does `netem`. */
+static void write_program(const char *netem)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text),
+		       "#!/bin/sh\n[ \"$1\" = sample ] && exit\necho \"$@\" >> %s\n%s\n", told,
+		       netem);
+	write_text("node", text, 0700);
+	(void)unlink(told);
+}
+
+static const char *asked(void)
+{
+	static char text[4096];
+	FILE *file = fopen(told, "r");
+	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	if (file)
+		(void)fclose(file);
+	text[length] = '\0';
+	return text;
+}
+
+/* A listening socket as every slurmstepd has one: the plugin finds node and steps by them. */
+static int listen_as_step(unsigned step)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/n9_%u.%u", dir, JOB, step);
+	(void)unlink(address.sun_path);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, 64) != 0)
+		return -1;
+	return fd;
+}
+
+/* A task of the step: its exit code, and what it wrote to stderr. */
+static int run_task(void *plugin, char *text, size_t size)
+{
+	int fds[2], status;
+	ssize_t got;
+	pid_t child;
+
+	text[0] = '\0';
+	if (pipe(fds) != 0)
+		return -1;
+	(void)fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		(void)dup2(fds[1], 2);
+		(void)call(plugin, "slurm_spank_task_init_privileged");
+		(void)call(plugin, "slurm_spank_task_init");
+		_exit(0);
+	}
+	(void)close(fds[1]);
+	got = read(fds[0], text, size - 1);
+	text[got > 0 ? got : 0] = '\0';
+	(void)close(fds[0]);
+	(void)waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void refused(const char *option, const char *value, const char *name)
+{
+	errors = 0;
+	last_error[0] = '\0';
+	is_int(give(option, value, 0), -1, value);
+	ok(errors == 1 && strstr(last_error, name), "names %s: %s", name, last_error);
+}
+
+static void test_submission(const char *path)
+{
+	char longest[4097];
+	void *plugin = load(path, S_CTX_ALLOCATOR, 0);
+
+	(void)memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	is_int(give("netem", "delay=50ms,loss=0.1%", 0), 0, "no policy here: the node decides");
+	refused("netem", "delay=-5ms", "delay");
+	refused("netem", "delay=5ms;reboot", "delay");
+	refused("netem", "dev=../../etc/passwd,delay=1ms", "dev");
+	refused("netem", "rate=$(id)", "rate");
+	refused("netem", longest, "--netem=xxx");
+	ok(strlen(last_error) < 600, "and does not repeat all of it");
+	refused("netem", "delay=1ms,to=10.1.1.2", "to=10.1.1.2 is an address of the scheduler");
+	is_int(give("netem", "delay=1ms,to=10.1.1.3", 0), 0, "another address");
+	refused("cache", "hot", "expected cold or warm");
+	write_text("netem.conf", "enabled no\n", 0644);
+	refused("netem", "delay=50ms", "--netem=delay=50ms");
+	refused("cache", "cold", "--cache=cold");
+	refused("capture", NULL, "--capture: ");
+	is_int(give("netem", "none", 0), 0, "none is always allowed");
+	is_int(give("cache", "warm", 0), 0, "so is warm");
+	write_text("netem.conf", "nonsense\n", 0644);
+	refused("netem", "delay=50ms", "netem.conf");
+	(void)remove_folder();
+	(void)mkdir(dir, 0700);
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+static void *start_step(const char *path, const char *spec)
+{
+	void *plugin = load(path, S_CTX_REMOTE, 0);
+
+	is_int(give("netem", spec, 1), 0, "on the node no option is refused");
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the step starts");
+	return plugin;
+}
+
+static void test_had(const char *path)
+{
+	char text[1024];
+	void *plugin;
+
+	write_program("echo '{\"valid\":true}'");
+	plugin = start_step(path, "loss=0.1%,delay=50000us");
+	ok(strncmp(asked(), "netem apply --run-dir ", 22) == 0, "steelyard-node is asked");
+	ok(strstr(asked(), " --node n9 --job-id 4711 ") != NULL, "for this job on this node");
+	ok(strstr(asked(), " --uid 0 --gid 0 --partition main --exclusive no ") != NULL,
+	   "who and where, from slurmctld");
+	(void)snprintf(text, sizeof(text), " --watch %d ", (int)getpid());
+	ok(strstr(asked(), text) != NULL, "it watches the extern step");
+	ok(strstr(asked(), " --peer 10.1.1.8 --protect 10.1.1.1 --protect 10.1.1.2 ") != NULL,
+	   "the first other node; slurmctld and slurmdbd, each once");
+	ok(strstr(asked(), " -- delay=50ms,loss=0.1%\n") != NULL, "the canonical text");
+	is_int(run_task(plugin, text, sizeof(text)), 0, "the tasks run");
+	is_string(text, "", "in silence");
+	is_int(errors, 0, "no complaint");
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+static void test_not_had(const char *path, const char *spec, const char *program, const char *says)
+{
+	char text[1024];
+	void *plugin;
+
+	write_program(program);
+	plugin = start_step(path, spec);
+	is_int(run_task(plugin, text, sizeof(text)), 4, "the tasks end with exit code 4");
+	ok(strncmp(text, "steelyard: --netem=", 19) == 0 && strstr(text, says),
+	   "and one line: %.100s", text);
+	is_int(errors, 1, "one line in the log");
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+static void test_peer(const char *path)
+{
+	void *plugin;
+
+	write_program("echo '{}'");
+	plugin = start_step(path, "delay=1ms,to=10.1.1.77");
+	ok(strstr(asked(), " --peer 10.1.1.77 ") != NULL, "the one host that `to` names");
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+/* A task that has to join the job's own traffic. */
+static void test_join(const char *path)
+{
+	char text[1024], program[256];
+	void *plugin;
+
+	(void)snprintf(program, sizeof(program), "echo '{\"join_path\":\"%s/procs\"}'", dir);
+	write_program(program);
+	plugin = start_step(path, "delay=1ms");
+	is_int(run_task(plugin, text, sizeof(text)), 4, "where it cannot, it does not run");
+	ok(strstr(text, "/procs: No such file") != NULL, "and says why");
+	write_text("procs", "", 0600);
+	is_int(run_task(plugin, text, sizeof(text)), 0, "where it can, it runs");
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
+static void test_end(const char *path)
+{
+	void *plugin;
+
+	write_program("");
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	is_string(asked(), "", "a job without conditions runs no program");
+	is_int(dlclose(plugin), 0, "unloads");
+
+	(void)mkdir(state, 0700);
+	write_text("run/netem/n9.4711.json", "{}", 0600);
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a job after a crash");
+	ok(strstr(asked(), "netem reap ") == asked() && strstr(asked(), " --by next job\n"),
+	   "cleans up first");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "the job ends");
+	ok(strstr(asked(), " --node n9 --job-id 4711 --by job\n") != NULL, "and undoes its own");
+	is_int(dlclose(plugin), 0, "unloads");
+
+	write_program("");
+	plugin = load(path, S_CTX_SLURMD, 0);
+	ok(strstr(asked(), " --by slurmd\n") != NULL, "slurmd cleans up at its start");
+	is_int(dlclose(plugin), 0, "unloads");
+	write_text("run/netem/n9.4711.json", "{}", 0600);
+	test_not_had(path, "none", "", "already");
+}
+
+int main(int argc, char **argv)
+{
+	const char *path = argc > 1 ? argv[1] : "build/lib/spank_steelyard.so";
+	int step, contain;
+
+	if (!ok(access(path, R_OK) == 0, "the plugin is at %s", path) || !make_folder())
+		return done_testing();
+	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(state, sizeof(state), "%s/run/netem", dir);
+	test_submission(path);
+	step = listen_as_step(0);
+	test_not_had(path, "delay=1ms", "echo '{}'", "PrologFlags=Contain");
+	contain = listen_as_step(SLURM_EXTERN_CONT);
+	test_had(path);
+	test_peer(path);
+	test_join(path);
+	test_not_had(path, "delay=1ms", "echo 'steelyard-node netem: no sch_netem' >&2; exit 4",
+		     ": no sch_netem\n");
+	test_not_had(path, "delay=1ms", "exit 139", "without a word");
+	test_not_had(path, "delay=-1ms", "echo '{}'", "delay");
+	test_not_had(path, "delay=1ms,to=10.1.1.1", "echo '{}'", "an address of the scheduler");
+	(void)close(step);
+	step = contain; /* the one socket that an extern step has */
+	test_end(path);
+	(void)close(step);
+	ok(remove_folder(), "tidy");
+	return done_testing();
+}
+#endif

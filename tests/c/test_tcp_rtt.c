@@ -1,0 +1,193 @@
+/* Round-trip times: their statistics, and the kernel's answers as bytes and as they come. */
+#include "tap.h"
+
+#include "inet_diag.h"
+#include "rtt.h"
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MANY 10001
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Beside what all of them, kept and sorted, tell. */
+static void test_against_all_values(double octaves)
+{
+	static struct sy_rtt_counts counts;
+	static uint32_t values[MANY];
+	struct sy_rtt rtt = {0};
+	double sum = 0, squares = 0, median;
+
+	memset(&counts, 0, sizeof(counts));
+	for (int i = 0; i < MANY; i++) {
+		values[i] = (uint32_t)exp2(octaves * (double)random() / RAND_MAX);
+		sy_rtt_add(&rtt, &counts, values[i]);
+		sum += values[i];
+	}
+	for (int i = 0; i < MANY; i++)
+		squares += pow(values[i] - sum / MANY, 2);
+	qsort(values, MANY, sizeof(values[0]), compare);
+	median = values[MANY / 2];
+	ok(fabs(sy_rtt_median_us(&rtt, &counts) - median) <= 0.008 * median,
+	   "%g octaves: median %g beside %g", octaves, sy_rtt_median_us(&rtt, &counts), median);
+	ok(fabs(rtt.mean_us * MANY / sum - 1) < 1e-9, "mean");
+	ok(fabs(sy_rtt_sd_us(&rtt) / sqrt(squares / (MANY - 1)) - 1) < 1e-9, "deviation");
+	is_int(rtt.min_us, values[0], "least");
+	is_int(rtt.max_us, values[MANY - 1], "largest");
+}
+
+static void test_every_bucket(void)
+{
+	static struct sy_rtt_counts counts;
+	int wrong = 0;
+
+	for (uint64_t us = 0; us <= UINT32_MAX; us += us / 997 + 1) {
+		struct sy_rtt rtt = {0};
+		double median;
+
+		memset(&counts, 0, sizeof(counts));
+		sy_rtt_add(&rtt, &counts, (uint32_t)us);
+		sy_rtt_add(&rtt, &counts, (uint32_t)us);
+		rtt.min_us = 0; /* or the median would be held by the two ends */
+		rtt.max_us = UINT32_MAX;
+		median = sy_rtt_median_us(&rtt, &counts);
+		wrong += fabs(median - (double)us) > 0.008 * (double)us;
+	}
+	is_int(wrong, 0, "from 0 to 2^32 - 1 µs no median is off by more than 0.8 %%");
+}
+
+static void test_few(void)
+{
+	static struct sy_rtt_counts counts;
+	struct sy_rtt rtt = {0};
+
+	ok(sy_rtt_median_us(&rtt, &counts) < 0, "no readings, no median");
+	sy_rtt_add(&rtt, &counts, 50300);
+	ok(sy_rtt_median_us(&rtt, &counts) == 50300, "one reading is its own median");
+	ok(sy_rtt_sd_us(&rtt) < 0, "and has no deviation");
+	sy_rtt_add(&rtt, &counts, 100000);
+	ok(fabs(sy_rtt_median_us(&rtt, &counts) - 75150) < 750, "of two: between them");
+	is_int((int64_t)(sy_rtt_sd_us(&rtt) + 0.5), 35143, "deviation of two");
+}
+
+/* --- the kernel's answers --- */
+
+struct answer {
+	struct inet_diag_msg message;
+	uint16_t tos_size, tos_type; /* an attribute that is passed over */
+	uint32_t tos;
+	uint16_t info_size, info_type;
+	struct tcp_info info;
+} __attribute__((packed));
+
+static void test_parse(void)
+{
+	struct answer answer = {
+	    .message = {.idiag_family = AF_INET, .idiag_uid = 7, .idiag_inode = 99},
+	    .tos_size = 5,
+	    .tos_type = INET_DIAG_TOS,
+	    .info_size = 4 + sizeof(struct tcp_info),
+	    .info_type = INET_DIAG_INFO,
+	    .info = {.tcpi_rtt = 50300, .tcpi_total_retrans = 3, .tcpi_min_rtt = UINT32_MAX}};
+	struct sy_tcp_socket socket;
+
+	answer.message.id.idiag_src[0] = htonl(0x0a000001);
+	answer.message.id.idiag_dst[0] = htonl(0x0a000002);
+	ok(sy_diag_parse(&answer, sizeof(answer), &socket) == 0, "an answer");
+	ok(socket.uid == 7 && socket.inode == 99 && !socket.same_node, "whose it is");
+	ok(socket.rtt_us == 50300 && socket.retransmitted == 3, "its figures");
+	is_int(socket.min_rtt_us, 0, "no smallest round trip yet");
+	answer.message.id.idiag_dst[0] = htonl(0x0a000001);
+	(void)sy_diag_parse(&answer, sizeof(answer), &socket);
+	ok(socket.same_node, "to its own address");
+	/* Linux 3.10 tells 104 bytes of it. */
+	answer.info_size = 4 + 104;
+	answer.info.tcpi_min_rtt = 5;
+	ok(sy_diag_parse(&answer, offsetof(struct answer, info) + 104, &socket) == 0 &&
+	       socket.rtt_us == 50300 && socket.min_rtt_us == 0,
+	   "an older kernel tells less");
+	answer.info_size = 4000;
+	ok(sy_diag_parse(&answer, sizeof(answer), &socket) == 0 && socket.rtt_us == 0,
+	   "an attribute that reaches behind the end is not read");
+	ok(sy_diag_parse(&answer, 20, &socket) < 0, "half an answer");
+}
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_in address;
+	socklen_t size = sizeof(address);
+
+	(void)getsockname(fd, (struct sockaddr *)&address, &size);
+	return address.sin_port;
+}
+
+struct seen {
+	uint16_t port;
+	int all, ours, index;
+};
+
+static void see(void *context, int index, const struct sy_tcp_socket *socket)
+{
+	struct seen *seen = context;
+
+	seen->all++;
+	seen->ours += socket->id.idiag_sport == seen->port || socket->id.idiag_dport == seen->port;
+	seen->index = index;
+}
+
+/* A connection over loopback: listing leaves it out, asking finds it. */
+static void test_kernel(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int listener = socket(AF_INET, SOCK_STREAM, 0), end = socket(AF_INET, SOCK_STREAM, 0);
+	struct sy_tcp_socket known = {.family = AF_INET}, gone = {.family = AF_INET};
+	const struct sy_tcp_socket *const both[] = {&gone, &known};
+	struct sy_error err;
+	struct seen seen = {0};
+	int fd = sy_diag_open(&err);
+
+	ok(fd >= 0, "netlink: %s", fd < 0 ? err.text : "open");
+	(void)bind(listener, (struct sockaddr *)&address, sizeof(address));
+	(void)listen(listener, 1);
+	address.sin_port = port_of(listener);
+	ok(connect(end, (struct sockaddr *)&address, sizeof(address)) == 0, "a connection");
+	seen.port = port_of(end);
+	is_int(sy_diag_list(fd, see, &seen), 0, "a listing");
+	is_int(seen.ours, 0, "loopback is left out");
+	known.id.idiag_sport = port_of(end);
+	known.id.idiag_dport = address.sin_port;
+	known.id.idiag_src[0] = known.id.idiag_dst[0] = htonl(INADDR_LOOPBACK);
+	known.id.idiag_cookie[0] = known.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	gone.id = known.id;
+	gone.id.idiag_sport = htons(1);
+	seen = (struct seen){.port = port_of(end)};
+	is_int(sy_diag_ask(fd, both, 2, see, &seen), 0, "two are asked for");
+	ok(seen.all == 1 && seen.ours == 1 && seen.index == 1, "one is there: the second");
+	(void)close(fd);
+	(void)close(end);
+	(void)close(listener);
+}
+
+int main(void)
+{
+	test_against_all_values(6);
+	test_against_all_values(16);
+	test_against_all_values(31.9);
+	test_every_bucket();
+	test_few();
+	test_parse();
+	test_kernel();
+	return done_testing();
+}

@@ -1,0 +1,69 @@
+/* What a profile must survive: argument `threads`, sends from two threads at once; `persistent`,
+ * requests whose sizes are not kept; `abort`, no MPI_Finalize. */
+#include <mpi.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { SENDS = 2000, PROBES = 100000 };
+static int rank;
+
+static void *exchange(void *tag)
+{
+	int flag;
+
+	for (int i = 0; i < PROBES; i++)
+		MPI_Iprobe(0, 99, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	for (int i = 0; i < SENDS; i++) {
+		int value = i;
+
+		if (rank == 0)
+			MPI_Send(&value, 1, MPI_INT, 1, *(int *)tag, MPI_COMM_WORLD);
+		else if (rank == 1)
+			MPI_Recv(&value, 1, MPI_INT, 0, *(int *)tag, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	int tags[2] = {1, 2};
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, exchange, &tags[0]);
+	exchange(&tags[1]);
+	pthread_join(thread, NULL);
+}
+
+static void persistent(void)
+{
+	double value = 0;
+	MPI_Request request;
+
+	if (rank == 0)
+		MPI_Send_init(&value, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, &request);
+	else
+		MPI_Recv_init(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, &request);
+	for (int i = 0; i < 5; i++) {
+		MPI_Start(&request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	}
+	MPI_Request_free(&request);
+}
+
+int main(int argc, char **argv)
+{
+	int provided;
+
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (argc > 1 && !strcmp(argv[1], "threads"))
+		threads();
+	if (argc > 1 && !strcmp(argv[1], "persistent"))
+		persistent();
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (argc > 1 && !strcmp(argv[1], "abort"))
+		return 0;
+	MPI_Finalize();
+	return 0;
+}
