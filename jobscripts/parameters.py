@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from steelyard.jobscripts import figures
 from steelyard.jobscripts.errors import ParameterError
 
 Value = int | float | str | bool
@@ -21,12 +22,16 @@ ALLOWED = {
     "string": "a text of one line",
     "bool": "true or false",
     "size": "a size such as 256MiB, 1kB or a number of bytes",
+    "figures": "tables NAME = {pattern, unit, better, primary}",
 }
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as benchmark.toml describes it; `size` values are bytes."""
+    """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` JSON text.
+
+    `pattern`: what a whole text must match; `form` says the same in words.
+    """
 
     type: str
     default: Value | None
@@ -34,6 +39,8 @@ class Parameter:
     help: str
     choices: tuple[Value, ...] = ()
     minimum: float | None = None
+    pattern: str = ""
+    form: str = ""
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -49,7 +56,9 @@ class Parameter:
     def _allows(self, value: Value) -> bool:
         if self.choices and value not in self.choices:
             return False
-        if self.minimum is None or isinstance(value, str):
+        if isinstance(value, str):
+            return not self.pattern or re.fullmatch(self.pattern, value) is not None
+        if self.minimum is None:
             return True
         return value >= self.minimum
 
@@ -57,6 +66,8 @@ class Parameter:
         """What may be given, in words."""
         if self.choices:
             return "one of " + ", ".join(str(choice) for choice in self.choices)
+        if self.form:
+            return self.form
         least = "" if self.minimum is None else f", at least {self.minimum:g}"
         return ALLOWED[self.type] + least
 
@@ -105,7 +116,25 @@ def _size(value: object) -> int | None:
     return size if size is not None and 0 <= size < 2**63 else None
 
 
-CONVERT = {"int": _int, "float": _float, "string": _string, "bool": _bool, "size": _size}
+CONVERT = {
+    "int": _int,
+    "float": _float,
+    "string": _string,
+    "bool": _bool,
+    "size": _size,
+    "figures": figures.canonical,
+}
+
+
+def from_text(parameter: Parameter, text: str) -> Value:
+    """The value that a command line gives as text; ValueError says what is allowed."""
+    value: object = {"true": True, "false": False}.get(text, text)
+    if parameter.type in ("int", "float"):
+        try:
+            value = float(text) if parameter.type == "float" else int(text)
+        except ValueError:
+            value = text
+    return parameter.check(text if parameter.type == "string" else value)
 
 
 def check_all(

@@ -6,6 +6,7 @@ a `DescriptionError` naming the file and the key; nothing is imported until `Ben
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import tomllib
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from steelyard.jobscripts import description
+from steelyard.jobscripts import description, figures
 from steelyard.jobscripts.errors import (
     DescriptionError,
     FailedError,
@@ -22,12 +23,14 @@ from steelyard.jobscripts.errors import (
     ParameterError,
     UnknownBenchmarkError,
 )
-from steelyard.jobscripts.parameters import Parameter, Value, check_all
+from steelyard.jobscripts.needs import Module, Program, read_needs
+from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all
 
 __all__ = [
     "Benchmark",
     "DescriptionError",
     "FailedError",
+    "Module",
     "OutputError",
     "Parameter",
     "ParameterError",
@@ -41,7 +44,19 @@ __all__ = [
 ]
 
 FOLDER = Path(__file__).parent
-LIBRARY = ("steelyard.sh", "steelyard_result.sh", "steelyard_client.sh")
+LIBRARY = (
+    "steelyard.sh",
+    "steelyard_result.sh",
+    "steelyard_client.sh",
+    "steelyard_nodes.sh",
+    "steelyard_quality.sh",
+    "steelyard_mount.sh",
+    "steelyard_hpl.sh",
+    "steelyard_server.sh",
+    "steelyard_pairs.sh",
+    "steelyard_launcher.sh",
+    "steelyard_launcher_kinds.sh",
+)
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -65,17 +80,11 @@ class ResultSpec:
 
 
 @dataclass(frozen=True)
-class Program:
-    """A program that the benchmark needs, the Debian package that has it ("" = none), and why."""
-
-    name: str
-    debian: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Benchmark:
-    """A benchmark as its folder describes it; `template` is the text of its job.sh."""
+    """A benchmark as its folder describes it; `template` is the text of its job.sh.
+
+    `span`: "node", a client works on its own node; "job", the one client has the whole job.
+    """
 
     name: str
     summary: str
@@ -83,6 +92,8 @@ class Benchmark:
     results: Mapping[str, ResultSpec]
     needs: tuple[Program, ...]
     template: str
+    modules: tuple[Module, ...] = ()
+    span: str = "node"
 
     def check_parameters(self, given: Mapping[str, object]) -> dict[str, Value]:
         """All parameters, defaults filled in, sizes in bytes; ParameterError names what is wrong.
@@ -90,6 +101,15 @@ class Benchmark:
         What it returns it also accepts.
         """
         return check_all(self.name, self.parameters, given)
+
+    def specs(self, parameters: Mapping[str, object]) -> dict[str, ResultSpec]:
+        """What the metrics mean: those described, and those that a parameter `figures` adds."""
+        specs = dict(self.results)
+        values = self.check_parameters(parameters)
+        for name, parameter in self.parameters.items():
+            if parameter.type == "figures":
+                specs = _added(specs, figures.figures_of(str(values[name])))
+        return specs
 
     def parse(self, folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
         """The figures in a client's output under the attempt folder.
@@ -99,8 +119,9 @@ class Benchmark:
         """
         module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
         found: list[Result] = module.parse(folder, client, self.check_parameters(parameters))
+        specs = self.specs(parameters)
         for result in found:
-            spec = self.results.get(result.metric)
+            spec = specs.get(result.metric)
             if spec is None or spec.unit != result.unit:
                 raise DescriptionError(
                     FOLDER / self.name / "benchmark.toml",
@@ -108,6 +129,18 @@ class Benchmark:
                     f"parse.py gives '{result.metric}' in {result.unit}, which is not described",
                 )
         return found
+
+
+def _added(
+    specs: dict[str, ResultSpec], found: Mapping[str, figures.Figure]
+) -> dict[str, ResultSpec]:
+    """A figure of the study's own that is primary takes the place of the described one."""
+    if any(figure.primary for figure in found.values()):
+        specs = {name: dataclasses.replace(spec, primary=False) for name, spec in specs.items()}
+    for name, figure in found.items():
+        better = None if figure.better == "none" else figure.better
+        specs[name] = ResultSpec(figure.unit, better, f"found by {figure.pattern}", figure.primary)
+    return specs
 
 
 def names() -> list[str]:
@@ -134,33 +167,56 @@ def read(folder: Path) -> Benchmark:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DescriptionError(path, None, str(error)) from error
-    doc = description.Reader(path, table)
-    doc.only(("name", "summary", "parameters", "results", "needs"))
+    doc = description.Reader(path, _with_included(path, table))
+    doc.only(("name", "summary", "span", "parameters", "results", "needs", "include"))
     name = doc.text("name")
     if name != folder.name:
         doc.fail("name", f"'{name}' is not the folder's name '{folder.name}'")
+    parameters = {key: _parameter(doc, key) for key in doc.tables("parameters")}
+    programs, modules = read_needs(doc, list(parameters))
     return Benchmark(
         name=name,
         summary=doc.text("summary"),
-        parameters={key: _parameter(doc, key) for key in doc.tables("parameters")},
+        parameters=parameters,
         results=_results(doc),
-        needs=_needs(doc),
+        needs=tuple(programs),
         template=_template(folder),
+        modules=tuple(modules),
+        span=doc.choice("span", ("node", "job")) if "span" in doc.data else "node",
     )
+
+
+def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
+    """The table, with parameters and results of the files that `include` names put behind its own."""
+    joined = dict(table)
+    for name in description.Reader(path, table).values("include"):
+        part = FOLDER / f"{name}.toml"
+        if not NAME.fullmatch(str(name)) or not part.is_file():
+            raise DescriptionError(
+                path, "include", f"there is no {part.name} beside the benchmarks"
+            )
+        shared = tomllib.loads(part.read_text(encoding="utf-8"))
+        for section in ("parameters", "results"):
+            own = joined.get(section, {})
+            if isinstance(own, dict):
+                joined[section] = {**own, **shared.get(section, {})}
+    return joined
 
 
 def _parameter(doc: description.Reader, name: str) -> Parameter:
     if not NAME.fullmatch(name):
         doc.fail(f"parameters.{name}", "a name is lower-case letters, digits and '_'")
     part = doc.table("parameters", name)
-    part.only(("default", "type", "unit", "help", "choices", "minimum"))
+    part.only(("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"))
     raw = Parameter(
-        type=part.choice("type", ("int", "float", "string", "bool", "size")),
+        type=part.choice("type", tuple(CONVERT)),
         default=None,
         unit=part.text("unit", ""),
         help=part.text("help"),
         choices=part.values("choices"),
         minimum=part.number("minimum"),
+        pattern=part.text("pattern", ""),
+        form=part.text("form", ""),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")
@@ -185,16 +241,6 @@ def _results(doc: description.Reader) -> dict[str, ResultSpec]:
     if not any(spec.primary for spec in results.values()):
         doc.fail("results", "one of them must have primary = true")
     return results
-
-
-def _needs(doc: description.Reader) -> tuple[Program, ...]:
-    part = doc.table("needs")
-    part.only(("programs",))
-    programs = []
-    for item in part.rows("programs"):
-        item.only(("name", "debian", "why"))
-        programs.append(Program(item.text("name"), item.text("debian", ""), item.text("why")))
-    return tuple(programs)
 
 
 def _template(folder: Path) -> str:

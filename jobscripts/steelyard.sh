@@ -1,6 +1,6 @@
 #!/bin/bash
-# The shell functions of every run, with steelyard_result.sh and steelyard_client.sh: joined they
-# are a study's lib/steelyard.sh (registry.library). A run's script (runs/RUN_ID/run.sh, made by
+# The shell functions of every run, with the other steelyard_*.sh: joined they are a study's
+# lib/steelyard.sh (registry.library). A run's script (runs/RUN_ID/run.sh, made by
 # jobscripts/runscript.py) is one self-contained file: it sets the variables below, sources this
 # file, defines `sy_client` (the benchmark's job.sh) and ends with `sy_main`.
 #
@@ -15,10 +15,14 @@
 #   SY_TIME_LIMIT_S   seconds the run may take: tells a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   where scratch folders are made; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s
+#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND   see steelyard_quality.sh
+#   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
+#   SY_LAUNCHER*      see steelyard_launcher.sh
 #   SY_GRACE_S        how long clients may take to stop after SIGTERM, default 10 s
 # What sy_client may use:
 #   SY_CLIENT (0, 1, …), SY_CLIENTS, SY_ATTEMPT_DIR, SY_SCRATCH (fresh, its working directory,
-#   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT
+#   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT; the functions of
+#   steelyard_nodes.sh, and sy_tag, sy_environment
 #
 # Exit code of run.sh: 0 completed, 1 failed, 143 stopped by SIGTERM (130 by SIGINT).
 # What the clients tell each other lies in ATTEMPT/client.N and ATTEMPT/go. Both are made
@@ -63,23 +67,29 @@ sy_attempt_name() {
 }
 
 sy_prepare() {
-    local i
     SY_SCHEDULER=${SY_SCHEDULER:-${SLURM_JOB_ID:+slurm}}
     SY_SCHEDULER=${SY_SCHEDULER:-local}
     [[ $SY_SCHEDULER != slurm ]] || : "${SLURM_JOB_ID:?SY_SCHEDULER is slurm, but this is no Slurm job}"
     SY_ATTEMPT=${SY_ATTEMPT:-$(sy_attempt_name)}
     SY_ATTEMPT_DIR=$SY_STUDY_DIR/runs/$SY_RUN_ID/$SY_ATTEMPT
-    sy_new_result
     mkdir -p -- "$SY_ATTEMPT_DIR" || {
         sy_say "cannot make the folder $SY_ATTEMPT_DIR"
         return 1
     }
+    sy_remember_job
+    export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR
+}
+
+# What the clients of one try, and main, tell each other.
+sy_prepare_try() {
+    local i
+    SY_PIDS=()
+    sy_new_result
     sy_write_result started '' || return 1
     : >"$SY_ATTEMPT_DIR/go" || return 1
     for ((i = 0; i < SY_CLIENTS; i++)); do
         : >"$SY_ATTEMPT_DIR/client.$i" || return 1
     done
-    export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR
 }
 
 # --- main: starts the clients and waits for them ---------------------------------------------
@@ -87,30 +97,25 @@ sy_prepare() {
 sy_main() {
     case ${SY_ROLE:-main} in
     client) sy_client_main ;;
+    inside) sy_inside_main ;;
     *) sy_run ;;
     esac
 }
 
 sy_run() {
-    local reason='' state=completed
-    trap 'SY_SIGNAL=TERM' TERM
-    trap 'SY_SIGNAL=INT' INT
+    local retries=${SY_RETRIES:-0}
+    # shellcheck disable=SC2034 # result.json's
+    SY_TRIES=()
     sy_prepare || exit 1
-    sy_launch
-    sy_open_barrier || reason=$SY_BARRIER_REASON
-    sy_wait_clients
-    # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
-    trap '' TERM INT
-    sy_collect_clients
-    if [[ -n $SY_SIGNAL ]]; then
-        state=$(sy_stopped_state)
-        reason=$(sy_stopped_reason "$state")
-    elif [[ -n $reason ]] || ! reason=$(sy_clients_reason); then
-        state=failed
-    fi
-    sy_write_result "$state" "$reason" || exit 1
-    [[ $state == completed ]] && exit 0
-    sy_say "$SY_RUN_ID: $state: $reason"
+    while true; do
+        sy_try || exit 1
+        if [[ $SY_STATE == completed || -n $SY_SIGNAL ]] || ((retries-- <= 0)); then
+            break
+        fi
+        sy_set_aside "$SY_STATE" "$SY_REASON" || exit 1
+    done
+    [[ $SY_STATE == completed ]] && exit 0
+    sy_say "$SY_RUN_ID: $SY_STATE: $SY_REASON"
     case $SY_SIGNAL in
     TERM) exit 143 ;;
     INT) exit 130 ;;
@@ -118,13 +123,40 @@ sy_run() {
     exit 1
 }
 
-# One task per node in one step, or background processes here.
+# The clients once, from start to end: SY_STATE and SY_REASON, also in result.json.
+sy_try() {
+    SY_REASON='' SY_STATE=completed
+    trap 'SY_SIGNAL=TERM' TERM
+    trap 'SY_SIGNAL=INT' INT
+    sy_prepare_try || return 1
+    sy_launch
+    sy_open_barrier || SY_REASON=$SY_BARRIER_REASON
+    sy_wait_clients
+    # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
+    trap '' TERM INT
+    sy_collect_clients
+    if [[ -n $SY_SIGNAL ]]; then
+        SY_STATE=$(sy_stopped_state)
+        SY_REASON=$(sy_stopped_reason "$SY_STATE")
+    elif sy_client_timed_out; then
+        SY_STATE=timeout SY_REASON="stopped after its time-out of $SY_TIME_OUT_S s"
+    elif [[ -n $SY_REASON ]] || ! SY_REASON=$(sy_clients_reason); then
+        SY_STATE=failed
+    fi
+    sy_write_result "$SY_STATE" "$SY_REASON"
+}
+
+# One task per node and container in one step, or background processes here.
 sy_launch() {
     local script=$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh i
+    local -r each=${SY_LAUNCHER_CONTAINERS:-1}
+    local -a spread=()
     if [[ $SY_SCHEDULER == slurm ]]; then
         # --overlap: never wait for other steps of the job. --wait=0 and --kill-on-bad-exit=0: one
         # client's end is not the others'. --cpu-bind=none: a client may use its whole allocation.
-        SY_ROLE=client srun --nodes="$SY_CLIENTS" --ntasks="$SY_CLIENTS" --ntasks-per-node=1 \
+        ((each == 1)) || spread=(--distribution=block)
+        SY_ROLE=client srun --nodes="$((SY_CLIENTS / each))" --ntasks="$SY_CLIENTS" \
+            --ntasks-per-node="$each" ${spread[@]+"${spread[@]}"} \
             --overlap --export=ALL --input=none --cpu-bind=none --wait=0 --kill-on-bad-exit=0 \
             --job-name="$SY_RUN_ID" "$BASH" "$script" \
             >"$SY_ATTEMPT_DIR/srun.out" 2>"$SY_ATTEMPT_DIR/srun.err" </dev/null &
@@ -145,10 +177,12 @@ sy_any_alive() {
     return 1
 }
 
-# The clients start together: when all of them have said that they are ready.
+# The clients start together: when all of them have said that they are ready. How long a warm-up
+# may take only the job's own limit says.
 sy_open_barrier() {
     local i=0 deadline word
     deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_BARRIER_S:-120} * 1000000))
+    ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     SY_BARRIER_REASON=
     while ((i < SY_CLIENTS)); do
         word=
@@ -160,7 +194,7 @@ sy_open_barrier() {
         if [[ -n $SY_SIGNAL ]]; then
             break
         elif ! sy_any_alive; then
-            SY_BARRIER_REASON="client $i never started$(sy_last_words srun.err "err.$i")"
+            SY_BARRIER_REASON="client $i never started$(sy_last_words "err.$i" srun.err)"
             break
         elif ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
             SY_BARRIER_REASON="client $i had not started after ${SY_BARRIER_S:-120} s"
@@ -215,7 +249,7 @@ sy_signal_below() { # <signal> <pid>...
     family=("$@")
     while read -r pid parent; do
         pids+=("$pid") parents+=("$parent")
-    done < <(trap '' TERM INT && ps -A -o pid= -o ppid= 2>/dev/null)
+    done < <(trap '' TERM INT && sy_processes)
     local -A seen=()
     for ((i = 0; i < ${#family[@]}; i++)); do
         seen[${family[i]}]=1
@@ -225,4 +259,15 @@ sy_signal_below() { # <signal> <pid>...
         done
     done
     kill -s "$signal" -- "${family[@]}" 2>/dev/null || :
+}
+
+# "PID PARENT" of every process; an image may be without ps.
+sy_processes() {
+    local stat file
+    ps -A -o pid= -o ppid= 2>/dev/null && return
+    for file in /proc/[0-9]*/stat; do
+        { read -r stat <"$file"; } 2>/dev/null || continue
+        file=${file#/proc/} stat=${stat##*) ? }
+        printf '%s %s\n' "${file%/stat}" "${stat%% *}"
+    done
 }

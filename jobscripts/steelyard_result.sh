@@ -86,9 +86,9 @@ sy_result() { # <state> <reason>
     printf ',"job_id":%s,"start_unix_s":%s,"end_unix_s":%s,"elapsed_s":%s,"clients":%d' \
         "$(sy_json_or_null "$SY_JOB_ID")" "$(sy_seconds "$SY_START_US")" \
         "$(sy_seconds "$SY_END_US")" "$(sy_seconds "$SY_ELAPSED_US")" "$SY_CLIENTS" || return 1
-    printf ',"exit_codes":[%s],"state":%s,"reason":%s,"nodes":[%s],"missing":{%s}}\n' \
+    printf ',"exit_codes":[%s],"state":%s,"reason":%s,"nodes":[%s],"tries":[%s],"missing":{%s}}\n' \
         "$(sy_result_codes)" "$(sy_json_string "$1")" "$(sy_json_or_null "$2")" \
-        "$(sy_result_nodes)" "$(sy_result_missing)" || return 1
+        "$(sy_result_nodes)" "$(sy_result_tries)" "$(sy_result_missing)" || return 1
     sync -- "$SY_ATTEMPT_DIR/.result.json.$$" 2>/dev/null || : # very old coreutils: no file
 }
 
@@ -107,6 +107,12 @@ sy_result_nodes() { # each node once, in the order of the clients
         [[ -z $node || ",$list," == *",$item,"* ]] || list+=${list:+,}$item
     done
     printf '%s' "$list"
+}
+
+# The tries that failed before this one.
+sy_result_tries() {
+    local IFS=,
+    printf '%s' "${SY_TRIES[*]-}"
 }
 
 # Every null has its reason.

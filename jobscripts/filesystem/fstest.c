@@ -12,7 +12,8 @@
  *
  * Copies go through read() and write() with a buffer of ours: copy_file_range() and reflinks would
  * let the file system (or its server) share the blocks, and nothing would have been copied.
- * Sources have just been written: they come from the page cache unless something drops it.
+ * Sources have just been written: they come from the page cache unless something drops it, or
+ * --direct goes around it, for sources and targets alike; verifying does not.
  *
  * Output: JSON lines: one of parameters, one per iteration, one at the end with the file system.
  * Exit codes: fstest_options.h; after SIGINT, SIGTERM or SIGHUP 128 + the signal. The folder is
@@ -229,8 +230,9 @@ static void print_start(const struct work *w)
 	       SY_VERSION, TESTS[w->o.test]);
 	print_json(stdout, w->o.directory);
 	printf(",\"files\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"iterations\":%" PRIu64
-	       ",\"buffer_bytes\":%" PRIu64 ",\"sync\":\"%s\"}\n",
-	       w->files, w->bytes_per_file, w->o.iterations, w->o.buffer, SYNCS[w->o.sync]);
+	       ",\"buffer_bytes\":%" PRIu64 ",\"sync\":\"%s\",\"direct\":%s}\n",
+	       w->files, w->bytes_per_file, w->o.iterations, w->o.buffer, SYNCS[w->o.sync],
+	       w->o.direct ? "true" : "false");
 }
 
 static void print_end(const struct work *w)
@@ -295,8 +297,10 @@ int main(int argc, char **argv)
 	w.files = w.o.test == LARGE_COPY ? 1 : w.o.files;
 	w.bytes_per_file = w.o.test == LARGE_COPY ? w.o.size : w.o.file_size;
 	w.folder_synced = w.o.sync != SYNC_NONE;
-	w.buffer = malloc((size_t)w.o.buffer);
-	if (!w.buffer)
+	if (w.o.direct && w.bytes_per_file % SECTOR_BYTES != 0)
+		return fail(EX_DIRECT, "files of %" PRIu64 " bytes cannot be written by O_DIRECT",
+			    w.bytes_per_file);
+	if (posix_memalign((void **)&w.buffer, DIRECT_BYTES, (size_t)w.o.buffer) != 0)
 		return fail(EX_SPACE, "no memory for a buffer of %" PRIu64 " bytes", w.o.buffer);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	catch_signals();

@@ -47,6 +47,11 @@ static int io_error(const struct work *w, const char *what)
 {
 	int code = errno == ENOSPC || errno == EDQUOT ? EX_SPACE : EX_IO;
 
+	if (w->o.direct && errno == EINVAL)
+		return fail(EX_DIRECT,
+			    "the file system of %s does not take O_DIRECT for files of %" PRIu64
+			    " bytes: take a multiple of 4096, or do without --direct",
+			    w->o.directory, w->bytes_per_file);
 	return fail(code, "%s in %s: %s", what, w->path, strerror(errno));
 }
 
@@ -56,17 +61,17 @@ static const char *name_of(char name[static NAME_BYTES], uint64_t file)
 	return name;
 }
 
-static int create(int folder_fd, uint64_t file)
+static int create(const struct work *w, int folder_fd, uint64_t file)
 {
 	char name[NAME_BYTES];
 
-	return openat(folder_fd, name_of(name, file), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-		      0600);
+	return openat(folder_fd, name_of(name, file),
+		      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (w->o.direct ? O_DIRECT : 0), 0600);
 }
 
 static int write_file(const struct work *w, int folder_fd, uint64_t file, bool sync)
 {
-	int fd = create(folder_fd, file);
+	int fd = create(w, folder_fd, file);
 
 	if (fd < 0)
 		return -1;
@@ -88,11 +93,12 @@ static int copy_file(const struct work *w, uint64_t file, bool sync)
 {
 	char name[NAME_BYTES];
 	ssize_t n = -1;
-	int out, in = openat(w->source_fd, name_of(name, file), O_RDONLY | O_CLOEXEC);
+	int out, in = openat(w->source_fd, name_of(name, file),
+			     O_RDONLY | O_CLOEXEC | (w->o.direct ? O_DIRECT : 0));
 
 	if (in < 0)
 		return -1;
-	out = create(w->target_fd, file);
+	out = create(w, w->target_fd, file);
 	while (out >= 0 && (n = read_some(in, w->buffer, (size_t)w->o.buffer)) > 0) {
 		if (write_all(out, w->buffer, (size_t)n) < 0) {
 			n = -1;

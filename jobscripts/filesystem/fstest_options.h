@@ -18,7 +18,12 @@ enum {
 	EX_SPACE = 5,	  /* not enough space or inodes */
 	EX_IO = 6,	  /* a call failed while testing */
 	EX_VERIFY = 7,	  /* what was read back is not what was written */
+	EX_DIRECT = 8,	  /* the file system does not take O_DIRECT, or not with these sizes */
 };
+
+/* Buffers, offsets and sizes of O_DIRECT (open(2)): no block device asks for more than a page. What
+ * a file may have past its last whole page is found out by the file system's own answer. */
+enum { DIRECT_BYTES = 4096, SECTOR_BYTES = 512 };
 
 static const char *const TESTS[] = {"large_file_copy", "small_file_copy", "small_file_write"};
 static const char *const SYNCS[] = {"each", "end", "none"};
@@ -30,6 +35,7 @@ struct options {
 	enum sync_mode sync;
 	const char *directory;
 	uint64_t size, files, file_size, iterations, buffer;
+	bool direct; /* reads and writes past the page cache */
 };
 
 static int usage(const char *problem, const char *value)
@@ -38,7 +44,7 @@ static int usage(const char *problem, const char *value)
 		"steelyard-fstest: %s%s%s\n"
 		"usage: steelyard-fstest --test large_file_copy|small_file_copy|small_file_write\n"
 		"         --directory DIR [--size BYTES] [--files N] [--file-size BYTES]\n"
-		"         [--iterations N] [--buffer BYTES] [--sync each|end|none]\n",
+		"         [--iterations N] [--buffer BYTES] [--sync each|end|none] [--direct]\n",
 		problem, value ? ": " : "", value ? value : "");
 	return EX_OPTIONS;
 }
@@ -74,6 +80,9 @@ static bool set_option(struct options *o, int option, const char *text)
 		word = parse_word(text, SYNCS);
 		o->sync = word < 0 ? SYNC_EACH : (enum sync_mode)word;
 		return word >= 0;
+	case 'D':
+		o->direct = true;
+		return true;
 	case 'd':
 		o->directory = text;
 		return *text != '\0';
@@ -101,6 +110,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 	    {"iterations", required_argument, NULL, 'i'},
 	    {"buffer", required_argument, NULL, 'b'},
 	    {"sync", required_argument, NULL, 'y'},
+	    {"direct", no_argument, NULL, 'D'},
 	    {NULL, 0, NULL, 0},
 	};
 	bool test = false;
@@ -118,6 +128,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 		return usage("unexpected argument", argv[optind]);
 	if (!test || !o->directory)
 		return usage("--test and --directory are needed", NULL);
+	if (o->direct && o->buffer % DIRECT_BYTES != 0)
+		return usage("--direct needs a --buffer of whole 4096 bytes", NULL);
 	return 0;
 }
 

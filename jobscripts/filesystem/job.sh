@@ -1,20 +1,29 @@
 # shellcheck shell=bash
 # One client of the file-system tests. The parameters come as SY_PARAM_*; STEELYARD_FSTEST may
-# name the program. A client works in a folder of its own below `directory` and removes it.
+# name the program. It works in a folder of its own below `directory` and removes it.
 
 sy_client() {
-    local program
+    local program code
+    local -r directory=${SY_PARAM_DIRECTORY:-$SY_SCRATCH}
+    local -a options=()
     program=$(sy_program steelyard-fstest "${STEELYARD_FSTEST:-}" \
         'build it with make all, and set STEELYARD_FSTEST or PATH') || return
-    exec "$program" \
+    [[ $SY_PARAM_DIRECT != true ]] || options=(--direct)
+    sy_mount_tags "$directory"
+    sy_mount_counters "$directory" before
+    "$program" \
         --test "$SY_PARAM_TEST" \
-        --directory "${SY_PARAM_DIRECTORY:-$SY_SCRATCH}" \
+        --directory "$directory" \
         --size "$SY_PARAM_SIZE" \
         --files "$(sy_fstest_files)" \
         --file-size "$SY_PARAM_FILE_SIZE" \
         --iterations "$SY_PARAM_ITERATIONS" \
         --buffer "$SY_PARAM_BUFFER" \
-        --sync "$SY_PARAM_SYNC"
+        --sync "$SY_PARAM_SYNC" \
+        "${options[@]}"
+    code=$?
+    sy_mount_counters "$directory" after
+    return "$code"
 }
 
 sy_fstest_files() {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
@@ -15,7 +16,7 @@ FILES = {"small_file_copy": "copy_files", "small_file_write": "write_files"}
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Seconds, throughput (bytes/s) and files/s of each iteration."""
+    """Seconds, throughput (bytes/s) and files/s of each iteration, and the mount's counters."""
     name = f"out.{client}"
     lines = _lines(name, read_output(folder, client, "steelyard-fstest"))
     _check_start(name, lines[0], parameters)
@@ -26,7 +27,8 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         raise OutputError(
             name, f"{len(iterations)} iterations instead of {parameters['iterations']}"
         )
-    return [result for iteration in iterations for result in iteration]
+    found = [result for iteration in iterations for result in iteration]
+    return found + mounts.results(folder, client)
 
 
 def _lines(name: str, text: str) -> list[dict[str, Any]]:
@@ -63,6 +65,8 @@ def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, obje
     for key, value in asked.items():
         if start.get(key) != value:
             raise OutputError(f"{name} line 1", f"{key} is {start.get(key)!r} instead of {value!r}")
+    if start.get("direct", False) is not parameters["direct"]:  # absent before 0.2
+        raise OutputError(f"{name} line 1", f"direct is {start.get('direct')!r}")
 
 
 def _iteration(name: str, number: int, line: dict[str, Any]) -> list[Result]:

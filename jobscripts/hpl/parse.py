@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import last_words, read_output
 from steelyard.jobscripts.registry import Result
 
 NUMBER = r"[0-9][0-9.eE+-]*"
 # The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s).
 ROW = re.compile(
-    rf"^W[RC]\w+[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+({NUMBER})[ \t]+({NUMBER})[ \t]*$",
+    rf"^(W[RC]\w+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+({NUMBER})[ \t]+({NUMBER})[ \t]*$",
     re.MULTILINE | re.ASCII,
 )
 RESIDUAL = re.compile(
@@ -36,13 +37,22 @@ HPCC_SUMMARY = re.compile(
 )
 HPCC_END = re.compile(r"\nEnd of HPC Challenge tests\.\n(?:.*\n)*?#{60,}\n")
 XHPL_END = re.compile(r"\nEnd of Tests\.\n={60,}\n")
+SETTING = re.compile(r"^(SWAP|L1|U|EQUIL|ALIGN) *: (.*?) *$", re.MULTILINE)
+PLACES = {"1ring": 0, "1ringM": 1, "2ring": 2, "2ringM": 3, "long": 4, "longM": 5}
+SWAPS = {"bin-exch": "Binary-exchange", "long": "Spread-roll (long)"}
 LEAST_RATE, MOST_RATE = 1e-9, 1e12  # Gflop/s; beyond, the output is damaged
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One solved problem: n, nb, p, q, the printed time and rate, residual and its verdict."""
+    """One solved problem: n, nb, p, q, the printed time and rate, residual and its verdict.
 
+    `variant`: the letters and digits by which HPL names the algorithm (HPL_pdtest.c): W, mapping,
+    depth, broadcast, recursive factorization, ndiv, panel factorization, nbmin.
+    """
+
+    variant: str
+    settings: dict[str, str]
     problem: tuple[int, int, int, int]
     time_s: float
     gflops: float
@@ -59,23 +69,50 @@ class Solution:
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """gflops, hpl_s and residual of the one problem that was asked for."""
     name = f"out.{client}"
-    program = "xhpl" if parameters["xhpl"] else "hpcc"
-    text = read_output(folder, client, program)
-    end = XHPL_END if parameters["xhpl"] else HPCC_END
-    if not end.search(text):
-        words = last_words(folder, client)
-        raise OutputError(name, "cut short: the end is missing" + (f" ({words})" if words else ""))
-    solution = _solution(name, text if parameters["xhpl"] else _section(name, text))
-    _check(name, solution, parameters)
+    asked = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
+        text = ended(name, read_output(folder, client, "xhpl"), XHPL_END, folder, client)
+        solution = _solution(name, text)
+        _check(name, solution, asked)
         time_s, gflops = solution.operations / solution.gflops / 1e9, solution.gflops
     else:
-        time_s, gflops = _summary(name, text, solution)
+        text = ended(name, read_output(folder, client, "hpcc"), HPCC_END, folder, client)
+        solution, time_s, gflops = solved_by_hpcc(name, text, asked)
     return [
         Result("gflops", gflops, "Gflop/s", 1),
         Result("hpl_s", time_s, "s", 1),
         Result("residual", float(solution.residual), "1", 1),
+        *profile_results(folder, client, parameters),
     ]
+
+
+def ended(name: str, text: str, end: re.Pattern[str], folder: Path, client: int) -> str:
+    """The text, when it has its end."""
+    if not end.search(text):
+        words = last_words(folder, client)
+        raise OutputError(name, "cut short: the end is missing" + (f" ({words})" if words else ""))
+    return text
+
+
+def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> dict[str, object]:
+    """The parameters, n as the node worked it out of `memory`: line 6 of the input file kept."""
+    if not parameters["memory"]:
+        return dict(parameters)
+    name = f"hpl.{client}.dat"
+    try:
+        line = (folder / name).read_text(encoding="utf-8").splitlines()[5]
+        return {**parameters, "n": int(line.split()[0])}
+    except (OSError, ValueError, IndexError) as error:
+        raise OutputError(name, f"does not say which n was asked for: {error}") from error
+
+
+def solved_by_hpcc(
+    name: str, text: str, asked: Mapping[str, object]
+) -> tuple[Solution, float, float]:
+    """HPL's part of hpcc's output, checked; its time (s) and rate (Gflop/s) with six digits."""
+    solution = _solution(name, _section(name, text))
+    _check(name, solution, asked)
+    return solution, *_summary(name, text, solution)
 
 
 def _section(name: str, text: str) -> str:
@@ -94,8 +131,10 @@ def _solution(name: str, text: str) -> Solution:
         if skipped or "HPL ERROR" in text:
             raise FailedError("HPL refused its input: " + _complaint(text))
         raise OutputError(name, f"{len(rows)} results and {len(residuals)} residuals, not one each")
-    n, nb, p, q, time_s, gflops = rows[0]
+    variant, n, nb, p, q, time_s, gflops = rows[0]
     return Solution(
+        variant=variant,
+        settings=dict(SETTING.findall(text)),
         problem=(int(n), int(nb), int(p), int(q)),
         time_s=_number(name, time_s),
         gflops=_number(name, gflops),
@@ -128,12 +167,42 @@ def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> N
             f"(n, nb, p, q) = {solution.problem} was solved instead of {asked}: "
             "the program did not accept its input",
         )
+    _check_algorithm(name, solution, parameters)
     if not solution.passed:
         raise FailedError(f"HPL's residual check failed: {solution.residual}")
     _number(name, solution.residual)
     if not LEAST_RATE <= solution.gflops <= MOST_RATE:
         raise OutputError(name, f"a rate of {solution.gflops} Gflop/s cannot be")
     _agree(name, solution, solution.operations / solution.gflops / 1e9)
+
+
+def _check_algorithm(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
+    variant = "".join(
+        [
+            "W",
+            str(parameters["pmap"])[0].upper(),
+            str(parameters["depth"]),
+            str(PLACES[str(parameters["bcast"])]),
+            str(parameters["rfact"])[0].upper(),
+            str(parameters["ndiv"]),
+            str(parameters["pfact"])[0].upper(),
+            str(parameters["nbmin"]),
+        ]
+    )
+    mix = f"Mix (threshold = {parameters['swap_threshold']})"
+    asked = {
+        "SWAP": SWAPS.get(str(parameters["swap"]), mix),
+        "L1": f"{parameters['l1']} form",
+        "U": f"{parameters['u']} form",
+        "EQUIL": "yes" if parameters["equilibration"] else "no",
+        "ALIGN": f"{parameters['alignment']} double precision words",
+    }
+    if solution.variant != variant:
+        raise OutputError(name, f"variant {solution.variant} was run instead of {variant}")
+    for key, value in asked.items():
+        found = solution.settings.get(key)
+        if found != value:
+            raise OutputError(name, f"{key} was '{found}' instead of '{value}'")
 
 
 def _agree(name: str, solution: Solution, time_s: float) -> None:
@@ -144,10 +213,15 @@ def _agree(name: str, solution: Solution, time_s: float) -> None:
         )
 
 
+def summary(text: str) -> dict[str, str]:
+    """hpcc's own summary, KEY=VALUE; empty unless there is exactly one."""
+    sections = HPCC_SUMMARY.findall(text)
+    return dict(SUMMARY.findall(sections[0])) if len(sections) == 1 else {}
+
+
 def _summary(name: str, text: str, solution: Solution) -> tuple[float, float]:
     """Time and rate with the six digits of hpcc's summary."""
-    sections = HPCC_SUMMARY.findall(text)
-    values = dict(SUMMARY.findall(sections[0])) if len(sections) == 1 else {}
+    values = summary(text)
     if values.get("Success") != "1":
         raise FailedError(f"hpcc says Success={values.get('Success', '(nothing)')}")
     time_s = _number(name, values.get("HPL_time", "no HPL_time"))

@@ -4,7 +4,7 @@
 
 sy_client() {
     local program
-    local -a command
+    local -a command profiler
     if [[ -n $SY_PARAM_FOLDER ]]; then
         program=$(sy_npb_nasa) || return
         command=("$program")
@@ -14,8 +14,9 @@ sy_client() {
         command=("$program" "$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
             --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
+    sy_profiler || return
     sy_without_scheduler
-    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${command[@]}"
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${profiler[@]}" "${command[@]}"
 }
 
 # NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.

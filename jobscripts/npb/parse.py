@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
 
@@ -40,7 +41,7 @@ class Block:
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """mops and mops_per_process (Mop/s), and seconds, of the one run."""
+    """mops and mops_per_process (Mop/s), and seconds, of the one run; its profile if it was asked for."""
     name = f"out.{client}"
     if not _has_output(folder / name):
         words = first_words(folder / f"err.{client}")
@@ -56,7 +57,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     ]
     if block.seconds is not None:
         found.append(Result("seconds", block.seconds, "s", 1))
-    return found
+    return found + profile_results(folder, client, parameters)
 
 
 def read_block(name: str, text: str) -> Block:

@@ -1,0 +1,72 @@
+"""Reads a command's time from app.CLIENT, and its figures from out.CLIENT by the user's patterns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.figures import Figure, figures_of
+from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.registry import Result
+
+TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """The command's seconds; of each figure every match, counted as iterations."""
+    results = [Result("seconds", seconds(folder, client), "s", 1)]
+    wanted = figures_of(str(parameters["figures"]))
+    if not wanted:
+        return results
+    text = read_output(folder, client, "the command")
+    for name, figure in wanted.items():
+        results += matches(f"out.{client}", name, figure, text)
+    return results
+
+
+def seconds(folder: Path, client: int) -> float:
+    """Wall time; by the time since boot (10 ms fine) when the clock was set meanwhile."""
+    name = f"app.{client}"
+    try:
+        text = (folder / name).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OutputError(name, f"cannot be read: {error}") from error
+    found = TIMES.fullmatch(text)
+    if found is None:
+        raise OutputError(name, f"not 'code start end uptime uptime': {text[:100]!r}")
+    if found[1] != "0":
+        words = last_words(folder, client)
+        raise FailedError(f"the command ended with {found[1]}" + (f": {words}" if words else ""))
+    wall_us = int(found[3]) - int(found[2])
+    if "-" not in (found[4], found[5]):
+        since_boot_us = int(found[5]) - int(found[4])
+        if abs(wall_us - since_boot_us) > 50_000 + since_boot_us // 1000:
+            wall_us = since_boot_us
+    if wall_us <= 0:
+        raise OutputError(name, f"a time of {wall_us} µs cannot be")
+    return wall_us / 1e6
+
+
+def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
+    """Every number that the pattern finds."""
+    found = re.findall(figure.pattern, text, re.MULTILINE)
+    if not found:
+        raise OutputError(part, f"{name}: nothing matches {figure.pattern}")
+    return [
+        Result(name, number(part, name, word), figure.unit, iteration)
+        for iteration, word in enumerate(found, start=1)
+    ]
+
+
+def number(part: str, name: str, word: str) -> float:
+    """A finite number; thousands may not be grouped."""
+    try:
+        value = float(word)
+    except ValueError as error:
+        raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
+    if not math.isfinite(value):
+        raise OutputError(part, f"{name}: '{word[:60]}' cannot be")
+    return value

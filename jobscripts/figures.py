@@ -1,0 +1,107 @@
+"""Figures that a study describes itself, for benchmarks whose output nobody knows beforehand.
+
+A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary}. It
+travels as canonical JSON text, like any other parameter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+KEYS = ("pattern", "unit", "better", "primary")
+BETTER = ("lower", "higher", "none")
+# Metrics that every run has (docs/formats.md part 8), and the one of the benchmark app.
+TAKEN = (
+    "seconds",
+    "elapsed_s",
+    "energy_j",
+    "cpu_s",
+    "max_memory_bytes",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+)
+
+
+class FiguresError(ValueError):
+    """A table of figures that cannot be used: what is wrong, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure and how to find it: the one group of `pattern` is its number, in `unit`."""
+
+    pattern: str
+    unit: str
+    better: str
+    primary: bool
+
+
+def canonical(value: object) -> str:
+    """The JSON text of a table of figures, or of such a text; FiguresError says what is wrong."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise FiguresError(
+                "no JSON: a table NAME = {pattern, unit, better} is needed"
+            ) from error
+    if not isinstance(value, Mapping):
+        raise FiguresError("a table NAME = {pattern, unit, better} is needed")
+    found = {name: vars(read_one(name, entry)) for name, entry in sorted(value.items())}
+    return json.dumps(found, sort_keys=True)
+
+
+def figures_of(text: str) -> dict[str, Figure]:
+    """The figures of a canonical text, by name."""
+    return {name: Figure(**entry) for name, entry in json.loads(text).items()}
+
+
+def read_one(name: object, entry: object) -> Figure:
+    """One figure of the table, checked."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise FiguresError(f"{name!r}: a figure's name is lower-case letters, digits and '_'")
+    if name in TAKEN:
+        raise FiguresError(f"{name}: every run has a figure of this name: take another one")
+    if not isinstance(entry, Mapping):
+        raise FiguresError(f"{name}: a table {{pattern, unit, better}} is needed")
+    for key in entry:
+        if key not in KEYS:
+            raise FiguresError(f"{name}.{key}: unknown key; known: {', '.join(KEYS)}")
+    better, primary = entry.get("better", "none"), entry.get("primary", False)
+    if better not in BETTER:
+        raise FiguresError(f"{name}.better: {better!r} is none of {', '.join(BETTER)}")
+    if not isinstance(primary, bool):
+        raise FiguresError(f"{name}.primary: true or false is needed, found {primary!r}")
+    return Figure(pattern_of(name, entry.get("pattern")), unit_of(name, entry), better, primary)
+
+
+def unit_of(name: str, entry: Mapping[str, object]) -> str:
+    """The unit: a short text that can be printed; "1" for none."""
+    unit = entry.get("unit")
+    if not isinstance(unit, str) or not unit.isprintable() or not 0 < len(unit) <= 32:
+        raise FiguresError(f'{name}.unit: a unit is needed ("1" for none), found {unit!r}')
+    return unit
+
+
+def pattern_of(name: str, pattern: object) -> str:
+    """A regular expression with one group."""
+    if not isinstance(pattern, str):
+        raise FiguresError(f"{name}.pattern: a regular expression is needed, found {pattern!r}")
+    try:
+        groups = re.compile(pattern, re.MULTILINE).groups
+    except (re.error, RecursionError, OverflowError) as error:
+        raise FiguresError(f"{name}.pattern: {pattern!r}: {error}") from error
+    if groups != 1:
+        raise FiguresError(
+            f"{name}.pattern: {pattern!r} has {groups} groups: exactly one is needed, around the "
+            "number; write (?:…) for others"
+        )
+    return pattern

@@ -1,0 +1,142 @@
+"""Reads fio's JSON (--output-format=json) from out.CLIENT.
+
+A group of jobs is one entry of `jobs`. Rates of several groups (a job file's) are added up, mean
+latencies weighted by requests; percentiles of several groups cannot be joined and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts import mounts
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.registry import Result
+
+ASKED = ("rw", "bs", "size", "numjobs", "iodepth", "ioengine", "direct", "end_fsync")
+PERCENTILES = {"p50": "50.000000", "p99": "99.000000"}
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Rates and latencies of what was read and written, and the mount's counters."""
+    name = f"out.{client}"
+    document = _document(name, read_output(folder, client, "fio"))
+    jobs = _jobs(name, document)
+    for job in jobs:
+        if job.get("error") != 0:
+            words = [*document["notes"], last_words(folder, client)][0]
+            raise FailedError(f"fio says error {job.get('error')}" + (words and f": {words}"))
+    if not parameters["job_file"]:
+        _check_asked(name, jobs, parameters)
+    found = _rates(name, jobs)
+    for direction in ("read", "write"):
+        found += _latencies(name, jobs, direction)
+    return found + mounts.results(folder, client)
+
+
+def _document(name: str, text: str) -> dict[str, Any]:
+    """fio's JSON, behind its notes and complaints, a line each."""
+    if not text.endswith("\n}\n"):
+        raise OutputError(name, "cut short: the end of fio's JSON is missing")
+    notes, start, rest = text.rpartition("\n{\n") if not text.startswith("{\n") else ("", "", text)
+    if any(not line.startswith(("fio: ", "note: ")) for line in notes.splitlines()):
+        raise OutputError(name, "something else than fio's notes before its JSON")
+    try:
+        found = json.loads(start + rest)
+    except (ValueError, RecursionError) as error:
+        raise OutputError(name, f"no JSON: {error}") from error
+    if not isinstance(found, dict) or not str(found.get("fio version", "")).startswith("fio-"):
+        raise OutputError(name, "no 'fio version': not fio's JSON")
+    found["notes"] = notes.splitlines()
+    return found
+
+
+def _jobs(name: str, document: dict[str, Any]) -> list[dict[str, Any]]:
+    jobs = document.get("jobs")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise OutputError(name, "no jobs in it")
+    return jobs
+
+
+def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str, object]) -> None:
+    """fio repeats the options of its one group as it was given them."""
+    options = jobs[0].get("job options")
+    if len(jobs) != 1 or not isinstance(options, dict):
+        raise OutputError(name, f"{len(jobs)} groups of jobs instead of one")
+    asked = {key: parameters[key] for key in ASKED}
+    if parameters["runtime"]:
+        asked |= {"runtime": parameters["runtime"], "time_based": 1}
+    for key, value in asked.items():
+        wanted = str(int(value)) if isinstance(value, bool) else str(value)
+        # What is 1 when it is only named stands there as an empty text.
+        if (options.get(key) or "1") != wanted or key not in options:
+            raise OutputError(name, f"{key} is {options.get(key)!r} instead of {wanted!r}")
+
+
+def _rates(name: str, jobs: list[dict[str, Any]]) -> list[Result]:
+    found = []
+    sums = {"bandwidth": 0.0, "iops": 0.0}
+    units = {"bandwidth": "bytes_per_s", "iops": "1/s"}
+    for direction in ("read", "write"):
+        sections = _active(name, jobs, direction)
+        for metric, key in (("bandwidth", "bw_bytes"), ("iops", "iops")):
+            value = sum(_number(name, section, key) for section in sections)
+            sums[metric] += value
+            if sections:
+                found.append(Result(f"{direction}_{metric}", value, units[metric], 1))
+    if not found:
+        raise FailedError("fio neither read nor wrote anything")
+    return [Result(key, value, units[key], 1) for key, value in sums.items()] + found
+
+
+def _active(name: str, jobs: list[dict[str, Any]], direction: str) -> list[dict[str, Any]]:
+    """The direction's part of each group that moved anything that way."""
+    found = []
+    for job in jobs:
+        section = job.get(direction)
+        if not isinstance(section, dict) or "total_ios" not in section:
+            raise OutputError(name, f"a group without '{direction}'")
+        if section["total_ios"] != 0:
+            _number(name, section, "total_ios")
+            found.append(section)
+    return found
+
+
+def _latencies(name: str, jobs: list[dict[str, Any]], direction: str) -> list[Result]:
+    sections = _active(name, jobs, direction)
+    if not sections:
+        return []
+    latencies = [_latency(name, section, direction) for section in sections]
+    weights = [_number(name, section, "total_ios") for section in sections]
+    means = [_number(name, latency, "mean") for latency in latencies]
+    mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
+    found = [Result(f"{direction}_latency_mean", mean / 1e9, "s", 1)]
+    if len(sections) == 1:
+        for short, long in PERCENTILES.items():
+            value = _number(name, latencies[0]["percentile"], long)
+            found.append(Result(f"{direction}_latency_{short}", value / 1e9, "s", 1))
+    return found
+
+
+def _latency(name: str, section: dict[str, Any], direction: str) -> dict[str, Any]:
+    """The whole latency when fio has its percentiles, else that of the completion."""
+    for key in ("lat_ns", "clat_ns"):
+        latency = section.get(key)
+        if not isinstance(latency, dict):
+            raise OutputError(name, f"{direction} without {key}")
+        if isinstance(latency.get("percentile"), dict):
+            return latency
+    raise OutputError(name, f"{direction} has no percentiles")
+
+
+def _number(name: str, section: dict[str, Any], key: str) -> float:
+    value = section.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OutputError(name, f"{key} is {value!r}, a number is needed")
+    if not (math.isfinite(value) and value > 0):
+        raise OutputError(name, f"{key} is {value!r}, which cannot be")
+    return float(value)

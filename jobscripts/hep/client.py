@@ -1,0 +1,241 @@
+"""The client of the benchmarks xrootd and roottree, run by their job.sh on the job's first node.
+
+    python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_WORDS]
+
+The parameters are in the environment (SY_PARAM_*). HOST and SERVER_WORDS: a server of the run's own
+and what it said (server.py). Prints the lines of lines.py; exits with 1 and one line on stderr
+when something failed, a result that is not what the input was made with among it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts.errors import FailedError
+from steelyard.jobscripts.hep import datafile, lines, team, wanted
+from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
+from steelyard.jobscripts.parameters import Value
+
+VARIABLE = re.compile(r"(XRD_[A-Z0-9]+)=([^\s=]+)")
+# A server that is not there is an error within seconds, not after XRootD's 10 minutes.
+CONNECTING = {"XRD_CONNECTIONWINDOW": "10", "XRD_CONNECTIONRETRY": "3"}
+# Path below <stats id="xrootd"><ops> (XRootD's "System Monitoring Reference", summary format).
+COUNTS = {"opens": "open", "reads": "rd", "page_reads": "pr", "vector_reads": "rv"}
+COUNTS["vector_segments"] = "rs"
+PACKAGES = ("uproot", "awkward", "numpy", "xrootd")
+QUIET_S = 5.0  # how long the server may take to see that its clients have gone
+
+
+@dataclass
+class Input:
+    """Where the input is; `known`: what datafile noted of it, None: not asked for."""
+
+    where: str
+    known: dict[str, Any] | None
+    server: str | None = None  # HOST:PORT of a server of the run's own
+    version: str | None = None
+
+
+def main() -> int:
+    """0, or 1 with the reason on stderr."""
+    die_with_parent()
+    benchmark, *server = sys.argv[1:]
+    try:
+        run(benchmark, server)
+    except (
+        datafile.DataError,
+        team.WorkerError,
+        ReadError,
+        FailedError,
+        OSError,
+    ) as error:
+        sys.stderr.write(f"steelyard: {error}\n")
+        return 1
+    return 0
+
+
+def run(benchmark: str, server: list[str]) -> None:
+    """All iterations; the lines are printed also when what was found is wrong."""
+    asked = wanted.parameters(benchmark)
+    mode = str(asked.get("mode", "read"))
+    environment = {**os.environ, **variables(asked)}
+    os.environ.update(variables(asked))
+    given = find_input(asked, mode, server)
+    writer = lines.Writer(benchmark)
+    expected = expectation(given.known, mode)
+    writer.add("start", {"asked": asked, "input": given.known, "expected": expected})
+    tasks = [
+        {"where": given.where, "asked": asked, "skim": str(scratch() / f"skim.{i}.root")}
+        for i in range(int(asked.get("clients", 1)))
+    ]
+    found = []
+    with team.workers(len(tasks), mode, environment) as crew:
+        for number in range(1, int(asked["iterations"]) + 1):
+            answers = team.together(crew, tasks)
+            writer.add("iteration", {"iteration": number, "clients": answers})
+            found += [answer["found"] for answer in answers]
+        team.disconnect(crew)
+    writer.add("server", server_counts(given))
+    tag_versions(given)
+    sys.stdout.write(writer.text())
+    sys.stdout.flush()
+    for number, one in enumerate(found):
+        lines.verify(one, expected, f"client {number % len(tasks)}")
+
+
+def tag_versions(given: Input) -> None:
+    """Tags of the run, as sy_tag writes them: what it ran with."""
+    found = {f"{name}_version": version_of(name) for name in PACKAGES}
+    found["xrootd_server_version"] = given.version
+    path = Path(os.environ["SY_ATTEMPT_DIR"]) / f"tags.{os.environ['SY_CLIENT']}"
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{key}={value}\n" for key, value in found.items() if value)
+
+
+def version_of(package: str) -> str | None:
+    """Of an installed Python package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def scratch() -> Path:
+    """The run's scratch folder on this node."""
+    return Path(os.environ["SY_SCRATCH"])
+
+
+def variables(asked: Mapping[str, Value]) -> dict[str, str]:
+    """XRootD's own settings: ours, then those of `xrd`, which come last."""
+    found = {**CONNECTING, "XRD_SUBSTREAMSPERCHANNEL": str(asked["streams"])}
+    if "chunk_size" in asked:
+        found["XRD_CPCHUNKSIZE"] = str(asked["chunk_size"])
+        found["XRD_CPPARALLELCHUNKS"] = str(asked["parallel_chunks"])
+    for word in str(asked["xrd"]).split():
+        match = VARIABLE.fullmatch(word)
+        if match is None:
+            raise ReadError(f"xrd = '{word}': settings such as XRD_REQUESTTIMEOUT=60 are needed")
+        found[match[1]] = match[2]
+    return found
+
+
+def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Input:
+    """The run's own server, a given URL, or a file of this node."""
+    if server:
+        host, words = server[0], json.loads(server[1])
+        address = f"{bracketed(host)}:{words['port']}"
+        where = f"root://{address}//{words['path']}"
+        return Input(where, words["known"], address, words["version"])
+    if asked["url"]:
+        where = str(asked["url"])
+        return Input(where, read_note(where, mode) if asked["verify"] else None)
+    path, known = wanted.place(asked, scratch())
+    return Input(str(path.absolute()), known)
+
+
+def bracketed(host: str) -> str:
+    """An IPv6 address as a URL has it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def read_note(url: str, mode: str) -> dict[str, Any]:
+    """What is known about the file at a server, from its note beside it."""
+    note = f"{url}.json"
+    try:
+        text = copied(note) if mode == "xrdcp" else read_text(note)
+    except ReadError as error:
+        raise ReadError(
+            f"nothing to verify against: {error}. Put FILE.root.json beside FILE.root at the "
+            "server, or give verify = false for a file that Steelyard did not make"
+        ) from error
+    return datafile.check_note(text, note)
+
+
+def read_text(url: str) -> str:
+    """A small file as a text."""
+    reader = open_reader(url, Tally(), vector=False)
+    try:
+        return reader.read([(0, reader.size)])[0].decode("utf-8", "replace")
+    finally:
+        reader.close()
+
+
+def copied(url: str) -> str:
+    """The same by xrdcp, where the Python module is not needed."""
+    command = ["xrdcp", "--silent", url, "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        raise ReadError(f"xrdcp {url}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def expectation(known: Mapping[str, Any] | None, mode: str) -> dict[str, Any] | None:
+    """What clients must find in the input."""
+    if known is None:
+        return None
+    if mode == "xrdcp":
+        return {"sha256": known["sha256"]}
+    if mode == "read":
+        return {"content_sha256": known["content_sha256"]}
+    return dict(known["pairs"])
+
+
+# --- the server's own counts -----------------------------------------------------------------
+
+
+def server_counts(given: Input) -> dict[str, Any]:
+    """What the run's own server counted, once its clients have gone; else why there is nothing."""
+    if given.server is None:
+        return {"counts": None, "reason": "no server of the run's own"}
+    program = shutil.which("xrdfs")
+    if program is None:
+        return {"counts": None, "reason": "xrdfs is missing (Debian package xrootd-client)"}
+    end = time.monotonic() + QUIET_S
+    while True:
+        counts, links = ask_server(program, given.server)
+        if counts is None or links == 1:  # our own
+            break
+        if time.monotonic() > end:
+            return {"counts": None, "reason": f"{links - 1} clients are still connected"}
+        time.sleep(0.1)
+    reason = None if counts else "the server's answer is not understood"
+    return {"counts": counts, "reason": reason, "version": given.version}
+
+
+def ask_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
+    """Its counts since its start, and how many are connected."""
+    command = [program, server, "query", "stats", "a"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return counts_in(done.stdout)
+
+
+def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
+    """The same from the server's XML; (None, 0) for anything else."""
+    try:
+        root = xml.etree.ElementTree.fromstring(answer.strip(" \n\0"))
+    except xml.etree.ElementTree.ParseError:
+        return None, 0
+    operations = root.find("stats[@id='xrootd']/ops")
+    link = root.find("stats[@id='link']")
+    if operations is None or link is None:
+        return None, 0
+    counts = {name: int(operations.findtext(tag, "0")) for name, tag in COUNTS.items()}
+    counts["bytes_sent"] = int(link.findtext("out", "0"))
+    return counts, int(link.findtext("num", "0"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""What a client of xrootd or roottree prints, and how parse.py reads it back.
+
+JSON, one object a line: `start` (what was asked for, what must be found), one per iteration,
+`server` (its own counts, or why there are none), `end` with the SHA-256 of all before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.registry import Result
+
+VERSION = 1
+MASS_TOLERANCE = 1e-9  # cosh and cos differ in their last bits between processors
+
+
+class Writer:
+    """Collects the lines; `text` is the whole of them, with the last one."""
+
+    def __init__(self, benchmark: str) -> None:
+        self.benchmark = benchmark
+        self.lines: list[str] = []
+
+    def add(self, kind: str, content: Mapping[str, Any]) -> None:
+        """One more line."""
+        self.lines.append(json.dumps({"kind": kind, **content}))
+
+    def text(self) -> str:
+        """To be printed."""
+        body = "".join(line + "\n" for line in self.lines)
+        last = {"kind": "end", "benchmark": self.benchmark, "version": VERSION}
+        return body + json.dumps({**last, "sha256": digest(body)}) + "\n"
+
+
+def digest(body: str) -> str:
+    """SHA-256 of the lines before the last."""
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def read(
+    folder: Path, client: int, benchmark: str, parameters: Mapping[str, object]
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """`start`, the iterations and `server`: whole, of this benchmark, of what was asked for."""
+    name = f"out.{client}"
+    text = read_output(folder, client, benchmark)
+    body, last = split(name, text)
+    wanted = {"kind": "end", "benchmark": benchmark, "version": VERSION, "sha256": digest(body)}
+    if last != wanted:
+        raise OutputError(name, f"cut short or damaged: no last line that fits ({benchmark})")
+    start, iterations, server = parts(name, body)
+    for key, value in parameters.items():
+        if start["asked"].get(key) != value:
+            found = start["asked"].get(key)
+            raise OutputError(name, f"{key} was {found!r} instead of {value!r}")
+    if len(iterations) != parameters["iterations"]:
+        raise OutputError(name, f"{len(iterations)} iterations, not {parameters['iterations']}")
+    return start, iterations, server
+
+
+def parts(name: str, body: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """The lines by their kinds, which come in this order."""
+    found = [json.loads(line) for line in body.splitlines()]
+    kinds = [line["kind"] for line in found]
+    if len(found) < 2 or kinds != ["start", *["iteration"] * (len(found) - 2), "server"]:
+        raise OutputError(name, f"lines of the kinds start, iteration, server, not {kinds}")
+    return found[0], found[1:-1], found[-1]
+
+
+def split(name: str, text: str) -> tuple[str, Any]:
+    """The body, and the last line as an object."""
+    body, _, last = text.removesuffix("\n").rpartition("\n")
+    if not text.endswith("\n") or not body:
+        raise OutputError(name, "cut short: the last line is not complete")
+    try:
+        return body + "\n", json.loads(last)
+    except ValueError as error:
+        raise OutputError(name, f"cut short: the last line is no JSON: {error}") from error
+
+
+def verify(found: Mapping[str, Any], expected: Mapping[str, Any] | None, who: str) -> None:
+    """FailedError when a client did not find what the input was made with."""
+    if expected is None:
+        return
+    wanted = {**expected, "written": expected["selected"]} if "selected" in expected else expected
+    for key, value in wanted.items():
+        right = found.get(key) == value
+        if key == "mass_sum_gev":
+            right = abs(found.get(key, 0.0) - value) <= MASS_TOLERANCE * abs(value)
+        if not right:
+            raise FailedError(
+                f"{who} found {key} = {found.get(key)!r}, but the input was made with {value!r}"
+            )
+
+
+def common(name: str, number: int, answers: Sequence[Mapping[str, Any]]) -> list[Result]:
+    """The figures that every kind of work has, of all clients of an iteration together."""
+    seconds = max(a["end_s"] for a in answers) - min(a["begin_s"] for a in answers)
+    if not seconds > 0:
+        raise OutputError(name, f"iteration {number} took {seconds} s, which cannot be")
+    size = float(sum(a["bytes_read"] for a in answers))
+    results = [
+        Result("seconds", seconds, "s", number),
+        Result("bytes_per_s", size / seconds, "bytes_per_s", number),
+        Result("bytes_read", size, "bytes", number),
+        Result("client_cpu_s", sum(a["cpu_s"] for a in answers), "s", number),
+    ]
+    if "events" in answers[0]:
+        events = sum(a["events"] for a in answers)
+        results.append(Result("events_per_s", events / seconds, "events_per_s", number))
+    return results

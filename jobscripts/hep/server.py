@@ -1,0 +1,168 @@
+"""An XRootD server for one run: starts it, says `ready PID {JSON}`, and ends it with the run.
+
+    python -m steelyard.jobscripts.hep.server BENCHMARK
+
+It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
+process is asked to, when nobody reads its output any more, or when this process is killed.
+The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from steelyard.jobscripts.hep import datafile, wanted
+from steelyard.jobscripts.hep.processes import die_with_parent
+
+PATIENCE_S = 30.0
+PREFIX, OWN_BASE = "steelyard-xrootd.", "/tmp"
+READY = re.compile(r"^-+ xrootd \S+:(\d+) initialization completed\.$", re.MULTILINE)
+FAILED = re.compile(r"^-+ xrootd \S+ initialization failed\.$|^xrootd ended$", re.MULTILINE)
+USER = "nobody"  # whom it runs as in a job of root's: xrootd refuses root
+
+CONFIG = """\
+xrd.port any
+xrd.network nodnr
+all.export / r/o nolock
+oss.localroot {folder}
+all.adminpath {own}
+all.pidpath {own}
+"""
+
+# Between us and xrootd: when our end of its input is closed, whoever was killed, it ends the server,
+# which has nothing to lose, and removes both folders. A death signal (prctl) would not do: it
+# is forgotten when the server changes its user.
+GUARD = """\
+copies=$1
+shift
+trap : TERM INT
+{ "$@" </dev/null; echo 'xrootd ended'; } &
+read -r _
+mapfile -t server < <(ps -o pid= --ppid "$!")
+kill -s KILL ${server[@]} $! 2>/dev/null
+rm -rf --one-file-system -- "$0" "$copies"
+"""
+
+
+class ServerError(Exception):
+    """The server could not be started; one line."""
+
+
+def start(own: Path, copies: Path, program: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A server of `own`/data, with its own files in `own`: its guard, and its port."""
+    config, log = own / "xrootd.cf", own / "log"
+    config.write_text(CONFIG.format(folder=own / "data", own=own), encoding="utf-8")
+    command = [program, "-c", str(config)]
+    if os.geteuid() == 0:
+        shutil.chown(own, USER)
+        command += ["-R", USER]
+    with log.open("wb") as file:
+        guard = subprocess.Popen(
+            ["bash", "-c", GUARD, str(own), str(copies), *command],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=own,
+        )
+    return guard, wait_ready(guard, log)
+
+
+def wait_ready(guard: subprocess.Popen[bytes], log: Path) -> int:
+    """The port, once the server's log says that it listens."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        found = READY.search(text)
+        if found:
+            return int(found[1])
+        late = time.monotonic() > end
+        if late or FAILED.search(text):
+            what = f"says nothing for {PATIENCE_S:.0f} s" if late else "does not start"
+            stop(guard)
+            raise ServerError(f"xrootd {what}: {' / '.join(text.splitlines()[-3:])}")
+        time.sleep(0.02)
+
+
+def stop(guard: subprocess.Popen[bytes]) -> None:
+    """The end of its input is the guard's sign."""
+    guard.communicate()
+
+
+def version(program: str) -> str:
+    """What xrootd says of itself."""
+    done = subprocess.run([program, "-v"], capture_output=True, text=True, timeout=20, check=False)
+    return (done.stdout + done.stderr).strip()
+
+
+def watch() -> None:
+    """Return when nobody reads our output any more."""
+    poller = select.poll()
+    poller.register(sys.stdout.fileno(), 0)  # POLLERR comes unasked: poll(2)
+    poller.poll()
+
+
+def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+    """SIGTERM is an ordinary end: what was made is removed."""
+    sys.exit(128 + number)
+
+
+def folder(stack: ExitStack, base: str) -> Path:
+    """A folder of the run's own, gone afterwards."""
+    name = stack.enter_context(
+        tempfile.TemporaryDirectory(prefix=PREFIX, dir=base, ignore_cleanup_errors=True)
+    )
+    Path(name).chmod(0o711)  # for USER, in a job of root's
+    return Path(name)
+
+
+def serve(stack: ExitStack) -> None:
+    """From the input to the end."""
+    program = shutil.which("xrootd")
+    if program is None:
+        raise ServerError("xrootd is missing: install the Debian package xrootd-server")
+    copies = folder(
+        stack, os.environ.get("SY_SCRATCH_BASE") or os.environ.get("TMPDIR") or OWN_BASE
+    )
+    # Short and without blanks: there are sockets in it, and a configuration has no way to quote.
+    own = folder(stack, OWN_BASE)
+    path, known = wanted.place(wanted.parameters(sys.argv[1]), copies)
+    (own / "data").mkdir()
+    (own / "data" / path.name).symlink_to(path.absolute())
+    guard, port = start(own, copies, program)
+    stack.callback(stop, guard)
+    words = {"port": port, "path": path.name, "version": version(program), "known": known}
+    sys.stdout.write(f"ready {os.getpid()} {json.dumps(words)}\n")
+    sys.stdout.flush()
+    watch()
+
+
+def main() -> int:
+    """0; 1 with a line on stderr when there is nothing to serve."""
+    die_with_parent()
+    signal.signal(signal.SIGTERM, asked_to_stop)
+    signal.signal(signal.SIGINT, asked_to_stop)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        with ExitStack() as stack:
+            serve(stack)
+    except (ServerError, datafile.DataError, BrokenPipeError) as error:
+        sys.stderr.write(f"steelyard: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

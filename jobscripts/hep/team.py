@@ -1,0 +1,138 @@
+"""Several clients at once: processes that are all ready before the first one begins.
+
+A worker reads JSON tasks from its input, one a line, and answers `ready`, then for each task one
+line of JSON. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from steelyard.jobscripts.hep.processes import die_with_parent
+
+PATIENCE_S = 300.0  # to import uproot: a slow file system may take a while
+
+
+class WorkerError(Exception):
+    """A client that failed; one line."""
+
+
+Worker = subprocess.Popen[str]
+
+
+@contextmanager
+def workers(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[list[Worker]]:
+    """So many of them, all ready; none is left behind."""
+    command = [sys.executable, "-m", "steelyard.jobscripts.hep.team", mode]
+    started: list[Worker] = []
+    try:
+        for _ in range(count):
+            started.append(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env=dict(environment),
+                )
+            )
+        for number, worker in enumerate(started):
+            wait_ready(number, worker)
+        yield started
+    finally:
+        for worker in started:
+            end(worker)
+
+
+def wait_ready(number: int, worker: Worker) -> None:
+    """Until it says so."""
+    readable, _, _ = select.select([pipe(worker.stdout)], [], [], PATIENCE_S)
+    if not readable or pipe(worker.stdout).readline() != "ready\n":
+        what = "ended" if readable else f"was not ready after {PATIENCE_S:.0f} s"
+        raise WorkerError(f"client {number} {what} before it began")
+
+
+def pipe(stream: Any) -> Any:
+    """A pipe that was asked for; Popen's type allows None."""
+    assert stream is not None
+    return stream
+
+
+def end(worker: Worker) -> None:
+    """Closed input is its end; one that does not look is killed."""
+    worker.terminate()
+    pipe(worker.stdin).close()
+    pipe(worker.stdout).close()
+    try:
+        worker.wait(5.0)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        worker.wait()
+
+
+def disconnect(crew: Sequence[Worker]) -> None:
+    """Let all end by themselves, so that their connections are closed in order."""
+    for worker in crew:
+        pipe(worker.stdin).close()
+    deadline = time.monotonic() + 10.0
+    for worker in crew:
+        try:
+            worker.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            continue  # `end` sees to it
+
+
+def together(crew: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One task for each; their answers once all have given them."""
+    for worker, task in zip(crew, tasks, strict=True):
+        pipe(worker.stdin).write(json.dumps(task) + "\n")
+    for worker in crew:  # one write to a pipe each: this is what they all wait for
+        pipe(worker.stdin).flush()
+    return [answer(number, worker) for number, worker in enumerate(crew)]
+
+
+def answer(number: int, worker: Worker) -> dict[str, Any]:
+    """What a worker says; WorkerError when it has only an error, or nothing, to say."""
+    line = pipe(worker.stdout).readline()
+    if not line:
+        raise WorkerError(f"client {number} ended with {worker.wait()} and without an answer")
+    found: dict[str, Any] = json.loads(line)
+    if "error" in found:
+        raise WorkerError(f"client {number}: {found['error']}")
+    return found
+
+
+def main() -> None:
+    """A worker."""
+    die_with_parent()
+    # An exception, so that subprocess.run ends what it started.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    from steelyard.jobscripts.hep import datafile, reader, work
+
+    mode = sys.argv[1]
+    work.prepare(mode)
+    say("ready")
+    for line in sys.stdin:
+        try:
+            found = work.WORK[mode](json.loads(line))
+        except (reader.ReadError, datafile.DataError, OSError) as error:
+            found = {"error": str(error)}
+        say(json.dumps(found))
+
+
+def say(line: str) -> None:
+    """A line for who waits for it."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Writes the input files: ROOT trees by uproot, a basket of each branch per block of events.
+
+A recipe is a dictionary of plain values that tells a file apart; `write` makes the file and returns
+what a reader must find in it. Structures:
+
+flat      40 numbers per event, each in a branch of its own
+many      400 of them
+jagged    collision events: numbers that vary (events.py)
+split     a record of 40 values, one branch per member
+unsplit   the same record in one branch: an array of 40
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.jobscripts.hep.datafile import Recipe
+from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon, short
+
+TREE = "Events"
+COMPRESSIONS = ("none", "zlib", "lz4", "zstd", "lzma")
+LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h
+STRUCTURES = ("flat", "many", "jagged", "split", "unsplit")
+WIDTH = {"flat": 40, "many": 400, "split": 40, "unsplit": 40}
+
+
+class Digests:
+    """One SHA-256 of all values, whatever the pieces they come in."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, hashlib._Hash] = {}
+
+    def add(self, name: str, values: Array) -> None:
+        """The next values of a column, jagged ones flat."""
+        little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        self.columns.setdefault(name, hashlib.sha256()).update(little.data)
+
+    def result(self) -> str:
+        """Of the columns' names and their own SHA-256s."""
+        lines = [f"{name} {self.columns[name].hexdigest()}\n" for name in sorted(self.columns)]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def blocks(recipe: Recipe) -> Iterator[dict[str, Array]]:
+    """Flat columns of one basket's events after the other."""
+    events, cluster = int(recipe["events"]), int(recipe["cluster"])
+    source = Events(int(recipe["seed"]))
+    for number, first in enumerate(range(0, events, cluster)):
+        count = min(cluster, events - first)
+        if recipe["structure"] == "jagged":
+            yield source.block(number, first, count)
+        else:
+            yield record(recipe, number, count)
+
+
+def record(recipe: Recipe, number: int, count: int) -> dict[str, Array]:
+    """`WIDTH` numbers per event: every second one a float, the others small integers."""
+    rng = np.random.default_rng([int(recipe["seed"]), number])
+    columns: dict[str, Array] = {}
+    for i in range(WIDTH[recipe["structure"]]):
+        values = short(rng.normal(0.0, 1.0 + i, count))
+        columns[f"x{i:03}"] = values if i % 2 == 0 else np.rint(values).astype(np.float32)
+    if recipe["structure"] == "unsplit":
+        return {"x": np.stack(list(columns.values()), axis=1)}
+    return columns
+
+
+def write(path: Path, recipe: Recipe) -> dict[str, Any]:
+    """Make the file; returns `raw_bytes`, `content_sha256`, and for jagged ones `pairs`."""
+    import uproot
+
+    structure = str(recipe["structure"])
+    pairs, digests, raw_bytes, tree = Pairs(), Digests(), 0, None
+    with uproot.recreate(path, compression=compression(str(recipe["compression"]))) as file:
+        for columns in blocks(recipe):
+            if structure == "jagged":
+                reckon(columns, pairs)
+            raw_bytes += sum(column.nbytes for column in columns.values())
+            for name, column in columns.items():
+                digests.add(name, column)
+            arrays = written(columns, structure)
+            tree = file.mktree(TREE, types_of(arrays)) if tree is None else tree
+            tree.extend(arrays)
+    found: dict[str, Any] = {"raw_bytes": raw_bytes, "content_sha256": digests.result()}
+    return {**found, "pairs": pairs.result()} if structure == "jagged" else found
+
+
+def compression(name: str) -> Any:
+    """uproot's object for a compression's name."""
+    import uproot
+
+    if name == "none":
+        return None
+    return getattr(uproot, name.upper())(LEVELS[name])
+
+
+def written(columns: Mapping[str, Array], structure: str) -> dict[str, Any]:
+    """Columns as uproot takes them: jagged ones and split records are grouped by their prefix."""
+    import awkward as ak
+
+    if structure == "split":
+        return {"record": ak.zip(dict(columns))}
+    if structure != "jagged":
+        return dict(columns)
+    arrays: dict[str, Any] = {}
+    for name, column in columns.items():
+        prefix = name.partition("_")[0]
+        if prefix not in JAGGED and name.removeprefix("n") not in JAGGED:
+            arrays[name] = column
+    for prefix in JAGGED:
+        members = {n.partition("_")[2]: c for n, c in columns.items() if n.startswith(f"{prefix}_")}
+        arrays[prefix] = ak.unflatten(ak.zip(members), columns[f"n{prefix}"])
+    return arrays
+
+
+def types_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The branch types that `mktree` wants."""
+    return {
+        name: (array.dtype, array.shape[1:]) if isinstance(array, np.ndarray) else array.type
+        for name, array in arrays.items()
+    }

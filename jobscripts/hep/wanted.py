@@ -1,0 +1,54 @@
+"""What a run asks for: its parameters, and the input file they mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts import registry
+from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.parameters import Value
+
+CONVERT: dict[str, Callable[[str], Value]] = {
+    "int": int,
+    "size": int,
+    "float": float,
+    "string": str,
+    "bool": lambda text: text == "true",
+}
+
+
+def parameters(benchmark: str) -> dict[str, Value]:
+    """The parameters in the environment of job.sh (SY_PARAM_NAME), each in its type."""
+    known = registry.load(benchmark).parameters
+    given = {
+        name: CONVERT[item.type](os.environ[f"SY_PARAM_{name.upper()}"])
+        for name, item in known.items()
+    }
+    return registry.load(benchmark).check_parameters(given)
+
+
+def recipe(asked: Mapping[str, Value]) -> dict[str, Value]:
+    """Of the input file; the benchmark xrootd always has collision events."""
+    keys = ("compression", "events", "cluster", "seed")
+    return {"structure": asked.get("structure", "jagged"), **{key: asked[key] for key in keys}}
+
+
+def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any]]:
+    """The input's path on this node, checked, and what is known about it (datafile.keep).
+
+    In the folder `data` when one is given; else it is kept in the study's folder and copied into
+    `scratch`: the study may lie on a network file system that is not the one to be measured.
+    """
+    kept = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
+    known = datafile.keep(kept, recipe(asked))
+    path = kept / known["file"]
+    try:
+        path = datafile.checked(path, known, None if asked["data"] else scratch / path.name)
+        if asked["page_cache"] == "cold":
+            datafile.forget_cached(path)
+    except OSError as error:
+        raise datafile.DataError(f"the input {path} cannot be used: {error}") from error
+    return path, known

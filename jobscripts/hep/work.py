@@ -1,0 +1,177 @@
+"""What one client does with the input, timed: the analysis, a plain copy, or reading every branch.
+
+Each returns a dictionary: `begin_s`, `end_s` (CLOCK_MONOTONIC, one for all processes of a node),
+`cpu_s`, `events`, `found` (what the parser compares with what must be found), and the Tally.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
+from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
+from steelyard.jobscripts.hep.trees import TREE, Digests
+
+NEEDED = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"]
+Task = Mapping[str, Any]  # where, asked (the parameters), skim (a file of this client's own)
+
+
+class Clock:
+    """Time and processor time of this process, or of the programs it started; may be stopped."""
+
+    def __init__(self, who: int = resource.RUSAGE_SELF) -> None:
+        self.who = who
+        self.cpu_s = -self._cpu()
+        self.begin_s = time.monotonic()
+        self.stopped_s = 0.0
+
+    def _cpu(self) -> float:
+        used = resource.getrusage(self.who)
+        return used.ru_utime + used.ru_stime
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Around what is not to be measured."""
+        begin, cpu = time.monotonic(), self._cpu()
+        try:
+            yield
+        finally:
+            self.stopped_s += time.monotonic() - begin
+            self.cpu_s -= self._cpu() - cpu
+
+    def end(self) -> dict[str, float]:
+        """The times, with what was stopped taken off the end."""
+        end = time.monotonic() - self.stopped_s
+        return {"begin_s": self.begin_s, "end_s": end, "cpu_s": self.cpu_s + self._cpu()}
+
+
+def open_tree(task: Task, tally: Tally) -> tuple[Any, Any]:
+    """uproot's file and tree; nothing of an earlier execution is remembered."""
+    import uproot
+
+    where = str(task["where"])
+    handler = source_class(where, tally, task["asked"]["requests"] == "vector")
+    file = uproot.open(where, handler=handler, object_cache=None, array_cache=None)
+    return file, file[TREE]
+
+
+def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any]:
+    """Arrays of one step's events after the other, fetched `read_ahead` steps before."""
+    step, ahead = int(task["asked"]["step"]), int(task["asked"]["read_ahead"])
+    for start in range(0, tree.num_entries, step):
+        if ahead:
+            fetch(tree, names, start + step, start + step * (1 + ahead))
+        stop = min(start + step, tree.num_entries)
+        yield tree.arrays(names, entry_start=start, entry_stop=stop, library=library)
+
+
+def fetch(tree: Any, names: list[str], start: int, stop: int) -> None:
+    """Begin to read the baskets of these events."""
+    ranges = [
+        (int(where[0]), int(where[1]))
+        for name in names
+        for _, where in tree[name].entries_to_ranges_or_baskets(start, stop)
+        if isinstance(where, tuple)
+    ]
+    tree.file.source.ahead.fetch(ranges)
+
+
+def analyse(task: Task) -> dict[str, Any]:
+    """Events with two good muons of opposite charge; their mass, written to a file of its own."""
+    import uproot
+
+    tally, pairs, clock = Tally(), Pairs(), Clock()
+    file, tree = open_tree(task, tally)
+    names = NEEDED if task["asked"]["columns"] == "needed" else tree.keys()
+    with file, uproot.recreate(task["skim"], compression=uproot.ZLIB(1)) as skim:
+        columns = ("mass", "pt1", "pt2", "eta1", "eta2")
+        output = skim.mktree("Pairs", dict.fromkeys(columns, np.dtype("f4")))
+        for arrays in steps(task, tree, names, "ak"):
+            output.extend(select(arrays, pairs))
+        events = tree.num_entries
+    times = clock.end()
+    with uproot.open(task["skim"]) as skim:
+        written = skim["Pairs"].num_entries
+    Path(task["skim"]).unlink()
+    found = {**pairs.result(), "written": written}
+    return {**times, **asdict(tally), "events": events, "found": found}
+
+
+def select(arrays: Any, pairs: Pairs) -> dict[str, Any]:
+    """The selection and the transformation of one step; what is written of it."""
+    import awkward as ak
+
+    good = (arrays["Muon_pt"] > LEAST_PT) & (abs(arrays["Muon_eta"]) < MOST_ETA)
+    muons = {name: arrays[f"Muon_{name}"][good] for name in ("pt", "eta", "phi", "charge")}
+    two = ak.num(muons["pt"]) >= 2
+    first, second = ({n: c[two][:, i] for n, c in muons.items()} for i in (0, 1))
+    opposite = first["charge"] != second["charge"]
+    pt, eta, phi = (
+        tuple(ak.to_numpy(muon[name][opposite]) for muon in (first, second))
+        for name in ("pt", "eta", "phi")
+    )
+    mass = pairs.add({"pt": pt, "eta": eta, "phi": phi})
+    rows = {"mass": mass, "pt1": pt[0], "pt2": pt[1], "eta1": eta[0], "eta2": eta[1]}
+    return {name: column.astype("f4") for name, column in rows.items()}
+
+
+def copy(task: Task) -> dict[str, Any]:
+    """The whole file by xrdcp; its content is checked when the time is taken."""
+    command = ["xrdcp", "--silent", "--force", str(task["where"]), str(task["skim"])]
+    clock = Clock(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    times = clock.end()
+    if done.returncode != 0:
+        raise ReadError(f"xrdcp ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    target = Path(task["skim"])
+    found = {"sha256": datafile.sha256(target)}
+    size = target.stat().st_size
+    target.unlink()
+    return {**times, "bytes_read": size, "found": found}
+
+
+def read_all(task: Task) -> dict[str, Any]:
+    """Every branch, decompressed into arrays; the digest of the values is not in the time."""
+    tally, digests, clock = Tally(), Digests(), Clock()
+    file, tree = open_tree(task, tally)
+    jagged = task["asked"]["structure"] == "jagged"
+    with file:
+        names = tree.keys()
+        for arrays in steps(task, tree, names, "ak" if jagged else "np"):
+            with clock.stopped():
+                for name in names:
+                    digests.add(name.removeprefix("record_"), flat(arrays[name]))
+        events = tree.num_entries
+    found = {"content_sha256": digests.result()}
+    return {**clock.end(), **asdict(tally), "events": events, "found": found}
+
+
+def flat(values: Any) -> Any:
+    """Values of a column in one array."""
+    import awkward as ak
+
+    return values if isinstance(values, np.ndarray) else ak.to_numpy(ak.flatten(values, axis=None))
+
+
+WORK = {"analysis": analyse, "local": analyse, "xrdcp": copy, "read": read_all}
+
+
+def prepare(mode: str) -> None:
+    """Import what the work needs, so that it is not in the time."""
+    if mode != "xrdcp":
+        import awkward
+        import uproot
+
+        del awkward, uproot

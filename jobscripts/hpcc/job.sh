@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# One client of HPC Challenge: p × q ranks, in the fresh scratch folder (hpcc appends to its output
+# file). stdout is that file; what hpcc says goes to stderr.
+
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_hpcc_program) || return
+    sy_environment "$program"
+    sy_blas_tag "$program"
+}
+
+sy_hpcc_program() {
+    sy_program hpcc "$SY_PARAM_HPCC" \
+        'install the Debian package hpcc, or give hpcc = "/path/to/hpcc"'
+}
+
+sy_client() {
+    local program code
+    program=$(sy_hpcc_program) || return
+    sy_hpl_input >hpccinf.txt || return
+    cp -- hpccinf.txt "$SY_ATTEMPT_DIR/hpl.$SY_CLIENT.dat" || return
+    sy_without_scheduler
+    sy_hpl_threads
+    sy_mpi_run "$((SY_PARAM_P * SY_PARAM_Q))" "$SY_PARAM_MPIRUN" "$program" >&2
+    code=$?
+    cat hpccoutf.txt || return
+    return "$code"
+}

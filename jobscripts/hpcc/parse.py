@@ -1,0 +1,95 @@
+"""Reads all figures of HPC Challenge from out.CLIENT: hpcc's whole output file.
+
+The summary has the figures (KEY=VALUE; a metric is the key in small letters), the sections before
+it the verdicts of the tests. A figure of -1 is one that hpcc did not measure (ping-pong on a single
+rank): it is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts import registry
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.hpl import parse as hpl
+from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.registry import Result
+
+SECTIONS = (
+    "MPIRandomAccess",
+    "StarRandomAccess",
+    "SingleRandomAccess",
+    "MPIRandomAccess_LCG",
+    "StarRandomAccess_LCG",
+    "SingleRandomAccess_LCG",
+    "PTRANS",
+    "StarDGEMM",
+    "SingleDGEMM",
+    "StarSTREAM",
+    "SingleSTREAM",
+    "MPIFFT",
+    "StarFFT",
+    "SingleFFT",
+    "LatencyBandwidth",
+    "HPL",
+)
+# What a section must say exactly once, by how its name begins.
+VERDICTS = {
+    "MPIRandomAccess": r"^Found \d+ errors in \d+ locations \(passed\)\.$",
+    "StarRandomAccess": r"^Node\(s\) with error 0$",
+    "Single": r"^Node\(s\) with error 0$",
+    "PTRANS": r"^ +0 tests completed and failed residual checks\.$",
+    "StarDGEMM": r"^Node\(s\) with error 0$",
+    "StarSTREAM": r"^Solution Validates: ",
+    "StarFFT": r"^Node\(s\) with error 0$",
+}
+NOT_FROM_SUMMARY = ("hpl_residual",)
+PTRANS = re.compile(r"^ +([1-9]\d*) tests completed and passed residual checks\.$", re.MULTILINE)
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Every figure that benchmark.toml describes, checked against the problem asked for."""
+    name = f"out.{client}"
+    asked = hpl.order_asked(folder, client, parameters)
+    text = hpl.ended(name, read_output(folder, client, "hpcc"), hpl.HPCC_END, folder, client)
+    solution, _, _ = hpl.solved_by_hpcc(name, text, asked)
+    for section in SECTIONS:
+        _check_section(name, section, text)
+    found = [Result("hpl_residual", float(solution.residual), "1", 1)]
+    values = {key.lower(): value for key, value in hpl.summary(text).items()}
+    for metric, spec in registry.load("hpcc").results.items():
+        if metric not in NOT_FROM_SUMMARY:
+            value = _value(name, metric, values)
+            if value is not None:
+                found.append(Result(metric, value, spec.unit, 1))
+    return found
+
+
+def _check_section(name: str, section: str, text: str) -> None:
+    """The section is there once, and its own verdict is good."""
+    begin, end = f"Begin of {section} section.\n", f"End of {section} section.\n"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise OutputError(name, f"not exactly one section {section}")
+    body = text.split(begin)[1].split(end)[0]
+    for start, pattern in VERDICTS.items():
+        if section.startswith(start) and len(re.findall(pattern, body, re.MULTILINE)) != 1:
+            raise FailedError(f"{section} of hpcc does not say that it passed")
+    if section == "PTRANS" and not PTRANS.search(body):
+        raise FailedError("PTRANS of hpcc passed no test")
+
+
+def _value(name: str, metric: str, values: Mapping[str, str]) -> float | None:
+    """A number of the summary; None: not measured."""
+    word = values.get(metric)
+    if word is None:
+        raise OutputError(name, f"the summary has no {metric}")
+    try:
+        value = float(word)
+    except ValueError as error:
+        raise OutputError(name, f"{metric}: '{word}' is no number") from error
+    if not math.isfinite(value):
+        raise OutputError(name, f"{metric}: '{word}' cannot be")
+    return None if value < 0 else value

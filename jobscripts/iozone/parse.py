@@ -1,0 +1,155 @@
+"""Reads what IOzone printed into out.CLIENT: versions 3.471 and 3.507, throughput and auto mode.
+
+Its "kB" are 1024 bytes. An exit code says nothing: the last line must be there, and every figure
+of the tests that were asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts import mounts
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.registry import Result
+
+END = "\niozone test complete.\n"
+# Test of -i: its columns in auto mode, which stand in this order.
+COLUMNS = {
+    0: ("write", "rewrite"),
+    1: ("read", "reread"),
+    2: ("random_read", "random_write"),
+    3: ("backward_read",),
+    4: ("record_rewrite",),
+    5: ("stride_read",),
+    6: ("fwrite", "frewrite"),
+    7: ("fread", "freread"),
+}
+# What throughput mode calls them.
+WORKERS = {
+    "initial writers": "write",
+    "rewriters": "rewrite",
+    "readers": "read",
+    "re-readers": "reread",
+    "random readers": "random_read",
+    "random writers": "random_write",
+    "reverse readers": "backward_read",
+    "stride readers": "stride_read",
+    "fwriters": "fwrite",
+    "freaders": "fread",
+}
+SEEN = re.compile(
+    r"^\tChildren see throughput for +(\d+) ([a-z -]+?) *\t+= *([0-9.]+) kB/sec *$",
+    re.MULTILINE | re.ASCII | re.IGNORECASE,
+)
+EACH = re.compile(
+    r"^\tEach process writes a (\d+) kByte file in (\d+) kByte records$", re.MULTILINE
+)
+ROW = re.compile(r"^ +\d+(?: +\d+)+ *$", re.MULTILINE | re.ASCII)
+COMMAND = re.compile(r"^\tCommand line used: (.*)$", re.MULTILINE)
+KIB = 1024
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Bytes per second of each test; in auto mode an iteration for each pair of sizes."""
+    name = f"out.{client}"
+    text = read_output(folder, client, "iozone")
+    if not text.endswith(END):
+        words = last_words(folder, client)
+        trouble = re.search(r"^(Can not open|Error|iozone: ).*$", text, re.MULTILINE)
+        if trouble:
+            raise FailedError(f"iozone says: {trouble[0].strip()}")
+        raise OutputError(name, "cut short: the end is missing" + (f" ({words})" if words else ""))
+    if text.count("Performance Test of File I/O") != 1 or text.count(END) != 1:
+        raise OutputError(name, "not the output of one iozone")
+    _check_switches(name, text, parameters)
+    tests = [int(word) for word in str(parameters["tests"]).split()]
+    if parameters["mode"] == "auto":
+        found = _auto(name, text, tests, parameters)
+    else:
+        found = _throughput(name, text, tests, parameters)
+    return found + mounts.results(folder, client)
+
+
+def _check_switches(name: str, text: str, parameters: Mapping[str, object]) -> None:
+    """iozone repeats its command line: that fsync, close and O_DIRECT were as asked for."""
+    commands = COMMAND.findall(text)
+    if len(commands) != 1:
+        raise OutputError(name, "no command line in it")
+    words = commands[0].split()
+    for switch, asked in (("-e", parameters["sync"]), ("-I", parameters["direct"])):
+        if (switch in words) != asked:
+            raise OutputError(name, f"{switch} is {'not ' if asked else ''}in its command line")
+
+
+def _throughput(
+    name: str, text: str, tests: list[int], parameters: Mapping[str, object]
+) -> list[Result]:
+    sizes = tuple(_kib(parameters[key]) for key in ("size", "record"))
+    each = [(int(size), int(record)) for size, record in EACH.findall(text)]
+    if each != [sizes]:
+        raise OutputError(name, f"(file, record) in kB is {each} instead of {sizes}")
+    wanted = [metric for test in tests for metric in COLUMNS[test] if metric in WORKERS.values()]
+    values: dict[str, float] = {}
+    for count, worker, rate in SEEN.findall(text):
+        metric = WORKERS.get(worker.strip())
+        if metric is None or metric in values or int(count) != parameters["processes"]:
+            raise OutputError(name, f"'{count} {worker}' was not asked for, or stands there twice")
+        values[metric] = _rate(name, metric, rate)
+    if sorted(values) != sorted(wanted):
+        raise OutputError(name, f"figures of {sorted(values)} instead of {sorted(wanted)}")
+    return [Result(metric, values[metric], "bytes_per_s", 1) for metric in wanted]
+
+
+def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, object]) -> list[Result]:
+    wanted = [metric for test in sorted(tests) for metric in COLUMNS[test]]
+    rows = [line.split() for line in ROW.findall(text)]
+    sizes = [(int(row[0]), int(row[1])) for row in rows]
+    asked = _pairs(parameters)
+    if sizes != asked:
+        raise OutputError(name, f"(file, record) in kB are {sizes} instead of {asked}")
+    results = []
+    for iteration, row in enumerate(rows, start=1):
+        if len(row) != 2 + len(wanted):
+            raise OutputError(name, f"{len(row) - 2} figures in a row instead of {len(wanted)}")
+        for metric, word in zip(wanted, row[2:], strict=True):
+            rate = _rate(name, metric, word)
+            results.append(Result(metric, rate, "bytes_per_s", iteration))
+    return results
+
+
+def _pairs(parameters: Mapping[str, object]) -> list[tuple[int, int]]:
+    """Files and records from the smallest to the largest, doubled; no record above its file."""
+    keys = ("size", "most_size", "record", "most_record")
+    size, most_size, record, most_record = (_kib(parameters[key]) for key in keys)
+    return [
+        (one, other)
+        for one in _doubled(size, most_size)
+        for other in _doubled(record, most_record)
+        if other <= one
+    ]
+
+
+def _doubled(least: int, most: int) -> list[int]:
+    found = []
+    while least <= most:
+        found.append(least)
+        least *= 2
+    return found
+
+
+def _kib(value: object) -> int:
+    return int(str(value)) // KIB
+
+
+def _rate(name: str, metric: str, word: str) -> float:
+    try:
+        value = float(word) * KIB
+    except ValueError as error:
+        raise OutputError(name, f"{metric}: '{word}' is no number") from error
+    if not (math.isfinite(value) and value > 0):
+        raise OutputError(name, f"{metric} is {word} kB/s, which cannot be")
+    return value

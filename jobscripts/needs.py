@@ -1,0 +1,77 @@
+"""What a benchmark needs on a node: programs and Python modules, and with which parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steelyard.jobscripts.description import Reader
+
+Conditions = Mapping[str, tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that the benchmark needs, the Debian package that has it ("" = none), and why.
+
+    `unless`: not needed when every parameter named there has one of the values; `when`: needed
+    only then. In a list the text "*" stands for any value but "".
+    """
+
+    name: str
+    debian: str
+    why: str
+    unless: Conditions = field(default_factory=dict)
+    when: Conditions = field(default_factory=dict)
+
+    def is_needed(self, parameters: Mapping[str, object]) -> bool:
+        """Whether runs with these parameters execute it."""
+        if self.unless and _hold(self.unless, parameters):
+            return False
+        return _hold(self.when, parameters)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Python module that the benchmark's client imports, and why."""
+
+    name: str
+    why: str
+    when: Conditions = field(default_factory=dict)
+
+    def is_needed(self, parameters: Mapping[str, object]) -> bool:
+        """Whether runs with these parameters import it."""
+        return _hold(self.when, parameters)
+
+
+def _hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
+    return all(_matches(parameters[name], values) for name, values in conditions.items())
+
+
+def _matches(value: object, values: tuple[object, ...]) -> bool:
+    return value in values or ("*" in values and value != "")
+
+
+def read_needs(doc: Reader, parameters: Sequence[str]) -> tuple[list[Program], list[Module]]:
+    """[needs] of a benchmark.toml whose parameters have these names."""
+    part = doc.table("needs")
+    part.only(("programs", "python"))
+    programs, modules = [], []
+    for item in part.rows("programs"):
+        item.only(("name", "debian", "why", "unless", "when"))
+        unless, when = (_conditions(item, key, parameters) for key in ("unless", "when"))
+        text = item.text("name"), item.text("debian", ""), item.text("why")
+        programs.append(Program(*text, unless, when))
+    for item in part.rows("python"):
+        item.only(("module", "why", "when"))
+        when = _conditions(item, "when", parameters)
+        modules.append(Module(item.text("module"), item.text("why"), when))
+    return programs, modules
+
+
+def _conditions(item: Reader, key: str, parameters: Sequence[str]) -> Conditions:
+    table = item.table(key)
+    for name in table.data:
+        if name not in parameters:
+            table.fail(name, f"no parameter of this benchmark; there are: {', '.join(parameters)}")
+    return {name: table.values(name) for name in table.data}

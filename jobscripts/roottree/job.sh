@@ -1,0 +1,16 @@
+# shellcheck shell=bash
+# A ROOT tree read whole: from a folder, or from an XRootD server, the run's own on this node or a
+# given one.
+
+sy_client() {
+    local -r python=${STEELYARD_PYTHON:-python3}
+    local -r package=steelyard.jobscripts.hep
+    if [[ $SY_PARAM_ACCESS == file || -n $SY_PARAM_URL ]]; then
+        "$python" -m "$package.client" roottree
+        return
+    fi
+    sy_environment xrootd
+    # The input may have to be made first.
+    sy_server_start "$SY_THIS_NODE" 3600 "$python" -m "$package.server" roottree || return
+    "$python" -m "$package.client" roottree 127.0.0.1 "$SY_SERVER_WORDS"
+}

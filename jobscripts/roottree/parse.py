@@ -1,0 +1,27 @@
+"""Reads what the reader of ROOT trees found, one set of figures per iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts.hep import lines
+from steelyard.jobscripts.registry import Result
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Seconds, rates and the compression ratio; without `verify` what needs the file's note is
+    left out."""
+    start, iterations, _ = lines.read(folder, client, "roottree", parameters)
+    known, results = start["input"], []
+    for number, line in enumerate(iterations, start=1):
+        (answer,) = line["clients"]
+        lines.verify(answer["found"], start["expected"], "the reader")
+        results += lines.common(f"out.{client}", number, [answer])
+        seconds = answer["end_s"] - answer["begin_s"]
+        results.append(Result("wait_share", answer["wait_s"] / seconds, "1", number))
+        if known is not None:
+            rate, ratio = known["raw_bytes"] / seconds, known["raw_bytes"] / known["bytes"]
+            results.append(Result("raw_bytes_per_s", rate, "bytes_per_s", number))
+            results.append(Result("compression_ratio", ratio, "1", number))
+    return results

@@ -1,0 +1,119 @@
+#!/bin/bash
+# HPL's input file, which hpcc reads too, and what the ranks run with. Part of steelyard.sh; for the
+# benchmarks hpl and hpcc, whose parameters are those of hpl.toml.
+
+# The 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads.
+sy_hpl_input() {
+    local n
+    n=$(sy_hpl_order) || return
+    cat <<LINES
+HPLinpack benchmark input file
+made by Steelyard
+HPL.out      output file name (if any)
+6            device out (6=stdout,7=stderr,file)
+1            # of problems sizes (N)
+$n  Ns
+1            # of NBs
+$SY_PARAM_NB NBs
+$(sy_place "$SY_PARAM_PMAP" row column) PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+$SY_PARAM_P  Ps
+$SY_PARAM_Q  Qs
+$SY_PARAM_THRESHOLD threshold
+1            # of panel fact
+$(sy_place "$SY_PARAM_PFACT" left crout right) PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+$SY_PARAM_NBMIN NBMINs (>= 1)
+1            # of panels in recursion
+$SY_PARAM_NDIV NDIVs
+1            # of recursive panel fact.
+$(sy_place "$SY_PARAM_RFACT" left crout right) RFACTs (0=left, 1=Crout, 2=Right)
+1            # of broadcast
+$(sy_place "$SY_PARAM_BCAST" 1ring 1ringM 2ring 2ringM long longM) BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1            # of lookahead depth
+$SY_PARAM_DEPTH DEPTHs (>=0)
+$(sy_place "$SY_PARAM_SWAP" bin-exch long mix) SWAP (0=bin-exch,1=long,2=mix)
+$SY_PARAM_SWAP_THRESHOLD swapping threshold
+$(sy_place "$SY_PARAM_L1" transposed no-transposed) L1 in (0=transposed,1=no-transposed) form
+$(sy_place "$SY_PARAM_U" transposed no-transposed) U  in (0=transposed,1=no-transposed) form
+$(sy_place "$SY_PARAM_EQUILIBRATION" false true) Equilibration (0=no,1=yes)
+$SY_PARAM_ALIGNMENT memory alignment in double (> 0)
+##### hpcc ignores this line, and xhpl whatever follows
+0            additional problem sizes for PTRANS
+1000         values of N
+0            additional blocking sizes for PTRANS
+64           values of NB
+LINES
+}
+
+# Where a word stands among others, counted from 0.
+sy_place() { # <word> <words>...
+    local -r word=$1
+    local n=0
+    shift
+    while [[ $# -gt 0 && $1 != "$word" ]]; do
+        n=$((n + 1))
+        shift
+    done
+    printf '%d' "$n"
+}
+
+# n, or the largest multiple of nb whose matrix (8 n² bytes) takes the share `memory` of the memory
+# of all nodes that the ranks are on. As bytes / 100 × percent / 8, in whole numbers.
+sy_hpl_order() {
+    local bytes count=1 n
+    if [[ -z $SY_PARAM_MEMORY ]]; then
+        printf '%d' "$SY_PARAM_N"
+        return
+    fi
+    ((SY_CLIENTS > 1)) || count=$(sy_nodes | wc -l)
+    bytes=$(sy_memory_bytes) || return
+    n=$(awk -v b="$bytes" -v k="$count" -v share="${SY_PARAM_MEMORY%\%}" -v nb="$SY_PARAM_NB" \
+        'BEGIN { print int(sqrt(b * k * share / 100 / 8) / nb) * nb }')
+    if ((n < 1)); then
+        sy_say "$SY_PARAM_MEMORY of $bytes bytes do not hold one block of $SY_PARAM_NB"
+        return 2
+    fi
+    printf '%d' "$n"
+}
+
+# What a client may use of this node: its memory, or less where Slurm or its container gives less;
+# clients on one node share it.
+sy_memory_bytes() {
+    local word kib sharers=${SY_SHARERS:-1}
+    while read -r word kib _; do
+        [[ $word != MemTotal: ]] || break
+    done <"${SY_MEMINFO:-/proc/meminfo}"
+    [[ $word == MemTotal: ]] || {
+        sy_say 'the memory of this node is not known: no MemTotal in /proc/meminfo'
+        return 1
+    }
+    if ((${SLURM_MEM_PER_NODE:-0} > 0 && SLURM_MEM_PER_NODE * 1024 < kib)); then
+        kib=$((SLURM_MEM_PER_NODE * 1024))
+    fi
+    [[ $SY_SCHEDULER != local || -n ${SY_SHARERS:-} ]] || sharers=$SY_CLIENTS
+    kib=$((kib / sharers))
+    if ((${SY_LAUNCHER_MEMORY_BYTES:-0} > 0 && SY_LAUNCHER_MEMORY_BYTES / 1024 < kib)); then
+        kib=$((SY_LAUNCHER_MEMORY_BYTES / 1024))
+    fi
+    printf '%d' $((kib * 1024))
+}
+
+sy_hpl_threads() {
+    export OPENBLAS_NUM_THREADS=$SY_PARAM_THREADS OMP_NUM_THREADS=$SY_PARAM_THREADS \
+        MKL_NUM_THREADS=$SY_PARAM_THREADS BLIS_NUM_THREADS=$SY_PARAM_THREADS
+}
+
+# Tag blas: the library that a program loads for it, past all links; `none` when it loads none of a
+# known name (linked in statically, then).
+sy_blas_tag() { # <program>
+    local path
+    path=$(ldd -- "$1" 2>/dev/null |
+        sed -nE 's/^[[:space:]]*lib(blas|openblas|mkl_rt|mkl_core|blis|atlas|satlas|tatlas|flexiblas|armpl)[^ ]* => ([^ ]+) .*/\2/p' |
+        head -n 1)
+    [[ -n $path ]] || {
+        sy_tag blas none
+        return
+    }
+    sy_tag blas "$(readlink -f -- "$path")"
+}

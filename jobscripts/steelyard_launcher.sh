@@ -1,0 +1,277 @@
+#!/bin/bash
+# A client's container: started before the measured time, told to run, asked to stop, gone with the
+# client. Part of steelyard.sh; the command lines are in steelyard_launcher_kinds.sh.
+#
+# Set by run.sh when the launcher is not `bare` (wrappers/launchers.py checks them):
+#   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
+#   SY_LAUNCHER_KIND        docker, podman, apptainer, lxc, systemd-nspawn, unshare
+#   SY_LAUNCHER_IMAGE       image, container or root folder; empty for unshare
+#   SY_LAUNCHER_NETWORK     host, bridge, macvlan
+#   SY_LAUNCHER_CONTAINERS  containers on a node; SY_CLIENTS is nodes times this
+#   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
+#   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
+#
+# Every client has one container, in which the same run.sh is executed with SY_ROLE=inside. It reads
+# from the client, a line each: `run FOLDER` (below the attempt's; `.`: the attempt itself) and
+# `signal NAME`; and answers `ready`, and for every `run`: `end CODE START END UPTIME UPTIME`. So
+# neither the container's start nor its end is in the measured time. When nobody holds the other
+# end of its input any more, whoever was killed, the container ends.
+# shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
+
+sy_is_launched() {
+    [[ ${SY_LAUNCHER_KIND:-bare} != bare ]]
+}
+
+# --- outside ---------------------------------------------------------------------------------
+
+# Start the container of this client and wait until it is ready.
+sy_launcher_start() {
+    local begin answer
+    sy_is_launched || return 0
+    begin=${EPOCHREALTIME//[^0-9]/}
+    sy_launcher_name
+    sy_launcher_sweep
+    sy_launcher_processors || return
+    sy_launcher_command || return
+    # A write to a container that is gone must be an error, not our end.
+    trap '' PIPE
+    coproc SY_LAUNCHED { exec "${SY_LAUNCHER_COMMAND[@]}"; }
+    SY_LAUNCHER_PID=$!
+    # Only this shell holds the writing end: with it the container's input ends.
+    exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
+    sy_launcher_answer ready || {
+        sy_say "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_words "err.$SY_CLIENT")"
+        return 1
+    }
+    sy_tag launcher_start_s "$(sy_seconds $((${EPOCHREALTIME//[^0-9]/} - begin)))"
+    sy_launcher_tags "$answer"
+}
+
+# A name that no other container of this node has.
+sy_launcher_name() {
+    local stat
+    read -r stat </proc/$$/stat
+    stat=${stat##*) }
+    # shellcheck disable=SC2086 # 22nd field of proc(5)'s stat: clock ticks from boot to our start
+    set -- $stat
+    # shellcheck disable=SC2034 # for steelyard_launcher_kinds.sh
+    SY_LAUNCHER_OWNER=$$:${20} SY_LAUNCHER_NAME=steelyard-$$-${20}
+}
+
+# Whether the client that a container belongs to still runs.
+sy_launcher_owner_alive() { # <pid:start>
+    local stat
+    [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
+    { read -r stat <"/proc/${1%:*}/stat"; } 2>/dev/null || return 1
+    stat=${stat##*) }
+    # shellcheck disable=SC2086
+    set -- "$1" $stat
+    [[ ${21} == "${1#*:}" ]]
+}
+
+# Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
+sy_launcher_answer() { # <word>
+    local line='' part code deadline=$((1 << 62))
+    [[ $1 != ready ]] || deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_BARRIER_S:-120} * 1000000))
+    while true; do
+        if [[ -n $SY_SIGNAL ]]; then
+            [[ $1 != ready ]] || return 1
+            sy_launcher_tell "signal $SY_SIGNAL" || return
+            SY_SIGNAL=
+        fi
+        part=''
+        IFS= read -r -t 0.2 -u "$SY_LAUNCHER_IN" part
+        code=$? line+=$part # a line may come in pieces
+        if ((code == 0)); then
+            answer=${line#"$1"} answer=${answer# }
+            [[ $line != "$1" && $line != "$1 "* ]] || return 0
+            line=''
+        elif ((code <= 128)) || ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+            return 1
+        fi
+    done
+}
+
+sy_launcher_tell() { # <line>
+    [[ -n ${SY_LAUNCHED[1]:-} ]] && printf '%s\n' "$1" >&"${SY_LAUNCHED[1]}"
+} 2>/dev/null
+
+# One execution of sy_client in there. Sets SY_TIMES; the exit code is sy_client's.
+sy_launched_child() { # <folder below the attempt's>
+    local answer code
+    SY_TIMES=
+    if ! sy_launcher_tell "run $1" || ! sy_launcher_answer end; then
+        sy_say "$SY_LAUNCHER ended before the benchmark did"
+        return 1
+    fi
+    read -r code SY_TIMES <<<"$answer"
+    return "$code"
+}
+
+# Without an answer the container, not the benchmark, came to an end: no times then.
+sy_timed_launched() {
+    local code
+    sy_start_clock
+    sy_launched_child .
+    code=$?
+    sy_stop_clock
+    trap '' TERM INT # what follows is short, and must be done
+    [[ -z $SY_TIMES ]] || printf 'end %d %s\n' "$code" "$SY_TIMES" >>"$SY_STATE_FILE"
+    return "$code"
+}
+
+# The end of its input ends it; if that does not help, something stronger does.
+sy_launcher_stop() {
+    local fd deadline
+    [[ -n ${SY_LAUNCHER_PID:-} ]] || return 0
+    trap '' TERM INT
+    fd=${SY_LAUNCHED[1]:-}
+    [[ -z $fd ]] || exec {fd}>&-
+    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 1000000))
+    while kill -0 "$SY_LAUNCHER_PID" 2>/dev/null && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+        sy_pause 0.02
+    done
+    kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
+    wait "$SY_LAUNCHER_PID" 2>/dev/null
+    sy_launcher_undo
+}
+
+# --- processors and memory -------------------------------------------------------------------
+
+# The processors that this container may use, as a list for cpusets. Containers side by side get
+# different ones as long as there are enough, and then the first ones again.
+sy_launcher_processors() {
+    local -a have=() mine=()
+    local i index=$((SY_CLIENT % SY_LAUNCHER_CONTAINERS)) line want=${SY_LAUNCHER_CPUS:-}
+    while read -r line; do
+        [[ $line != Cpus_allowed_list:* ]] || sy_launcher_expand "${line#*:}"
+    done </proc/self/status
+    if ((${want:-1} > ${#have[@]})); then
+        sy_say "$SY_LAUNCHER: cpus=$want, but this job has ${#have[@]} processors on $SY_THIS_NODE"
+        return 4
+    fi
+    SY_SHARERS=$SY_LAUNCHER_CONTAINERS
+    if [[ -n $want ]]; then
+        for ((i = 0; i < want; i++)); do
+            mine+=("${have[(index * want + i) % ${#have[@]}]}")
+        done
+        SY_SHARERS=$(((SY_LAUNCHER_CONTAINERS * want + ${#have[@]} - 1) / ${#have[@]}))
+    else
+        mine=("${have[@]}")
+    fi
+    SY_LAUNCHER_CPUSET=$(IFS=, && printf '%s' "${mine[*]}")
+    export SY_SHARERS
+}
+
+sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller
+    local part n
+    local -a parts
+    IFS=', ' read -r -a parts <<<"${1//[$'\t ']/}"
+    for part in "${parts[@]}"; do
+        for ((n = ${part%-*}; n <= ${part#*-}; n++)); do
+            have+=("$n")
+        done
+    done
+}
+
+# What else a reader of the run must know.
+sy_launcher_tags() { # <what the container said: processors it sees, its name>
+    sy_tag launcher "$SY_LAUNCHER"
+    sy_tag launcher_container "${1#* }"
+    sy_tag launcher_cpus "$SY_LAUNCHER_CPUSET"
+    case $SY_LAUNCHER_KIND in
+    # Children of a daemon, not of the job: what the job's record counts does not hold them.
+    docker) sy_tag launcher_weighed no ;;
+    # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
+    podman) sy_tag launcher_weighed "$([[ $SY_SCHEDULER == local ]] && printf yes || printf unknown)" ;;
+    *) sy_tag launcher_weighed yes ;;
+    esac
+}
+
+# --- inside ----------------------------------------------------------------------------------
+
+sy_inside_main() {
+    local word argument code fd
+    SY_INSIDE_PID=
+    sy_without_scheduler
+    # No scheduler can be asked from here.
+    export SY_SCHEDULER=local
+    # What the benchmark writes must not be taken for an answer.
+    exec {fd}>&1 1>&2
+    trap 'sy_inside_signal TERM' TERM
+    trap 'sy_inside_signal INT' INT
+    cd -- "$SY_SCRATCH" || exit 1
+    sy_inside_single_copy
+    sy_run_setup </dev/null
+    printf 'ready %s %s\n' "$(nproc)" "$HOSTNAME" >&"$fd" || exit 1
+    while true; do
+        read -r word argument
+        code=$?
+        ((code <= 128)) || continue # a signal came, and was handed on
+        ((code == 0)) || break
+        case $word in
+        run)
+            sy_inside_run "$argument" "$fd" &
+            SY_INSIDE_PID=$!
+            ;;
+        signal) sy_inside_signal "$argument" ;;
+        esac
+    done
+    sy_inside_end
+}
+
+# Ranks of Open MPI read each other's memory (process_vm_readv), which a container's filter of
+# system calls may refuse: docker 20.10's does, without CAP_SYS_PTRACE. Then every message costs a
+# failure and a line of complaint: copied twice instead (sy_open_mpi_here).
+sy_inside_single_copy() {
+    local key value filter=0 capabilities=0
+    local -r ptrace=19 # CAP_SYS_PTRACE in linux/capability.h
+    while read -r key value; do
+        case $key in
+        Seccomp:) filter=$value ;;
+        CapEff:) capabilities=$((16#$value)) ;;
+        esac
+    done </proc/self/status
+    ((filter == 2 && !(capabilities >> ptrace & 1))) || return 0
+    export SY_MPI_SINGLE_COPY=none
+    sy_tag launcher_mpi_single_copy none
+}
+
+sy_inside_signal() { # <name>
+    [[ -z $SY_INSIDE_PID ]] || sy_signal_below "$1" "$SY_INSIDE_PID"
+}
+
+# Nobody listens any more: what still runs is asked to stop, and later made to.
+sy_inside_end() {
+    local deadline=$((${EPOCHREALTIME//[^0-9]/} + 2000000))
+    trap '' TERM INT
+    [[ -n $SY_INSIDE_PID ]] && kill -0 "$SY_INSIDE_PID" 2>/dev/null || exit 0
+    sy_signal_below TERM "$SY_INSIDE_PID"
+    while kill -0 "$SY_INSIDE_PID" 2>/dev/null && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+        sy_pause 0.05
+    done
+    sy_signal_below KILL "$SY_INSIDE_PID"
+    exit 0
+}
+
+# One execution of sy_client, and the answer.
+sy_inside_run() { # <folder below the attempt's> <descriptor to answer to>
+    local code start end start_up end_up pid answer_to=$2 again=1
+    [[ $1 == . ]] || SY_ATTEMPT_DIR=$SY_ATTEMPT_DIR/$1
+    exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
+    # Signals are for what runs below; this shell reports its end. They interrupt `wait`.
+    trap 'again=1' TERM INT
+    start_up=$(sy_uptime_us)
+    start=${EPOCHREALTIME//[^0-9]/}
+    sy_child {answer_to}>&- &
+    pid=$!
+    while [[ -n $again ]]; do
+        again=
+        wait "$pid"
+        code=$?
+    done
+    end=${EPOCHREALTIME//[^0-9]/}
+    end_up=$(sy_uptime_us)
+    printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
+        >&"$answer_to"
+}

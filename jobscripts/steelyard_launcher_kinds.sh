@@ -1,0 +1,325 @@
+#!/bin/bash
+# How each launcher starts, limits and removes a container. Part of steelyard.sh; called by
+# steelyard_launcher.sh, which sets SY_LAUNCHER_NAME, _OWNER and _CPUSET.
+# shellcheck disable=SC2153 # SY_LAUNCHER_NAME is no misspelling
+
+# Sets SY_LAUNCHER_COMMAND: run.sh inside, its input and output ours.
+sy_launcher_command() {
+    SY_LAUNCHER_INSIDE=(bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}")
+    SY_LAUNCHER_COMMAND=()
+    sy_launcher_paths
+    case $SY_LAUNCHER_KIND in
+    docker | podman) sy_launcher_engine "$SY_LAUNCHER_KIND" ;;
+    unshare) sy_launcher_unshare ;;
+    apptainer) sy_launcher_apptainer ;;
+    systemd-nspawn) sy_launcher_nspawn ;;
+    lxc) sy_launcher_lxc ;;
+    *)
+        sy_say "$SY_LAUNCHER: this version cannot start it"
+        return 4
+        ;;
+    esac || return
+    SY_LAUNCHER_COMMAND=(env SY_ROLE=inside "${SY_LAUNCHER_COMMAND[@]}")
+}
+
+# --- what is there inside --------------------------------------------------------------------
+
+# SY_LAUNCHER_PATHS: what is found inside under the same name. The study, the scratch folder, our
+# programs, and whatever a parameter names; not the system's own folders, the image has its own.
+sy_launcher_paths() {
+    local name path
+    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH")
+    path=${SY_LAUNCHER_FOLDER:-/}
+    sy_launcher_is_system "$path" || sy_launcher_add_path "$path"
+    for name in "${!STEELYARD_@}"; do
+        path=${!name}
+        [[ $path == /* && -f $path ]] || continue
+        # Beside our programs lie others that they start.
+        sy_launcher_is_system "${path%/*}" || path=${path%/*}
+        sy_launcher_add_path "$path"
+    done
+    for name in "${!SY_PARAM_@}"; do
+        path=${!name}
+        [[ $path == /* && -e $path ]] || continue
+        if [[ -d $path ]] && sy_launcher_is_system "$path"; then
+            sy_say "$path is the container's own, not the node's"
+        else
+            sy_launcher_add_path "$path"
+        fi
+    done
+}
+
+sy_launcher_add_path() { # <path>
+    local path
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        [[ $path != "$1" ]] || return 0
+    done
+    SY_LAUNCHER_PATHS+=("$1")
+}
+
+sy_launcher_is_system() { # <folder>
+    case ${1%/} in
+    '' | /usr/libexec/* | /usr/local/libexec/*) [[ -z ${1%/} ]] ;;
+    /bin | /bin/* | /sbin | /sbin/* | /lib* | /usr | /usr/* | /etc | /etc/*) ;;
+    /proc | /proc/* | /sys | /sys/* | /dev | /dev/* | /run | /var | /var/tmp) ;;
+    *) return 1 ;;
+    esac
+}
+
+# Names of the variables that go inside: the run's own, and those of MPI and numerical libraries.
+sy_launcher_variables() {
+    local name
+    while read -r name; do
+        case $name in
+        SY_ROLE) ;; # is another one inside
+        SY_* | STEELYARD_* | LC_ALL | OMP_* | OMPI_MCA_* | MKL_* | OPENBLAS_* | BLIS_*)
+            printf '%s\n' "$name"
+            ;;
+        esac
+    done < <(compgen -e)
+}
+
+# A field of the comma-separated value of --mount, as RFC 4180 quotes it.
+sy_launcher_field() { # <key=value>
+    local text=${1//\"/\"\"}
+    printf '"%s"' "$text"
+}
+
+# --- docker and podman -----------------------------------------------------------------------
+
+sy_launcher_engine() { # <docker or podman>
+    local engine=$1 name path network=$SY_LAUNCHER_NETWORK
+    local -a groups
+    sy_launcher_has_image "$engine" || return
+    if [[ $network == macvlan ]]; then
+        network=$(sy_launcher_macvlan "$engine") || return
+    fi
+    [[ $engine != podman || -d /run/systemd/system ]] || SY_LAUNCHER_COMMAND=(--cgroup-manager=cgroupfs)
+    SY_LAUNCHER_COMMAND=("$engine" "${SY_LAUNCHER_COMMAND[@]}" run --interactive --rm --pull=never
+        --name="$SY_LAUNCHER_NAME" --label="steelyard.study=$SY_STUDY_DIR"
+        --label="steelyard.run=$SY_RUN_ID" --label="steelyard.owner=$SY_LAUNCHER_OWNER"
+        --user="$EUID:$(id -g)" --workdir="$SY_SCRATCH" --network="$network"
+        --cpuset-cpus="$SY_LAUNCHER_CPUSET" --shm-size="$(sy_launcher_shm_bytes)" --env=SY_ROLE)
+    [[ $engine != podman || $EUID == 0 ]] || SY_LAUNCHER_COMMAND+=(--userns=keep-id)
+    read -r -a groups < <(id -G)
+    for name in "${groups[@]:1}"; do
+        SY_LAUNCHER_COMMAND+=(--group-add="$name")
+    done
+    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
+        --memory="$SY_LAUNCHER_MEMORY_BYTES" --memory-swap="$SY_LAUNCHER_MEMORY_BYTES")
+    while read -r name; do
+        SY_LAUNCHER_COMMAND+=(--env="$name")
+    done < <(sy_launcher_variables)
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        SY_LAUNCHER_COMMAND+=(--mount="type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "target=$path")")
+    done
+    SY_LAUNCHER_COMMAND+=(--entrypoint="${SY_LAUNCHER_INSIDE[0]}" "$SY_LAUNCHER_IMAGE"
+        "${SY_LAUNCHER_INSIDE[@]:1}")
+}
+
+# Never fetched by a run: it would be another image tomorrow.
+sy_launcher_has_image() { # <docker or podman>
+    local said
+    said=$("$1" image inspect --format='{{.Id}}' "$SY_LAUNCHER_IMAGE" 2>&1) && {
+        sy_tag launcher_image_id "$said"
+        return 0
+    }
+    case ${said,,} in
+    *'no such image'* | *'not known'* | *'not found'* | *'failed to find'*)
+        sy_say "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE"
+        ;;
+    *) sy_say "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
+    esac
+    return 3
+}
+
+# Addresses are the administrator's to give: a network of theirs is used, none is made.
+sy_launcher_macvlan() { # <docker or podman>
+    local name
+    name=$("$1" network ls --filter=driver=macvlan --format='{{.Name}}') name=${name%%$'\n'*}
+    [[ -n $name ]] || {
+        sy_say "$1 on $SY_THIS_NODE has no network of the driver macvlan: make one there, $1 network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE steelyard"
+        return 4
+    }
+    printf '%s' "$name"
+}
+
+# MPI ranks talk through /dev/shm: as much as a node without container has, half of the memory.
+sy_launcher_shm_bytes() {
+    local key value
+    while read -r key value _; do
+        [[ $key != MemTotal: ]] || break
+    done </proc/meminfo
+    value=$((value * 512))
+    if ((${SY_LAUNCHER_MEMORY_BYTES:-value} < value)); then
+        value=$SY_LAUNCHER_MEMORY_BYTES
+    fi
+    printf '%d' "$value"
+}
+
+# --- unshare ---------------------------------------------------------------------------------
+
+# Own mounts, processes, System V objects and host name; the files are the node's.
+sy_launcher_unshare() {
+    local -a after=()
+    SY_LAUNCHER_COMMAND=(unshare --mount --pid --fork --kill-child --mount-proc --ipc --uts)
+    if ((EUID != 0)); then
+        SY_LAUNCHER_COMMAND+=(--user --map-current-user)
+        if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
+            sy_say "$SY_LAUNCHER: an ordinary user's network has a loopback device only"
+            sy_tag launcher_network loopback
+            SY_LAUNCHER_COMMAND+=(--keep-caps --net)
+            # shellcheck disable=SC2016 # for the shell inside
+            after=(sh -c 'ip link set lo up && exec setpriv --inh-caps=-all --ambient-caps=-all "$@"' sh)
+        fi
+    fi
+    SY_LAUNCHER_COMMAND+=("${after[@]}" "${SY_LAUNCHER_INSIDE[@]}")
+    sy_launcher_here
+}
+
+# What root can give to any launcher whose processes are children of ours: a network of its own,
+# a limit of memory; and the processors, which everybody can give.
+sy_launcher_here() {
+    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
+    if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} ]]; then
+        sy_launcher_make_cgroup || return
+        # shellcheck disable=SC2016
+        SY_LAUNCHER_COMMAND=(sh -c 'echo $$ >"$0" && exec "$@"' "$SY_LAUNCHER_CGROUP/cgroup.procs"
+            "${SY_LAUNCHER_COMMAND[@]}")
+    fi
+    if [[ $SY_LAUNCHER_NETWORK == bridge ]] && ((EUID == 0)); then
+        sy_launcher_make_veth || return
+        SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_LAUNCHER_NAME" "${SY_LAUNCHER_COMMAND[@]}")
+    fi
+}
+
+# Below the job's own memory cgroup (v1), so that the job's accounting still counts it; beside it
+# with v2, where a cgroup that has processes cannot have limited children.
+sy_launcher_make_cgroup() {
+    local mount file path
+    path=$(sed -nE 's/^[0-9]+:([^:]*,)?memory(,[^:]*)?://p' /proc/self/cgroup)
+    if [[ -n $path ]]; then
+        mount=/sys/fs/cgroup/memory file=memory.limit_in_bytes
+    else
+        mount=/sys/fs/cgroup file=memory.max
+        path=$(sed -n 's/^0:://p' /proc/self/cgroup) path=${path%/*}
+    fi
+    SY_LAUNCHER_CGROUP=$mount${path%/}/$SY_LAUNCHER_NAME
+    mkdir -- "$SY_LAUNCHER_CGROUP" && printf '%s' "$SY_LAUNCHER_MEMORY_BYTES" >"$SY_LAUNCHER_CGROUP/$file" && return
+    sy_say "$SY_LAUNCHER: memory= cannot be applied on $SY_THIS_NODE: $SY_LAUNCHER_CGROUP/$file cannot be written"
+    return 4
+}
+
+# A network namespace with one veth pair, to this node only: forwarding is the administrator's.
+sy_launcher_make_veth() {
+    local n=$((($$ % 16384) * 4)) ns=$SY_LAUNCHER_NAME base
+    base=10.213.$((n / 256)).
+    SY_LAUNCHER_VETH=sy$$
+    ip netns add "$ns" &&
+        ip link add "$SY_LAUNCHER_VETH" type veth peer name eth0 netns "$ns" &&
+        ip address add "$base$((n % 256 + 1))/30" dev "$SY_LAUNCHER_VETH" &&
+        ip link set "$SY_LAUNCHER_VETH" up &&
+        ip -netns "$ns" link set lo up &&
+        ip -netns "$ns" address add "$base$((n % 256 + 2))/30" dev eth0 &&
+        ip -netns "$ns" link set eth0 up &&
+        ip -netns "$ns" route add default via "$base$((n % 256 + 1))" && return
+    sy_say "$SY_LAUNCHER: no veth pair could be made on $SY_THIS_NODE (see above)"
+    return 4
+}
+
+# --- apptainer, systemd-nspawn, LXC ----------------------------------------------------------
+
+sy_launcher_apptainer() {
+    local path
+    SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --pwd "$SY_SCRATCH")
+    [[ $SY_LAUNCHER_NETWORK == host ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
+    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(--memory "$SY_LAUNCHER_MEMORY_BYTES")
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "destination=$path")")
+    done
+    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
+        "$SY_LAUNCHER_IMAGE" "${SY_LAUNCHER_INSIDE[@]}")
+}
+
+# Writes go to memory: the root folder stays as it is, and serves several containers at once.
+sy_launcher_nspawn() {
+    local path name escaped
+    SY_LAUNCHER_COMMAND=(systemd-nspawn --quiet --directory="$SY_LAUNCHER_IMAGE" --read-only
+        --volatile=overlay --register=no --keep-unit --as-pid2 --kill-signal=SIGTERM --console=pipe
+        --machine="$SY_LAUNCHER_NAME" --chdir="$SY_SCRATCH" --setenv=SY_ROLE=inside)
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        escaped=${path//\\/\\\\} escaped=${escaped//:/\\:}
+        SY_LAUNCHER_COMMAND+=(--bind="$escaped:$escaped")
+    done
+    while read -r name; do
+        SY_LAUNCHER_COMMAND+=(--setenv="$name=${!name}")
+    done < <(sy_launcher_variables)
+    SY_LAUNCHER_COMMAND+=(/bin/"${SY_LAUNCHER_INSIDE[0]}" "${SY_LAUNCHER_INSIDE[@]:1}")
+    sy_launcher_here
+}
+
+# From the configuration of an existing container that stands still; several share its root folder.
+sy_launcher_lxc() {
+    local path name base kind
+    base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
+    SY_LAUNCHER_COMMAND=(lxc-execute --quiet --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        kind='dir'
+        [[ -d $path ]] || kind='file'
+        path=${path//\\/\\134} path=${path// /\\040} path=${path//$'\n'/\\012} path=${path//$'\t'/\\011}
+        SY_LAUNCHER_COMMAND+=(--define="lxc.mount.entry=$path ${path#/} none bind,create=$kind 0 0")
+    done
+    # A name alone: its value is taken from our environment.
+    while read -r name; do
+        SY_LAUNCHER_COMMAND+=(--define="lxc.environment=$name")
+    done < <(printf 'SY_ROLE\n' && sy_launcher_variables)
+    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
+        --define="lxc.cgroup.memory.limit_in_bytes=$SY_LAUNCHER_MEMORY_BYTES"
+        --define="lxc.cgroup2.memory.max=$SY_LAUNCHER_MEMORY_BYTES")
+    case $SY_LAUNCHER_NETWORK in
+    host) SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none) ;;
+    macvlan) SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=macvlan --define=lxc.net.0.macvlan.mode=bridge) ;;
+    esac
+    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
+        -- "${SY_LAUNCHER_INSIDE[@]}")
+}
+
+# --- what may be left over -------------------------------------------------------------------
+
+# Containers, networks and cgroups whose client is gone: killed with -9, or its node's memory ran
+# out. Of this study only where it is known whose they are.
+sy_launcher_sweep() {
+    local id owner path
+    case $SY_LAUNCHER_KIND in
+    docker | podman)
+        while read -r id owner; do
+            sy_launcher_owner_alive "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
+        done < <("$SY_LAUNCHER_KIND" ps --all --filter="label=steelyard.study=$SY_STUDY_DIR" \
+            --format='{{.ID}} {{.Label "steelyard.owner"}}' 2>/dev/null)
+        ;;
+    *)
+        ((EUID == 0)) || return 0
+        for path in /run/netns/steelyard-*-*; do
+            sy_launcher_is_left "$path" && ip netns delete "${path##*/}"
+        done
+        while IFS= read -r path; do
+            sy_launcher_is_left "$path" && rmdir -- "$path" 2>/dev/null
+        done < <(find /sys/fs/cgroup -depth -type d -name 'steelyard-*-*' 2>/dev/null)
+        ;;
+    esac
+    return 0
+}
+
+sy_launcher_is_left() { # <path that ends in steelyard-PID-START>
+    local owner=${1##*/steelyard-}
+    [[ -e $1 ]] && ! sy_launcher_owner_alive "${owner/-/:}"
+}
+
+# After the container's end.
+sy_launcher_undo() {
+    case $SY_LAUNCHER_KIND in
+    docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
+    esac
+    [[ -z ${SY_LAUNCHER_VETH:-} ]] || ip netns delete "$SY_LAUNCHER_NAME" || :
+    [[ -z ${SY_LAUNCHER_CGROUP:-} ]] || rmdir -- "$SY_LAUNCHER_CGROUP" || :
+}

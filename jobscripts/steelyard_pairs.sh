@@ -1,0 +1,134 @@
+#!/bin/bash
+# Network benchmarks: a server on the job's second node and a client on every other one, in turn or
+# all at once. Part of steelyard.sh; the server's end is steelyard_server.sh's.
+
+SY_PAIR_LISTEN_S=30 # a virtual node needs a second or two to start a program
+
+# Run `client NODE ADDRESS PORT` for every client node and print one JSON document: its output is
+# `report` of its pair, as it stands (`json`) or as a string (`text`). In the server's command the
+# words @PORT@ and @ADDRESS@ are replaced; it has ports PORT to PORT + 63 for itself.
+sy_pairs() { # <sequential|parallel> <json|text> <client function> <server command>...
+    local -r mode=$1 form=$2 client=$3
+    local -a nodes=() codes=()
+    local server address i count=1
+    shift 3
+    mapfile -t nodes < <(sy_nodes)
+    server=${nodes[1]:-${nodes[0]}}
+    ((${#nodes[@]} < 2)) || nodes=("${nodes[0]}" "${nodes[@]:2}")
+    address=$(sy_pair_address "$server") || return
+    [[ $mode != parallel ]] || count=${#nodes[@]}
+    sy_tag network.server "$server"
+    sy_tag network.loopback "$(sy_pair_loopback "${nodes[0]}" "$server")"
+    sy_server_start "$server" "$SY_PAIR_LISTEN_S" "$BASH" -c \
+        "$(declare -f sy_pair_servers sy_pair_listen); sy_pair_servers \"\$@\"" - \
+        "$count" "${@//@ADDRESS@/$address}" || return
+    sy_pair_clients "$mode" "$client" "$address"
+    sy_server_stop
+    sy_pair_document "$form" "$server" "$address"
+    sy_pair_code
+}
+
+# Without a scheduler, and with one node, both ends are on this host.
+sy_pair_address() { # <server>
+    if [[ $SY_SCHEDULER != slurm || $1 == "$SY_THIS_NODE" ]]; then
+        printf '127.0.0.1\n'
+    else
+        sy_node_address "$1"
+    fi
+}
+
+sy_pair_loopback() { # <client> <server>
+    if [[ $1 == "$2" ]]; then
+        printf 'true'
+    else
+        printf 'false'
+    fi
+}
+
+# --- on the server's node; self-contained ----------------------------------------------------
+
+# `ready PID PORT…` once all listen; ends them when it is told to, or when nobody reads any more.
+sy_pair_servers() { # <count> <command>...
+    local i port='' ports=''
+    local -r count=$1
+    shift
+    trap '' PIPE
+    trap 'exit 0' TERM INT
+    for ((i = 0; i < count; i++)); do
+        sy_pair_listen "$@" || exit 1
+        ports+=" $port"
+    done
+    printf 'ready %d%s\n' "$BASHPID" "$ports"
+    while printf '.' 2>/dev/null; do
+        sleep 1 &
+        wait "$!"
+    done
+}
+
+# A random port below those that the kernel gives out. Sets `port` of the caller.
+sy_pair_listen() { # <command>...
+    local try n hex pid
+    for ((try = 0; try < 20; try++)); do
+        port=$((20000 + RANDOM % 190 * 64))
+        printf -v hex ':%04X 0*:0000 0A' "$port"
+        grep -qs "$hex" /proc/net/tcp /proc/net/tcp6 && continue
+        # Ends with this shell, also when that is killed.
+        setpriv --pdeathsig KILL "${@//@PORT@/$port}" >/dev/null &
+        pid=$!
+        for ((n = 0; n < 1000; n++)); do
+            kill -0 "$pid" 2>/dev/null || break
+            ! grep -qs "$hex" /proc/net/tcp /proc/net/tcp6 || return 0
+            sleep 0.02
+        done
+        kill "$pid" 2>/dev/null
+    done
+    printf 'steelyard: %s: listens on none of 20 ports on %s\n' "$1" "$HOSTNAME" >&2
+    return 1
+}
+
+# --- the clients -----------------------------------------------------------------------------
+
+# Sets `codes` of the caller, which has `nodes`.
+sy_pair_clients() { # <mode> <client function> <address>
+    local i
+    local -a pids=() ports=()
+    read -r -a ports <<<"$SY_SERVER_WORDS"
+    for i in "${!nodes[@]}"; do
+        "$2" "${nodes[i]}" "$3" "${ports[i]:-${ports[0]}}" \
+            >"$SY_ATTEMPT_DIR/pair.$i.out" 2>"$SY_ATTEMPT_DIR/pair.$i.err" &
+        pids[i]=$!
+        [[ $1 == parallel ]] || wait "$!"
+    done
+    for i in "${!nodes[@]}"; do
+        wait "${pids[i]}"
+        codes[i]=$?
+    done
+}
+
+sy_pair_document() { # <form> <server> <address>; reads `nodes` and `codes` of the caller
+    local i
+    printf '{"pairs":['
+    for i in "${!nodes[@]}"; do
+        ((i == 0)) || printf ','
+        printf '{"client":%s,"server":%s,"address":%s,"exit_code":%d,"errors":%s,"report":' \
+            "$(sy_json_string "${nodes[i]}")" "$(sy_json_string "$2")" "$(sy_json_string "$3")" \
+            "${codes[i]}" "$(sy_json_string "$(tail -c 500 -- "$SY_ATTEMPT_DIR/pair.$i.err")")"
+        if [[ $1 == json && -s $SY_ATTEMPT_DIR/pair.$i.out ]]; then
+            cat -- "$SY_ATTEMPT_DIR/pair.$i.out"
+        else
+            sy_json_string "$(<"$SY_ATTEMPT_DIR/pair.$i.out")"
+        fi
+        printf '}'
+    done
+    printf ']}\n'
+}
+
+# The first failure among the clients, said; reads `nodes` and `codes` of the caller.
+sy_pair_code() {
+    local i
+    for i in "${!nodes[@]}"; do
+        ((codes[i] == 0)) && continue
+        sy_say "the client on ${nodes[i]} ended with ${codes[i]}$(sy_last_words "pair.$i.err")"
+        return "${codes[i]}"
+    done
+}

@@ -1,0 +1,118 @@
+#!/bin/bash
+# What makes a run one that can be trusted: warm-up, time-out, retries, and what it ran with. Part
+# of steelyard.sh.
+#
+# Set by run.sh, from [job] of the study:
+#   SY_WARM_UP     unmeasured executions of sy_client before the measured one, default 0
+#   SY_TIME_OUT_S  seconds that one execution may take; empty: only the job's own limit
+#   SY_BIND        what MPI ranks are bound to: none (default), core or socket (sy_mpi_run)
+#   SY_RETRIES     how often a run that failed or took too long is begun again, default 0
+
+# --- warm-up ---------------------------------------------------------------------------------
+
+# Before the client says that it is ready, so that the clients still start together. Its output is
+# kept in ATTEMPT/warm-up.N; a warm-up that fails fails the run.
+sy_warm_up() {
+    local n code folder
+    for ((n = 1; n <= ${SY_WARM_UP:-0}; n++)); do
+        folder=$SY_ATTEMPT_DIR/warm-up.$n
+        mkdir -p -- "$folder" || return 1
+        if sy_is_launched; then
+            sy_launched_child "${folder##*/}"
+        else
+            SY_ATTEMPT_DIR=$folder sy_warm_up_once
+        fi
+        code=$?
+        sy_empty_scratch
+        if ((code != 0)); then
+            sy_say "warm-up $n failed (exit code $code): $(tail -n 1 -- "$folder/err.$SY_CLIENT")"
+            return "$code"
+        fi
+    done
+}
+
+sy_warm_up_once() {
+    (sy_child) >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT"
+}
+
+# What a warm-up left must not be found by the measured execution.
+sy_empty_scratch() {
+    find "$SY_SCRATCH" -mindepth 1 -xdev -delete
+}
+
+# --- time-out --------------------------------------------------------------------------------
+
+# A process of its own that asks this shell to stop; ALRM, since TERM means that others want it.
+sy_start_clock() {
+    local -r shell=$BASHPID
+    SY_CLOCK_PID=
+    [[ -n ${SY_TIME_OUT_S:-} ]] || return 0
+    trap 'SY_SIGNAL=TERM SY_TIMED_OUT=1' ALRM
+    (
+        trap 'exit 0' TERM
+        trap - EXIT
+        sy_pause "$SY_TIME_OUT_S"
+        kill -s ALRM "$shell" 2>/dev/null
+    ) &
+    SY_CLOCK_PID=$!
+}
+
+sy_stop_clock() {
+    trap '' ALRM
+    [[ -z $SY_CLOCK_PID ]] || kill "$SY_CLOCK_PID" 2>/dev/null || :
+    [[ -z ${SY_TIMED_OUT:-} ]] || printf 'timeout\n' >>"$SY_STATE_FILE"
+}
+
+# Whether a client of this attempt took too long.
+sy_client_timed_out() {
+    local i
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        grep -qx timeout "$SY_ATTEMPT_DIR/client.$i" && return 0
+    done
+    return 1
+}
+
+# --- retries ---------------------------------------------------------------------------------
+
+# Put what a failed try left into ATTEMPT/try.N; result.json of the next one tells of it.
+sy_set_aside() { # <state> <reason>
+    local n=1 file
+    while ! mkdir -- "$SY_ATTEMPT_DIR/try.$n" 2>/dev/null; do
+        n=$((n + 1))
+        ((n < 1000)) || return 1
+    done
+    for file in "$SY_ATTEMPT_DIR"/*; do
+        case ${file##*/} in
+        try.* | job.out | record) ;;
+        *) mv -- "$file" "$SY_ATTEMPT_DIR/try.$n/" || return 1 ;;
+        esac
+    done
+    SY_TRIES+=("{\"state\":$(sy_json_string "$1"),\"reason\":$(sy_json_or_null "$2")}")
+    sy_say "$SY_RUN_ID: try $n $1: $2; trying again"
+}
+
+# --- what the run ran with -------------------------------------------------------------------
+
+# One more tag of this run on this node (docs/formats.md part 7).
+sy_tag() { # <key> <value>
+    local value=${2//[[:cntrl:]]/ }
+    printf '%s=%s\n' "$1" "${value:0:1000}" >>"$SY_ATTEMPT_DIR/tags.$SY_CLIENT"
+}
+
+# Programs, the libraries they load and their checksums, one JSON line each.
+sy_environment() { # <program>...
+    local program path
+    for program in "$@"; do
+        path=$(type -P -- "$program") || continue
+        sy_environment_file program "$(readlink -f -- "$path")"
+        while read -r path; do
+            sy_environment_file library "$path"
+        done < <(ldd "$path" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')
+    done | sort -u >>"$SY_ATTEMPT_DIR/environment.$SY_CLIENT"
+}
+
+sy_environment_file() { # <kind> <path>
+    local sum
+    sum=$(sha256sum -- "$2" 2>/dev/null) || return 0
+    printf '{"kind":"%s","path":%s,"sha256":"%s"}\n' "$1" "$(sy_json_string "$2")" "${sum%% *}"
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# A server that a benchmark starts on a node of its job, and that ends with it. Part of steelyard.sh.
+#
+# The server's program prints one line, `ready PID WORDS…`, when it can be used; PID is the process
+# to be asked to stop (TERM). It must also end when nobody reads its output any more: so it is gone
+# whoever was killed. On another node Slurm's end of the job sees to that.
+
+# Start one and wait for its word; SY_SERVER_WORDS is what stands behind the process id. Stopped
+# at the latest when this shell ends.
+sy_server_start() { # <node> <seconds> <command> <argument>...
+    local node=$1 word='' pid=''
+    local -r limit=$2
+    shift 2
+    SY_SERVER_NODE=$node
+    exec {SY_SERVER_FD}< <(sy_server_run "$node" "$@")
+    SY_SERVER_SHELL=$!
+    trap 'sy_server_stop' EXIT
+    # shellcheck disable=SC2034 # for the benchmark
+    read -r -t "$limit" -u "$SY_SERVER_FD" word pid SY_SERVER_WORDS || :
+    if [[ $word != ready ]]; then
+        sy_say "the server on $node did not start within $limit s, or ended"
+        sy_server_stop
+        return 1
+    fi
+    SY_SERVER_PID=$pid
+}
+
+# A step of its own says which one it is: a signal for srun would kill it at once.
+sy_server_run() { # <node> <command> <argument>...
+    trap - EXIT
+    # shellcheck disable=SC2016 # for the shell there to expand
+    sy_on_node "$1" "$BASH" -c 'printf "step %s\n" "${SLURM_STEP_ID:--}" >"$0"; exec "$@"' \
+        "$SY_ATTEMPT_DIR/server.$SY_CLIENT" "${@:2}"
+}
+
+# Ask it to stop, wait, and then make it.
+sy_server_stop() {
+    local deadline step=-
+    [[ -n ${SY_SERVER_SHELL:-} ]] || return 0
+    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 500000))
+    read -r _ step <"$SY_ATTEMPT_DIR/server.$SY_CLIENT" || :
+    if [[ $SY_SCHEDULER == slurm && $SY_SERVER_NODE != "$SY_THIS_NODE" && $step =~ ^[0-9]+$ ]]; then
+        sy_slurm scancel --signal=TERM "$SY_SLURM_JOB.$step" 2>/dev/null || :
+    elif [[ -n ${SY_SERVER_PID:-} ]]; then
+        kill -s TERM "$SY_SERVER_PID" 2>/dev/null || :
+    else
+        sy_signal_below TERM "$SY_SERVER_SHELL"
+    fi
+    while kill -0 "$SY_SERVER_SHELL" 2>/dev/null &&
+        ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+        sy_pause 0.02
+    done
+    ! kill -0 "$SY_SERVER_SHELL" 2>/dev/null || sy_signal_below KILL "$SY_SERVER_SHELL"
+    exec {SY_SERVER_FD}<&-
+    SY_SERVER_SHELL='' SY_SERVER_PID=''
+}

@@ -1,0 +1,57 @@
+"""Reads what the clients of the benchmark xrootd found, one set of figures per iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.jobscripts.hep import lines
+from steelyard.jobscripts.registry import Result
+
+COUNTED = ("read_requests", "vector_read_requests", "vector_read_segments")
+SERVER = {
+    "server_read_requests": (("reads", "page_reads"), "requests"),
+    "server_vector_read_requests": (("vector_reads",), "requests"),
+    "server_bytes": (("bytes_sent",), "bytes"),
+}
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """Times and counts of each iteration; the server's counts of the whole run with the first."""
+    start, iterations, server = lines.read(folder, client, "xrootd", parameters)
+    results = []
+    for number, line in enumerate(iterations, start=1):
+        answers = line["clients"]
+        for i, answer in enumerate(answers):
+            lines.verify(answer["found"], start["expected"], f"client {i}")
+        results += lines.common(f"out.{client}", number, answers)
+        if "wait_s" in answers[0]:
+            results += analysis(number, answers)
+    return results + server_results(server["counts"])
+
+
+def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
+    """What only a client knows that reads by itself."""
+    total_s = sum(answer["end_s"] - answer["begin_s"] for answer in answers)
+    share = sum(answer["wait_s"] for answer in answers) / total_s
+    counts = [
+        Result(name, float(sum(answer[name] for answer in answers)), unit_of(name), number)
+        for name in COUNTED
+    ]
+    return [*counts, Result("wait_share", share, "1", number)]
+
+
+def unit_of(name: str) -> str:
+    """Of a count."""
+    return "segments" if name.endswith("segments") else "requests"
+
+
+def server_results(counts: Mapping[str, int] | None) -> list[Result]:
+    """Sums of the server's own counts; none when it could not be asked."""
+    if counts is None:
+        return []
+    return [
+        Result(name, float(sum(counts[key] for key in keys)), unit, 1)
+        for name, (keys, unit) in SERVER.items()
+    ]
