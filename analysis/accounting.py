@@ -44,7 +44,11 @@ class AccountingRow:
 
 
 class Accounting(Protocol):
-    """A scheduler's accounting."""
+    """A scheduler's accounting.
+
+    `fields` are columns of the table `accounting`, which are sacct's: another scheduler's reader
+    fills those that it knows, ids in JobID and JobIDRaw, and puts what else it has into `extra`.
+    """
 
     fields: tuple[str, ...]
     chunk_size: int  # jobs to ask for at once

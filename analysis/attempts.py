@@ -32,9 +32,11 @@ class Attempt:
     wait_s: float | None = None
     exit_code: int | None = None
     clients: int | None = None
+    tries: int | None = None
     nodes: tuple[str, ...] = ()
     # Not in the table:
     order: tuple[float, int] = (0.0, 0)  # by submission, then restart: the last one counts
+    submission_id: str | None = None
     job_window: tuple[float, float] | None = None  # where the job's record must have its start
     folder: RunFolder | None = None
     row: AccountingRow | None = None
@@ -92,6 +94,7 @@ def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
         exit_code=row.exit_code,
         nodes=row.nodes,
         order=(numbered.submission.submitted_unix_s, numbered.restart),
+        submission_id=numbered.submission.submission_id,
         row=row,
     )
     if row.start_unix_s is not None:
@@ -115,6 +118,7 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     attempt.elapsed_s = attempt.elapsed_s if elapsed is None else elapsed
     clients = folder.number("clients")
     attempt.clients = None if clients is None else int(clients)
+    attempt.tries = folder.tries
     attempt.nodes = attempt.nodes or folder.nodes
     if attempt.exit_code is None and folder.exit_codes:
         attempt.exit_code = max(folder.exit_codes)
@@ -175,6 +179,7 @@ def from_folder(
         submission.submitted_unix_s if submission else begun,
         int(restart) if restart.isdigit() else 0,
     )
+    attempt.submission_id = submission.submission_id if submission else None
     if attempt.start_unix_s is not None:
         end = attempt.end_unix_s if attempt.end_unix_s is not None else float("inf")
         attempt.job_window = (attempt.start_unix_s - CLOCK_SLACK_S, end + CLOCK_SLACK_S)

@@ -13,7 +13,8 @@ from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.spool import Spool
 
 FILE_NAME = "study.duckdb"
-SCHEMA_VERSION = 1
+SCHEMA_FILES = ("schema.sql", "schema_views.sql")
+SCHEMA_VERSION = 2
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; what does not fit goes to disk beside the database
 
 KEYS = {
@@ -22,7 +23,11 @@ KEYS = {
     "results": ("run_id", "attempt", "client", "iteration", "metric"),
     "records": ("run_id", "attempt", "node"),
     "tags": ("run_id", "attempt", "node", "key"),
+    "environment": ("run_id", "attempt", "node", "path", "sha256"),
     "sources": ("path",),
+    "network": ("run_id", "attempt", "node"),
+    "flows": ("run_id", "attempt", "node", "flow", "direction"),
+    "captures": ("path",),
 }
 
 
@@ -92,7 +97,8 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 def schema_text() -> str:
     """The statements that make an empty database."""
-    return importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+    folder = importlib.resources.files(__package__)
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCHEMA_FILES)
 
 
 def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

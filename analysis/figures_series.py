@@ -116,10 +116,11 @@ def draw_points(
             color=COLOURS[level], markeredgecolor="#333333", markeredgewidth=0.3,
             rasterized=raster,
         )  # fmt: skip
-    axes.plot(
-        *columns(rings), linestyle="", marker="o", markersize=8, markerfacecolor="none",
-        markeredgecolor="#B00000", markeredgewidth=1.1, clip_on=False,
-    )  # fmt: skip
+    if rings:  # nothing, not clipped, has an endless size in matplotlib's layout
+        axes.plot(
+            *columns(rings), linestyle="", marker="o", markersize=8, markerfacecolor="none",
+            markeredgecolor="#B00000", markeredgewidth=1.1, clip_on=False,
+        )  # fmt: skip
 
 
 def columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from steelyard.analysis.records import Record, RecordError, name_parts, read_rec
 from steelyard.analysis.spool import NO_ROOM
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+COPIES_AT_ONCE = 8
 
 
 def default_record_dirs() -> list[Path]:
@@ -61,19 +63,37 @@ def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
 
 
 def copy_records(
-    study_dir: Path, record_dirs: Sequence[Path], attempts: Iterable[Attempt]
+    study_dir: Path,
+    record_dirs: Sequence[Path],
+    attempts: Iterable[Attempt],
+    progress: Callable[[str, int, int], None],
 ) -> Iterator[Gap]:
     """Copy what the nodes left for the study's jobs, before an admin's clean-up takes it."""
-    for job_id, job_attempts in jobs_attempts(attempts).items():
-        for record_dir in record_dirs:
-            try:
-                copy_job(study_dir, record_dir / job_id, job_attempts)
-            except OSError as error:
-                if error.errno in NO_ROOM:
-                    raise
-                first = job_attempts[0]
-                reason = f"{error.filename} cannot be copied: {error.strerror}"
-                yield Gap(first.run_id, first.attempt, None, "record", reason)
+    jobs = list(jobs_attempts(attempts).items())
+
+    def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
+        return [
+            gap for folder in record_dirs for gap in try_copy(study_dir, folder / job[0], job[1])
+        ]
+
+    # The time goes into waiting for file systems, network ones mostly.
+    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+        for done, gaps in enumerate(pool.map(copied, jobs), 1):
+            yield from gaps
+            if done % 100 == 0 or done == len(jobs):
+                progress("records", done, len(jobs))
+
+
+def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
+    """copy_job, what goes wrong as a gap; OSError when there is no room."""
+    try:
+        copy_job(study_dir, folder, attempts)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        reason = f"{error.filename} cannot be copied: {error.strerror}"
+        return [Gap(attempts[0].run_id, attempts[0].attempt, None, "record", reason)]
+    return []
 
 
 def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None:
@@ -86,8 +106,8 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None
         # What still runs leaves its record to the next time.
         if attempt is None or not attempt.is_over:
             continue
-        # The samples first: a record whose samples are not there yet would look whole.
-        for file in (source.with_suffix(".csv"), source):
+        # The record last: with its samples not there yet it would look whole.
+        for file in (source.with_suffix(".csv"), source.with_suffix(".pcapng"), source):
             target = study_dir / "records" / folder.name / file.name
             if file.is_file() and not same_file(file, target):
                 copy_file(file, target)
@@ -137,6 +157,13 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
             attempt.run_id, attempt.attempt, parts[0] if parts else None, error.what, str(error)
         )
         return
+    cluster = record.get("job.cluster")
+    # slurmdbd keeps names of clusters in small letters.
+    if cluster and attempt.cluster and str(cluster).casefold() != attempt.cluster.casefold():
+        reason = f"{path.name} is of job {attempt.job_id} of the cluster {cluster}, left out: this "
+        reason += f"one ran on {attempt.cluster}"
+        yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+        return
     other = attempt.records.get(record.node)
     if other is None:
         attempt.records[record.node] = record
@@ -170,8 +197,27 @@ def record_gaps(
                 place = "its own folder" if attempt.scheduler == "local" else f"{where}{hint}"
                 reason = (
                     f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
+                    f"{stray(attempt, node, record_dirs)}"
                 )
                 yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
+    """Words on a record of this job id and node whose start does not fit; empty: there is none."""
+    found = [
+        parts[1]
+        for folder in record_dirs
+        for path in (folder / (attempt.job_id or "-")).glob("*.json")
+        if (parts := name_parts(path)) and parts[0] == node
+    ]
+    if not found:
+        return ""
+    start = min(found, key=lambda one: abs(one - begin(attempt)))
+    off = start - begin(attempt)
+    return (
+        f" that fits: {node}.{start}.json begins {abs(off):.0f} s {'after' if off > 0 else 'before'} "
+        f"the job did. Is the clock of {node} off, or had another job this id?"
+    )
 
 
 def incomplete_reason(record: Record) -> str:

@@ -38,6 +38,7 @@ class Jobs:
     waiting: list[tuple[Submission, AccountingRow]] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)  # submission ids
     gaps: list[Gap] = field(default_factory=list)
+    too_old: dict[str, float] = field(default_factory=dict)  # by submission: its id's rows, by s
 
 
 def take_in(
@@ -50,7 +51,7 @@ def take_in(
     """Ask for the jobs that may have changed, keep their rows, and return all jobs' rows."""
     jobs = Jobs()
     index = JobIndex(submissions)
-    kept = stored_rows(connection, accounting)
+    kept = stored_rows(connection, accounting, submissions)
     settled = settled_submissions(connection, index, kept, submissions)
     asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
@@ -72,12 +73,14 @@ def take_in(
 
 
 def stored_rows(
-    connection: DuckDBPyConnection, accounting: Accounting
+    connection: DuckDBPyConnection, accounting: Accounting, submissions: Sequence[Submission]
 ) -> list[tuple[str, AccountingRow]]:
     """Submission and row of the jobs that earlier collects kept, steps left out."""
     names = ", ".join(f'"{name}"' for name in accounting.fields)
     cursor = connection.execute(
-        f"SELECT submission_id, {names} FROM accounting WHERE JobIDRaw NOT LIKE '%.%'"
+        f"SELECT submission_id, {names} FROM accounting "
+        "WHERE step IS NULL AND submission_id IN (SELECT unnest(?))",
+        [[s.submission_id for s in submissions]],
     )
     rows = []
     while some := cursor.fetchmany(10_000):
@@ -148,7 +151,9 @@ def ask(
 
 def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
     """One question; each text row notes the place of its job's row, to which its steps belong."""
-    columns = {"serial": "BIGINT"} | {name: "VARCHAR" for name in accounting.fields}
+    columns = {"serial": "BIGINT", "step": "VARCHAR"} | {
+        name: "VARCHAR" for name in accounting.fields
+    }
     last: dict[str, int] = {}
     with Spool(path, columns) as spool:
         answer = Answer(spool)
@@ -157,7 +162,7 @@ def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -
                 last[row.job_id] = len(answer.rows)
                 answer.rows.append(without_fields(row))
             if row.job_id in last:
-                spool.write((last[row.job_id], *row.fields))
+                spool.write((last[row.job_id], row.step, *row.fields))
     return answer
 
 
@@ -172,6 +177,9 @@ def number_and_store(
     names = ", ".join(f'"{name}"' for name in accounting.fields)
     for answer in answers:
         numbered, waiting = number_rows(index, answer.rows)
+        for off in filter(None, (index.off_by(row) for row in answer.rows)):
+            known = jobs.too_old.get(off[0].submission_id, off[1])
+            jobs.too_old[off[0].submission_id] = min(known, off[1])
         places = {id(row): place for place, row in enumerate(answer.rows)}
         jobs.numbered += numbered.values()
         jobs.waiting += waiting
@@ -183,8 +191,8 @@ def number_and_store(
             for submission, row in waiting:
                 mapping.write((places[id(row)], submission.submission_id, None, None))
         connection.execute(
-            f"INSERT INTO accounting (submission_id, run_id, attempt, {names}) "
-            f"SELECT submission_id, run_id, attempt, {names} FROM ({answer.spool.select()}) "
+            f"INSERT INTO accounting (submission_id, run_id, attempt, step, {names}) "
+            f"SELECT submission_id, run_id, attempt, step, {names} FROM ({answer.spool.select()}) "
             f"JOIN ({mapping.select()}) USING (serial)"
         )
 
@@ -196,11 +204,12 @@ def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -
     for submission in submissions:
         is_new = now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S
         if submission.submission_id in jobs.answered - known and not is_new:
-            yield Gap(
-                None,
-                None,
-                None,
-                "job",
-                f"the accounting does not know job {submission.job_id}, submitted as "
-                f"{submission.submission_id} (another cluster, or purged)",
-            )
+            off = jobs.too_old.get(submission.submission_id)
+            why = "another cluster, or purged"
+            if off is not None:
+                why = (
+                    f"a job of that id was submitted {off:.0f} s before: another one, of another "
+                    "cluster maybe, or the clock of the host that submitted is off"
+                )
+            reason = f"the accounting does not know job {submission.job_id}, submitted as "
+            yield Gap(None, None, None, "job", f"{reason}{submission.submission_id} ({why})")

@@ -49,6 +49,17 @@ class JobIndex:
             row.submit_unix_s,
         )
 
+    def off_by(self, row: AccountingRow) -> tuple[Submission, float] | None:
+        """A row of a submission's job id that is too old to be its: by how many seconds.
+
+        None: the row fits, or no submission has its id.
+        """
+        same_id = self._by_job.get(row.array_job_id or row.job_id, ())
+        if row.submit_unix_s is None or self.submission(row) is not None:
+            return None
+        off = [(s, s.submitted_unix_s - row.submit_unix_s) for s in same_id]
+        return min(off, key=lambda pair: pair[1], default=None)
+
     def of_run(self, run_id: str, start_unix_s: float | None) -> Submission | None:
         """The submission from which an attempt of a run with this start came."""
         return latest_before(self._by_run.get(run_id, ()), start_unix_s)

@@ -11,16 +11,15 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis import samples, tables
+from steelyard.analysis import captures, export, network, samples, tables
 from steelyard.analysis.accounting import Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
+from steelyard.analysis.checks import write_checks
 from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
-from steelyard.analysis.export import export
 from steelyard.analysis.gather import (
     Gap,
     copy_records,
@@ -180,7 +179,7 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
 def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
     """Records into the study folder and to their attempts; their new samples into the database."""
     found = [
-        *copy_records(work.study_dir, record_dirs, work.attempts),
+        *copy_records(work.study_dir, record_dirs, work.attempts, work.progress),
         *join_records(work.study_dir, work.attempts),
     ]
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
@@ -202,6 +201,9 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
     work.days |= days_of(work, [f.key for f in new])
     work.sample_files = len(new)
     work.gaps += sample_gaps(work)
+    work.gaps += captures.take_in(
+        work.connection, work.study_dir, work.attempts, work.scratch, work.progress
+    )
 
 
 def sample_files(work: Work) -> Iterator[SampleFile]:
@@ -220,23 +222,15 @@ def sample_files(work: Work) -> Iterator[SampleFile]:
 
 
 def days_of(work: Work, keys: Sequence[str]) -> set[str]:
-    """The UTC days in which these files have samples; 'unknown' for samples without a time."""
+    """The UTC days in which these files have samples."""
     if not keys:
         return set()
-    rows = work.connection.execute(
-        "SELECT min(samples.unix_s), max(samples.unix_s) FROM samples "
-        "SEMI JOIN (SELECT * FROM sources WHERE path IN (SELECT unnest(?))) "
-        "USING (run_id, attempt, node)",
-        [list(keys)],
-    ).fetchall()
-    days = {"unknown"}
-    first, last = rows[0]
-    if first is not None:
-        day = datetime.fromtimestamp(first, UTC).date()
-        while day <= datetime.fromtimestamp(last, UTC).date():
-            days.add(day.isoformat())
-            day += timedelta(days=1)
-    return days
+    work.connection.execute("CREATE OR REPLACE TEMP TABLE keys AS SELECT unnest(?) AS path", [keys])
+    return export.days_of(
+        work.connection,
+        "(SELECT s.unix_s FROM samples AS s SEMI JOIN "
+        "(SELECT * FROM sources SEMI JOIN keys USING (path)) USING (run_id, attempt, node))",
+    )
 
 
 def sample_gaps(work: Work) -> Iterator[Gap]:
@@ -253,12 +247,16 @@ def sample_gaps(work: Work) -> Iterator[Gap]:
 def write_tables(work: Work) -> dict[str, int]:
     """All tables that are made anew; returns the number of runs in each state."""
     outputs = read_outputs(work)
+    name_refusals(work)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     tables.write_attempts(work.connection, work.attempts, work.scratch)
     states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
     tables.write_results(work.connection, outputs, work.scratch)
     tables.write_records(work.connection, work.attempts, work.scratch)
+    tables.write_notes(work.connection, work.attempts, work.scratch)
+    tables.write_network(work.connection, work.attempts, work.scratch)
     tables.write_gaps(work.connection, work.gaps, work.scratch)
+    write_checks(work.connection)
     check_keys(work.connection)
     return states
 
@@ -283,10 +281,17 @@ def read_outputs(work: Work) -> dict[tuple[str, str], Output]:
     return outputs
 
 
+def name_refusals(work: Work) -> None:
+    """Jobs that ended because a condition could not be applied get the line that says so."""
+    for attempt in work.attempts:
+        attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
+
+
 def export_again(work: Work, stamps: tuple[str, str]) -> None:
     """The Parquet files, from the committed database."""
     connection = connect(work.study_dir / FILE_NAME, read_only=True)
     try:
-        export(connection, work.study_dir / "parquet", work.days, stamps)
+        folder = work.study_dir / "parquet"
+        export.export(connection, folder, work.days, stamps, work.progress)
     finally:
         connection.close()

@@ -15,6 +15,8 @@ from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.gather import incomplete_reason
 from steelyard.analysis.jobindex import CLOCK_SLACK_S, age
+from steelyard.analysis.network import columns, conditions
+from steelyard.analysis.quantities import quantity
 from steelyard.analysis.records import (
     COLUMNS,
     Record,
@@ -228,6 +230,69 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
         for _ in samples.load(connection, files, Path(scratch)):
             pass
         tables.write_records(connection, [attempt], Path(scratch))
+        tables.write_notes(connection, [attempt], Path(scratch))
         names = ", ".join(COLUMNS)
         rows = connection.execute(f"SELECT node, {names} FROM records").fetchall()
     return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
+
+
+def network_lines(node: NodeView) -> list[str]:
+    """A node's network conditions in two or three lines; [] when there is nothing to tell."""
+    document = conditions(node.record)
+    if document is None:
+        return tcp_line(node) + capture_line(node)
+    row = columns(document)
+    where = (
+        f"{', '.join(row['devices']) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
+    )
+    applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
+    lines = [f"{node.node}: {row['requested']} asked for, applied: {applied}, on {where}"]
+    lines.append(f"{node.node}: {measured_words(row)}")
+    notes = document.get("notes")
+    for note in notes if isinstance(notes, list) else []:
+        lines.append(f"{node.node}: note: {note}")
+    if row["valid"] is False or row["undone"] is False:
+        undone = "; not undone" if row["undone"] is False else ""
+        reason = row["invalid_reason"] or "the record does not say why"
+        word = f"invalid: {reason}" if row["valid"] is False else "valid"
+        lines.append(f"{node.node}: {word}{undone}")
+    return lines + tcp_line(node) + capture_line(node)
+
+
+def capture_line(node: NodeView) -> list[str]:
+    """Where its packets are."""
+    path = node.record.beside("capture.file")
+    if path is None:
+        return []
+    full = ", full before the end" if node.record.get("capture.truncated") is True else ""
+    return [f"{node.node}: packets in {path}{full}"]
+
+
+def measured_words(row: dict[str, Any]) -> str:
+    """`round trip to n9: before 0.3 ms, during 50.3 … 50.4 ms, after 0.3 ms; loss 0 %, …`."""
+    names = ("before", "during_start", "during_end", "after")
+    before, start, end, after = (quantity(row[f"rtt_{name}_s"], "s") for name in names)
+    text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"
+    if row["peer"] is None:
+        text = "round trip not measured: no peer"
+    if row["loss_achieved"] is not None:
+        text += f"; lost {100 * row['loss_achieved']:.3g} %"
+    if row["dropped_packets"] is not None:
+        text += f"; {row['dropped_packets']} of {row['sent_packets']} packets dropped"
+    return text
+
+
+def tcp_line(node: NodeView) -> list[str]:
+    """What the kernel saw on the job's own sockets."""
+    values = node.values
+    if values["rtt_median_s"] is None:
+        return []
+    low, middle, high = (
+        quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
+    )
+    words = (
+        f"{node.node}: the job's own TCP: round trip {middle} (median; {low} … {high}), "
+        f"connections: {values['tcp_connections']}, "
+        f"segments sent again: {values['job_retransmitted_segments']}"
+    )
+    return [words]

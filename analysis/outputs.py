@@ -58,9 +58,10 @@ def figures(run: PlannedRun, attempt: Attempt) -> Iterator[Figure]:
     """Client by client, as the parser gives them."""
     assert attempt.folder is not None  # read_output has looked
     described = benchmark(run.benchmark)
+    specs = described.specs(run.parameters)
     for client in range(attempt.clients or 1):
         for found in described.parse(attempt.folder.path, client, run.parameters):
-            spec = described.results[found.metric]
+            spec = specs[found.metric]
             yield Figure(
                 client,
                 found.iteration,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.resources
 import os
 import re
@@ -16,11 +15,13 @@ from steelyard.analysis import report_tables as tables
 from steelyard.analysis import report_words as words
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.figures import FORMATS, Drawing, inline_svg, save
-from steelyard.analysis.quantities import MISSING
+from steelyard.analysis.report_environment import facts, program_table, tag_table
+from steelyard.analysis.report_network import network_part
+from steelyard.analysis.report_parts import Extra
+from steelyard.analysis.report_slopes import slope_table
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Finding
 from steelyard.analysis.summary_findings import find
-from steelyard.analysis.summary_read import SCHEMA_VERSION
 
 MAX_VARIANTS_DRAWN = 12  # figures of more would take the report beyond its size and time
 MAX_PLACES = 30
@@ -32,15 +33,19 @@ def write_report(
     output: Path,
     figures: Path | None = None,
     formats: Sequence[str] = FORMATS,
+    extra: Extra | None = None,
 ) -> list[Path]:
     """Write the report, and its figures into a folder of their own; returns all paths written."""
     drawings = draw_all(summary, summary.variants if figures else drawn_variants(summary))
-    page = render(summary, find(summary), drawings)
+    rtt = draw_rtt(summary) if summary.data.network else None
+    page = render(summary, extra.findings if extra else find(summary), drawings, rtt, extra)
     try:
         write_whole(output, page)
         paths = [output]
         if figures is not None:
-            every = (drawing for drawn in drawings.values() for drawing in drawn)
+            every = [drawing for drawn in drawings.values() for drawing in drawn]
+            every += [rtt] if rtt is not None else []
+            every += [d for part in (extra.sections if extra else ()) for d in part.drawings]
             paths += [path for drawing in every for path in save(drawing, figures, formats)]
     except OSError as error:
         where = error.filename or output
@@ -68,6 +73,7 @@ def draw_all(summary: Summary, variants: list[str]) -> dict[str, list[Drawing]]:
     """The figures of each variant."""
     # Heavy; not needed by whoever only wants words.
     from steelyard.analysis.figures_bars import draw_bars
+    from steelyard.analysis.figures_factors import draw_factors
     from steelyard.analysis.figures_series import draw_series
     from steelyard.analysis.figures_time import draw_times
 
@@ -75,6 +81,7 @@ def draw_all(summary: Summary, variants: list[str]) -> dict[str, list[Drawing]]:
     for variant in variants:
         for rows in metric_rows(summary, variant, primary=True):
             drawings[variant] += [draw_bars(summary, rows), draw_series(summary, rows)]
+        drawings[variant] += draw_factors(summary, variant)
     for variant, drawing in draw_times(summary, variants):
         drawings[variant].append(drawing)
     return drawings
@@ -89,7 +96,20 @@ def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> 
     yield from by_metric.values()
 
 
-def render(summary: Summary, findings: list[Finding], drawings: dict[str, list[Drawing]]) -> str:
+def draw_rtt(summary: Summary) -> Drawing | None:
+    """The study's round-trip times."""
+    from steelyard.analysis import figures_rtt
+
+    return figures_rtt.draw_rtt(summary)
+
+
+def render(
+    summary: Summary,
+    findings: Sequence[Finding],
+    drawings: dict[str, list[Drawing]],
+    rtt: Drawing | None = None,
+    extra: Extra | None = None,
+) -> str:
     """The page."""
     import jinja2
 
@@ -101,7 +121,8 @@ def render(summary: Summary, findings: list[Finding], drawings: dict[str, list[D
     environment.filters["prose"] = prose
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     css = folder.joinpath("report.css").read_text("utf-8")
-    return template.render(css=css, **context(summary, findings, drawings))
+    whole = context(summary, findings, drawings, extra)
+    return template.render(css=css, rtt=rtt, **whole)
 
 
 def prose(text: str) -> Markup:
@@ -112,19 +133,33 @@ def prose(text: str) -> Markup:
 
 
 def context(
-    summary: Summary, findings: list[Finding], drawings: dict[str, list[Drawing]]
+    summary: Summary,
+    findings: Sequence[Finding],
+    drawings: dict[str, list[Drawing]],
+    extra: Extra | None,
 ) -> dict[str, Any]:
     """All that the template sets."""
-    data = summary.data
+    data, anchors = summary.data, tables.run_anchors(summary)
     return {
         "meta": data.meta,
-        "collected": tables.moment(data.meta.collected_unix_s),
-        "answer": words.answer(summary),
+        "when": extra.when
+        if extra
+        else f"Collected {tables.moment(data.meta.collected_unix_s)} UTC",
+        "answer": extra.answer if extra else words.answer(summary),
+        "sections": extra.sections if extra else [],
+        "redo": extra.redo if extra else redo_commands(data.meta.study),
         "asked": tables.asked_table(summary),
         "overhead_headings": tables.OVERHEAD_HEADINGS,
-        "overheads": tables.overhead_groups(summary),
+        "overheads": tables.overhead_groups(summary, anchors),
         "nodes": tables.node_table(summary),
-        "variants": [variant_part(summary, v, drawings.get(v, [])) for v in summary.variants],
+        "tags": tag_table(summary),
+        "programs": program_table(summary),
+        "network": network_part(summary),
+        "slopes": slope_table(summary),
+        "variants": [
+            variant_part(summary, variant, drawings.get(variant, []), anchors)
+            for variant in summary.variants
+        ],
         "undrawn": len(summary.variants) - len(drawings),
         "findings": findings,
         "max_places": MAX_PLACES,
@@ -135,33 +170,33 @@ def context(
     }
 
 
-def variant_part(summary: Summary, variant: str, drawings: list[Drawing]) -> dict[str, Any]:
+def redo_commands(study: str) -> list[str]:
+    """What is typed once the study file is there."""
+    return [
+        f"steelyard submit {study}.toml",
+        f"steelyard status {study}.toml --watch",
+        f"steelyard collect {study}.toml",
+        f"steelyard report {study}.toml",
+    ]
+
+
+def variant_part(
+    summary: Summary, variant: str, drawings: list[Drawing], anchors: tables.Anchors
+) -> dict[str, Any]:
     """One variant's overheads, figures, tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
     unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
-    every = [(rows[0], *tables.metric_table(rows)) for rows in known]
+    every = [(rows[0], *tables.metric_table(rows, anchors)) for rows in known]
     return {
         "name": variant,
         "drawings": drawings,
         "main": [entry for entry in every if words.is_main(entry[0])],
         "others": [entry for entry in every if not words.is_main(entry[0])],
         "unknown": unknown,
-        "no_time": bool(drawings) and not any(d.name.startswith("time-") for d in drawings),
+        "no_time": bool(drawings and summary.data.records)
+        and not any(d.name.startswith("time-") for d in drawings),
         "inside": summary.data.repeated.get(variant, 1),
         "run_headings": tables.run_headings(summary, variant),
-        "run_groups": list(tables.run_groups(summary, variant)),
+        "run_groups": list(tables.run_groups(summary, variant, anchors)),
     }
-
-
-def facts(summary: Summary) -> list[tuple[str, str]]:
-    """What somebody needs who wants to get the same numbers again."""
-    meta = summary.data.meta
-    return [
-        ("Collected by", f"steelyard {meta.steelyard}, {tables.moment(meta.collected_unix_s)} UTC"),
-        ("Reported by", f"steelyard {importlib.metadata.version('steelyard')}"),
-        ("Schema of the database", f"version {SCHEMA_VERSION}"),
-        ("Seed of the order of runs", str(meta.seed) if meta.seed is not None else MISSING),
-        ("SHA-256 of study.toml", meta.toml_sha256 or MISSING),
-        ("SHA-256 of the measurements", tables.data_sha256(summary.data)),
-    ]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.quantities import MISSING, decimals, quantity, scale, text
 from steelyard.analysis.report_words import JUDGED, is_main
+from steelyard.analysis.stats_tests import effect_words
 from steelyard.analysis.summary import Group, Row, Summary
 from steelyard.analysis.summary_read import Record, Run, StudyData
 
@@ -23,6 +24,7 @@ class Table:
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    anchors: Sequence[str] = ()  # of the runs behind each row; empty: rows are no groups of runs
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,20 @@ class RowGroup:
 
     label: str
     rows: list[tuple[str, ...]]
+    anchors: Sequence[str] = ()  # of the runs behind each row
+    anchor: str = ""  # of the group itself
+
+
+Anchors = dict[tuple[str, str], str]
+
+
+def run_anchors(summary: Summary) -> Anchors:
+    """(variant, condition) -> id of the place in the page that lists its runs."""
+    return {(g.variant, g.label): f"runs-{number}" for number, g in enumerate(summary.groups, 1)}
+
+
+def anchor_of(anchors: Anchors, row: Row) -> str:
+    return anchors[row.group.variant, row.group.label]
 
 
 def moment(unix_s: float | None) -> str:
@@ -83,16 +99,32 @@ def blocks(data: StudyData) -> str:
     return str(len(numbers)) if numbers else MISSING
 
 
-OVERHEAD_HEADINGS = ("Condition", "Metric", "Overhead", "Meaning", "Baseline's mean", "Mean")
+OVERHEAD_HEADINGS = (
+    "Condition",
+    "Metric",
+    "Overhead",
+    "Meaning",
+    "Baseline's mean",
+    "Mean",
+    "Effect size",
+    "p (Holm)",
+)
 
 
-def overhead_groups(summary: Summary) -> list[RowGroup]:
+def overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
     """The main figures against their baselines, variant by variant; unmeasured ones left out."""
-    groups: dict[str, list[tuple[str, ...]]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in summary.compared():
         if is_main(row) and (row.values or row.metric.is_primary):
-            groups.setdefault(row.group.variant, []).append(overhead_row(summary, row))
-    return [RowGroup(variant, rows) for variant, rows in groups.items()]
+            groups.setdefault(row.group.variant, []).append(row)
+    return [
+        RowGroup(
+            variant,
+            [overhead_row(summary, row) for row in rows],
+            [anchor_of(anchors, row) for row in rows],
+        )
+        for variant, rows in groups.items()
+    ]
 
 
 def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
@@ -102,7 +134,15 @@ def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
         words, direction = row.verdict.text, row.verdict.direction
         meaning = direction.value if direction in JUDGED else ""
     means = (mean_text(base), mean_text(row))
-    return (row.group.label, row.metric.name, words, meaning, *means)
+    effect = effect_words(row.effect) if row.effect else MISSING
+    return (row.group.label, row.metric.name, words, meaning, *means, effect, p_text(row.p))
+
+
+def p_text(p: float | None) -> str:
+    """`0.013`, `< 0.0001`."""
+    if p is None:
+        return MISSING
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def mean_text(row: Row | None) -> str:
@@ -128,11 +168,12 @@ METRIC_HEADINGS = (
 )
 
 
-def metric_table(rows: list[Row]) -> tuple[str, Table]:
+def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
     """(unit, table) of one variant and metric over the conditions, all in one unit."""
     metric = rows[0].metric
     factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
-    return unit, Table(METRIC_HEADINGS, [metric_row(row, factor) for row in rows])
+    places = [anchor_of(anchors, row) for row in rows]
+    return unit, Table(METRIC_HEADINGS, [metric_row(row, factor) for row in rows], places)
 
 
 def metric_row(row: Row, factor: float) -> tuple[str, ...]:
@@ -226,7 +267,7 @@ def unit_of(unit: str | None) -> str:
     return scale(None, unit)[1]
 
 
-def run_groups(summary: Summary, variant: str) -> Iterator[RowGroup]:
+def run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
     """Every run of a variant, condition by condition: where each number comes from."""
     names = [m.name for m in summary.data.metrics.get(variant, []) if m.is_primary]
     for group in summary.groups:
@@ -235,7 +276,7 @@ def run_groups(summary: Summary, variant: str) -> Iterator[RowGroup]:
         values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
         marked = outlier_ids(summary, group, names)
         rows = [run_row(run, values, run.run_id in marked) for run in group.runs]
-        yield RowGroup(label_of(group), rows)
+        yield RowGroup(label_of(group), rows, anchor=anchors[group.variant, group.label])
 
 
 def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:

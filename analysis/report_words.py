@@ -90,7 +90,11 @@ def terminal(summary: Summary, findings: list[Finding]) -> str:
     ]
     for variant in summary.variants:
         lines += ["", variant, *variant_lines(summary, variant)]
-    lines += ["", "n = runs of the condition + runs of the baseline; 95 % intervals in brackets"]
+    lines += [
+        "",
+        "n = runs of the condition + runs of the baseline; 95 % intervals in brackets;",
+        "a difference is told when its test holds among all comparisons, too (Holm)",
+    ]
     return "\n".join([*lines, *finding_lines(findings)])
 
 

@@ -1,11 +1,13 @@
 """Samples: many CSV files into the table `samples` by few statements, docs/formats.md part 2.
 
-A study has ten thousand small files; opening each in DuckDB takes 1 ms. So files of the same
-columns are first put together into one, each line with the number of its file before it.
+A study has ten thousand small files; opening each in DuckDB takes 1 ms. So small files of the same
+columns are first put together into one, each line with the number of its file before it; large ones
+are read where they are, many by one statement.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis import records
 from steelyard.analysis.spool import NO_ROOM, Spool, quote
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
@@ -34,11 +37,17 @@ COLUMNS = {
     "pressure_io_s": "DOUBLE",
     "pressure_memory_s": "DOUBLE",
     "energy_j": "DOUBLE",
+    "rtt_s": "DOUBLE",
 }
 NEEDED = ("unix_s", "elapsed_s")
 
+# Counters whose last value is a total of the job; `sources` keeps them per file.
+TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
+
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 CHUNK_BYTES = 8_000_000
+LARGE_BYTES = 256_000  # opening costs less than putting together
+FILES_AT_ONCE = 200  # large ones in a statement
 
 CUT = "the last line was cut short and is left out"
 
@@ -98,7 +107,7 @@ class Batch:
     def load(self, connection: DuckDBPyConnection) -> None:
         """Into `samples`; lines that do not fit are left out and noted in reject_errors."""
         self._file.close()
-        read_batch(connection, self.columns, self.path)
+        read_files(connection, self.columns, [self.path], is_batch=True)
         self.path.unlink()
 
 
@@ -110,6 +119,7 @@ FILE_COLUMNS = {
     "node": "VARCHAR",
     "size_bytes": "BIGINT",
     "modified_unix_ns": "BIGINT",
+    "path": "VARCHAR",
 }
 # Where a file begins in its batch (lines count from 1), and what is wrong with it.
 PLACE_COLUMNS = {
@@ -132,21 +142,48 @@ def load(
         return
     with Spool(scratch / "sample_files.jsonl", FILE_COLUMNS) as spool:
         for number, file in enumerate(files):
-            spool.write((number, file.key, file.run_id, file.attempt, file.node, *file.stamp()))
+            what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
+            spool.write((number, *what, str(file.path)))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_files AS {spool.select()}")
     batches: dict[tuple[str, ...], Batch] = {}
+    large: dict[tuple[str, ...], list[Path]] = {}
     with Spool(scratch / "sample_places.jsonl", PLACE_COLUMNS) as places:
         for number, file in enumerate(files):
-            batch = put_together(batches, places, number, file, scratch)
-            if batch is not None and batch.size_bytes >= BATCH_BYTES:
-                batches.pop(batch.columns).load(connection)
+            columns = large_file(places, number, file)
+            if columns is not None:
+                large.setdefault(columns, []).append(file.path)
+                if len(large[columns]) == FILES_AT_ONCE:
+                    read_files(connection, columns, large.pop(columns))
+            else:
+                batch = put_together(batches, places, number, file, scratch)
+                if batch is not None and batch.size_bytes >= BATCH_BYTES:
+                    batches.pop(batch.columns).load(connection)
             if number % 100 == 99:
                 yield number + 1
+    for columns, paths in large.items():
+        read_files(connection, columns, paths)
     for batch in batches.values():
         batch.load(connection)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_places AS {places.select()}")
     note_sources(connection)
     yield len(files)
+
+
+def large_file(places: Spool, number: int, file: SampleFile) -> tuple[str, ...] | None:
+    """The columns of a file that can be read where it is: large, and whole to its last line."""
+    try:
+        # DuckDB would take these letters in a name for a pattern.
+        if file.path.stat().st_size < LARGE_BYTES or set(str(file.path)) & set("*?[]"):
+            return None
+        with file.path.open("rb") as source:
+            columns, problem = check_header(source.readline(), file.path)
+            source.seek(-1, os.SEEK_END)
+            if problem is not None or source.read(1) != b"\n":
+                return None
+    except OSError:  # put_together says why
+        return None
+    places.write((number, str(file.path), 2, None))
+    return columns
 
 
 def put_together(
@@ -177,17 +214,28 @@ def put_together(
     return batch
 
 
-def read_batch(connection: DuckDBPyConnection, columns: Sequence[str], path: Path) -> None:
-    """A batch into `samples`, what is refused into DuckDB's temporary reject_errors."""
-    types = ", ".join(f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
+def read_files(
+    connection: DuckDBPyConnection,
+    columns: Sequence[str],
+    paths: Sequence[Path],
+    is_batch: bool = False,
+) -> None:
+    """Files of these columns into `samples`, what is refused into DuckDB's temporary reject_errors.
+
+    A batch has no header, and the number of its file before each line.
+    """
+    types = [f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns]
+    if is_batch:
+        types.insert(0, "'sy file': 'BIGINT'")
     values = ", ".join(f's."{name}"' if name in columns else "NULL" for name in COLUMNS)
     names = ", ".join(COLUMNS)
+    file = 'f.file = s."sy file"' if is_batch else 'f.path = s."sy path"'
     connection.execute(
         f"INSERT INTO samples (run_id, attempt, node, {names}) "
-        f"SELECT f.run_id, f.attempt, f.node, {values} FROM read_csv({quote(str(path))}, "
-        f"auto_detect = false, header = false, delim = ',', quote = '', escape = '', "
-        f"new_line = '\\n', columns = {{'sy file': 'BIGINT', {types}}}, store_rejects = true) AS s "
-        f'JOIN sample_files AS f ON f.file = s."sy file"'
+        f"SELECT f.run_id, f.attempt, f.node, {values} FROM read_csv([{', '.join(map(quote, map(str, paths)))}], "
+        f"auto_detect = false, header = {not is_batch}, delim = ',', quote = '', escape = '', "
+        f"new_line = '\\n', columns = {{{', '.join(types)}}}, store_rejects = true, "
+        f"filename = 'sy path') AS s JOIN sample_files AS f ON {file}"
     )
 
 
@@ -211,15 +259,17 @@ def note_sources(connection: DuckDBPyConnection) -> None:
             else "SELECT NULL::BIGINT AS file, 0 AS lines, 0 AS first WHERE false"
         )
     )
+    # Counters only grow: the largest value is the last one.
+    totals = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE loaded AS "
-        "SELECT run_id, attempt, node, count(*) AS samples, min(unix_s) AS first_unix_s, "
-        "max(unix_s) AS last_unix_s FROM samples "
+        f"SELECT run_id, attempt, node, count(*) AS samples, {totals} FROM samples "
         "SEMI JOIN sample_files USING (run_id, attempt, node) GROUP BY ALL"
     )
     connection.execute(
-        "INSERT INTO sources SELECT f.key, f.run_id, f.attempt, f.node, f.size_bytes, "
-        "f.modified_unix_ns, coalesce(n.samples, 0), "
+        "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
+        "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
+        f"{', '.join(f'n.{name}' for name in TOTALS)}, "
         "nullif(concat_ws('; ', p.reason, CASE WHEN r.lines > 0 THEN r.lines || ' lines do not fit "
         "their columns and are left out, the first is line ' || r.first END), '') AS reason "
         "FROM sample_files AS f JOIN sample_places AS p USING (file) "

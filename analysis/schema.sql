@@ -1,4 +1,4 @@
--- The database of a study, schema version 1: docs/formats.md part 8, which a test holds against
+-- The database of a study, schema version 2: docs/formats.md part 8, which a test holds against
 -- this file. Units stand in the names; NULL is "not known" and never 0.
 -- Plain tables without indexes: DuckDB scans columns, and a collect replaces whole tables in one
 -- transaction, which unique indexes would make slow. Keys are named in the comments and checked
@@ -69,6 +69,7 @@ CREATE TABLE attempts (
     wait_s DOUBLE,
     exit_code INTEGER,
     clients INTEGER,
+    tries INTEGER,
     nodes VARCHAR[]
 );
 COMMENT ON TABLE attempts IS 'one row per execution of a run, waiting ones too; key run_id, attempt';
@@ -82,6 +83,8 @@ COMMENT ON COLUMN attempts.elapsed_s IS
 COMMENT ON COLUMN attempts.wait_s IS 'from submission to start, as the accounting has them';
 COMMENT ON COLUMN attempts.exit_code IS
     'of the job in the accounting (128 + signal when killed), else the largest of the clients';
+COMMENT ON COLUMN attempts.tries IS
+    'how often the run was begun in it: more than 1 where retries were needed; NULL: not told';
 COMMENT ON COLUMN attempts.nodes IS 'names as the scheduler has them';
 
 CREATE TABLE results (
@@ -127,6 +130,14 @@ CREATE TABLE records (
     tx_bytes BIGINT,
     sent_segments BIGINT,
     retransmitted_segments BIGINT,
+    tcp_connections BIGINT,
+    rtt_readings BIGINT,
+    rtt_min_s DOUBLE,
+    rtt_median_s DOUBLE,
+    rtt_mean_s DOUBLE,
+    rtt_sd_s DOUBLE,
+    rtt_max_s DOUBLE,
+    job_retransmitted_segments BIGINT,
     samples BIGINT,
     samples_lost BIGINT,
     missed_deadlines BIGINT,
@@ -139,6 +150,8 @@ COMMENT ON COLUMN records.complete IS
 COMMENT ON COLUMN records.energy_j IS 'of the node: RAPL knows no jobs; read with exclusive';
 COMMENT ON COLUMN records.rx_bytes IS 'of the node: sum over its uplinks';
 COMMENT ON COLUMN records.tx_bytes IS 'of the node: sum over its uplinks';
+COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
+COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
 COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
 COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
 
@@ -149,7 +162,20 @@ CREATE TABLE tags (
     key VARCHAR NOT NULL,
     value VARCHAR NOT NULL
 );
-COMMENT ON TABLE tags IS 'one row per tag of a record; key run_id, attempt, node, key';
+COMMENT ON TABLE tags IS
+    'one row per tag, of a record or of the run''s own script; key run_id, attempt, node, key';
+
+CREATE TABLE environment (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    node VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL,
+    path VARCHAR NOT NULL,
+    sha256 VARCHAR NOT NULL
+);
+COMMENT ON TABLE environment IS
+    'one row per program or library that a run used on a node; key run_id, attempt, node, path, sha256';
+COMMENT ON COLUMN environment.kind IS 'program or library';
 
 CREATE TABLE samples (
     run_id VARCHAR NOT NULL,
@@ -171,15 +197,96 @@ CREATE TABLE samples (
     pressure_cpu_s DOUBLE,
     pressure_io_s DOUBLE,
     pressure_memory_s DOUBLE,
-    energy_j DOUBLE
+    energy_j DOUBLE,
+    rtt_s DOUBLE
 );
 COMMENT ON TABLE samples IS
     'one row per sample; counters start at 0 with the first sample of a node and only grow';
+COMMENT ON COLUMN samples.rtt_s IS 'mean of the smoothed round-trip times of the job''s sockets at that moment; NULL: none';
+
+CREATE TABLE network (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    node VARCHAR NOT NULL,
+    requested VARCHAR,
+    applied VARCHAR,
+    scope VARCHAR,
+    qdisc VARCHAR,
+    devices VARCHAR[],
+    peer VARCHAR,
+    rtt_before_s DOUBLE,
+    rtt_during_start_s DOUBLE,
+    rtt_during_end_s DOUBLE,
+    rtt_after_s DOUBLE,
+    loss_achieved DOUBLE,
+    loss_low DOUBLE,
+    loss_high DOUBLE,
+    loss_packets BIGINT,
+    sent_packets BIGINT,
+    dropped_packets BIGINT,
+    apply_s DOUBLE,
+    undo_s DOUBLE,
+    valid BOOLEAN,
+    invalid_reason VARCHAR,
+    undone BOOLEAN
+);
+COMMENT ON TABLE network IS
+    'one row per job and node that had network conditions, docs/formats.md part 9; key run_id, attempt, node';
+COMMENT ON COLUMN network.applied IS 'canonical text of what the kernel reported back';
+COMMENT ON COLUMN network.rtt_before_s IS 'median round-trip time to the peer, as the other rtt_*';
+COMMENT ON COLUMN network.loss_low IS '95 % Wilson interval of loss_achieved over loss_packets';
+COMMENT ON COLUMN network.undone IS 'the node''s tree of qdiscs is as it was before';
+
+CREATE TABLE flows (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    node VARCHAR NOT NULL,
+    flow INTEGER NOT NULL,
+    client VARCHAR NOT NULL,
+    server VARCHAR NOT NULL,
+    direction VARCHAR NOT NULL CHECK (direction IN ('to_server', 'to_client')),
+    packets BIGINT NOT NULL,
+    bytes BIGINT NOT NULL,
+    retransmissions BIGINT NOT NULL,
+    rtt_min_s DOUBLE,
+    rtt_mean_s DOUBLE,
+    rtt_median_s DOUBLE,
+    rtt_max_s DOUBLE,
+    window_min_bytes BIGINT,
+    window_mean_bytes DOUBLE,
+    window_max_bytes BIGINT,
+    first_unix_s DOUBLE,
+    last_unix_s DOUBLE
+);
+COMMENT ON TABLE flows IS
+    'one row per TCP connection and direction of a capture, as tshark saw it; key run_id, attempt, node, flow, direction';
+COMMENT ON COLUMN flows.flow IS 'tshark''s number of the connection in its capture, from 0';
+COMMENT ON COLUMN flows.client IS 'ADDRESS:PORT of the side that opened it; of one already open the higher port';
+COMMENT ON COLUMN flows.bytes IS 'of TCP payload, retransmissions too';
+COMMENT ON COLUMN flows.rtt_min_s IS 'from a segment of this direction to its acknowledgement, as the other rtt_*';
+COMMENT ON COLUMN flows.window_min_bytes IS 'announced by the sender of this direction, scaled, as the other window_*';
+
+CREATE TABLE captures (
+    path VARCHAR NOT NULL,
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    node VARCHAR NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    modified_unix_ns BIGINT NOT NULL,
+    flows BIGINT NOT NULL,
+    reason VARCHAR
+);
+COMMENT ON TABLE captures IS
+    'one row per capture that was read, so that the next collect reads only new ones; key path';
+COMMENT ON COLUMN captures.path IS 'inside the study folder';
+COMMENT ON COLUMN captures.reason IS 'why it gave no flows, or not all; NULL: it did';
 
 CREATE TABLE accounting (
     submission_id VARCHAR NOT NULL,
     run_id VARCHAR,
     attempt VARCHAR,
+    step VARCHAR,
+    extra JSON,
     JobID VARCHAR NOT NULL,
     JobIDRaw VARCHAR NOT NULL,
     JobName VARCHAR,
@@ -218,9 +325,12 @@ CREATE TABLE accounting (
     Restarts VARCHAR
 );
 COMMENT ON TABLE accounting IS
-    'one row per line of sacct, jobs and steps, duplicates of requeued jobs too, as text';
+    'one row per line of the accounting, jobs and steps, duplicates of requeued jobs too, as text';
 COMMENT ON COLUMN accounting.submission_id IS 'the line of submissions.jsonl that made the job';
 COMMENT ON COLUMN accounting.attempt IS 'the attempt of the job; NULL, as run_id, in a row of waiting array tasks';
+COMMENT ON COLUMN accounting.step IS 'NULL: the job itself';
+COMMENT ON COLUMN accounting.extra IS
+    'object of the fields that a scheduler has beyond Slurm''s; NULL in Slurm''s own rows';
 COMMENT ON COLUMN accounting.Start IS 'seconds since 1970 UTC, or Unknown, None';
 COMMENT ON COLUMN accounting.ConsumedEnergyRaw IS
     'as Slurm has it, for the record only: 0 also means no counter, and rows must not be summed';
@@ -232,7 +342,7 @@ CREATE TABLE gaps (
     node VARCHAR,
     what VARCHAR NOT NULL CHECK (what IN (
         'accounting', 'job', 'result', 'output', 'record', 'incomplete_record', 'record_version',
-        'samples', 'cut_samples')),
+        'samples', 'cut_samples', 'capture')),
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';
@@ -247,63 +357,40 @@ CREATE TABLE sources (
     size_bytes BIGINT NOT NULL,
     modified_unix_ns BIGINT NOT NULL,
     samples BIGINT NOT NULL,
+    energy_j DOUBLE,
+    cpu_s DOUBLE,
+    rchar_bytes BIGINT,
+    wchar_bytes BIGINT,
+    read_bytes BIGINT,
+    write_bytes BIGINT,
+    rx_bytes BIGINT,
+    tx_bytes BIGINT,
     reason VARCHAR
 );
 COMMENT ON TABLE sources IS
     'one row per file of samples that was read, so that the next collect reads only new ones; key path';
 COMMENT ON COLUMN sources.path IS 'inside the study folder';
 COMMENT ON COLUMN sources.samples IS 'rows of samples read from it';
+COMMENT ON COLUMN sources.energy_j IS 'at the last sample, as the other totals; NULL: in no sample';
 COMMENT ON COLUMN sources.reason IS 'why lines of it were left out; NULL: none were';
 
--- One value per run and metric, of the attempt that counts. A total over nodes is NULL as soon as
--- one node has no record, a record cut short, or no value in it: a part is not the whole.
-CREATE VIEW measurements AS
-WITH counted AS (
-    SELECT a.run_id, a.attempt, a.elapsed_s, len(a.nodes) AS nodes
-    FROM attempts AS a JOIN runs AS r ON r.run_id = a.run_id AND r.attempt = a.attempt
-),
-totals AS (
-    SELECT run_id, attempt, count(*) AS records, bool_and(complete) AS complete,
-        CASE WHEN count(energy_j) = count(*) THEN sum(energy_j) END AS energy_j,
-        CASE WHEN count(cpu_s) = count(*) THEN sum(cpu_s) END AS cpu_s,
-        CASE WHEN count(max_memory_bytes) = count(*) THEN max(max_memory_bytes) END
-            AS max_memory_bytes,
-        CASE WHEN count(rchar_bytes) = count(*) THEN sum(rchar_bytes) END AS rchar_bytes,
-        CASE WHEN count(wchar_bytes) = count(*) THEN sum(wchar_bytes) END AS wchar_bytes,
-        CASE WHEN count(read_bytes) = count(*) THEN sum(read_bytes) END AS read_bytes,
-        CASE WHEN count(write_bytes) = count(*) THEN sum(write_bytes) END AS write_bytes,
-        CASE WHEN count(rx_bytes) = count(*) THEN sum(rx_bytes) END AS rx_bytes,
-        CASE WHEN count(tx_bytes) = count(*) THEN sum(tx_bytes) END AS tx_bytes
-    FROM records GROUP BY run_id, attempt
-),
-metrics AS (
-    SELECT * FROM (VALUES
-        ('elapsed_s', 's'), ('energy_j', 'J'), ('cpu_s', 's'), ('max_memory_bytes', 'bytes'),
-        ('rchar_bytes', 'bytes'), ('wchar_bytes', 'bytes'), ('read_bytes', 'bytes'),
-        ('write_bytes', 'bytes'), ('rx_bytes', 'bytes'), ('tx_bytes', 'bytes')
-    ) AS m (metric, unit)
-)
-SELECT c.run_id, c.attempt, r.metric, avg(r.value) AS value, any_value(r.unit) AS unit,
-    any_value(r.better) AS better, bool_or(r.is_primary) AS is_primary
-FROM counted AS c JOIN results AS r ON r.run_id = c.run_id AND r.attempt = c.attempt
-GROUP BY c.run_id, c.attempt, r.metric
-UNION ALL
-SELECT c.run_id, c.attempt, m.metric,
-    CASE
-        WHEN m.metric = 'elapsed_s' THEN c.elapsed_s
-        WHEN NOT t.complete OR t.records < c.nodes THEN NULL
-        WHEN m.metric = 'energy_j' THEN t.energy_j
-        WHEN m.metric = 'cpu_s' THEN t.cpu_s
-        WHEN m.metric = 'max_memory_bytes' THEN t.max_memory_bytes
-        WHEN m.metric = 'rchar_bytes' THEN t.rchar_bytes
-        WHEN m.metric = 'wchar_bytes' THEN t.wchar_bytes
-        WHEN m.metric = 'read_bytes' THEN t.read_bytes
-        WHEN m.metric = 'write_bytes' THEN t.write_bytes
-        WHEN m.metric = 'rx_bytes' THEN t.rx_bytes
-        WHEN m.metric = 'tx_bytes' THEN t.tx_bytes
-    END AS value,
-    m.unit, 'lower' AS better, FALSE AS is_primary
-FROM counted AS c CROSS JOIN metrics AS m
-LEFT JOIN totals AS t ON t.run_id = c.run_id AND t.attempt = c.attempt;
-COMMENT ON VIEW measurements IS
-    'run_id, attempt, metric, value, unit, better, is_primary: one value per run and metric';
+CREATE TABLE checks (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    node VARCHAR,
+    quantity VARCHAR NOT NULL,
+    unit VARCHAR NOT NULL,
+    source_a VARCHAR NOT NULL CHECK (source_a IN ('samples', 'records')),
+    value_a DOUBLE NOT NULL,
+    source_b VARCHAR NOT NULL CHECK (source_b IN ('records', 'scheduler')),
+    value_b DOUBLE NOT NULL,
+    rule VARCHAR NOT NULL CHECK (rule IN ('equal', 'not more')),
+    bound DOUBLE NOT NULL,
+    agrees BOOLEAN NOT NULL
+);
+COMMENT ON TABLE checks IS
+    'one row per quantity that two sources have of an attempt, held against each other';
+COMMENT ON COLUMN checks.node IS 'NULL: sums over all nodes of the attempt';
+COMMENT ON COLUMN checks.rule IS
+    'equal: value_b may differ by bound; not more: it may be larger by bound, smaller by any amount';
+COMMENT ON COLUMN checks.bound IS 'in the quantity''s unit; its reasons: docs/collect.md';

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,16 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def plain(value: Any) -> Any:
+    """The value as JSON has it: NaN and infinity, which it has not, as words that DuckDB reads."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def no_constant(word: str) -> None:
+    """For json.loads: `NaN` and `Infinity` are no JSON, and no measurement."""
+    raise ValueError(f"{word} is no number")
+
+
 class Spool:
     """Rows of one table; `columns` maps names to DuckDB types."""
 
@@ -29,7 +40,9 @@ class Spool:
         self.columns = dict(columns)
         self.count = 0
         self._file = path.open("w", encoding="utf-8")
-        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._encode = json.JSONEncoder(
+            ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +57,12 @@ class Spool:
 
     def write(self, values: Sequence[Any]) -> None:
         """One row, values in the order of the columns; None becomes NULL."""
-        self._file.write(self._encode(dict(zip(self.columns, values, strict=True))) + "\n")
+        row = dict(zip(self.columns, values, strict=True))
+        try:
+            text = self._encode(row)
+        except ValueError:  # NaN or infinity: rare, so not looked for in every cell
+            text = self._encode({name: plain(value) for name, value in row.items()})
+        self._file.write(text + "\n")
         self.count += 1
 
     def select(self) -> str:

@@ -116,6 +116,14 @@ def median_deviation(numbers: Sequence[float]) -> float:
     return statistics.median(abs(number - middle) for number in numbers)
 
 
+def ranks(values: Sequence[float]) -> list[float]:
+    """Places from 0 in ascending order; equal values share their mean place."""
+    places: dict[float, list[int]] = {}
+    for rank, value in enumerate(sorted(values)):
+        places.setdefault(value, []).append(rank)
+    return [(places[value][0] + places[value][-1]) / 2 for value in values]
+
+
 def outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> Outliers:
     """Which values stand apart: modified z-score |0.6745 (x − median) / MAD| above `limit`.
 

@@ -6,7 +6,7 @@ import functools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class Overhead:
     n_baseline: int
     method: str
     reason: str | None = None
+    design: str | None = None  # what was drawn again, in words; None: runs (stats_clusters)
 
 
 class Direction(StrEnum):
@@ -78,22 +79,30 @@ def overhead(
     same interval.
     """
     numbers, base = checked(condition), checked(baseline)
+    plain, is_final = without_bootstrap(numbers, base)
+    if is_final:
+        return plain
+    z = normal_limit(numbers, base, confidence, expand)
+    low, high, method = bootstrap_ratio(numbers, base, z, seed)
+    if method == "none":
+        return replace(plain, method=method, reason="the baseline is too close to 0")
+    return replace(plain, low=low - 1, high=high - 1, method=method)
+
+
+def without_bootstrap(numbers: Sequence[float], base: Sequence[float]) -> tuple[Overhead, bool]:
+    """The overhead without its interval, and whether it stays so: too few, a mean of 0, no spread."""
     mean, base_mean = statistics.fmean(numbers), statistics.fmean(base)
     counts = len(numbers), len(base)
     if base_mean <= 0:
         reason = "the baseline's mean is not above 0"
-        return Overhead(None, None, None, *counts, "none", reason)
+        return Overhead(None, None, None, *counts, "none", reason), True
     value = (mean - base_mean) / base_mean
     if min(counts) < MIN_RUNS:
-        return Overhead(value, None, None, *counts, "none", too_few(*counts))
+        return Overhead(value, None, None, *counts, "none", too_few(*counts)), True
     if min(numbers) == max(numbers) and min(base) == max(base):
         reason = "all runs of a condition gave the same value"
-        return Overhead(value, value, value, *counts, "none", reason)
-    z = normal_limit(numbers, base, confidence, expand)
-    low, high, method = bootstrap_ratio(numbers, base, z, seed)
-    if method == "none":
-        return Overhead(value, None, None, *counts, method, "the baseline is too close to 0")
-    return Overhead(value, low - 1, high - 1, *counts, method)
+        return Overhead(value, value, value, *counts, "none", reason), True
+    return Overhead(value, None, None, *counts, "none"), False
 
 
 def too_few(n_condition: int, n_baseline: int) -> str:
@@ -141,7 +150,6 @@ def bootstrap_ratio(
 ) -> tuple[float, float, str]:
     """Limits of mean(condition) / mean(baseline) and the method: `BCa`, `percentile`, `none`."""
     import numpy as np
-    from scipy.special import ndtr, ndtri
 
     above, below = np.asarray(condition, float), np.asarray(baseline, float)
     below_means = baseline_means(tuple(baseline), seed)
@@ -149,17 +157,24 @@ def bootstrap_ratio(
         return math.nan, math.nan, "none"
     ratios = resampled_means(above, seed, 0) / below_means
     ratio = above.mean() / below.mean()
+    levels, method = bca_levels(ratios, ratio, jackknife_acceleration(above, below), z)
+    low, high = np.quantile(ratios, levels)
+    return float(low), float(high), method
+
+
+def bca_levels(ratios: Floats, ratio: float, acceleration: float, z: float) -> tuple[Floats, str]:
+    """The two levels at which resampled ratios bound the interval, and the method's name."""
+    import numpy as np
+    from scipy.special import ndtr, ndtri
+
     limits = np.array((-z, z))
-    levels, method = ndtr(limits), "percentile"
     share = ((ratios < ratio).mean() + (ratios <= ratio).mean()) / 2
-    acceleration = jackknife_acceleration(above, below)
     if 0 < share < 1 and math.isfinite(acceleration):
         bias = ndtri(share)
         reach = 1 - acceleration * (bias + limits)
         if (reach > 0).all():
-            levels, method = ndtr(bias + (bias + limits) / reach), "BCa"
-    low, high = np.quantile(ratios, levels)
-    return float(low), float(high), method
+            return ndtr(bias + (bias + limits) / reach), "BCa"
+    return ndtr(limits), "percentile"
 
 
 def jackknife_acceleration(above: Floats, below: Floats) -> float:
@@ -230,18 +245,31 @@ def weights(n: int, seed: int, role: int) -> Floats:
 
 
 def verdict(
-    result: Overhead, unit: str | None, better: str | None, metric: str | None = None
+    result: Overhead,
+    unit: str | None,
+    better: str | None,
+    metric: str | None = None,
+    p: float | None = None,
 ) -> Verdict:
-    """The overhead in words; `better` is `lower`, `higher` or None as in the database."""
+    """The overhead in words; `better` is `lower`, `higher` or None as in the database.
+
+    `p`: of the test, corrected for all comparisons (stats_tests); a difference is told only when
+    both the interval and the test show it. None: there is no test, the interval decides.
+    """
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
     low, high = result.low, result.high
     counts = f"n = {result.n_condition} + {result.n_baseline}"
+    if result.design is not None:
+        counts += f", {result.design}"
     if low == high:  # no spread at all: one number and not a range
         counts = f"no spread seen, {counts}"
     if low <= 0 <= high:
         ends = "" if low == high else f" ({percent_range(low, high)} %)"
         return Verdict(Direction.NOT_SHOWN, f"not shown to differ{ends}, {counts}")
+    if p is not None and p > 1 - CONFIDENCE:
+        ends = f"({percent_range(low, high)} %; among all comparisons p = {p:.2g})"
+        return Verdict(Direction.NOT_SHOWN, f"not shown to differ {ends}, {counts}")
     word, direction = comparison(result.value > 0, unit, better, metric)
     if high < 0:
         low, high = -high, -low

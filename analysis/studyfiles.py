@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.spool import no_constant
 
 PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1
 RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
@@ -77,6 +78,12 @@ class RunFolder:
         return tuple(str(node) for node in value) if isinstance(value, list) else ()
 
     @property
+    def tries(self) -> int | None:
+        """How often the run was begun; None where result.json does not tell."""
+        failed = (self.result or {}).get("tries")
+        return 1 + len(failed) if isinstance(failed, list) else None
+
+    @property
     def exit_codes(self) -> tuple[int, ...]:
         """One per client that ended."""
         value = (self.result or {}).get("exit_codes")
@@ -99,7 +106,7 @@ def check_format(document: object, path: Path, name: str, version: int) -> dict[
 def read_json(path: Path) -> object:
     """A JSON file; UsageError names file and place when it is none."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(path.read_bytes(), parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}", str(path)) from None
 

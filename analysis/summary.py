@@ -13,7 +13,10 @@ from pathlib import Path
 
 from steelyard.analysis.stats import Interval, Outliers, Spread, mean_interval, median, outliers
 from steelyard.analysis.stats import spread as spread_of
-from steelyard.analysis.stats_overhead import Direction, Overhead, Verdict, overhead, verdict
+from steelyard.analysis.stats_overhead import Direction, Overhead, Verdict, verdict
+from steelyard.analysis.stats_planning import stopped_interval
+from steelyard.analysis.stats_tests import Effect, hedges, holm
+from steelyard.analysis.summary_design import compare_means, p_of_means
 from steelyard.analysis.summary_read import Condition, Metric, Run, StudyData, read_study
 
 NO_OUTLIERS = Outliers(())
@@ -63,6 +66,8 @@ class Row:
     outliers: Outliers = NO_OUTLIERS
     overhead: Overhead | None = None
     verdict: Verdict | None = None  # None for the baseline itself
+    p: float | None = None  # of the test against the baseline, corrected for all comparisons
+    effect: Effect | None = None
 
     @property
     def n(self) -> int:
@@ -99,9 +104,9 @@ class Summary:
         return [row for row in judged if row.metric.is_primary == primary]
 
 
-def summarize(folder: Path) -> Summary:
-    """Read a study's database and compute everything."""
-    return summary_of(read_study(folder))
+def summarize(folder: Path, include_invalid: bool = False) -> Summary:
+    """Read a study's database and compute everything; invalid runs count only when asked for."""
+    return summary_of(read_study(folder, include_invalid))
 
 
 def summary_of(data: StudyData) -> Summary:
@@ -112,7 +117,7 @@ def summary_of(data: StudyData) -> Summary:
         for group in groups
         for metric in data.metrics.get(group.variant, [])
     }
-    rows = {key: compare(row, plain) for key, row in plain.items()}
+    rows = compare(plain)
     return Summary(data, groups, list(rows.values()), rows)
 
 
@@ -189,7 +194,7 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
         run_ids=ids,
         values=values,
         missing=missing,
-        interval=mean_interval(values),
+        interval=stopped_interval(values) if data.meta.stops else mean_interval(values),
         median=median(values),
         spread=spread_of(values),
         minimum=min(values),
@@ -198,18 +203,71 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     )
 
 
-def compare(row: Row, rows: dict[tuple[str, str, str], Row]) -> Row:
-    """The row with its overhead against the baseline of its own variant."""
-    label = row.group.baseline_label
-    if label is not None and label == row.group.label:
-        return row
-    base = rows.get((row.group.variant, label, row.metric.name)) if label else None
-    result, words = judge(row, base)
-    return replace(row, overhead=result, verdict=words)
+def compare(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str], Row]:
+    """The rows with their overheads, each against the baseline of its own variant."""
+    compared = {
+        key: rows.get((row.group.variant, row.group.baseline_label, row.metric.name))
+        if row.group.baseline_label
+        else None
+        for key, row in rows.items()
+        if row.group.baseline_label is None or row.group.baseline_label != row.group.label
+    }
+    judged = judge_all([(rows[key], base) for key, base in compared.items()])
+    return rows | {
+        key: replace(rows[key], overhead=j.overhead, verdict=j.verdict, p=j.p, effect=j.effect)
+        for key, j in zip(compared, judged, strict=True)
+    }
 
 
-def judge(row: Row, base: Row | None) -> tuple[Overhead | None, Verdict]:
-    """Overhead of a row against any other of the same metric, and the words for it."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row against another of the same metric; None where there are too few values."""
+
+    overhead: Overhead | None
+    verdict: Verdict
+    p: float | None = None  # of Welch's or the paired test, corrected by Holm for its family
+    effect: Effect | None = None  # Hedges' g
+
+
+def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
+    """Each row against its base, told with a correction for how many are told at once.
+
+    Two families: the benchmarks' main figures, and all other metrics.
+    """
+    plain = [judge(row, base) for row, base in pairs]
+    tests = [welch_p(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
+    corrected: dict[int, float] = {}
+    for is_main in (True, False):
+        family = {
+            place: p
+            for place, p in enumerate(tests)
+            if p is not None and pairs[place][0].metric.is_primary == is_main
+        }
+        corrected |= dict(zip(family, holm(list(family.values())), strict=True))
+    return [
+        told(row, base, found, corrected.get(place))
+        for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
+    ]
+
+
+def welch_p(row: Row, base: Row | None, found: Judged) -> float | None:
+    """The uncorrected p; None where no overhead can be judged."""
+    if base is None or found.overhead is None or found.overhead.low is None:
+        return None
+    return p_of_means(row, base)
+
+
+def told(row: Row, base: Row | None, found: Judged, p: float | None) -> Judged:
+    """With test and effect size, and the words that go with them."""
+    if p is None or base is None or found.overhead is None:
+        return found
+    metric = row.metric
+    words = verdict(found.overhead, metric.unit, metric.better, metric.name, p)
+    return Judged(found.overhead, words, p, hedges(row.values, base.values))
+
+
+def judge(row: Row, base: Row | None) -> Judged:
+    """Overhead of a row against any other of the same metric, and the words for it alone."""
     reason = None
     if base is None:
         reason = "no runs of the baseline"
@@ -218,7 +276,7 @@ def judge(row: Row, base: Row | None) -> tuple[Overhead | None, Verdict]:
     elif not base.values:
         reason = "no values of the baseline"
     if reason or base is None:
-        return None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}")
-    result = overhead(row.values, base.values)
+        return Judged(None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}"))
+    result = compare_means(row, base)
     metric = row.metric
-    return result, verdict(result, metric.unit, metric.better, metric.name)
+    return Judged(result, verdict(result, metric.unit, metric.better, metric.name))

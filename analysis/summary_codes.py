@@ -13,6 +13,7 @@ from steelyard.analysis.summary import Group, Summary
 
 FEW_RUNS = 5  # half a 95 % interval is then 1.24 standard deviations, and no outlier is looked for
 NOISY = 0.10  # sd / mean
+WIDE = 0.05  # half of the 95 % interval / mean
 
 
 class Severity(Enum):
@@ -23,8 +24,18 @@ class Severity(Enum):
     NOTE = "note"
 
 
-class Code(Enum):
-    """(code, severity, title, advice)."""
+class Kind(Enum):
+    """A kind of finding: (code, severity, title, advice)."""
+
+    def __init__(self, code: str, severity: Severity, title: str, advice: str) -> None:
+        self.code = code
+        self.severity = severity
+        self.title = title
+        self.advice = advice
+
+
+class Code(Kind):
+    """What can be found in any study."""
 
     FAILED_RUNS = (
         "SY01",
@@ -46,7 +57,10 @@ class Code(Enum):
         "SY03",
         Severity.ERROR,
         "runs are invalid: their conditions were not met",
-        "They are in no mean. See the reason in the table of runs.",
+        (
+            "They are kept and left out of the means; `--include-invalid` takes them in. See the "
+            "reason in the table of runs."
+        ),
     )
     FEW_RUNS = (
         "SY04",
@@ -137,8 +151,8 @@ class Code(Enum):
         Severity.NOTE,
         "many comparisons at once",
         (
-            "Each interval holds for 95 of 100 studies on its own; among many, some exclude 0 by "
-            "chance. Decide beforehand which metric counts."
+            "Verdicts are corrected for their number (Holm); the intervals are not: each holds for 95 "
+            "of 100 studies on its own. Decide beforehand which metric counts."
         ),
     )
     TREND = (
@@ -159,8 +173,11 @@ class Code(Enum):
     REPEATED_ATTEMPTS = (
         "SY18",
         Severity.NOTE,
-        "runs needed more than one attempt",
-        "The last attempt counts; the others are in the database (table attempts).",
+        "runs needed more than one attempt or try",
+        (
+            "The last one counts. Other attempts are in the database (table attempts); what a failed "
+            "try left is in the run's folder (try.N)."
+        ),
     )
     MISSING_VALUES = (
         "SY19",
@@ -168,19 +185,73 @@ class Code(Enum):
         "completed runs lack their main figure",
         "The benchmark printed none or one that is no finite number. They are in no mean.",
     )
-
-    def __init__(self, code: str, severity: Severity, title: str, advice: str) -> None:
-        self.code = code
-        self.severity = severity
-        self.title = title
-        self.advice = advice
+    WARM_UP = (
+        "SY20",
+        Severity.WARNING,
+        "the first runs are unlike the rest (warm-up)",
+        (
+            "Both means are given: say which you use, and why. Warm up before the study (a run that "
+            "is not counted, `cache`), or leave the first runs out on both sides."
+        ),
+    )
+    TWO_HUMPS = (
+        "SY21",
+        Severity.WARNING,
+        "runs gather around two values",
+        (
+            "A mean between two humps describes no run. Look what divides them: nodes, sockets, time "
+            "of day, a turbo clock. It may have to be a factor."
+        ),
+    )
+    WIDE_INTERVAL = (
+        "SY22",
+        Severity.NOTE,
+        f"intervals wider than ± {WIDE * 100:.0f} % of the mean",
+        "Smaller differences cannot be seen here. The repeats that ± 1 % takes are told for each.",
+    )
+    NOT_UNDONE = (
+        "SY23",
+        Severity.ERROR,
+        "network conditions were not undone",
+        (
+            "Their later jobs may have run under them, too. Root there: `steelyard netem show` says "
+            "whose they are, `steelyard netem clear --all` undoes them."
+        ),
+    )
+    SOURCES_DISAGREE = (
+        "SY24",
+        Severity.WARNING,
+        "samples, records and the scheduler disagree",
+        (
+            "One of them counts something else, or wrongly. The table `checks` has both values and "
+            "what was allowed (docs/collect.md); until it is clear, do not build on that quantity."
+        ),
+    )
+    NODE_EFFECT = (
+        "SY25",
+        Severity.WARNING,
+        "values depend on the node",
+        (
+            "Part of the spread is the nodes'. Look what tells the slow ones apart (clock, cooling, "
+            "cables), let every condition run on all of them, or name the nodes in the study."
+        ),
+    )
+    OTHER_UNIT = (
+        "SY26",
+        Severity.ERROR,
+        "a figure came in two units",
+        (
+            "The benchmark or its description changed between runs. The runs in the rarer unit are in "
+            "no mean; repeat them, or collect them as a study of their own."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was found: a sentence with numbers, and where."""
 
-    kind: Code
+    kind: Kind
     text: str
     places: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from steelyard.analysis.stats import ranks
 from steelyard.analysis.stats_overhead import Direction
 from steelyard.analysis.summary import WAITING, Group, Row, Summary
 from steelyard.analysis.summary_codes import (
@@ -19,7 +20,10 @@ from steelyard.analysis.summary_codes import (
     counted,
     place,
 )
+from steelyard.analysis.summary_findings_checks import find_disagreements
 from steelyard.analysis.summary_findings_nodes import NODE_CHECKS
+from steelyard.analysis.summary_findings_shape import SHAPE_CHECKS
+from steelyard.analysis.summary_read import Run
 
 MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %
 TREND_RUNS = 10
@@ -31,9 +35,13 @@ RECORD_GAPS = frozenset(("record", "incomplete_record"))
 
 def find(summary: Summary) -> list[Finding]:
     """All findings, the gravest first, then by code."""
-    found = [finding for check in CHECKS for finding in check(summary)]
+    return by_gravity([finding for check in CHECKS for finding in check(summary)])
+
+
+def by_gravity(findings: Sequence[Finding]) -> list[Finding]:
+    """The gravest first, then by code."""
     order = list(Severity)
-    return sorted(found, key=lambda f: (order.index(f.kind.severity), f.kind.code))
+    return sorted(findings, key=lambda f: (order.index(f.kind.severity), f.kind.code))
 
 
 def primary_rows(summary: Summary) -> list[Row]:
@@ -80,7 +88,8 @@ def find_invalid(summary: Summary) -> Iterator[Finding]:
         words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(5))
         yield Finding(
             Code.INVALID_RUNS,
-            f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {words}.",
+            f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {words}. "
+            + ("In the means, as asked for." if invalid[0].counts else "In no mean."),
             shares(summary, lambda group: group.counts.invalid),
         )
 
@@ -163,7 +172,7 @@ def find_many(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             Code.MANY_COMPARISONS,
             f"{len(judged)} overheads have an interval; about {len(judged) * 0.05:.0f} of them would "
-            f"exclude 0 by chance if nothing differed. {differ} do.",
+            f"exclude 0 by chance if nothing differed. {differ} differ after correction.",
         )
 
 
@@ -197,14 +206,6 @@ def rank_correlation(values: Sequence[float]) -> float | None:
     return statistics.correlation(range(len(values)), ranks(values))
 
 
-def ranks(values: Sequence[float]) -> list[float]:
-    """Places from 0 in ascending order; equal values share their mean place."""
-    places: dict[float, list[int]] = {}
-    for rank, value in enumerate(sorted(values)):
-        places.setdefault(value, []).append(rank)
-    return [(places[value][0] + places[value][-1]) / 2 for value in values]
-
-
 def trend_p(rho: float, n: int) -> float:
     """Two-sided p of Spearman's ρ by Student's t with n − 2 degrees of freedom."""
     from scipy.special import stdtr
@@ -226,13 +227,19 @@ def find_gaps(summary: Summary) -> Iterator[Finding]:
 
 def find_repeated(summary: Summary) -> Iterator[Finding]:
     """SY18."""
-    again = [run for run in summary.data.runs if run.attempts > 1]
+    again = [run for run in summary.data.runs if run.attempts > 1 or run.tries > 1]
     if again:
         yield Finding(
             Code.REPEATED_ATTEMPTS,
             f"{len(again)} of {counted(total_runs(summary), 'run')}.",
-            tuple(f"{run.run_id}: {run.attempts} attempts" for run in again),
+            tuple(f"{run.run_id}: {how_often(run)}" for run in again),
         )
+
+
+def how_often(run: Run) -> str:
+    """`2 attempts, 3 tries in the last`."""
+    words = [counted(run.attempts, "attempt")] if run.attempts > 1 else []
+    return ", ".join([*words, f"{run.tries} tries in the last"] if run.tries > 1 else words)
 
 
 def find_missing_values(summary: Summary) -> Iterator[Finding]:
@@ -243,6 +250,22 @@ def find_missing_values(summary: Summary) -> Iterator[Finding]:
             Code.MISSING_VALUES,
             f"{counted(sum(row.missing for row in hit), 'run')} completed without a value.",
             tuple(f"{row_place(row)}: {row.missing}" for row in hit),
+        )
+
+
+def find_other_units(summary: Summary) -> Iterator[Finding]:
+    """SY26."""
+    others = summary.data.other_units
+    if others:
+        runs = {run for one in others for run in one.run_ids}
+        yield Finding(
+            Code.OTHER_UNIT,
+            f"In {counted(len(runs), 'run')} of {total_runs(summary)}; in no mean.",
+            tuple(
+                f"{one.variant} · {one.metric}: {one.unit or 'none'} in place of "
+                f"{one.usual or 'none'} in {', '.join(one.run_ids)}"
+                for one in others
+            ),
         )
 
 
@@ -260,4 +283,7 @@ CHECKS: tuple[Check, ...] = (
     find_gaps,
     find_repeated,
     find_missing_values,
+    find_other_units,
+    find_disagreements,
+    *SHAPE_CHECKS,
 )

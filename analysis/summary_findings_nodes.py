@@ -140,6 +140,17 @@ def find_shared(summary: Summary) -> Iterator[Finding]:
         )
 
 
+def find_not_undone(summary: Summary) -> Iterator[Finding]:
+    """SY23."""
+    left = [node for node in summary.data.network if node.undone is False]
+    if left:
+        yield Finding(
+            Code.NOT_UNDONE,
+            f"After {counted(len(left), 'job')} on a node.",
+            tuple(f"{n.node}: {n.requested} of {n.run_id}" for n in left),
+        )
+
+
 NODE_CHECKS: tuple[Check, ...] = (
     find_no_energy,
     find_missing_records,
@@ -148,4 +159,5 @@ NODE_CHECKS: tuple[Check, ...] = (
     find_mixed,
     find_unlike_baseline,
     find_shared,
+    find_not_undone,
 )

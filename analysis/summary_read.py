@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.database import FILE_NAME, SCHEMA_VERSION
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.records import TOTALS
+from steelyard.analysis.summary_checks import Checks, read_checks
+from steelyard.analysis.summary_environment import Program, TagValue, read_programs, read_tags
+from steelyard.analysis.summary_network import NodeNetwork, read_network
+from steelyard.analysis.summary_units import OtherUnit, settle_units
 
 if TYPE_CHECKING:
     import duckdb
-
-DATABASE = "study.duckdb"
-SCHEMA_VERSION = 1
 
 Condition = dict[str, Any]
 
@@ -33,6 +37,21 @@ class Meta:
     collected_unix_s: float
     baseline: Condition
     factors: dict[str, list[Any]]
+
+    @property
+    def stops(self) -> bool:
+        """Whether the study was repeated until its intervals were narrow enough."""
+        return stops_early(self.toml or "")
+
+
+@functools.lru_cache(maxsize=4)  # asked for each row of the report
+def stops_early(toml: str) -> bool:
+    """Whether a study file has [study] stop."""
+    try:
+        study = tomllib.loads(toml).get("study", {})
+    except tomllib.TOMLDecodeError:
+        return False
+    return isinstance(study, dict) and "stop" in study
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +77,13 @@ class Run:
     start_unix_s: float | None
     elapsed_s: float | None
     nodes: tuple[str, ...]
+    tries: int = 1  # in that attempt
+    include_invalid: bool = False  # it was asked for that invalid runs count
 
     @property
     def counts(self) -> bool:
         """Whether its values enter the means: completed, and its conditions were met."""
-        return self.state == "completed" and self.valid is not False
+        return self.state == "completed" and (self.valid is not False or self.include_invalid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +140,29 @@ class StudyData:
     values: dict[tuple[str, str, str], dict[str, float | None]]
     records: list[Record]
     gaps: list[Gap]
+    network: list[NodeNetwork] = field(default_factory=list)
     repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
+    checks: Checks = field(default_factory=Checks)
+    other_units: list[OtherUnit] = field(default_factory=list)
+    tags: list[TagValue] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The study's database, read-only; MissingError when it was not made yet."""
+    connection = database_of(folder)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
+    """As opened(), for whoever closes it himself."""
     import duckdb
 
-    path = folder / DATABASE
+    path = folder / FILE_NAME
     if not path.is_file():
         raise MissingError(f"{path} is not there: run `steelyard collect` first")
     try:
@@ -138,9 +173,10 @@ def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         ) from error
     try:
         check_version(connection, path)
-        yield connection
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -148,23 +184,23 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     import duckdb
 
     try:
-        row = connection.execute("SELECT schema_version FROM meta").fetchone()
+        rows = connection.execute("SELECT schema_version FROM meta").fetchall()
     except duckdb.CatalogException as error:
         raise UsageError(f"{path} is no study's database: it has no table meta") from error
-    if row is None:
+    if not rows:
         raise MissingError(f"{path} is empty: run `steelyard collect` again")
-    if row[0] != SCHEMA_VERSION:
+    if rows[0][0] != SCHEMA_VERSION:
         raise UsageError(
-            f"{path} has schema version {row[0]}, this steelyard reads {SCHEMA_VERSION}: "
+            f"{path} has schema version {rows[0][0]}, this steelyard reads {SCHEMA_VERSION}: "
             "collect again with this version"
         )
 
 
-def read_study(folder: Path) -> StudyData:
-    """Everything but the samples."""
+def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
+    """Everything but the samples; `include_invalid`: runs that are invalid count too."""
     with opened(folder) as connection:
-        runs = read_runs(connection)
-        metrics, values = read_values(connection)
+        runs = [replace(r, include_invalid=include_invalid) for r in read_runs(connection)]
+        metrics, values, other_units = read_values(connection)
         return StudyData(
             folder=folder,
             meta=read_meta(connection),
@@ -173,7 +209,12 @@ def read_study(folder: Path) -> StudyData:
             values=values,
             records=read_records(connection),
             gaps=read_gaps(connection),
+            network=read_network(connection),
             repeated=read_repeated(connection),
+            checks=read_checks(connection),
+            other_units=other_units,
+            tags=read_tags(connection),
+            programs=read_programs(connection),
         )
 
 
@@ -196,7 +237,7 @@ def read_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:
             r.condition_label, r.is_baseline, r.repeat, r.attempts, r.attempt, r.state,
             coalesce(r.reason, a.reason), r.valid, r.invalid_reason,
             coalesce(a.array_job_id || '_' || a.array_task_id, a.job_id),
-            a.start_unix_s, a.elapsed_s, a.nodes
+            a.start_unix_s, a.elapsed_s, a.nodes, coalesce(a.tries, 1)
         FROM runs AS r LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
         ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id
         """
@@ -212,7 +253,9 @@ def run_of(row: list[Any]) -> Run:
 
 def read_values(
     connection: duckdb.DuckDBPyConnection,
-) -> tuple[dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]]]:
+) -> tuple[
+    dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]], list[OtherUnit]
+]:
     """Metrics of each variant (primary ones first), and one value per run; nan counts as none."""
     rows = connection.execute(
         """
@@ -223,11 +266,12 @@ def read_values(
     ).fetchall()
     values: dict[tuple[str, str, str], dict[str, float | None]] = {}
     found: dict[str, dict[str, Metric]] = {}
-    for variant, label, metric, run_id, value, unit, better, is_primary in rows:
+    settled, others = settle_units(rows)
+    for variant, label, metric, run_id, value, unit, better, is_primary in settled:
         values.setdefault((variant, label, metric), {})[run_id] = value
         if metric not in found.setdefault(variant, {}):
             found[variant][metric] = Metric(metric, unit, better, is_primary)
-    return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values
+    return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.

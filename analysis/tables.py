@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.metadata
 from collections import defaultdict
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis import attempt_notes, network
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.database import SCHEMA_VERSION, replace_rows, table_columns
 from steelyard.analysis.gather import Gap
@@ -36,6 +38,7 @@ ATTEMPT_COLUMNS = (
     "wait_s",
     "exit_code",
     "clients",
+    "tries",
     "nodes",
 )
 
@@ -96,6 +99,9 @@ def write_runs(
             last = max(mine, key=lambda a: (a.order, a.attempt), default=None)
             state = last.state if last is not None else "planned"
             states[state] += 1
+            invalid = None
+            if last is not None and state == "completed":
+                invalid = network.invalid_reason(run, last)
             spool.write(
                 (
                     run.run_id,
@@ -112,8 +118,8 @@ def write_runs(
                     last.attempt if last is not None else None,
                     state,
                     last.reason if last is not None else None,
-                    True if state == "completed" else None,
-                    None,
+                    invalid is None if state == "completed" else None,
+                    invalid,
                 )
             )
     replace_rows(connection, "runs", spool)
@@ -147,20 +153,14 @@ def write_results(
 def write_records(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
-    """The tables `records` and `tags`; the samples must be there already."""
+    """The table `records`; the samples must be there already."""
     columns = table_columns(connection, "records")
-    with (
-        Spool(scratch / "records.jsonl", columns) as records,
-        Spool(scratch / "tags.jsonl", table_columns(connection, "tags")) as tags,
-    ):
+    with Spool(scratch / "records.jsonl", columns) as records:
         for attempt in attempts:
             for node, record in attempt.records.items():
                 key = (attempt.run_id, attempt.attempt, node)
                 found = record.columns()
                 records.write((*key, *(found[c] for c in RECORD_COLUMNS), record.document))
-                for tag, value in record.tags.items():
-                    tags.write((*key, tag, value))
-    replace_rows(connection, "tags", tags)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE spooled AS {records.select()}")
     totals = ", ".join(f"{name} := {name}" for name in FROM_SAMPLES)
     replaced = (*FROM_SAMPLES, "max_memory_bytes", "samples", "end_unix_s")
@@ -175,6 +175,37 @@ def write_records(
         f"INSERT INTO records BY NAME SELECT {values} FROM spooled AS s "
         f"LEFT JOIN ({LAST_SAMPLES.format(totals=totals)}) AS l USING (run_id, attempt, node)"
     )
+
+
+def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
+    """The tables `tags` and `environment`."""
+    columns = {name: table_columns(connection, name) for name in ("tags", "environment")}
+    with (
+        Spool(scratch / "tags.jsonl", columns["tags"]) as tags,
+        Spool(scratch / "environment.jsonl", columns["environment"]) as environment,
+    ):
+        for attempt in attempts:
+            run = (attempt.run_id, attempt.attempt)
+            for (node, key), value in attempt_notes.tags(attempt).items():
+                tags.write((*run, node, key, value))
+            for used in attempt_notes.used_files(attempt):
+                environment.write((*run, *dataclasses.astuple(used)))
+    replace_rows(connection, "tags", tags)
+    replace_rows(connection, "environment", environment)
+
+
+def write_network(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The table `network`: a row for each record with network conditions."""
+    with Spool(scratch / "network.jsonl", table_columns(connection, "network")) as spool:
+        for attempt in attempts:
+            for node, record in attempt.records.items():
+                document = network.conditions(record)
+                if document is not None:
+                    found = network.columns(document)
+                    spool.write((attempt.run_id, attempt.attempt, node, *found.values()))
+    replace_rows(connection, "network", spool)
 
 
 def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:

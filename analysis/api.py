@@ -1,0 +1,168 @@
+"""A collected study for notebooks: relations, data frames, means, overheads and figures.
+
+    import steelyard.analysis
+
+    with steelyard.analysis.load("wan-latency.study") as study:
+        study.table("runs")            # a DuckDB relation
+        study.frame("measurements")    # a pandas data frame
+        study.means                    # a relation: every mean and overhead of the report
+
+docs/analysis.md has the tables and an example.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.report_export import Relation, relations
+from steelyard.analysis.spool import Spool
+from steelyard.analysis.summary import Row, Summary, summary_of
+from steelyard.analysis.summary_codes import Finding
+from steelyard.analysis.summary_findings import find
+from steelyard.analysis.summary_read import StudyData, database_of, read_study
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from steelyard.analysis.figures import Drawing
+
+SUFFIX = ".study"
+
+
+class Study:
+    """A study's database, open for reading; what is computed from it is computed once, when asked.
+
+    Nothing is written. Close it, or use it in a `with`: a collect waits for no reader, but is
+    refused as long as one is there.
+    """
+
+    def __init__(self, folder: Path, include_invalid: bool = False) -> None:
+        self.folder = folder
+        self.include_invalid = include_invalid
+        self._connection = database_of(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Relations of this study cannot be used afterwards."""
+        self._connection.close()
+
+    @property
+    def tables(self) -> list[str]:
+        """Tables and views of the database (docs/formats.md part 8)."""
+        rows = self._connection.execute(
+            "SELECT table_name FROM information_schema.tables "
+            "WHERE table_schema = 'main' ORDER BY table_name"
+        ).fetchall()
+        return [name for (name,) in rows]
+
+    def table(self, name: str) -> duckdb.DuckDBPyRelation:
+        """A table or view, read when it is used; UsageError lists the known ones."""
+        if name not in self.tables:
+            raise UsageError(f"no table '{name}'; there are {', '.join(self.tables)}", name)
+        return self._connection.table(name)
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """A SELECT over the tables."""
+        return self._connection.sql(query)
+
+    def frame(self, name: str) -> Any:
+        """A table, a view, or `means`, `values`, `findings` as a pandas data frame."""
+        if importlib.util.find_spec("pandas") is None:  # DuckDB makes the frame with it
+            raise MissingError(
+                "a data frame needs pandas, which is not installed: `pip install pandas`; "
+                "or use the relation itself (table, sql, means), which needs nothing more"
+            )
+        relation = self._made(name) if name in self._computed else self.table(name)
+        return relation.df()
+
+    @cached_property
+    def data(self) -> StudyData:
+        """What the statistics are made of."""
+        return read_study(self.folder, self.include_invalid)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Means, intervals, overheads and verdicts as Python objects."""
+        return summary_of(self.data)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What a reader must know, gravest first."""
+        return find(self.summary)
+
+    @property
+    def means(self) -> duckdb.DuckDBPyRelation:
+        """A row per variant, condition and metric: n, mean, interval, overhead, verdict …"""
+        return self._made("means")
+
+    @property
+    def values(self) -> duckdb.DuckDBPyRelation:
+        """A row per run and metric that counts, outliers marked."""
+        return self._made("values")
+
+    def row(self, variant: str, condition: str, metric: str) -> Row:
+        """One metric under one condition; UsageError names what there is."""
+        found = self.summary.row(variant, condition, metric)
+        if found is None:
+            raise UsageError(
+                f"no {metric} of '{variant}' under '{condition}'; variants: "
+                f"{', '.join(self.summary.variants)}; conditions: {'; '.join(self.summary.labels)}"
+            )
+        return found
+
+    def figures(self, variant: str) -> list[Drawing]:
+        """The report's figures of a variant; each has a matplotlib figure and its numbers."""
+        from steelyard.analysis.report import draw_all
+
+        if variant not in self.summary.variants:
+            known = ", ".join(self.summary.variants)
+            raise UsageError(f"no variant '{variant}'; there are {known}", variant)
+        return draw_all(self.summary, [variant])[variant]
+
+    @cached_property
+    def _computed(self) -> dict[str, Relation]:
+        """What is not in the database, by name; `runs` is there, and read from there."""
+        made = relations(self.summary, self.findings)
+        return {relation.name: relation for relation in made if relation.name != "runs"}
+
+    def _made(self, name: str) -> duckdb.DuckDBPyRelation:
+        """A computed relation, as a temporary table."""
+        relation, table = self._computed[name], f"steelyard_{name}"
+        with tempfile.TemporaryDirectory() as folder:
+            with Spool(Path(folder) / "rows", relation.columns) as spool:
+                for row in relation.rows:
+                    spool.write(row)
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {spool.select()}")
+        return self._connection.table(table)
+
+
+def load(study: str | Path, include_invalid: bool = False) -> Study:
+    """A collected study by its folder, its NAME or its NAME.toml; close it after use.
+
+    MissingError when it was not collected; `include_invalid`: runs whose conditions were not met
+    count in means, too.
+    """
+    path = Path(study)
+    beside = path.with_name(path.name.removesuffix(".toml") + SUFFIX)
+    folder = path if path.is_dir() else beside
+    if not folder.is_dir():
+        raise UsageError(
+            f"{study}: no study's folder there, nor {beside}; give NAME{SUFFIX}", str(study)
+        )
+    return Study(folder, include_invalid)

@@ -1,0 +1,157 @@
+"""The summary of a study from its Parquet files, on DuckDB or on Spark: one expression, by Ibis.
+
+What the report computes from the database is computed here from `parquet/` alone (docs/collect.md),
+so that an engine with many machines can do it where one is not enough. Ibis 12 writes the same
+expression as SQL for both; it and Spark come with the extra `spark`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.export import is_whole
+from steelyard.analysis.samples import TOTALS
+from steelyard.analysis.stats import CONFIDENCE, student_quantile
+
+if TYPE_CHECKING:
+    import ibis
+
+ENGINES = ("duckdb", "spark")
+NEEDED = ("runs", "attempts", "results", "records")
+FROM_SAMPLES = "samples."  # before the name of a total that was computed from the samples
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric of one condition; sd, low and high (95 %, Student) are None for n = 1."""
+
+    variant: str
+    condition: str
+    metric: str
+    n: int
+    mean: float
+    sd: float | None
+    median: float
+    low: float | None
+    high: float | None
+
+
+def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[Line]:
+    """Every metric of every condition, completed and valid runs only, sorted.
+
+    `master`: a Spark cluster's address (`spark://HOST:7077`); None: Spark in this process. The totals
+    of the sampled counters come as `samples.NAME`, summed over the nodes of a run.
+    """
+    folder = study_dir / "parquet"
+    lacking = [name for name in NEEDED if not (folder / f"{name}.parquet").is_file()]
+    if lacking:
+        raise MissingError(
+            f"{folder / lacking[0]}.parquet is missing: run `steelyard collect` first"
+        )
+    cut = [path for path in folder.rglob("*.parquet") if not is_whole(path)]
+    if cut:
+        raise UsageError(
+            f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
+        )
+    connection = connect(engine, master)
+    try:
+        tables = {n: connection.read_parquet(str(folder / f"{n}.parquet")) for n in NEEDED}
+        samples = folder / "samples"
+        if any(samples.glob("*/*.parquet")):
+            pattern = samples if engine == "spark" else f"{samples}/*/*.parquet"
+            tables["samples"] = connection.read_parquet(str(pattern))
+        rows = connection.to_pyarrow(grouped(values(tables))).to_pylist()
+    finally:
+        connection.disconnect()
+    return sorted(map(line, rows), key=lambda r: (r.variant, r.condition, r.metric))
+
+
+def connect(engine: str, master: str | None) -> Any:
+    """An Ibis connection; MissingError names the extra."""
+    try:
+        import ibis
+
+        if engine == "duckdb":
+            return ibis.duckdb.connect()
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingError(
+            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java 17)"
+        ) from None
+    builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    if master is None:  # nothing of a session in this process listens to the outside
+        master = "local[*]"
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
+    return ibis.pyspark.connect(builder.master(master).getOrCreate())
+
+
+def values(tables: Mapping[str, Any]) -> Any:
+    """One value per run and metric: variant, condition_label, run_id, metric, value."""
+    import ibis
+
+    runs = tables["runs"]
+    runs = runs.filter(runs.state == "completed", runs.valid.fill_null(True))
+    runs = runs.select("run_id", "attempt", "variant", "condition_label")
+    keys = ["run_id", "attempt"]
+    names = ["run_id", "variant", "condition_label", "metric", "value"]
+    results = tables["results"].join(runs, keys)
+    results = results.group_by(["run_id", "variant", "condition_label", "metric"]).aggregate(
+        value=results.value.mean()
+    )
+    attempts = tables["attempts"].join(runs, keys).mutate(metric=ibis.literal("elapsed_s"))
+    parts = [results.select(names), attempts.mutate(value=attempts.elapsed_s).select(names)]
+    if "samples" in tables:
+        parts.append(totals(tables["samples"], runs).select(names))
+    found = ibis.union(*parts)
+    return found.filter(found.value.notnull() & ~found.value.isnan() & ~found.value.isinf())
+
+
+def totals(samples: ibis.Table, runs: ibis.Table) -> Any:
+    """The last reading of each counter, summed over the nodes of a run; the samples are read once."""
+    readings = {name: samples[name].max() for name in TOTALS}
+    nodes = samples.group_by(["run_id", "attempt", "node"]).aggregate(**readings)
+    summed = {name: nodes[name].sum().cast("float64") for name in TOTALS}
+    of_run = nodes.group_by(["run_id", "attempt"]).aggregate(**summed)
+    of_run = of_run.rename({FROM_SAMPLES + name: name for name in TOTALS})
+    columns = [FROM_SAMPLES + name for name in TOTALS]
+    longer = of_run.pivot_longer(columns, names_to="metric", values_to="value")
+    return longer.join(runs, ["run_id", "attempt"])
+
+
+def grouped(found: Any) -> Any:
+    """What Student's interval and the report's table need."""
+    return found.group_by(["variant", "condition_label", "metric"]).aggregate(
+        n=found.value.count(),
+        mean=found.value.mean(),
+        sd=found.value.std(how="sample"),
+        median=found.value.median(),
+    )
+
+
+def line(row: Mapping[str, Any]) -> Line:
+    """With the interval; engines differ in what they give as the deviation of one value."""
+    n, mean, sd = row["n"], row["mean"], row["sd"]
+    if n < 2 or sd is None or math.isnan(sd):
+        sd = half = None
+    else:
+        half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n)
+    return Line(
+        row["variant"],
+        row["condition_label"],
+        row["metric"],
+        n,
+        mean,
+        sd,
+        row["median"],
+        None if half is None else mean - half,
+        None if half is None else mean + half,
+    )

@@ -1,0 +1,123 @@
+"""Box plots of time and energy over a numeric factor, such as the delay of the network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis import figures
+from steelyard.analysis.factor_series import OverFactor, left_out, n_words, shown
+from steelyard.analysis.figures import COLOURS, HATCHES, Drawing
+from steelyard.analysis.quantities import scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "factor", "level", "others", "metric", "unit", "n", "min", "p25", "median", "p75",
+    "max", "low_whisker", "high_whisker",
+)  # fmt: skip
+WHISKER = 1.5  # interquartile ranges: Tukey (1977), "Exploratory Data Analysis"
+MAX_TICKS = 12
+
+
+def draw_boxes(panels: list[OverFactor]) -> Drawing:
+    """One figure of one variant and factor; a panel per metric."""
+    with figures.style():
+        return boxes(panels)
+
+
+def boxes(panels: list[OverFactor]) -> Drawing:
+    first = panels[0]
+    figure = figures.new_figure(0.9 + 2.0 * len(panels))
+    grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, found in zip(grid, panels, strict=True):
+        draw_panel(axes, found)
+    grid[0].set_title(first.variant)
+    grid[-1].set_xlabel(first.factor_words)
+    if len(shown(first)) > 1:
+        figure.legend(handles=legend(first), loc="outside lower center", ncols=2)
+    names = " and ".join(found.metric for found in panels)
+    return Drawing(
+        name=figures.slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
+        title=f"{first.variant}: {names} over {first.factor_words}",
+        caption=(
+            f"{names} over {first.factor_words}: line at the median, box over the middle half, "
+            f"whiskers to the farthest run within {WHISKER} times its height, dots beyond "
+            f"({n_words([row for found in panels for row in found.rows])}).{left_out(first)}"
+        ),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for found in panels for cells in data_rows(found)],
+    )
+
+
+def draw_panel(axes: Axes, found: OverFactor) -> None:
+    """Boxes of a metric, series beside each other at each level."""
+    series = shown(found)
+    levels = sorted({place for one in series for place in one.places})
+    most = max(row.maximum or 0.0 for one in series for row in one.rows)
+    factor, unit = scale(most, found.unit)
+    width = 0.8 / len(series)
+    for number, one in enumerate(series):
+        spots = [levels.index(p) + (number - (len(series) - 1) / 2) * width for p in one.places]
+        stats = [box_of(row.values, factor) for row in one.rows]
+        axes.bxp(
+            stats, positions=spots, widths=0.85 * width, patch_artist=True, manage_ticks=False,
+            boxprops={
+                "facecolor": COLOURS[number], "alpha": 0.6, "hatch": HATCHES[number],
+                "linewidth": 0.7,
+            },
+            medianprops={"color": "black", "linewidth": 1.4}, capprops={"linewidth": 0.7},
+            whiskerprops={"linewidth": 0.7},
+            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "#222222"},
+        )  # fmt: skip
+    step = -(-len(levels) // MAX_TICKS)
+    axes.set_xticks(range(0, len(levels), step), [f"{level:g}" for level in levels[::step]])
+    axes.grid(visible=False, axis="x")
+    axes.set_ylim(bottom=0 if min(row.minimum or 0 for row in found.rows) >= 0 else None)
+    axes.set_ylabel(f"{found.metric} ({unit})")
+
+
+def box_of(values: tuple[float, ...], factor: float) -> dict[str, Any]:
+    """What matplotlib draws a box from; quartiles by linear interpolation."""
+    import numpy as np
+
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    reach = WHISKER * (high - low)
+    inside = [value for value in values if low - reach <= value <= high + reach]
+    beyond = [value / factor for value in values if not low - reach <= value <= high + reach]
+    return {
+        "med": middle / factor,
+        "q1": low / factor,
+        "q3": high / factor,
+        "whislo": min(inside) / factor,
+        "whishi": max(inside) / factor,
+        "fliers": beyond,
+    }
+
+
+def legend(found: OverFactor) -> list[Any]:
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(
+            facecolor=COLOURS[number], alpha=0.6, hatch=HATCHES[number], edgecolor="black",
+            label=one.others,
+        )
+        for number, one in enumerate(shown(found))
+    ]  # fmt: skip
+
+
+def data_rows(found: OverFactor) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for one in found.series:
+        for place, row in zip(one.places, one.rows, strict=True):
+            box = box_of(row.values, 1.0)
+            rows.append(
+                (
+                    found.variant, found.factor, place, one.others, found.metric, found.unit, row.n,
+                    row.minimum, float(box["q1"]), float(box["med"]), float(box["q3"]), row.maximum,
+                    box["whislo"], box["whishi"],
+                )
+            )  # fmt: skip
+    return rows

@@ -1,0 +1,165 @@
+"""Heat map: the overhead over the levels of two factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis import figures
+from steelyard.analysis.figures import Drawing
+from steelyard.analysis.stats_overhead import Direction
+from steelyard.analysis.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "metric", "others", "row_factor", "row_level", "column_factor", "column_level",
+    "overhead", "low", "high", "n", "n_baseline", "verdict",
+)  # fmt: skip
+MAX_PANELS = 4
+MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
+# Light in the middle and dark at both ends, told apart by blue and orange: the sign and the
+# number stand in each cell, for grey print.
+COLOUR_MAP = "PuOr_r"
+
+Grid = dict[tuple[str, str], Row]
+
+
+def heat_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
+    """(rows, columns): the two factors with most levels among the overheads; None: there are none."""
+    compared = [row for row in rows if row.overhead is not None]
+    levels = {
+        factor: len({str(row.group.condition.get(factor)) for row in compared})
+        for factor in summary.data.meta.factors
+    }
+    wide = sorted((f for f in levels if 1 < levels[f] <= MAX_LEVELS), key=lambda f: levels[f])
+    return (wide[-2], wide[-1]) if len(wide) >= 2 else None
+
+
+def draw_heat(summary: Summary, rows: list[Row]) -> Drawing | None:
+    """One figure of one variant and metric; None without two factors."""
+    factors = heat_factors(summary, rows)
+    if factors is None:
+        return None
+    with figures.style():
+        return heat(summary, rows, factors)
+
+
+def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing:
+    first = rows[0]
+    panels = [(o, grid) for o, grid in panels_of(rows, factors).items() if any_overhead(grid)]
+    levels = [levels_of(summary, rows, factor) for factor in factors]
+    drawn = panels[:MAX_PANELS]
+    columns = 2 if len(drawn) > 1 else 1
+    shelves = math.ceil(len(drawn) / columns)
+    figure = figures.new_figure(0.9 + shelves * (0.7 + 0.36 * len(levels[0])))
+    grid = figure.subplots(shelves, columns, squeeze=False)
+    limit = max(abs(v) for _, cells in drawn for row in cells.values() if (v := value_of(row)))
+    image: Any = None
+    for axes in grid.flat[len(drawn) :]:
+        axes.set_visible(False)
+    for axes, (others, cells) in zip(grid.flat, drawn, strict=False):
+        image = draw_panel(axes, cells, levels, factors, limit)
+        axes.set_title(others, fontsize=8.5)
+    figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
+    figure.suptitle(f"{first.group.variant}: {first.metric.name}", x=0.01, ha="left", fontsize=9.5)
+    return Drawing(
+        name=figures.slug("heat", first.group.variant, first.metric.name),
+        title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
+        caption=caption(rows, factors, len(panels)),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for others, grid in panels for cells in data_rows(others, grid, factors)],
+    )
+
+
+def any_overhead(grid: Grid) -> bool:
+    return any(value_of(row) is not None for row in grid.values())
+
+
+def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
+    """Rows by the levels of all other factors."""
+    panels: dict[str, Grid] = {}
+    for row in rows:
+        condition = row.group.condition
+        others = ", ".join(f"{k}={v}" for k, v in condition.items() if k not in factors)
+        key = (str(condition.get(factors[0])), str(condition.get(factors[1])))
+        panels.setdefault(others, {})[key] = row
+    return panels
+
+
+def levels_of(summary: Summary, rows: list[Row], factor: str) -> list[str]:
+    """The levels that occur, in the order of the study."""
+    there = {str(row.group.condition.get(factor)) for row in rows}
+    return [str(level) for level in summary.data.meta.factors[factor] if str(level) in there]
+
+
+def value_of(row: Row) -> float | None:
+    """The overhead in percent."""
+    if row.overhead is None or row.overhead.value is None:
+        return None
+    return 100 * row.overhead.value
+
+
+def draw_panel(
+    axes: Axes, cells: Grid, levels: list[list[str]], factors: tuple[str, str], limit: float
+) -> Any:
+    """Colours, and in each cell the number; `=` for the baseline, in brackets what is not shown."""
+    numbers = [
+        [value_of(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
+    ]
+    shades = [[math.nan if v is None else v for v in line] for line in numbers]
+    image = axes.imshow(shades, cmap=COLOUR_MAP, vmin=-limit, vmax=limit, aspect="auto")
+    for y, row_level in enumerate(levels[0]):
+        for x, column_level in enumerate(levels[1]):
+            row = cells.get((row_level, column_level))
+            value = numbers[y][x]
+            dark = value is not None and abs(value) > 0.62 * limit
+            colour = "white" if dark else "black"
+            axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=8, color=colour)
+    axes.set_xticks(range(len(levels[1])), levels[1])
+    axes.set_yticks(range(len(levels[0])), levels[0])
+    axes.set_xlabel(factors[1])
+    axes.set_ylabel(factors[0])
+    axes.grid(visible=False)
+    return image
+
+
+def cell_words(row: Row | None) -> str:
+    """`+37`, `(−2)` when not shown to differ, `baseline`, `–` without a value."""
+    if row is None:
+        return "–"
+    value = value_of(row)
+    if value is None:
+        return "baseline" if row.group.label == row.group.baseline_label else "–"
+    words = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
+    differs = row.verdict is not None and row.verdict.direction not in (
+        Direction.NOT_SHOWN,
+        Direction.UNKNOWN,
+    )
+    return words if differs else f"({words})"
+
+
+def caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:
+    sizes = sorted({row.n for row in rows if row.n})
+    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    more = ""
+    if panels > MAX_PANELS:
+        more = f" Shown are {MAX_PANELS} of {panels} levels of the other factors; the CSV has all."
+    return (
+        f"Overhead of the mean {rows[0].metric.name} against the baseline in percent, over "
+        f"{factors[0]} and {factors[1]}; in brackets where a difference is not shown (95 %, Holm); "
+        f"n = {n} runs a cell.{more}"
+    )
+
+
+def data_rows(others: str, grid: Grid, factors: tuple[str, str]) -> Iterator[tuple[object, ...]]:
+    for (row_level, column_level), row in grid.items():
+        found = row.overhead
+        yield (
+            row.group.variant, row.metric.name, others, factors[0], row_level, factors[1],
+            column_level, found and found.value, found and found.low, found and found.high, row.n,
+            found and found.n_baseline, row.verdict and row.verdict.text,
+        )  # fmt: skip

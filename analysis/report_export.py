@@ -1,0 +1,154 @@
+"""A report's tables as files: CSV, Parquet, JSON, and LaTeX with booktabs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.errors import MissingError
+from steelyard.analysis.report_json import document, finding_document, row_document
+from steelyard.analysis.report_latex import latex_tables
+from steelyard.analysis.spool import Spool, quote
+from steelyard.analysis.summary import Summary
+from steelyard.analysis.summary_codes import Finding
+
+TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table to be exported: names and DuckDB types of its columns, and its rows."""
+
+    name: str
+    columns: dict[str, str]
+    rows: list[tuple[object, ...]]
+
+
+MEANS = {
+    "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "baseline": TEXT, "metric": TEXT,
+    "unit": TEXT, "better": TEXT, "is_primary": FLAG, "planned": COUNT, "failed": COUNT,
+    "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
+    "low": NUMBER, "high": NUMBER, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
+    "max": NUMBER, "outliers": LIST, "overhead": NUMBER, "overhead_low": NUMBER,
+    "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER, "effect_size": NUMBER,
+    "effect_low": NUMBER, "effect_high": NUMBER, "verdict": TEXT, "meaning": TEXT,
+}  # fmt: skip
+RUNS = {
+    "run_id": TEXT, "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "repeat": COUNT,
+    "state": TEXT, "reason": TEXT, "valid": FLAG, "invalid_reason": TEXT, "job_id": TEXT,
+    "start_unix_s": NUMBER, "elapsed_s": NUMBER, "nodes": LIST,
+}  # fmt: skip
+VALUES = {
+    "run_id": TEXT, "variant": TEXT, "condition": TEXT, "metric": TEXT, "unit": TEXT,
+    "value": NUMBER, "outlier": FLAG,
+}  # fmt: skip
+FINDINGS = {
+    "code": TEXT, "severity": TEXT, "title": TEXT, "text": TEXT, "advice": TEXT, "places": LIST,
+}  # fmt: skip
+
+
+def relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
+    """means (with overheads), runs, values of the runs, findings."""
+    means = [tuple(row_document(row)[name] for name in MEANS) for row in summary.rows]
+    found = [tuple(finding_document(one)[name] for name in FINDINGS) for one in findings]
+    return [
+        Relation("means", MEANS, means),
+        Relation("runs", RUNS, list(run_rows(summary))),
+        Relation("values", VALUES, list(value_rows(summary))),
+        Relation("findings", FINDINGS, found),
+    ]
+
+
+def run_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
+    for run in summary.data.runs:
+        yield (
+            run.run_id, run.variant, run.label, run.is_baseline, run.repeat, run.state, run.reason,
+            run.valid, run.invalid_reason, run.job_id, run.start_unix_s, run.elapsed_s,
+            list(run.nodes),
+        )  # fmt: skip
+
+
+def value_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
+    """Of the runs that count."""
+    for row in summary.rows:
+        marked = set(row.outliers.indices)
+        fixed = (row.group.variant, row.group.label, row.metric.name, row.metric.unit)
+        for index, (run_id, value) in enumerate(zip(row.run_ids, row.values, strict=True)):
+            yield (run_id, *fixed, value, index in marked)
+
+
+def export_tables(
+    summary: Summary, findings: Sequence[Finding], folder: Path, formats: Sequence[str]
+) -> list[Path]:
+    """Files of each format in `folder`; returns them. MissingError when it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [path for name in formats for path in WRITERS[name](summary, findings, folder)]
+    except OSError as error:
+        raise MissingError(
+            f"{error.filename or folder} cannot be written: {error.strerror}; choose another place "
+            "with -o"
+        ) from error
+
+
+def write_csv(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+    """NAME.csv; what is not known is an empty cell, a list is JSON."""
+    paths = []
+    for relation in relations(summary, findings):
+        paths.append(folder / f"{relation.name}.csv")
+        with paths[-1].open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(relation.columns)
+            writer.writerows([cell(value) for value in row] for row in relation.rows)
+    return paths
+
+
+def cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def write_parquet(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+    """NAME.parquet."""
+    import duckdb
+
+    paths = []
+    with duckdb.connect() as connection:
+        for relation in relations(summary, findings):
+            part = folder / f".{relation.name}.jsonl"
+            with Spool(part, relation.columns) as spool:
+                for row in relation.rows:
+                    spool.write(row)
+            paths.append(folder / f"{relation.name}.parquet")
+            target = quote(str(paths[-1]))
+            connection.execute(f"COPY ({spool.select()}) TO {target} (FORMAT parquet)")
+            part.unlink()
+    return paths
+
+
+def write_json(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+    """report.json, as `steelyard report --json` prints it."""
+    path = folder / "report.json"
+    text = json.dumps(document(summary, findings), indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return [path]
+
+
+def write_latex(summary: Summary, _findings: Sequence[Finding], folder: Path) -> list[Path]:
+    """NAME.tex, to be read by \\input."""
+    paths = []
+    for name, text in latex_tables(summary).items():
+        paths.append(folder / f"{name}.tex")
+        paths[-1].write_text(text, encoding="utf-8")
+    return paths
+
+
+Writer = Callable[[Summary, Sequence[Finding], Path], list[Path]]
+WRITERS: dict[str, Writer] = {
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "json": write_json,
+    "latex": write_latex,
+}

@@ -1,0 +1,93 @@
+"""Every number of a report as plain values; null is not known, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from steelyard.analysis.figures import Drawing
+from steelyard.analysis.report_words import answer
+from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary_codes import Finding
+
+FORMAT, VERSION = "steelyard-report", 1
+
+
+def document(summary: Summary, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The whole report."""
+    meta = summary.data.meta
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "study": meta.study,
+        "seed": meta.seed,
+        "baseline": meta.baseline,
+        "factors": meta.factors,
+        "toml_sha256": meta.toml_sha256,
+        "collected_unix_s": meta.collected_unix_s,
+        "answer": answer(summary),
+        "rows": [row_document(row) for row in summary.rows],
+        "findings": [finding_document(found) for found in findings],
+    }
+
+
+def finding_document(found: Finding) -> dict[str, Any]:
+    return {
+        "code": found.kind.code,
+        "severity": found.kind.severity.value,
+        "title": found.kind.title,
+        "text": found.text,
+        "advice": found.kind.advice,
+        "places": list(found.places),
+    }
+
+
+def figure_document(drawing: Drawing) -> dict[str, Any]:
+    """A figure's words and the numbers in it."""
+    return {
+        "name": drawing.name,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "columns": list(drawing.columns),
+        "rows": [list(row) for row in drawing.rows],
+    }
+
+
+def row_document(row: Row) -> dict[str, Any]:
+    """One metric of one variant and condition."""
+    group, interval, spread, result = row.group, row.interval, row.spread, row.overhead
+    return {
+        "variant": group.variant,
+        "condition": group.label,
+        "is_baseline": group.label == group.baseline_label,
+        "baseline": group.baseline_label,
+        "metric": row.metric.name,
+        "unit": row.metric.unit,
+        "better": row.metric.better,
+        "is_primary": row.metric.is_primary,
+        "planned": group.counts.planned,
+        "failed": group.counts.failed,
+        "invalid": group.counts.invalid,
+        "waiting": group.counts.waiting,
+        "without_value": row.missing,
+        "n": row.n,
+        "mean": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "median": row.median,
+        "sd": spread and spread.sd,
+        "mad": spread and spread.mad,
+        "min": row.minimum,
+        "max": row.maximum,
+        "outliers": [row.run_ids[index] for index in row.outliers.indices],
+        "overhead": result and result.value,
+        "overhead_low": result and result.low,
+        "overhead_high": result and result.high,
+        "overhead_method": result and result.method,
+        "p_holm": row.p,
+        "effect_size": row.effect and row.effect.value,
+        "effect_low": row.effect and row.effect.low,
+        "effect_high": row.effect and row.effect.high,
+        "verdict": row.verdict and row.verdict.text,
+        "meaning": row.verdict and row.verdict.direction.value,
+    }

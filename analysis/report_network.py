@@ -1,0 +1,111 @@
+"""The report's section on network conditions: sentences and a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.quantities import MISSING, quantity
+from steelyard.analysis.report_tables import Table, listed
+from steelyard.analysis.stats_proportion import Share
+from steelyard.analysis.summary_codes import counted
+from steelyard.analysis.summary_network import LevelNetwork, by_level
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary import Summary
+
+HEADINGS = (
+    "Condition",
+    "Requested",
+    "Applied",
+    "Where",
+    "Round trip before",
+    "… during",
+    "… after",
+    "… of the job's own TCP",
+    "Loss (95 % interval)",
+    "Valid runs",
+)
+
+
+def network_part(summary: Summary) -> dict[str, Any] | None:
+    """Sentences and table; None when no node had conditions or measured round-trip times."""
+    levels = by_level(summary.data.runs, summary.data.network)
+    levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
+    if not levels:
+        return None
+    return {
+        "sentences": list(sentences(summary, levels)),
+        "table": Table(HEADINGS, [table_row(level) for level in levels]),
+    }
+
+
+def table_row(level: LevelNetwork) -> tuple[str, ...]:
+    return (
+        level.label or "all runs",
+        listed(level.requested) or "none",
+        listed(level.applied) or MISSING,
+        listed(level.scopes) or MISSING,
+        quantity(level.before_s, "s"),
+        quantity(level.during_s, "s"),
+        quantity(level.after_s, "s"),
+        quantity(level.tcp_rtt_s, "s"),
+        loss_words(level.loss),
+        f"{level.valid} of {level.runs}",
+    )
+
+
+def loss_words(loss: Share | None) -> str:
+    """`0.98 % (0.71 … 1.4) of 4000 packets`."""
+    if loss is None:
+        return MISSING
+    value, low, high = (f"{100 * number:.2g}" for number in (loss.value, loss.low, loss.high))
+    return f"{value} % ({low} … {high}) of {counted(loss.n, 'packet')}"
+
+
+def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
+    """What a reader needs before the table."""
+    for level in levels:
+        if level.requested and level.during_s is not None:
+            yield measured(level)
+    asked = [level for level in levels if level.requested]
+    runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
+    if asked and runs == valid:
+        yield f"All {counted(runs, 'completed run')} with network conditions kept them."
+    elif asked:
+        yield kept(summary, runs, valid)
+    left = sum(level.not_undone for level in levels)
+    if left:
+        yield (
+            f"On {counted(left, 'node')} the conditions were not undone: "
+            "`steelyard netem show` there, then `steelyard netem clear --all`."
+        )
+    if any(level.tcp_rtt_s is not None for level in levels):
+        yield (
+            "Round-trip times of the job's own TCP are the kernel's smoothed ones, read with each "
+            "sample; their medians per job and node are shown."
+        )
+
+
+def measured(level: LevelNetwork) -> str:
+    """`network=delay=50ms: a round trip to n9 took 50.4 ms, 50.1 ms more than before …`."""
+    where = f" to {listed(level.peers)}" if level.peers else ""
+    text = f"{level.label or 'All runs'}: a round trip{where} took {quantity(level.during_s, 's')}"
+    if level.before_s is not None and level.during_s is not None:
+        more = level.during_s - level.before_s
+        text += f", {quantity(abs(more), 's')} {'more' if more >= 0 else 'less'} than before"
+    return f"{text} (median over {counted(level.jobs, 'job')} on a node)."
+
+
+def kept(summary: Summary, runs: int, valid: int) -> str:
+    """How many runs were left out and why."""
+    invalid = [run for run in summary.data.runs if run.valid is False]
+    reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
+    words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))
+    used = any(run.counts for run in invalid)
+    what = "they are in the means, as asked for" if used else "they are in no mean"
+    return (
+        f"{runs - valid} of {counted(runs, 'completed run')} with network conditions did not keep "
+        f"them, and {what}: {words}."
+    )

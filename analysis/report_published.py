@@ -1,0 +1,260 @@
+"""What the report of published data has besides a study's own: conclusions, averages, figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.analysis import report_words as words
+from steelyard.analysis.figures import Drawing
+from steelyard.analysis.published import Published, read_preset
+from steelyard.analysis.published_conclusions import (
+    FAILS,
+    HOLDS,
+    IN_PART,
+    NOT_SHOWN,
+    Comparison,
+    Tested,
+    test_conclusions,
+)
+from steelyard.analysis.published_figures import draw_published
+from steelyard.analysis.published_findings import (
+    CheckedAverage,
+    check_averages,
+    count_words,
+    find_published,
+)
+from steelyard.analysis.quantities import MISSING, decimals, text
+from steelyard.analysis.report_json import document, figure_document
+from steelyard.analysis.report_parts import Extra, Section
+from steelyard.analysis.report_tables import Table, p_text
+from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary_codes import Finding
+from steelyard.analysis.summary_findings import by_gravity, find
+
+WHEN = {
+    "jungels2012": "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
+}
+OUTCOMES = (HOLDS, IN_PART, FAILS, NOT_SHOWN)
+
+
+@dataclass(frozen=True)
+class PublishedReport:
+    """All that the command needs."""
+
+    published: Published
+    tested: list[Tested]
+    findings: list[Finding]
+    drawings: list[Drawing]
+
+    @property
+    def summary(self) -> Summary:
+        return self.published.summary
+
+
+def published_report(name: str) -> PublishedReport:
+    """Read, test, draw."""
+    published = read_preset(name)
+    tested = test_conclusions(published)
+    findings = by_gravity([*find_published(published, tested), *find(published.summary)])
+    return PublishedReport(published, tested, findings, draw_published(published))
+
+
+def extra_of(report: PublishedReport) -> Extra:
+    """What is added to the page."""
+    name = report.published.name
+    return Extra(
+        when=WHEN[name],
+        answer=answer(report),
+        sections=[
+            conclusions_section(report.tested),
+            averages_section(report.published),
+            figures_section(report.drawings),
+        ],
+        findings=report.findings,
+        redo=[f"steelyard report --preset {name}"],
+    )
+
+
+def answer(report: PublishedReport) -> list[str]:
+    """In three sentences."""
+    summary = report.summary
+    return [words.largest(summary), words.tally(summary), outcome_words(report.tested)]
+
+
+def outcome_words(tested: Sequence[Tested]) -> str:
+    """How many conclusions came out how."""
+    counts = Counter(one.outcome for one in tested)
+    parts = ", ".join(f"{counts[o]} {plural(o, counts[o])}" for o in OUTCOMES if counts[o])
+    return f"Of {len(tested)} conclusions held against the data at 95 %: {parts}."
+
+
+def plural(outcome: str, count: int) -> str:
+    """`hold`, where there are several."""
+    if count == 1:
+        return outcome
+    return {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}.get(outcome, outcome)
+
+
+def conclusions_section(tested: Sequence[Tested]) -> Section:
+    """The conclusions, then each comparison."""
+    headings = ("Conclusion", "Wording", "From", "At 95 %", "Comparisons", "… order allowed for")
+    return Section(
+        anchor="conclusions",
+        title="Conclusions against the data",
+        sentences=[
+            (
+                "A conclusion holds when all of its comparisons show it (interval and Welch's test with "
+                "Holm's correction for all of them together). `ours`: the sentence is our wording of what "
+                "averages and figures show; `thesis`: it stands there."
+            ),
+            (
+                "Order allowed for: how many comparisons still show it when iterations that resemble their "
+                "neighbours are not taken for independent ones (effective n, Bayley & Hammersley 1946)."
+            ),
+        ],
+        tables=[
+            ("Conclusions", Table(headings, [conclusion_row(one) for one in tested])),
+            (
+                "Comparisons that do not show what the conclusion says",
+                Table(
+                    ("Conclusion", "Variant", "Condition", "Against", "Found", "p (Holm)"),
+                    [
+                        comparison_row(one, comparison)
+                        for one in tested
+                        for comparison in one.comparisons
+                        if comparison.judged.verdict.direction.value != one.conclusion.expect
+                    ],
+                ),
+            ),
+        ],
+    )
+
+
+def conclusion_row(one: Tested) -> tuple[str, ...]:
+    said = one.conclusion
+    ordered = f"{one.agree_ordered} of {len(one.comparisons)}"
+    return (said.sentence, said.wording, said.place, one.outcome, count_words(one), ordered)
+
+
+def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
+    row, base, judged = comparison.row, comparison.base, comparison.judged
+    return (
+        one.conclusion.sentence,
+        row.group.variant,
+        row.group.label,
+        f"{one.conclusion.factor}={base.group.condition[one.conclusion.factor]}",
+        judged.verdict.text,
+        p_text(judged.p),
+    )
+
+
+def averages_section(published: Published) -> Section:
+    """Means of the printed values of appendix D beside the averages that are printed."""
+    printed = {
+        (one.series.variant, one.printed.node_type): one for one in check_averages(published)
+    }
+    rows = [row for row in published.summary.rows if row.metric.name == "total"]
+    return Section(
+        anchor="averages",
+        title="Means of the printed values",
+        sentences=["Beside them printed averages that differ; the findings say by what."],
+        tables=[
+            (
+                "NPB class B and XHPL: means of the printed values",
+                Table(
+                    ("Benchmark", "Node type", "n", "Mean", "95 % interval", "Printed average"),
+                    [average_row(row, printed) for row in rows],
+                ),
+            )
+        ],
+    )
+
+
+def average_row(row: Row, printed: dict[tuple[str, str], CheckedAverage]) -> tuple[str, ...]:
+    interval = row.interval
+    assert interval is not None  # every series has values
+    found = printed.get((row.group.variant, row.group.condition["node_type"]))
+    places = decimals(interval.mean, interval.half_width) + 1
+    ends = MISSING
+    if interval.low is not None:
+        ends = f"{text(interval.low, 1, places)} … {text(interval.high, 1, places)}"
+    return (
+        row.group.variant,
+        row.group.condition["node_type"],
+        str(row.n),
+        f"{text(interval.mean, 1, places)} {row.metric.unit}",
+        ends,
+        found.printed.text if found else MISSING,
+    )
+
+
+def figures_section(drawings: Sequence[Drawing]) -> Section:
+    return Section(
+        anchor="published-figures",
+        title="The figures redone",
+        sentences=[
+            (
+                f"{len(drawings)} figures: the three file-system tests with 1 to 4 nodes at once, and the "
+                "nine benchmarks. How they are put together is ours."
+            )
+        ],
+        drawings=drawings,
+    )
+
+
+def published_document(report: PublishedReport) -> dict[str, Any]:
+    """The report as JSON, with conclusions, averages and every figure."""
+    return document(report.summary, report.findings) | {
+        "preset": report.published.name,
+        "answer": answer(report),
+        "conclusions": [conclusion_document(one) for one in report.tested],
+        "averages": [average_document(one) for one in check_averages(report.published)],
+        "repeated_series": report.published.repeated,
+        "figures": [figure_document(drawing) for drawing in report.drawings],
+    }
+
+
+def conclusion_document(one: Tested) -> dict[str, Any]:
+    said = one.conclusion
+    return {
+        "sentence": said.sentence,
+        "wording": said.wording,
+        "place": said.place,
+        "expect": said.expect,
+        "outcome": one.outcome,
+        "agree": one.agree,
+        "oppose": one.oppose,
+        "agree_order_allowed_for": one.agree_ordered,
+        "comparisons": [
+            {
+                "variant": c.row.group.variant,
+                "condition": c.row.group.label,
+                "against": c.base.group.label,
+                "overhead": c.judged.overhead and c.judged.overhead.value,
+                "overhead_low": c.judged.overhead and c.judged.overhead.low,
+                "overhead_high": c.judged.overhead and c.judged.overhead.high,
+                "p_holm": c.judged.p,
+                "p_holm_order_allowed_for": c.p_ordered,
+                "verdict": c.judged.verdict.text,
+                "meaning": c.judged.verdict.direction.value,
+            }
+            for c in one.comparisons
+        ],
+    }
+
+
+def average_document(one: CheckedAverage) -> dict[str, Any]:
+    return {
+        "figure": one.printed.figure,
+        "variant": one.series.variant,
+        "node_type": one.printed.node_type,
+        "printed": float(one.printed.text),
+        "n": len(one.series.values),
+        "mean": one.mean,
+        "agrees": one.agrees,
+        "next_value": one.next_value,
+        "next_value_is_plausible": one.fits,
+    }

@@ -1,0 +1,68 @@
+"""The report's table of slopes."""
+
+from __future__ import annotations
+
+from steelyard.analysis.quantities import MISSING, decimals, scale, text
+from steelyard.analysis.report_tables import Table
+from steelyard.analysis.report_words import MAIN
+from steelyard.analysis.stats_slope import Line
+from steelyard.analysis.summary import Summary
+from steelyard.analysis.summary_slopes import FactorLine, factor_lines
+
+HEADINGS = ("Variant", "Metric", "Other factors", "Slope (95 % interval)", "In words", "Break", "n")
+
+
+def slope_table(summary: Summary) -> Table | None:
+    """Main figures over numeric factors; None when there is no such factor."""
+    main = {(row.group.variant, row.metric.name) for row in summary.rows if row.metric.is_primary}
+    lines = [
+        line
+        for line in factor_lines(summary)
+        if (line.variant, line.metric) in main or line.metric in MAIN
+    ]
+    if not lines:
+        return None
+    return Table(HEADINGS, [table_row(line) for line in lines])
+
+
+def table_row(line: FactorLine) -> tuple[str, ...]:
+    slope = line.line.slope
+    return (
+        line.variant,
+        line.metric,
+        line.others or MISSING,
+        slope_words(line),
+        judgement(line),
+        break_words(line),
+        f"{slope.n} over {slope.levels} levels",
+    )
+
+
+def slope_words(line: FactorLine) -> str:
+    """`12.1 ms (11.3 … 12.9) per ms of delay`."""
+    slope = line.line.slope
+    factor, unit = scale(max(abs(slope.low), abs(slope.high)), line.unit)
+    places = decimals(slope.value / factor, (slope.high - slope.low) / 2 / factor)
+    value, low, high = (text(v, factor, places) for v in (slope.value, slope.low, slope.high))
+    name = "" if unit == "1" else f" {unit}"
+    return f"{value}{name} ({low} … {high}) per {line.factor_unit}"
+
+
+def judgement(line: FactorLine) -> str:
+    """Never that there is none: the interval says how steep it may still be."""
+    slope = line.line.slope
+    if slope.low <= 0 <= slope.high:
+        return "not shown to rise or fall"
+    return "rises" if slope.value > 0 else "falls"
+
+
+def break_words(line: FactorLine) -> str:
+    """`at 50: 10 ms before, 90 ms behind`; the slope over all levels is then of two lines."""
+    found: Line = line.line
+    if found.broken is None:
+        return "none shown"
+    factor, unit = scale(max(abs(found.broken.before), abs(found.broken.behind)), line.unit)
+    before, behind = (f"{v / factor:.3g}" for v in (found.broken.before, found.broken.behind))
+    name = "" if unit == "1" else f" {unit}"
+    words = f"at {found.broken.place:g}: {before}{name} before, {behind}{name} behind"
+    return f"{words} (p = {found.broken.p:.2g})".replace("-", "−")

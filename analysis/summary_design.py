@@ -1,0 +1,75 @@
+"""Which runs of a comparison are independent: from the study's blocks and the runs' jobs.
+
+Decided by the design alone, never by the values: to take the narrower of two intervals would make
+both cover less than they say.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.stats_clusters import (
+    MIN_BLOCKS,
+    overhead_by_block,
+    overhead_by_job,
+    paired_p,
+)
+from steelyard.analysis.stats_overhead import Overhead, overhead
+from steelyard.analysis.stats_tests import welch
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary import Row
+    from steelyard.analysis.summary_read import Run
+
+Groups = dict[object, list[float]]
+
+
+def compare_means(row: Row, base: Row) -> Overhead:
+    """The overhead of the row, by blocks or jobs where runs are not independent."""
+    pairs = pairs_of(row, base)
+    if pairs is not None:
+        return overhead_by_block(pairs)
+    jobs = jobs_of(row), jobs_of(base)
+    if shares_jobs(row, base):
+        return overhead_by_job(list(jobs[0].values()), list(jobs[1].values()))
+    return overhead(row.values, base.values)
+
+
+def p_of_means(row: Row, base: Row) -> float | None:
+    """The uncorrected p that goes with it; None where there is no test."""
+    pairs = pairs_of(row, base)
+    if pairs is not None:
+        return paired_p(pairs)
+    if shares_jobs(row, base):
+        means = [[statistics.fmean(v) for v in jobs_of(side).values()] for side in (row, base)]
+        return welch(*means)
+    return welch(row.values, base.values)
+
+
+def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | None:
+    """(row's, base's) values by block; None where a block lacks a side, or blocks are few."""
+    ours, theirs = grouped(row, lambda run: run.block), grouped(base, lambda run: run.block)
+    if None in ours or ours.keys() != theirs.keys() or len(ours) < MIN_BLOCKS:
+        return None
+    return [(values, theirs[block]) for block, values in ours.items()]
+
+
+def jobs_of(row: Row) -> Groups:
+    """Values by job; a run without one (a local run) stands alone."""
+    return grouped(row, lambda run: run.job_id or run.run_id)
+
+
+def shares_jobs(row: Row, base: Row) -> bool:
+    """Whether any job holds several runs of a side."""
+    return any(len(jobs_of(side)) < side.n for side in (row, base))
+
+
+def grouped(row: Row, key: Callable[[Run], object]) -> Groups:
+    """The row's values by a property of their runs."""
+    keys = {run.run_id: key(run) for run in row.group.runs}
+    groups: Groups = {}
+    for run_id, value in zip(row.run_ids, row.values, strict=True):
+        groups.setdefault(keys[run_id], []).append(value)
+    return groups

@@ -1,0 +1,55 @@
+"""Tags of the jobs, and the programs and libraries that their runs used, from the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class TagValue:
+    """One value of one tag, and where it was seen."""
+
+    key: str
+    value: str
+    nodes: tuple[str, ...]
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program or library, to the byte, and where it was used."""
+
+    kind: str
+    path: str
+    sha256: str
+    nodes: tuple[str, ...]
+    runs: int
+
+
+def read_tags(connection: duckdb.DuckDBPyConnection) -> list[TagValue]:
+    """Of the attempts that count, by key and value."""
+    rows = connection.execute(
+        """
+        SELECT t.key, t.value, list_sort(list(DISTINCT t.node)), count(DISTINCT t.run_id)
+        FROM tags AS t JOIN runs AS r ON r.run_id = t.run_id AND r.attempt = t.attempt
+        GROUP BY t.key, t.value ORDER BY t.key, t.value
+        """
+    ).fetchall()
+    return [TagValue(key, value, tuple(nodes), runs) for key, value, nodes, runs in rows]
+
+
+def read_programs(connection: duckdb.DuckDBPyConnection) -> list[Program]:
+    """Of the attempts that count, programs first."""
+    rows = connection.execute(
+        """
+        SELECT e.kind, e.path, e.sha256, list_sort(list(DISTINCT e.node)),
+            count(DISTINCT e.run_id)
+        FROM environment AS e JOIN runs AS r ON r.run_id = e.run_id AND r.attempt = e.attempt
+        GROUP BY e.kind, e.path, e.sha256 ORDER BY e.kind DESC, e.path, e.sha256
+        """
+    ).fetchall()
+    return [Program(kind, path, sha, tuple(nodes), runs) for kind, path, sha, nodes, runs in rows]
