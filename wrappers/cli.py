@@ -18,9 +18,11 @@ COMMANDS = {
     "cancel": ("cmd_cancel", "stop a study's jobs"),
     "collect": ("cmd_collect", "merge accounting, records, samples and output into one database"),
     "report": ("cmd_report", "tables and figures in one file that opens offline"),
+    "summary": ("cmd_summary", "means of every condition from Parquet, on DuckDB or Spark"),
     "compare": ("cmd_compare", "two conditions of a study side by side"),
     "show": ("cmd_show", "one job: what it was, where it ran, what it used"),
     "list": ("cmd_list", "the benchmarks with their parameters and results"),
+    "netem": ("cmd_netem", "network conditions on this machine: check, apply, show, clear"),
     "probe": ("cmd_probe", "what this node is"),
     "doctor": ("cmd_doctor", "is everything in place, and if not, what to do"),
     "cluster": ("cmd_cluster", "a throwaway Slurm cluster on this machine"),
@@ -45,6 +47,18 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code of the process."""
+    try:
+        code = answer(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.DONE
+    return code
+
+
+def answer(argv: Sequence[str] | None) -> int:
+    """What the words ask for: help, the version or a command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         print(usage(), file=sys.stderr)
@@ -77,16 +91,17 @@ def run_command(name: str, rest: Sequence[str]) -> int:
     module.add_arguments(parser)
     try:
         code: int = module.main(parser.parse_args(rest))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return errors.DONE
     except KeyboardInterrupt:
         return errors.INTERRUPTED
     except errors.EXPECTED as error:
         print(f"steelyard {name}: {error}", file=sys.stderr)
         return errors.exit_code(error)
+    except OSError as error:
+        if error.errno not in errors.NOT_OURS or error.filename is None:
+            raise
+        path = os.fsdecode(error.filename)
+        print(f"steelyard {name}: {path}: {errors.NOT_OURS[error.errno]}", file=sys.stderr)
+        return errors.MISSING
     return code
 
 

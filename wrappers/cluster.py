@@ -4,13 +4,15 @@
         subprocess.run(["srun", "-N2", "hostname"], env=slurm.environment())
 
 munged, mariadbd, slurmdbd, slurmctld and one slurmd per node, all on 127.0.0.1, all below one
-folder; as root or as an ordinary user, who is then the only one that can run jobs.
+folder; as root or as an ordinary user, who is then the only one that can run jobs. With guests
+(root only) all are on a private network instead, see virtual_network.py.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -23,9 +25,17 @@ from types import TracebackType
 from typing import Self
 
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.wrappers import cluster_config, cluster_daemons, cluster_state
+from steelyard.wrappers import (
+    cluster_config,
+    cluster_daemons,
+    cluster_state,
+    virtual_network,
+    virtual_nfs,
+    virtual_start,
+)
 from steelyard.wrappers.cluster_config import ClusterConfig, Layout, Ports
 from steelyard.wrappers.cluster_state import Daemon, State
+from steelyard.wrappers.virtual_guest import END_LIMIT_S, Guest
 
 # A Unix socket's path has 107 bytes at most; the longest of ours: run/steelyard/n999.4294967295.sock
 MAX_DIR_LENGTH = 107 - 40
@@ -58,6 +68,10 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """This process' environment with `variables()`, for subprocess.run(env=…)."""
         return clean_environment() | self.variables()
+
+    def guest(self, name: str) -> Guest:
+        """A virtual node that takes commands past the network; UsageError: no such guest."""
+        return virtual_start.guest_of(self.state, name)
 
     def down(self) -> None:
         """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
@@ -132,33 +146,47 @@ def up(config: ClusterConfig) -> Cluster:
             return running
         _down(config.dir)  # what a crash may have left
         _make_folders(config)
+        network = virtual_network.choose() if config.guests else None
         state = State(
             dir=config.dir,
             boot_id=cluster_state.boot_id(),
             slurm_version=cluster_daemons.slurm_version(),
             nodes=config.node_names(),
             plugin=config.plugin is not None,
+            network=network,
+            guests=config.machine_names(),
         )
         state.save()
-        cluster = Cluster(state)
-        numbers = cluster_daemons.free_ports(2 + len(state.nodes))
-        ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]))
-        _write_files(config, ports, state.slurm_version)
         try:
-            cluster_daemons.start_all(
-                cluster_daemons.Starter(config, state, cluster.environment()), ports
-            )
+            _start(config, state)
         except BaseException:
             _down(config.dir)
             raise
         state.ready = True
         state.save()
-        return cluster
+        return Cluster(state)
+
+
+def _start(config: ClusterConfig, state: State) -> None:
+    """Everything that `down` ends; guests boot while the daemons start."""
+    numbers = cluster_daemons.free_ports(2 + len(state.nodes))
+    ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
+    _write_files(config, ports, state.slurm_version)
+    if state.network:
+        virtual_network.create(state.network, state.guests)
+    starter = cluster_daemons.Starter(config, state, Cluster(state).environment())
+    guests = virtual_start.boot(starter)
+    slurmctld = cluster_daemons.start_controllers(starter, ports)
+    virtual_nfs.start(starter, guests)
+    slurmds = cluster_daemons.start_host_nodes(starter)
+    virtual_start.start_slurmd(starter, guests)
+    cluster_daemons.wait_nodes(starter, slurmctld, slurmds)
 
 
 def check(config: ClusterConfig) -> None:
     """Refuse what cannot work, before anything is touched."""
-    if config.physical_nodes < 0 or config.virtual_nodes < 0 or not config.node_names():
+    counts = (config.physical_nodes, config.virtual_nodes, config.guests)
+    if min(counts) < 0 or not sum(counts):
         raise UsageError("a cluster needs at least one node", part="nodes")
     if not config.dir.is_absolute():
         raise UsageError(f"the cluster's folder '{config.dir}' must be absolute", part="dir")
@@ -181,6 +209,7 @@ def check(config: ClusterConfig) -> None:
             "empty it",
             part="dir",
         )
+    virtual_start.check(config)
 
 
 def _make_folders(config: ClusterConfig) -> None:
@@ -197,17 +226,31 @@ def _make_folders(config: ClusterConfig) -> None:
 
 def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     at = Layout(config.dir)
+    at.munge_key.write_bytes(secrets.token_bytes(64))
+    at.munge_key.chmod(0o400)
     at.slurm_conf.write_text(cluster_config.slurm_conf(config, ports))
     at.slurmdbd_conf.touch(mode=0o600)
     at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
-    major, minor = (int(part) for part in version.split(".")[:2])
-    (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, (major, minor)))
+    release = _release(version)
+    (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
     (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
+    at.netem_conf.write_text(cluster_config.netem_conf())
+    at.netem_conf.chmod(0o644)  # whatever the umask: one that others may write to is refused
+    if ports.network:
+        at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))
+        text = cluster_config.guest_cgroup_conf(config, release)
+        (at.dir / "etc" / "cgroup.guest.conf").write_text(text)
     # Copies: a rebuild under a running cluster must not change what is loaded.
     if config.plugin is not None:
         shutil.copy2(config.plugin, at.lib_dir / "spank_steelyard.so")
     if config.node_program is not None:
         shutil.copy2(config.node_program, at.lib_dir / "steelyard-node")
+
+
+def _release(version: str) -> tuple[int, int]:
+    """22.05.8: (22, 5)"""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 def down(folder: Path) -> bool:
@@ -227,6 +270,10 @@ def _down(folder: Path) -> bool:
     if left:
         names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in left)
         raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
+    if state.network and state.boot_id == cluster_state.boot_id():
+        virtual_network.remove(state.network)
+        virtual_nfs.disk(folder).unlink(missing_ok=True)
+        state.network = None
     state.daemons, state.ready = [], False
     state.save()
     return bool(alive)
@@ -267,7 +314,15 @@ def _end_in_order(state: State) -> list[Daemon]:
     rest = cluster_state.leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
     alive = state.alive()
+    guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
+    for daemon in guests:
+        virtual_start.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
         left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
     left += cluster_state.end_daemons(rest, patience_s=3.0)
+    cluster_state.wait_gone(guests, END_LIMIT_S)
+    if state.network and state.boot_id == cluster_state.boot_id():
+        # Also the processes of jobs, and a guest whose start could not be written down.
+        strays = virtual_network.inhabitants(state.network)
+        left += cluster_state.end_daemons(strays, patience_s=1.0)
     return left

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CLUSTER_NAME = "steelyard"
+NAMESPACES = Path("/run/netns")  # ip-netns(8)
+LOOPBACK = "127.0.0.1"
+NFS_SERVER, NFS_HOST_PART = "nfs", 10  # the guest that is a file server, and no node
+FIRST_GUEST = 11  # the host part of v1's address
 
 
 def default_dir() -> Path:
@@ -28,6 +32,10 @@ class ClusterConfig:
     dir: Path = field(default_factory=default_dir)
     physical_nodes: int = 2  # nodes n1… with Feature=physical
     virtual_nodes: int = 2  # nodes after them with Feature=virtual: a label, all are this machine
+    guests: int = 0  # nodes v1… with Feature=virtual: real virtual machines (needs root)
+    memory_mb: int = 640  # of each guest
+    nfs: bool = False  # one more guest, which exports /nfs to the others
+    shares: tuple[Path, ...] = ()  # folders of the host that jobs in guests write to
     cpus: int = 0  # CPUs every node says it has; 0: those of this machine
     proctrack: str = "linuxproc"  # or pgid, cgroup
     gather_interval_s: int = 30  # Slurm's own polling (JobAcctGatherFrequency); 0: at ends only
@@ -37,12 +45,25 @@ class ClusterConfig:
     sample_rate_hz: float = 1.0
 
     def node_names(self) -> list[str]:
-        """n1, n2, …: physical ones first."""
+        """n1, n2, …: physical ones first; then the guests."""
+        return self.host_names() + self.guest_names()
+
+    def host_names(self) -> list[str]:
+        """The nodes that are this machine."""
         return [f"n{number}" for number in range(1, self.physical_nodes + self.virtual_nodes + 1)]
+
+    def guest_names(self) -> list[str]:
+        """v1, v2, …"""
+        return [f"v{number}" for number in range(1, self.guests + 1)]
+
+    def machine_names(self) -> list[str]:
+        """Every virtual machine: the guests that are nodes, and the NFS server."""
+        return self.guest_names() + ([NFS_SERVER] if self.nfs else [])
 
     def feature(self, node: str) -> str:
         """The feature of a node, for --constraint."""
-        return "physical" if int(node[1:]) <= self.physical_nodes else "virtual"
+        on_host = node.startswith("n") and int(node[1:]) <= self.physical_nodes
+        return "physical" if on_host else "virtual"
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,10 @@ class Layout:
     @property
     def slurmdbd_conf(self) -> Path:
         return self.dir / "etc" / "slurmdbd.conf"
+
+    @property
+    def netem_conf(self) -> Path:
+        return self.dir / "etc" / "netem.conf"
 
     @property
     def munge_key(self) -> Path:
@@ -91,20 +116,79 @@ class Layout:
     def lib_dir(self) -> Path:
         return self.dir / "lib"
 
+    @property
+    def guest_dir(self) -> Path:
+        return self.dir / "guests"
+
+    @property
+    def hosts_file(self) -> Path:
+        """/etc/hosts of the nodes of a cluster with guests."""
+        return self.dir / "etc" / "hosts"
+
     def folders(self) -> Mapping[Path, int]:
         """Every folder to make, with its mode; jobs of other users read what is not private."""
         public = ("etc", "run", "run/steelyard", "log", "lib", "records", "tmp")
         modes = {self.dir: 0o755, self.dir / "private": 0o700, self.dir / "state": 0o700}
+        modes[self.guest_dir] = 0o700  # requests to guests are run as root there
         return modes | {self.dir / name: 0o755 for name in public} | {self.dir / "spool": 0o755}
 
 
 @dataclass(frozen=True)
+class Network:
+    """The private network of a cluster with guests; what it looks like: virtual_network.py.
+
+    Its name is that of the namespace and of the veth in the user's namespace.
+    """
+
+    name: str  # sy-4f1a: the subnet's two free bytes
+    prefix: str  # 10.79.26
+
+    @property
+    def namespace(self) -> Path:
+        """The file that nsenter takes."""
+        return NAMESPACES / self.name
+
+    @property
+    def controller(self) -> str:
+        """slurmctld, and the user's own srun."""
+        return f"{self.prefix}.1"
+
+    @property
+    def physical(self) -> str:
+        """The host's slurmd, and the jobs on it."""
+        return f"{self.prefix}.2"
+
+    def address(self, node: str) -> str:
+        """The address of a node: each guest (v1, v2, …) has one of its own."""
+        if node == NFS_SERVER:
+            return f"{self.prefix}.{NFS_HOST_PART}"
+        if node.startswith("v"):
+            return f"{self.prefix}.{FIRST_GUEST + int(node[1:]) - 1}"
+        return self.physical
+
+    def enter(self) -> list[str]:
+        """The command that runs the rest of the line inside; not `ip netns exec`, which hides
+        /sys/fs/cgroup from slurmd."""
+        return ["nsenter", f"--net={self.namespace}"]
+
+
+@dataclass(frozen=True)
 class Ports:
-    """Free TCP ports of 127.0.0.1; `nodes` holds one per node."""
+    """Free TCP ports, one per node in `nodes`; all of 127.0.0.1 where there is no network."""
 
     slurmctld: int
     slurmdbd: int
     nodes: tuple[int, ...]
+    network: Network | None = None
+
+    @property
+    def controller(self) -> str:
+        """The address of slurmctld; slurmdbd listens on the loopback address always."""
+        return self.network.controller if self.network else LOOPBACK
+
+    def address(self, node: str) -> str:
+        """The address of a node's slurmd."""
+        return self.network.address(node) if self.network else LOOPBACK
 
 
 def user_name() -> str:
@@ -134,14 +218,14 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
     host = platform.node().split(".")[0]
     lines = {
         "ClusterName": CLUSTER_NAME,
-        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldHost": f"{host}({ports.controller})",
         "SlurmctldPort": ports.slurmctld,
         "SlurmUser": user_name(),
         "SlurmdUser": user_name(),
         "AuthType": "auth/munge",
         "AuthInfo": f"socket={at.munge_socket}",
         # Without these every daemon listens on all addresses.
-        "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",
+        "CommunicationParameters": _listening(ports),
         "StateSaveLocation": at.dir / "state",
         "SlurmdSpoolDir": at.dir / "spool" / "%n",
         "SlurmctldPidFile": at.dir / "run" / "slurmctld.pid",
@@ -161,7 +245,7 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
         "SelectTypeParameters": "CR_CPU",
         "SlurmdParameters": "config_overrides",  # more CPUs than there are
         "AccountingStorageType": "accounting_storage/slurmdbd",
-        "AccountingStorageHost": "127.0.0.1",
+        "AccountingStorageHost": LOOPBACK,  # sacct is for the user, not for jobs in guests
         "AccountingStoragePort": ports.slurmdbd,
         "AccountingStoragePass": at.munge_socket,  # AuthInfo is not used for slurmdbd
         "AccountingStoreFlags": "job_comment",
@@ -173,13 +257,29 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
     return text + _nodes(config, ports) + "PartitionName=main Nodes=ALL Default=YES State=UP\n"
 
 
+def _listening(ports: Ports) -> str:
+    """Where daemons listen; among nodes with a network, srun must be reached on its address."""
+    return "NoCtldInAddrAny" if ports.network else "NoInAddrAny,NoCtldInAddrAny"
+
+
 def _nodes(config: ClusterConfig, ports: Ports) -> str:
     cpus = config.cpus or os.cpu_count() or 1
+    host = platform.node().split(".")[0]
+    guests = config.guest_names()  # of one CPU each: User Mode Linux has no more
     return "".join(
-        f"NodeName={name} NodeHostname={platform.node().split('.')[0]} NodeAddr=127.0.0.1 "
-        f"Port={port} CPUs={cpus} Feature={config.feature(name)} State=UNKNOWN\n"
+        f"NodeName={name} NodeHostname={name if name in guests else host} "
+        f"NodeAddr={ports.address(name)} Port={port} CPUs={1 if name in guests else cpus} "
+        f"Feature={config.feature(name)} State=UNKNOWN\n"
         for name, port in zip(config.node_names(), ports.nodes, strict=True)
     )
+
+
+def hosts_file(config: ClusterConfig, network: Network) -> str:
+    """/etc/hosts as the nodes see it; the controller goes by this machine's name."""
+    names = {platform.node().split(".")[0]: network.controller}
+    names |= {name: network.address(name) for name in config.node_names()}
+    names |= {name: network.address(name) for name in config.machine_names()}
+    return "127.0.0.1 localhost\n" + "".join(f"{names[name]} {name}\n" for name in names)
 
 
 def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
@@ -190,7 +290,7 @@ def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
         "AuthInfo": f"socket={at.munge_socket}",
         "CommunicationParameters": "NoInAddrAny",
         "DbdHost": "localhost",
-        "DbdAddr": "127.0.0.1",
+        "DbdAddr": LOOPBACK,
         "DbdPort": ports.slurmdbd,
         "SlurmUser": user_name(),
         "PidFile": at.dir / "run" / "slurmdbd.pid",
@@ -211,6 +311,13 @@ def cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
     return "CgroupPlugin=disabled\n" if slurm_version >= (23, 11) else ""
 
 
+def guest_cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
+    """cgroup.conf in guests: they have cgroup v2 and no systemd, and 22.05 insists on cgroups."""
+    if config.proctrack != "cgroup" and slurm_version >= (23, 11):
+        return cgroup_conf(config, slurm_version)
+    return "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+
+
 def plugstack_conf(config: ClusterConfig) -> str:
     """plugstack.conf: our line, or none."""
     if config.plugin is None:
@@ -219,5 +326,14 @@ def plugstack_conf(config: ClusterConfig) -> str:
     return (
         f"optional {at.lib_dir / 'spank_steelyard.so'} record_dir={at.record_dir} "
         f"run_dir={at.run_dir} node_program={at.lib_dir / 'steelyard-node'} "
-        f"rate={config.sample_rate_hz:g} max_rate=100\n"
+        f"rate={config.sample_rate_hz:g} max_rate=100 netem_policy={at.netem_conf}\n"
+    )
+
+
+def netem_conf() -> str:
+    """What jobs may ask of this cluster's network: all of it, but of no device of this machine."""
+    return (
+        "enabled yes\ncache yes\ncapture yes\n"
+        "exclusive_only no   # several nodes are one machine: no job has it for itself\n"
+        "devices lo vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import random
-import secrets
 import shutil
 import socket
 import subprocess
@@ -14,7 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from steelyard.analysis.errors import MissingError
-from steelyard.wrappers.cluster_config import CLUSTER_NAME, ClusterConfig, Layout, Ports, user_name
+from steelyard.wrappers.cluster_config import (
+    CLUSTER_NAME,
+    LOOPBACK,
+    ClusterConfig,
+    Layout,
+    Ports,
+    user_name,
+)
 from steelyard.wrappers.cluster_state import Daemon, State, start_ticks
 
 START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times its usual 2 s
@@ -31,6 +37,13 @@ PROGRAMS = {
     "sinfo": "slurm-client",
     "sacctmgr": "slurm-client",
 }
+
+
+# /sys shows the devices of the namespace in which it was mounted; slurmd needs the old cgroups.
+OWN_SYSFS = """mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys &&
+mount --rbind /mnt /sys/fs/cgroup && umount -l /mnt"""
+# $1: an /etc/hosts for this process alone; then the command
+WITH_HOSTS = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
 
 
 class ClusterError(MissingError):
@@ -95,17 +108,26 @@ class Starter:
         self.layout = Layout(config.dir)
 
     def spawn(self, name: str, *arguments: str | Path, **extra: str) -> Daemon:
-        """Start a program in a session of its own, its output in log/NAME.out."""
-        argv = [program(name.split(".")[0]), *map(str, arguments)]
+        """Start a daemon of ours, its output in log/NAME.out."""
+        return self.launch(name, [program(name.split(".")[0]), *map(str, arguments)], extra)
+
+    def launch(
+        self,
+        name: str,
+        argv: list[str],
+        extra: Mapping[str, str] | None = None,
+        console: Path | None = None,
+        output: Path | None = None,
+    ) -> Daemon:
+        """Start a command in a session of its own; `console`: a FIFO that stays open as stdin."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        output = str(self.output(name))
         pid = os.posix_spawn(
-            argv[0],
+            program(argv[0]),
             argv,
-            {**self.environment, **extra},
+            {**self.environment, **(extra or {})},
             file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, output, flags, 0o600),
+                (os.POSIX_SPAWN_OPEN, 0, console or os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_OPEN, 1, output or self.output(name), flags, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,
@@ -133,7 +155,8 @@ class Starter:
     def failure(self, name: str, what: str) -> ClusterError:
         """Which daemon, what happened, the last lines of its log, and what to do."""
         lines: list[str] = []
-        for path in (self.layout.log_dir / f"{name}.log", self.output(name)):
+        console = self.layout.guest_dir / name.removeprefix("guest.") / "console.log"
+        for path in (self.layout.log_dir / f"{name}.log", self.output(name), console):
             if path.is_file():
                 lines += path.read_text(errors="replace").splitlines()[-8:]
         text = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
@@ -147,15 +170,12 @@ class Starter:
 
     def munged(self) -> Daemon:
         """Authentication; --force: folders above ours may be writable by a group."""
-        key = self.layout.munge_key
-        key.write_bytes(secrets.token_bytes(64))
-        key.chmod(0o400)
         return self.spawn(
             "munged",
             "--foreground",
             "--force",
             f"--socket={self.layout.munge_socket}",
-            f"--key-file={key}",
+            f"--key-file={self.layout.munge_key}",
             f"--pid-file={self.layout.dir / 'private' / 'munged.pid'}",
             f"--seed-file={self.layout.dir / 'private' / 'munged.seed'}",
             f"--log-file={self.layout.log_dir / 'munged.log'}",
@@ -177,7 +197,8 @@ class Starter:
             capture_output=True,
             text=True,
             timeout=START_LIMIT_S,
-            env=self.environment,
+            # Its temporary tables are named alike in every cluster that starts at this moment.
+            env={**self.environment, "TMPDIR": str(self.layout.dir / "private")},
             check=False,
         )
         if done.returncode != 0:
@@ -215,6 +236,33 @@ class Starter:
             return None
         return done.stdout if done.returncode == 0 else None
 
+    def slurmctld(self) -> Daemon:
+        """The controller; it listens on the address that this machine's name has for it."""
+        line = [program("slurmctld"), "-D", "-c"]
+        if self.state.network:
+            line = [*self._private("--mount"), "sh", "-c", *self._with_hosts(line)]
+        return self.launch("slurmctld", line)
+
+    def slurmd(self, node: str) -> Daemon:
+        """A node that is this machine; beside guests it lives in their network, under its name."""
+        line = [program("slurmd"), "-D", "-N", node]
+        if self.state.network:
+            script, *rest = self._with_hosts(line)
+            line = [
+                *self.state.network.enter(),
+                *self._private("--mount", "--uts"),
+                *("sh", "-c", f"hostname {node} && {OWN_SYSFS} && {script}", *rest),
+            ]
+        return self.launch(f"slurmd.{node}", line)
+
+    def _private(self, *spaces: str) -> list[str]:
+        """Namespaces of its own; what is mounted on the machine later is still seen."""
+        return ["unshare", *spaces, "--propagation", "slave"]
+
+    def _with_hosts(self, line: list[str]) -> list[str]:
+        """Arguments of `sh -c`: the command with the nodes' names in its /etc/hosts."""
+        return [WITH_HOSTS, "sh", str(self.layout.hosts_file), *line]
+
     def register_cluster(self) -> bool:
         """Make the cluster, an account and its user known to slurmdbd."""
         return self.ask("sacctmgr", "-i", "add", "cluster", CLUSTER_NAME) is not None
@@ -230,27 +278,34 @@ class Starter:
         }
 
 
-def listening(port: int) -> bool:
-    """Whether somebody answers on 127.0.0.1."""
+def listening(address: str, port: int) -> bool:
+    """Whether somebody answers there."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
-def start_all(starter: Starter, ports: Ports) -> None:
-    """Everything, in the order of who needs whom."""
+def start_controllers(starter: Starter, ports: Ports) -> Daemon:
+    """Everything but the nodes, in the order of who needs whom; returns slurmctld."""
     munged, mariadbd = starter.munged(), starter.mariadbd()
     starter.wait(munged, starter.layout.munge_socket.exists, "opened its socket")
     starter.wait(mariadbd, starter.layout.database_socket.exists, "opened its socket")
     slurmdbd = starter.slurmdbd()
-    starter.wait(slurmdbd, lambda: listening(ports.slurmdbd), "opened its port")
+    starter.wait(slurmdbd, lambda: listening(LOOPBACK, ports.slurmdbd), "opened its port")
     starter.wait(slurmdbd, starter.register_cluster, "taken the cluster's name")
-    slurmctld = starter.spawn("slurmctld", "-D", "-c")
-    starter.wait(slurmctld, lambda: listening(ports.slurmctld), "opened its port")
-    slurmds = [
-        starter.spawn(f"slurmd.{node}", "-D", "-N", node) for node in starter.config.node_names()
-    ]
+    slurmctld = starter.slurmctld()
+    starter.wait(slurmctld, lambda: listening(ports.controller, ports.slurmctld), "opened its port")
+    return slurmctld
+
+
+def start_host_nodes(starter: Starter) -> list[Daemon]:
+    """The slurmds of the nodes that are this machine."""
+    return [starter.slurmd(node) for node in starter.config.host_names()]
+
+
+def wait_nodes(starter: Starter, slurmctld: Daemon, slurmds: Sequence[Daemon]) -> None:
+    """Until every node is idle."""
     starter.wait(slurmctld, starter.nodes_idle, "seen every node idle")
-    dead: Sequence[Daemon] = [daemon for daemon in slurmds if not daemon.alive()]
+    dead = [daemon for daemon in slurmds if not daemon.alive()]
     if dead:
         raise starter.failure(dead[0].name, "ended at its start")

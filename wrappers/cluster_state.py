@@ -14,6 +14,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from steelyard.wrappers.cluster_config import Network
+
 FORMAT, VERSION = "steelyard-cluster", 1
 
 
@@ -43,6 +45,8 @@ class State:
     plugin: bool
     ready: bool = False  # every node has been idle once
     daemons: list[Daemon] = field(default_factory=list)
+    network: Network | None = None  # that of a cluster with guests
+    guests: list[str] = field(default_factory=list)
 
     def save(self) -> None:
         """Write cluster.json, whole or not at all."""
@@ -67,7 +71,8 @@ def load(folder: Path) -> State | None:
     if document.pop("format", None) != FORMAT or document.pop("version", None) != VERSION:
         return None
     daemons = [Daemon(**daemon) for daemon in document.pop("daemons")]
-    return State(**{**document, "dir": folder, "daemons": daemons})
+    network = Network(**document["network"]) if document.get("network") else None
+    return State(**{**document, "dir": folder, "daemons": daemons, "network": network})
 
 
 def boot_id() -> str:
@@ -108,8 +113,12 @@ def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
     return left
 
 
+# A daemon is among them when its starter was killed before it could write down its id.
+OURS = ("slurmstepd", "steelyard-node", "slurmd", "slurmctld", "slurmdbd", "mariadbd", "munged")
+
+
 def leftovers(slurm_conf: Path) -> list[Daemon]:
-    """Step daemons (and their samplers) of this cluster: the environment says whose they are."""
+    """Step daemons, their samplers, and daemons of this cluster: their environment says whose."""
     mark = f"SLURM_CONF={slurm_conf}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -117,7 +126,7 @@ def leftovers(slurm_conf: Path) -> list[Daemon]:
             continue
         try:
             name = (entry / "comm").read_text().strip()
-            if name not in ("slurmstepd", "steelyard-node"):
+            if name not in OURS:
                 continue
             environment = (entry / "environ").read_bytes().split(b"\0")
         except OSError:  # gone meanwhile, or another user's

@@ -1,9 +1,14 @@
 """A throwaway Slurm cluster on this machine: four nodes, accounting, the plugin; no root needed.
 
-up      start it (what runs already is left as it is)
-status  nodes, daemons, and the lines that lead a shell to it
-shell   a shell whose sbatch, srun, sacct and steelyard use it
-down    cancel its jobs and end it; records stay until the next up
+up       start it (what runs already is left as it is)
+status   nodes, daemons, and the lines that lead a shell to it
+shell    a shell whose sbatch, srun, sacct and steelyard use it
+down     cancel its jobs and end it; records stay until the next up
+exec     run a command in a virtual node, past its network: steelyard cluster exec v1 -- uname -r
+console  what a virtual node's kernel has printed: steelyard cluster console v1
+
+With --virtual N (root only) there are N virtual machines v1, v2, … beside the node n1, which is
+this machine: real guests with a kernel of their own, where every network condition is possible.
 """
 
 from __future__ import annotations
@@ -12,11 +17,12 @@ import argparse
 import os
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from steelyard.analysis.errors import MissingError
+from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.wrappers import (
     cluster,
     cluster_config,
@@ -24,14 +30,20 @@ from steelyard.wrappers import (
     cluster_state,
     console,
     errors,
+    virtual_start,
 )
 from steelyard.wrappers.cluster_config import ClusterConfig, Layout
+
+EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
+EXEC_LIMIT_S = 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of all verbs; those about the cluster's shape count at `up` only."""
     parser.allow_abbrev = False  # --virtual must not pass for --virtual-feature
-    parser.add_argument("verb", choices=("up", "status", "shell", "down"))
+    parser.usage = "steelyard cluster [OPTIONS] VERB [NODE [-- COMMAND…]]"
+    parser.add_argument("verb", metavar="VERB", choices=tuple(VERBS), help=", ".join(VERBS))
+    parser.add_argument("words", metavar="NODE", nargs="*", help="of exec and console")
     parser.add_argument(
         "--dir",
         type=Path,
@@ -39,16 +51,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="its folder (default: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document (up, status)")
-    shape = parser.add_argument_group("for up")
+    _add_shape(parser.add_argument_group("for up"))
+
+
+def _add_shape(shape: argparse._ArgumentGroup) -> None:
     shape.add_argument(
-        "--physical", type=_count, default=2, metavar="N", help="nodes labelled physical (2)"
+        "--physical", type=_count, metavar="N", help="nodes labelled physical (2; 1 with --virtual)"
     )
     shape.add_argument(
         "--virtual-feature",
         type=_count,
-        default=2,
         metavar="N",
-        help="nodes labelled virtual (2): a label, they are this machine too",
+        help="nodes labelled virtual (2; 0 with --virtual): a label, they are this machine too",
+    )
+    shape.add_argument(
+        "--virtual", type=_count, default=0, metavar="N", help="virtual machines; needs root"
+    )
+    shape.add_argument(
+        "--nfs", action="store_true", help="one more virtual machine, which serves /nfs to them"
+    )
+    shape.add_argument(
+        "--memory", type=_count, default=640, metavar="MB", help="of each virtual machine (640)"
+    )
+    shape.add_argument(
+        "--share",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="folder that jobs in virtual machines see and write to; repeatable (default: the current folder and the home)",
     )
     shape.add_argument("--cpus", type=_count, default=0, metavar="N", help="CPUs of each node")
     shape.add_argument(
@@ -71,6 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run one verb."""
     folder = args.dir.absolute() if args.dir else cluster_config.default_dir()
+    if args.words and args.verb not in ("exec", "console"):
+        raise UsageError(f"'{args.verb}' takes no '{args.words[0]}'", part=args.verb)
     return VERBS[args.verb](folder, args)
 
 
@@ -87,10 +119,16 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
         return _describe(already, args.json, "runs already")
     cluster_daemons.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
+    shares = tuple(share.absolute() for share in args.share or virtual_start.default_shares())
+    labelled = 0 if args.virtual else 2
     config = ClusterConfig(
         dir=folder,
-        physical_nodes=args.physical,
-        virtual_nodes=args.virtual_feature,
+        physical_nodes=args.physical if args.physical is not None else labelled or 1,
+        virtual_nodes=args.virtual_feature if args.virtual_feature is not None else labelled,
+        guests=args.virtual,
+        nfs=args.nfs,
+        memory_mb=args.memory,
+        shares=shares if args.virtual else (),
         cpus=args.cpus,
         proctrack=args.proctrack,
         gather_interval_s=args.gather_interval,
@@ -138,11 +176,34 @@ def _down(folder: Path, args: argparse.Namespace) -> int:
     return errors.DONE
 
 
+def _exec(folder: Path, args: argparse.Namespace) -> int:
+    if len(args.words) < 2:
+        raise UsageError(f"expected: {EXEC_USAGE}", part="exec")
+    guest = _attach_or_fail(folder).guest(args.words[0])
+    done = guest.run(args.words[1:], timeout_s=EXEC_LIMIT_S)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
+
+
+def _console(folder: Path, args: argparse.Namespace) -> int:
+    if len(args.words) != 1:
+        raise UsageError("expected: steelyard cluster console NODE", part="console")
+    # Of a guest that has died too: then it is wanted most.
+    path = Layout(folder).guest_dir / args.words[0] / "console.log"
+    if not path.is_file():
+        raise MissingError(f"no virtual node '{args.words[0]}' was started in {folder}")
+    print(path.read_text(errors="replace"), end="")
+    return errors.DONE
+
+
 VERBS: dict[str, Callable[[Path, argparse.Namespace], int]] = {
     "up": _up,
     "status": _status,
     "shell": _shell,
     "down": _down,
+    "exec": _exec,
+    "console": _console,
 }
 
 

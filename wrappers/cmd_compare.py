@@ -6,21 +6,20 @@ A and B are conditions as the report names them (clients=1); quote those with bl
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from steelyard.wrappers import console, options, studydir
 from steelyard.wrappers.errors import DONE, UsageError
 
 if TYPE_CHECKING:
-    from steelyard.analysis.stats_overhead import Overhead, Verdict
-    from steelyard.analysis.summary import Row, Summary
+    from steelyard.analysis.summary import Judged, Row, Summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_study(parser)
     parser.add_argument("a", metavar="A", help="the condition to compare with")
     parser.add_argument("b", metavar="B", help="the condition that is compared")
+    options.add_include_invalid(parser)
     options.add_json(parser)
 
 
@@ -29,17 +28,19 @@ def main(args: argparse.Namespace) -> int:
     # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.summary import summarize
 
-    summary = summarize(studydir.resolve(args.study))
+    summary = summarize(studydir.resolve(args.study), args.include_invalid)
     a, b = (known_label(summary, text) for text in (args.a, args.b))
     if a == b:
         raise UsageError(f"A and B are both '{a}': name two different conditions", b)
     if args.json:
         console.print_json(document(summary, a, b))
         return DONE
+    found = pairs(summary, a, b)
     for variant in summary.variants:
-        rows = [cells(*pair) for pair in pairs(summary, variant, a, b)]
+        rows = [cells(*pair) for pair in found if pair[0].group.variant == variant]
         console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
-    print("n = runs of B + runs of A; ± and brackets: 95 % intervals")
+    print("n = runs of B + runs of A; ± and brackets: 95 % intervals; differences are tested,")
+    print("with Holm's correction for all main figures, and for all other metrics, told here")
     return DONE
 
 
@@ -58,23 +59,27 @@ def parts(label: str) -> frozenset[str]:
     return frozenset(part.strip() for part in label.replace(", ", "\n").split("\n"))
 
 
-Pair = tuple["Row", "Row", "Overhead | None", "Verdict"]
+Pair = tuple["Row", "Row", "Judged"]
 
 
-def pairs(summary: Summary, variant: str, a: str, b: str) -> Iterator[Pair]:
-    """(row of A, row of B, overhead of B, its words) of each metric of a variant."""
-    from steelyard.analysis.summary import judge
+def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
+    """(row of A, row of B, B against A) of every metric of every variant."""
+    from steelyard.analysis.summary import judge_all
 
-    for metric in summary.data.metrics.get(variant, []):
-        left, right = (summary.row(variant, label, metric.name) for label in (a, b))
-        if left is not None and right is not None and (left.values or right.values):
-            yield (left, right, *judge(right, left))
+    found = []
+    for variant in summary.variants:
+        for metric in summary.data.metrics.get(variant, []):
+            left, right = (summary.row(variant, label, metric.name) for label in (a, b))
+            if left is not None and right is not None and (left.values or right.values):
+                found.append((left, right))
+    judged = judge_all([(right, left) for left, right in found])
+    return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
 
 
-def cells(left: Row, right: Row, _: Overhead | None, verdict: Verdict) -> tuple[str, ...]:
+def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
     from steelyard.analysis.report_words import mean_and_n
 
-    return left.metric.name, mean_and_n(left), mean_and_n(right), verdict.text
+    return left.metric.name, mean_and_n(left), mean_and_n(right), judged.verdict.text
 
 
 def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
@@ -85,17 +90,12 @@ def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
         "study": summary.data.meta.study,
         "a": a,
         "b": b,
-        "rows": [
-            row_document(*pair)
-            for variant in summary.variants
-            for pair in pairs(summary, variant, a, b)
-        ],
+        "rows": [row_document(*pair) for pair in pairs(summary, a, b)],
     }
 
 
-def row_document(
-    left: Row, right: Row, result: Overhead | None, verdict: Verdict
-) -> dict[str, Any]:
+def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
+    result, effect = judged.overhead, judged.effect
     return {
         "variant": left.group.variant,
         "metric": left.metric.name,
@@ -106,8 +106,10 @@ def row_document(
         "overhead": result and result.value,
         "overhead_low": result and result.low,
         "overhead_high": result and result.high,
-        "verdict": verdict.text,
-        "meaning": verdict.direction.value,
+        "p_holm": judged.p,
+        "effect_size": effect and effect.value,
+        "verdict": judged.verdict.text,
+        "meaning": judged.verdict.direction.value,
     }
 
 

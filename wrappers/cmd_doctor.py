@@ -1,7 +1,7 @@
 """Is everything in place on this machine, and if not, what to do.
 
 Looks at what `steelyard` needs here: the node program, a scheduler with our plugin in it, the
-record folder, RAPL, and the programs of the benchmarks. Exit code 3 when something is missing
+record folder, RAPL, what network conditions need, and the programs of the benchmarks. Exit code 3 when something is missing
 without which nothing can be weighed; what only narrows the result is a warning.
 """
 
@@ -12,25 +12,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
 
 from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import console, errors, node, options
+from steelyard.wrappers import console, doctor_netem, errors, node, options
+from steelyard.wrappers.doctor_check import Check
 
 TIMEOUT_S = 10
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at: what was found, and what to do where it is not as it should be."""
-
-    name: str
-    state: Literal["ok", "warning", "missing"]
-    found: str
-    advice: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +47,7 @@ def all_checks() -> Iterator[Check]:
     yield check_energy(Path("/"))
     yield from slurm_checks()
     yield check_record_dir(record_dir())
+    yield from doctor_netem.checks()
     yield from benchmark_checks()
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks with their parameters and results, and the studies in this folder."""
+"""The benchmarks, one with its parameters and figures, and the studies in this folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard list`."""
-    parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="only this one")
+    parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="tell all about this one")
     options.add_json(parser)
 
 
@@ -32,9 +32,10 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(document(benchmarks, studies))
         return errors.DONE
-    for benchmark in benchmarks:
-        print_benchmark(benchmark)
-    if not args.benchmark:
+    if args.benchmark:
+        print_benchmark(benchmarks[0])
+    else:
+        print_overview(benchmarks)
         print_studies(studies)
     return errors.DONE
 
@@ -50,6 +51,24 @@ def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, obje
         ],
         "studies": [str(path.absolute()) for path in studies],
     }
+
+
+def print_overview(benchmarks: list[Benchmark]) -> None:
+    """A line for each benchmark."""
+    from steelyard.wrappers import console
+
+    console.print_table(
+        ("benchmark", "main figure", "what it is"),
+        [
+            (
+                found.name,
+                ", ".join(n for n, spec in found.results.items() if spec.primary),
+                found.summary,
+            )
+            for found in benchmarks
+        ],
+    )
+    print("'steelyard list BENCHMARK' tells its parameters and figures\n")
 
 
 def print_benchmark(benchmark: Benchmark) -> None:

@@ -1,21 +1,26 @@
 """One file with the answer, tables and figures of a collected study; it opens offline.
 
-Prints the overheads in words. Collect again and report again at any time.
+Prints the overheads in words. Collect again and report again at any time. `--preset jungels2012`
+reports the published measurements that come with Steelyard instead of a study.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.wrappers import console, options, studydir
 from steelyard.wrappers.errors import DONE, UsageError
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary import Row, Summary
+    from steelyard.analysis.report_parts import Extra
+    from steelyard.analysis.summary import Summary
+    from steelyard.analysis.summary_codes import Finding
 
 FORMATS = ("svg", "pdf", "png", "csv")
+EXPORTS = ("csv", "parquet", "json", "latex")
+PRESETS = ("jungels2012",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,119 +38,106 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of these figures, comma-separated: {', '.join(FORMATS)} (all)",
     )  # fmt: skip
     parser.add_argument(
+        "--export", metavar="LIST",
+        help=f"also the tables, comma-separated: {', '.join(EXPORTS)}; into tables/ beside the report",
+    )  # fmt: skip
+    parser.add_argument(
+        "--preset", choices=PRESETS,
+        help="report published measurements: jungels2012, a thesis on virtual nodes",
+    )  # fmt: skip
+    options.add_include_invalid(parser)
+    parser.add_argument(
         "--json", action="store_true", help="print all numbers as JSON instead; writes no report"
     )
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and print its words."""
-    formats = figure_formats(args.format)
+    formats = chosen("--format", args.format, FORMATS)
+    exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
+    if args.preset:
+        return report_preset(args, formats, exports)
     # Here and not above: scipy and duckdb would make `--help` slow.
-    from steelyard.analysis.report import write_report
+    from steelyard.analysis.report_json import document
     from steelyard.analysis.summary import summarize
+    from steelyard.analysis.summary_findings import find
 
-    summary = summarize(studydir.resolve(args.study))
+    summary = summarize(studydir.resolve(args.study), args.include_invalid)
+    findings = find(summary)
     if args.json:
-        console.print_json(document(summary))
+        console.print_json(document(summary, findings))
         return DONE
+    return write(args, formats, exports, summary, findings, None)
+
+
+def report_preset(
+    args: argparse.Namespace, formats: tuple[str, ...], exports: tuple[str, ...]
+) -> int:
+    """Published measurements in place of a study."""
+    if args.study is not None:
+        raise UsageError(
+            f"--preset reports published data: leave out the study '{args.study}'", args.study
+        )
+    from steelyard.analysis.report_published import (
+        extra_of,
+        outcome_words,
+        published_document,
+        published_report,
+    )
+
+    report = published_report(args.preset)
+    if args.json:
+        console.print_json(published_document(report))
+        return DONE
+    code = write(args, formats, exports, report.summary, report.findings, extra_of(report))
+    print(outcome_words(report.tested))
+    return code
+
+
+def write(
+    args: argparse.Namespace,
+    formats: tuple[str, ...],
+    exports: tuple[str, ...],
+    summary: Summary,
+    findings: list[Finding],
+    extra: Extra | None,
+) -> int:
+    """Page, figures, tables; then the words."""
+    from steelyard.analysis.report import write_report
+    from steelyard.analysis.report_words import terminal
+
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or args.output.parent / "figures")
-    paths = write_report(summary, args.output, figures, formats)
-    print(words(summary))
+    paths = write_report(summary, args.output, figures, formats, extra)
+    print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
         print(f"figures: {len(paths) - 1} files in {figures}")
+    if exports:
+        from steelyard.analysis.report_export import export_tables
+
+        folder = args.output.parent / "tables"
+        print(f"tables: {len(export_tables(summary, findings, folder, exports))} files in {folder}")
     return DONE
 
 
-def figure_formats(text: str) -> tuple[str, ...]:
+def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     """`svg,png` checked."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
-        if name not in FORMATS:
-            raise UsageError(f"--format: unknown '{name}', allowed: {', '.join(FORMATS)}", name)
+        if name not in allowed:
+            raise UsageError(f"{option}: unknown '{name}', allowed: {', '.join(allowed)}", name)
     if not names:
-        raise UsageError(f"--format: expected one or more of {', '.join(FORMATS)}", text)
+        raise UsageError(f"{option}: expected one or more of {', '.join(allowed)}", text)
     return names
 
 
 def summary_text(study: Path) -> str:
     """The overheads of a study's folder in words, for the terminal."""
-    from steelyard.analysis.summary import summarize
-
-    return words(summarize(study))
-
-
-def words(summary: Summary) -> str:
     from steelyard.analysis.report_words import terminal
+    from steelyard.analysis.summary import summarize
     from steelyard.analysis.summary_findings import find
 
+    summary = summarize(study)
     return terminal(summary, find(summary))
-
-
-def document(summary: Summary) -> dict[str, Any]:
-    """Every number of the report, for programs; null is not known, never 0."""
-    from steelyard.analysis.report_words import answer
-    from steelyard.analysis.summary_findings import find
-
-    meta = summary.data.meta
-    return {
-        "format": "steelyard-report",
-        "version": 1,
-        "study": meta.study,
-        "seed": meta.seed,
-        "baseline": meta.baseline,
-        "factors": meta.factors,
-        "toml_sha256": meta.toml_sha256,
-        "collected_unix_s": meta.collected_unix_s,
-        "answer": answer(summary),
-        "rows": [row_document(row) for row in summary.rows],
-        "findings": [
-            {
-                "code": found.kind.code,
-                "severity": found.kind.severity.value,
-                "title": found.kind.title,
-                "text": found.text,
-                "advice": found.kind.advice,
-                "places": found.places,
-            }
-            for found in find(summary)
-        ],
-    }
-
-
-def row_document(row: Row) -> dict[str, Any]:
-    """One metric of one variant and condition."""
-    group, interval, spread, result = row.group, row.interval, row.spread, row.overhead
-    return {
-        "variant": group.variant,
-        "condition": group.label,
-        "is_baseline": group.label == group.baseline_label,
-        "baseline": group.baseline_label,
-        "metric": row.metric.name,
-        "unit": row.metric.unit,
-        "better": row.metric.better,
-        "is_primary": row.metric.is_primary,
-        "planned": group.counts.planned,
-        "failed": group.counts.failed,
-        "invalid": group.counts.invalid,
-        "waiting": group.counts.waiting,
-        "without_value": row.missing,
-        "n": row.n,
-        "mean": interval and interval.mean,
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-        "median": row.median,
-        "sd": spread and spread.sd,
-        "mad": spread and spread.mad,
-        "min": row.minimum,
-        "max": row.maximum,
-        "outliers": [row.run_ids[index] for index in row.outliers.indices],
-        "overhead": result and result.value,
-        "overhead_low": result and result.low,
-        "overhead_high": result and result.high,
-        "overhead_method": result and result.method,
-        "verdict": row.verdict and row.verdict.text,
-        "meaning": row.verdict and row.verdict.direction.value,
-    }

@@ -4,6 +4,16 @@ With --repeat 1 the command has the terminal for itself, as under time(1). With 
 writes to files, so that all run alike: what the first one said is shown when it has ended, and
 what a failed one said on stderr. Failed runs are told, and kept out of the figures; exit code 5.
 Intervals are Student's, 95 %.
+
+With --netem or --cache=cold (root; on a cluster any user says the same to sbatch) every run is
+preceded by what was asked for, the network is put back when the run ends or is killed, and what
+was measured is shown. What cannot be applied is exit code 4, and nothing is run; a run that was
+not under the conditions asked for is told and kept out of the figures like a failed one.
+
+With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE
+and others, with options as in unshare,cpus=2,memory=1GiB. The container is started before the
+measured time; this folder is there inside, under its own name. Of docker the record's CPU, memory
+and bytes are left out: its containers are no children of ours.
 """
 
 from __future__ import annotations
@@ -13,7 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from steelyard.wrappers.launchers import Launcher
+    from steelyard.wrappers.netem import Conditions
     from steelyard.wrappers.run import Summary, Weighed
+    from steelyard.wrappers.run_benchmark import Chosen
 
 
 def positive(text: str) -> int:
@@ -29,36 +42,145 @@ positive.__name__ = "whole number from 1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard run`."""
-    parser.usage = "steelyard run [OPTIONS] -- COMMAND [ARGUMENT…]"
+    parser.usage = (
+        "steelyard run [OPTIONS] -- COMMAND [ARGUMENT…]\n"
+        "       steelyard run [OPTIONS] --benchmark NAME [-p NAME=VALUE]…"
+    )
     add = parser.add_argument
     add("--repeat", type=positive, default=1, metavar="N", help="how often to run it (1)")
     add("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag for the records")
     add("--sample-rate", type=float, metavar="HZ", help="samples per second; 0: totals only")
+    add("--netem", metavar="SPEC", default="none", help="network conditions: delay=50ms (root)")
+    add("--peer", metavar="HOST", help="with --netem: measure round-trip times to this host")
+    add(
+        "--cache",
+        choices=("cold", "warm"),
+        default="warm",
+        help="cold: drop the caches of files before every run (root); warm: leave them alone",
+    )
+    add(
+        "--capture",
+        action="store_true",
+        help="record the headers of packets beside the records (root; with -o; docs/netem.md)",
+    )
+    add(
+        "--in",
+        dest="launcher",
+        default="bare",
+        metavar="LAUNCHER",
+        help="run it in a container: unshare, docker:IMAGE, … (docs/launchers.md)",
+    )
     add("--json", action="store_true", help="figures as JSON; the command's stdout goes to stderr")
     add("-o", "--output", type=Path, metavar="DIR", help="keep records, samples and outputs there")
-    add("command", nargs="+", metavar="COMMAND", help="the command and its arguments, after --")
+    add(
+        "--benchmark",
+        metavar="NAME",
+        help="a benchmark instead of a command, with its own figures (steelyard list)",
+    )
+    add(
+        "-p",
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --benchmark: a parameter of it; repeatable",
+    )
+    add("command", nargs="*", metavar="COMMAND", help="the command and its arguments, after --")
 
 
 def main(args: argparse.Namespace) -> int:
     """Weigh and print."""
     import tempfile
 
-    from steelyard.wrappers import errors, run
+    from steelyard.wrappers import errors, launchers, netem, run, run_benchmark
 
+    launcher = checked_launcher(args.launcher)
+    chosen = checked_benchmark(args, launcher)
     options = run.Options(
         command=tuple(args.command),
         repeat=args.repeat,
         sample_rate_hz=checked_rate(args.sample_rate),
         tags=checked_tags(args.tag),
         quiet=args.json,
+        conditions=checked_conditions(args),
+        run_dir=netem.run_dir(),
+        capture=checked_capture(args),
+        device=device_of(args.netem),
+        launcher=launcher if chosen is None else launchers.BARE,
     )
-    if args.output is not None:
-        runs = run.weigh_all(options, args.output)
-    else:
-        with tempfile.TemporaryDirectory(prefix="steelyard-run-") as folder:
-            runs = run.weigh_all(options, Path(folder))
-    show(args, runs, run.summaries(runs))
-    return errors.RUNS_FAILED if any(entry.failed for entry in runs) else errors.DONE
+    with tempfile.TemporaryDirectory(prefix="steelyard-run-") as temporary:
+        folder = Path(temporary) if args.output is None else args.output.absolute()
+        if chosen is not None:
+            runs = run_benchmark.weigh_all(chosen, options, folder)
+        else:
+            runs = run.weigh_all(options, folder)
+    found = run.summaries(runs)
+    if chosen is not None:
+        found = run_benchmark.summaries(chosen, runs) + found
+    show(args, runs, found)
+    return errors.DONE if all(entry.counts for entry in runs) else errors.RUNS_FAILED
+
+
+def checked_benchmark(args: argparse.Namespace, launcher: Launcher) -> Chosen | None:
+    """The benchmark that was asked for; None: a command was."""
+    from steelyard.wrappers import run_benchmark
+    from steelyard.wrappers.errors import UsageError
+
+    if (args.benchmark is None) == (not args.command):
+        raise UsageError("give a command after --, or --benchmark NAME, and not both")
+    if args.benchmark is None:
+        if args.parameter:
+            raise UsageError(f"-p {args.parameter[0]}: goes with --benchmark", part="-p")
+        return None
+    return run_benchmark.choose(args.benchmark, args.parameter, launcher)
+
+
+def checked_conditions(args: argparse.Namespace) -> Conditions:
+    """What was asked for, of the right form, and possible here as far as that can be told now."""
+    from steelyard.wrappers import netem
+    from steelyard.wrappers.errors import UsageError
+
+    if args.netem != netem.NONE:
+        netem.parse(args.netem)
+    elif args.peer is not None:
+        raise UsageError("--peer: goes with --netem=SPEC, whose round-trip times are measured")
+    peer = None if args.peer is None else netem.address_of(args.peer)
+    wanted = netem.Conditions(args.netem, args.cache, peer)
+    netem.check_here(wanted)
+    return wanted
+
+
+def checked_launcher(text: str) -> Launcher:
+    """A launcher that this machine has, and this user may use."""
+    from steelyard.wrappers import launcher_checks, launchers
+    from steelyard.wrappers.errors import UsageError
+
+    try:
+        launcher = launchers.parse(text)
+    except UsageError as error:
+        raise UsageError(f"--in: {error}", part=text) from error
+    launcher_checks.check_here(launcher)
+    return launcher
+
+
+def checked_capture(args: argparse.Namespace) -> bool:
+    """Whether packets are to be recorded."""
+    from steelyard.wrappers import netem
+    from steelyard.wrappers.errors import UsageError
+
+    if args.capture and args.output is None:
+        raise UsageError("--capture: goes with -o DIR, where the captures stay")
+    if args.capture:
+        netem.need_root("--capture")
+    return bool(args.capture)
+
+
+def device_of(text: str) -> str | None:
+    """dev= of a specification that was checked."""
+    from steelyard.wrappers import netem
+
+    named = None if text == netem.NONE else netem.parse(text).spec.get("device")
+    return None if named is None else str(named)
 
 
 def checked_rate(rate_hz: float | None) -> float | None:
@@ -92,6 +214,7 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
         console.print_json(
             {
                 "command": args.command,
+                "benchmark": args.benchmark,
                 "repeat": args.repeat,
                 "confidence": 0.95,
                 "runs": [asdict(entry) for entry in runs],
@@ -101,15 +224,44 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
         )
         return
     print_table(found)
-    for entry in found if any(not run.failed for run in runs) else []:
+    for entry in found if any(run.counts for run in runs) else []:
         if entry.reason is not None and entry.mean is None:
             print(f"{entry.metric}: not measured: {entry.reason}")
         elif entry.reason is not None:
             print(f"{entry.metric}: known of {entry.n} runs only: {entry.reason}")
+    show_conditions(runs)
+    show_captures(args.output, runs)
     for run in runs:
+        if not run.failed and run.invalid_reason is not None:
+            print(f"run {run.number} is not in the figures: {run.invalid_reason}")
         if run.failed:
             end = f"signal {run.signal}" if run.signal else f"exit code {run.exit_code}"
             print(f"run {run.number} failed ({end}): it is not in the figures")
+
+
+def show_conditions(runs: list[Weighed]) -> None:
+    """What was asked, applied and measured; of several runs in a line each."""
+    from steelyard.wrappers import netem_words
+
+    held = [run for run in runs if run.network_conditions is not None]
+    for run in held[:1]:
+        print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))
+        print("\n".join(f"  {line}" for line in netem_words.summary(run.network_conditions or {})))
+    for run in held[1:]:
+        trips = netem_words.round_trips(run.network_conditions or {})
+        print(f"  run {run.number}: " + (trips or "round trips were not measured"))
+
+
+def show_captures(folder: Path | None, runs: list[Weighed]) -> None:
+    """Where the packets are, or why there are none."""
+    from steelyard.wrappers import console
+
+    for run in runs:
+        if run.capture is not None and folder is not None:
+            (path,) = folder.glob(f"run-{run.number:03}/*/{run.capture['file']}")
+            size = console.format_bytes(path.stat().st_size)
+            full = ", which is full: the end is not in it" if run.capture.get("truncated") else ""
+            print(f"packets of run {run.number}: {path} ({size}){full}")
 
 
 def print_table(found: list[Summary]) -> None:

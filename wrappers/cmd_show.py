@@ -65,7 +65,14 @@ def as_json(view: JobView) -> dict[str, object]:
             "earlier_starts_unix_s": list(view.earlier_starts),
         },
         "nodes": [
-            {"node": node.node, **node.values, "missing": node.missing, "tags": node.record.tags}
+            {
+                "node": node.node,
+                **node.values,
+                "network_conditions": node.record.get("network_conditions"),
+                "capture": node.record.get("capture"),
+                "missing": node.missing,
+                "tags": node.record.tags,
+            }
             for node in view.nodes
         ],
         "totals": {name: view.total(name) for name in TOTALS},
@@ -79,6 +86,7 @@ def print_view(view: JobView) -> None:
     """The screen, part by part."""
     print_job(view)
     print_places(view)
+    print_network(view)
     print_use(view)
     print_comment(view)
     print_missing(view)
@@ -150,6 +158,17 @@ def devices(node: NodeView) -> str | None:
 def tags(node: NodeView) -> str | None:
     """`k=v, …`."""
     return ", ".join(f"{key}={value}" for key, value in node.record.tags.items()) or None
+
+
+def print_network(view: JobView) -> None:
+    """Network conditions, a line or two per node; alike nodes are not put together."""
+    from steelyard.analysis.onejob import network_lines
+
+    lines = [line for node in view.nodes for line in network_lines(node)]
+    if lines:
+        print("network conditions")
+    for line in lines:
+        print(f"  {line}")
 
 
 def joules(value: float | None) -> str:

@@ -54,6 +54,8 @@ def format_seconds(value: float | None) -> str:
     """`12.3 ms`, `4.56 s`, `1:02:03`; `–` for None."""
     if value is None:
         return "–"
+    if value < 0:  # the low end of a wide interval
+        return f"-{format_seconds(-value)}"
     if value < 1e-3:
         return f"{value * 1e6:.3g} µs"
     if value < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 from steelyard.analysis.errors import (
@@ -33,6 +34,15 @@ EXIT_CODES: dict[type[SteelyardError], int] = {
     RunsFailedError: RUNS_FAILED,
 }
 EXPECTED = tuple(EXIT_CODES)
+
+# What a file system refuses to anybody's program: a line, and no traceback.
+NOT_OURS = {
+    errno.EACCES: "you may not read it, or not write there: name another folder",
+    errno.EPERM: "you may not change it: it belongs to somebody else",
+    errno.EROFS: "it lies on a file system that is read-only: name another folder",
+    errno.ENOSPC: "no space is left on its file system",
+    errno.EDQUOT: "your quota of disk space is used up",
+}
 
 
 def exit_code(error: SteelyardError) -> int:

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from steelyard.wrappers import node, submit_ledger
-from steelyard.wrappers.errors import MissingError, UsageError
+from steelyard.wrappers import netem, node, submit_ledger
+from steelyard.wrappers.errors import MissingError, SteelyardError, UsageError
+from steelyard.wrappers.netem import Conditions
 from steelyard.wrappers.scheduler import Batch, Submission, Task
 from steelyard.wrappers.studydir import StudyDir
 
@@ -47,11 +49,14 @@ class Local:
     def line(self, batch: Batch, run_id: str) -> str:
         """One run as a shell would start it."""
         attempt = next_attempt(self.study.run(run_id))
+        conditions, folder = conditions_of(batch, run_id), netem.run_dir()
+        told = netem.sampler_options(conditions, folder)
         return " ".join(
             [
+                *(f"{line} &&" for line in netem.shell(conditions, folder, run_id)),
                 "env",
                 *(f"{k}={shlex.quote(v)}" for k, v in variables(batch, attempt.name).items()),
-                shlex.join(command(batch, self.study, run_id, attempt)),
+                shlex.join(command(batch, self.study, run_id, attempt, told)),
             ]
         )
 
@@ -111,8 +116,11 @@ def variables(batch: Batch, attempt: str) -> dict[str, str]:
     return told
 
 
-def command(batch: Batch, study: StudyDir, run_id: str, attempt: Path) -> list[str]:
-    """The run's script under the sampler, its records in the attempt's folder."""
+def command(
+    batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
+) -> list[str]:
+    """The run's script under the sampler, which is `told` the run's conditions; its records in
+    the attempt's folder."""
     tags = (*batch.tags, *batch.job.tags)
     return [
         str(node.find_node_program()),
@@ -120,6 +128,7 @@ def command(batch: Batch, study: StudyDir, run_id: str, attempt: Path) -> list[s
         "--with-parent",  # a submit that is killed must not leave a run behind it
         f"--record-dir={attempt / 'record'}",
         f"--job-id={run_id}",
+        *told,
         *(f"--tag={key}={value}" for key, value in tags),
         "--",
         "/bin/bash",
@@ -131,8 +140,19 @@ def execute(batch: Batch, study: StudyDir, run_id: str) -> str:
     """One run: its state, as result.json has it afterwards, also when Ctrl-C stopped it."""
     attempt = next_attempt(study.run(run_id))
     (attempt / "record").mkdir(parents=True)
+    with ExitStack() as stack:
+        try:
+            conditions = conditions_of(batch, run_id)
+            told = stack.enter_context(netem.held(conditions, netem.run_dir(), run_id))
+        except SteelyardError as error:  # never run under other conditions than asked for
+            return not_run(attempt, run_id, str(error))
+        return weigh(batch, study, run_id, attempt, told)
+
+
+def weigh(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]) -> str:
+    """Execute the run's script under the sampler: its state."""
     child = start(
-        command(batch, study, run_id, attempt),
+        command(batch, study, run_id, attempt, told),
         dict(os.environ) | variables(batch, attempt.name),
         attempt / "job.out",
     )
@@ -142,6 +162,20 @@ def execute(batch: Batch, study: StudyDir, run_id: str) -> str:
     finally:
         state = settle(attempt, run_id, child.returncode, timed_out)
     return state
+
+
+def conditions_of(batch: Batch, run_id: str) -> Conditions:
+    """What a run asks of this machine."""
+    return batch.conditions.get(run_id, netem.NOTHING)
+
+
+def not_run(attempt: Path, run_id: str, why: str) -> str:
+    """A run whose conditions could not be had: `failed`, with the reason."""
+    path = attempt / "result.json"
+    result = blank_result(attempt.name, run_id)
+    result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
+    submit_ledger.write_whole(path, json.dumps(result) + "\n")
+    return "failed"
 
 
 def start(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

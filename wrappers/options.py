@@ -32,3 +32,12 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser, text: str = "print one JSON document") -> None:
     """--json."""
     parser.add_argument("--json", action="store_true", help=text)
+
+
+def add_include_invalid(parser: argparse.ArgumentParser) -> None:
+    """--include-invalid."""
+    parser.add_argument(
+        "--include-invalid",
+        action="store_true",
+        help="also use runs whose conditions were not met (left out otherwise)",
+    )

@@ -14,7 +14,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from steelyard.wrappers import launchers
 from steelyard.wrappers.errors import UsageError
+from steelyard.wrappers.launchers import Launcher
 from steelyard.wrappers.study import Study
 from steelyard.wrappers.study_benchmarks import Variant, text
 from steelyard.wrappers.study_factors import MEANT, Level
@@ -42,6 +44,11 @@ class Run:
     def clients(self) -> int:
         """How many instances of the benchmark run side by side, each on its node."""
         return int(self.condition.get("clients", 1))
+
+    @property
+    def launcher(self) -> Launcher:
+        """Inside what each of them runs."""
+        return launchers.of_condition(self.condition)
 
 
 def condition_label(condition: dict[str, Level]) -> str:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from steelyard.analysis.stats import mean_interval
-from steelyard.wrappers import node
+from steelyard.wrappers import capturing, netem, node, run_inside
 from steelyard.wrappers.errors import MissingError, UsageError
+from steelyard.wrappers.launchers import BARE, Launcher
 
 GRACE_S = 10
+
+# A run that was to be under conditions, and whose record is silent about them, does not count.
+NOT_SAID: dict[str, object] = {
+    "valid": False,
+    "invalid_reason": "the record does not say what the network was like",
+}
 
 # name: (path in the record, unit)
 METRICS = {
@@ -39,6 +48,16 @@ class Options:
     sample_rate_hz: float | None = None
     tags: tuple[str, ...] = ()
     quiet: bool = False  # keep the command's stdout away from ours
+    conditions: netem.Conditions = netem.NOTHING
+    run_dir: Path = netem.RUN_DIR  # where states of conditions and captures lie
+    capture: bool = False  # headers of packets, beside the record
+    device: str | None = None  # where to; None: the uplinks
+    launcher: Launcher = BARE  # inside what the command runs
+
+    @property
+    def to_files(self) -> bool:
+        """The command talks to files, not to the terminal."""
+        return self.repeat > 1 or not self.launcher.is_bare
 
 
 @dataclass(frozen=True)
@@ -50,16 +69,31 @@ class Weighed:
     signal: int | None
     values: dict[str, float | None]
     missing: dict[str, str]  # why a figure is not there, by its name
+    network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
+    capture: dict[str, object] | None = None  # docs/formats.md part 1
 
     @property
     def failed(self) -> bool:
         """It did not end with 0."""
         return self.exit_code != 0
 
+    @property
+    def invalid_reason(self) -> str | None:
+        """Why it was not weighed under the conditions asked for; None: it was."""
+        held = self.network_conditions
+        if held is None or held.get("valid"):
+            return None
+        return str(held.get("invalid_reason") or "its network conditions were not verified")
+
+    @property
+    def counts(self) -> bool:
+        """It is in the figures."""
+        return not self.failed and self.invalid_reason is None
+
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over the runs that did not fail; low and high are None for fewer than two."""
+    """A metric over the runs that count; low and high are None for fewer than two."""
 
     metric: str
     unit: str
@@ -75,7 +109,7 @@ class Summary:
 def weigh_all(options: Options, folder: Path) -> list[Weighed]:
     """Run the command `repeat` times; records and outputs go to folder/run-NNN."""
     program = str(node.find_node_program())
-    if shutil.which(options.command[0]) is None:
+    if options.launcher.has_our_programs and shutil.which(options.command[0]) is None:
         raise MissingError(f"{options.command[0]}: no such program on this machine")
     if any(folder.glob("run-*")):
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
@@ -87,28 +121,90 @@ def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
     so that all run alike, and what the first said is shown when it has ended."""
     place = folder / f"run-{number:03}"
     place.mkdir(parents=True)
-    argv = sample_command(options, program, place, number)
-    if options.repeat == 1:
-        code = wait(argv, None, sys.stderr.buffer if options.quiet else None, None)
-        return weighed(place, number, code)
-    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
-        code = wait(argv, subprocess.DEVNULL, out, err)
+    inside = folder / f"inside-{number:03}"
+    options = contained(options, inside)
+    with around(options, place, job_id_of(options, number)) as told:
+        code = execute(options, sample_command(options, program, place, number, told), place)
     result = weighed(place, number, code)
-    if number == 1:
-        pass_on(place / "out", sys.stderr if options.quiet else sys.stdout)
-    if number == 1 or result.failed:
-        pass_on(place / "err", sys.stderr)
+    if not options.launcher.is_bare:
+        run_inside.gather(inside, place)
+        result = of_the_command(result, run_inside.read(inside))
+    if options.conditions.shapes and result.network_conditions is None:
+        result = replace(
+            result, network_conditions={"requested": options.conditions.network, **NOT_SAID}
+        )
+    if options.to_files:
+        show_output(place, number, result, options.quiet)
     return result
 
 
-def sample_command(options: Options, program: str, place: Path, number: int) -> list[str]:
-    """steelyard-node sample around the command."""
+def contained(options: Options, folder: Path) -> Options:
+    """The command as a script, made below `folder`, that executes it in its containers."""
+    if options.launcher.is_bare:
+        return options
+    command = run_inside.prepare(options.launcher, options.command, folder)
+    tags = (*options.tags, f"launcher={options.launcher.text}")
+    return replace(options, command=tuple(command), tags=tags)
+
+
+def of_the_command(result: Weighed, found: run_inside.Inside) -> Weighed:
+    """The execution without its container: its own time and end, and nothing that is another's."""
+    without = found.not_weighed()
+    values = {name: None if name in without else v for name, v in result.values.items()}
+    return replace(
+        result,
+        exit_code=found.exit_code,
+        signal=None,
+        values=values | {"elapsed": found.elapsed_s},
+        missing=result.missing | without,
+    )
+
+
+@contextmanager
+def around(options: Options, place: Path, job_id: str) -> Iterator[list[str]]:
+    """Conditions in place, packets recorded; options for the sampler."""
+    with netem.held(options.conditions, options.run_dir, job_id) as told:
+        if not options.capture:
+            yield told
+            return
+        with capturing.recorded(place, options.run_dir, job_id, options.device) as more:
+            yield [*told, *more]
+
+
+def execute(options: Options, argv: Sequence[str], place: Path) -> int:
+    """The exit code of the sampler around the command."""
+    if not options.to_files:
+        return wait(argv, None, sys.stderr.buffer if options.quiet else None, None)
+    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
+        return wait(argv, subprocess.DEVNULL, out, err)
+
+
+def show_output(place: Path, number: int, result: Weighed, quiet: bool) -> None:
+    """What the first run said, and what a failed one said on stderr."""
+    if number == 1:
+        pass_on(place / "out", sys.stderr if quiet else sys.stdout)
+    if number == 1 or result.failed:
+        pass_on(place / "err", sys.stderr)
+
+
+def job_id_of(options: Options, number: int) -> str:
+    """The run's name; with conditions or a capture no other `steelyard run` of this node may have the same."""
+    name = f"run-{number:03}"
+    return f"{name}.{os.getpid()}" if options.conditions.shapes or options.capture else name
+
+
+def sample_command(
+    options: Options, program: str, place: Path, number: int, told: Sequence[str]
+) -> list[str]:
+    """steelyard-node sample around the command; `told` of the conditions."""
     rate = options.sample_rate_hz
     return [
         program,
         "sample",
         f"--record-dir={place}",
-        f"--job-id=run-{number:03}",
+        f"--job-id={job_id_of(options, number)}",
+        *(["--with-parent"] if options.conditions.shapes else []),
+        *told,
         *([] if rate is None else [f"--rate={rate:g}"]),
         *(f"--tag={tag}" for tag in options.tags),
         "--",
@@ -157,7 +253,9 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
         values = dict.fromkeys(values)
         missing = dict.fromkeys(values, f"the record was cut short: {why}")
     end = record.get("exit") or {}
-    return Weighed(number, end.get("exit_code"), end.get("signal"), values, missing)
+    held = record.get("network_conditions")
+    ended = end.get("exit_code"), end.get("signal")
+    return Weighed(number, *ended, values, missing, held, record.get("capture"))
 
 
 def number_at(record: Mapping[str, object], path: str) -> float | None:
@@ -169,8 +267,8 @@ def number_at(record: Mapping[str, object], path: str) -> float | None:
 
 
 def summaries(runs: Sequence[Weighed]) -> list[Summary]:
-    """Every metric over the runs that did not fail."""
-    good = [run for run in runs if not run.failed]
+    """Every metric over the runs that count."""
+    good = [run for run in runs if run.counts]
     return [summary(name, unit, good) for name, (_, unit) in METRICS.items()]
 
 
@@ -180,7 +278,7 @@ def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
     without = [run for run in runs if run.values[name] is None]
     reason = without[0].missing.get(name, "no reason given") if without else None
     if not values:
-        return Summary(name, unit, None, None, None, None, None, 0, reason or "every run failed")
+        return Summary(name, unit, None, None, None, None, None, 0, reason or "no run counts")
     interval = mean_interval(values)
     low, high = interval.low, interval.high
     return Summary(

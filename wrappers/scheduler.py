@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from steelyard.wrappers.errors import UsageError
+from steelyard.wrappers.netem import Conditions
 from steelyard.wrappers.study_job import Job
 
 NAMES = ("slurm", "local")
@@ -26,6 +27,8 @@ class Batch:
     tags: tuple[tuple[str, str], ...]  # what all runs have in common
     run_ids: tuple[str, ...]
     job: Job
+    # What each run asks of the node itself, for a scheduler that has no options for it.
+    conditions: Mapping[str, Conditions] = field(default_factory=dict)
 
     @property
     def job_name(self) -> str:

@@ -7,10 +7,11 @@ import getpass
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from steelyard.wrappers import slurm_command, slurm_script, slurm_tasks
-from steelyard.wrappers.errors import MissingError
+from steelyard.wrappers.errors import ConditionError, MissingError
 from steelyard.wrappers.scheduler import Batch, Submission, Task
 from steelyard.wrappers.slurm_command import CommandError
 
@@ -22,6 +23,7 @@ SLURM_OWN = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_UMASK")
 # sbatch takes these before what the script says: only where the script says nothing.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
+CONDITIONS = ("--netem", "--cache")
 CHUNK = 500  # job ids on one command line
 
 
@@ -48,8 +50,14 @@ class Slurm:
     @functools.cached_property
     def has_plugin(self) -> bool:
         """sbatch knows our plugin's --tag."""
+        return "--tag" in self.plugin_options
+
+    @functools.cached_property
+    def plugin_options(self) -> frozenset[str]:
+        """The options of sbatch that are our plugin's."""
         text = slurm_command.run_once(["sbatch", "--help"])
-        return any("--tag" in line and "[steelyard]" in line for line in joined(text))
+        ours = (line for line in joined(text) if "[steelyard]" in line)
+        return frozenset(name for line in ours for name in re.findall(r"--[a-z][a-z-]*", line)[:1])
 
     def cluster(self) -> str | None:
         """ClusterName."""
@@ -63,8 +71,22 @@ class Slurm:
         return size
 
     def script(self, batch: Batch, after: str | None) -> str:
-        """The batch script."""
-        return slurm_script.render(batch, after, self.has_plugin)
+        """The batch script; ConditionError for what this cluster's plugin cannot do."""
+        return slurm_script.render(self.possible(batch), after, self.has_plugin)
+
+    def possible(self, batch: Batch) -> Batch:
+        """The batch without --cache=warm where that is no option: it asks for nothing."""
+        options = []
+        for option in batch.options:
+            name = option.partition("=")[0]
+            known = name not in CONDITIONS or name in self.plugin_options
+            if not known and option != "--cache=warm":
+                raise ConditionError(
+                    f"{option}: sbatch of this cluster has no option {name} of ours, so the "
+                    "condition cannot be asked for: its admin installs the plugin (docs/admin.md)"
+                )
+            options += [option] if known else []
+        return replace(batch, options=tuple(options))
 
     def submit(self, batch: Batch, script: Path) -> str:
         """sbatch; after a lost answer it is looked up first, so that nothing comes twice."""
@@ -86,6 +108,8 @@ class Slurm:
                 ["sbatch", "--parsable", str(script)], job_environment(batch)
             )
         except CommandError as error:
+            if re.match("steelyard: .*(netem|cache)", error.message):
+                raise ConditionError(f"refused by the cluster: {error.message}") from error
             hint = "; submit again when some have ended" if FULL.search(error.message) else ""
             raise MissingError(f"{error}{hint}") from error
         job_id = text.strip().splitlines()[-1].partition(";")[0] if text.strip() else ""
@@ -138,6 +162,10 @@ class AbsentSlurm(Slurm):
     def config(self) -> dict[str, str]:
         """Nothing is known."""
         return {}
+
+    def possible(self, batch: Batch) -> Batch:
+        """Shown as it would be with the plugin."""
+        return batch
 
     @functools.cached_property
     def has_plugin(self) -> bool:

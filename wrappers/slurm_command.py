@@ -69,8 +69,12 @@ def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, without the program's name before it."""
+    """The last line that says something, without the program's name before it.
+
+    Our plugin says why it refuses an option; after it Slurm says only that the option is wrong.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if "error: steelyard: " in line] or lines
     return re.sub(r"^\w+: (error|fatal): ", "", lines[-1]) if lines else ""
 
 

@@ -95,7 +95,7 @@ def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
         text = slurm_command.run_once(
             [
                 *SACCT,
-                "--format=JobID,JobIDRaw,State",
+                "--format=JobID,JobIDRaw,State,ExitCode",
                 f"--starttime={slurm_time(since)}",
                 f"--jobs={','.join(jobs)}",
             ]
@@ -111,18 +111,25 @@ def slurm_time(unix_s: float) -> str:
     return early.strftime("%Y-%m-%dT%H:%M:%S")
 
 
+def why_ended(state: str, exit_code: str) -> str:
+    """A job that left no result, in a sentence; run.sh itself never exits with 4."""
+    if state == "FAILED" and exit_code.partition(":")[0] == "4":
+        return "its condition could not be applied (exit code 4): the job's output says why"
+    return f"sacct: {state}"
+
+
 def parse_sacct(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Lines `JobID|JobIDRaw|State`; of a requeued task the last line counts."""
+    """Lines `JobID|JobIDRaw|State|ExitCode`; of a requeued task the last line counts."""
     tasks = {}
     for line in text.splitlines():
         fields = line.split("|")
-        if len(fields) != 3 or "_" not in fields[0]:
+        if len(fields) != 4 or "_" not in fields[0]:
             continue
         array_job, _, indices = fields[0].partition("_")
         state = ENDED.get(fields[2].split(" ", 1)[0])
         if state is None or array_job not in jobs:
             continue
-        task = Task(state, f"sacct: {fields[2]}", fields[1])
+        task = Task(state, why_ended(fields[2], fields[3]), fields[1])
         for run_id in runs_of(jobs[array_job], indices):
             tasks[run_id] = task
     return tasks

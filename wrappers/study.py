@@ -15,9 +15,10 @@ from steelyard.wrappers.study_benchmarks import Variant
 from steelyard.wrappers.study_factors import Level
 from steelyard.wrappers.study_job import Job
 from steelyard.wrappers.study_reader import Table
+from steelyard.wrappers.study_stop import Stop, read_stop
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")
-STUDY_KEYS = ("name", "repeat", "blocks", "seed")
+STUDY_KEYS = ("name", "repeat", "blocks", "seed", "stop")
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 MAX_RUNS = 1_000_000
 
@@ -37,6 +38,7 @@ class Study:
     variants: tuple[Variant, ...]
     toml: bytes
     file: Path
+    stop: Stop | None = None
 
     @property
     def toml_sha256(self) -> str:
@@ -71,10 +73,6 @@ def parse(toml: bytes, file: Path) -> Study:
 def build(top: Table, toml: bytes) -> Study:
     """The study of a parsed file, section by section."""
     head = top.table("study")
-    if "stop" in head.data:
-        head.fail(
-            "stop", "this version repeats a fixed number of times: use repeat, leave stop out"
-        )
     head.only(STUDY_KEYS)
     repeat = head.count("repeat", 10, most=999)
     factors = study_factors.read_factors(top)
@@ -91,8 +89,13 @@ def build(top: Table, toml: bytes) -> Study:
         variants=variants,
         toml=toml,
         file=top.file,
+        stop=read_stop(head, repeat),
     )
     check_size(study, head)
+    most_clients = max(int(level) for level in factors.get("clients", (1,)))
+    study_factors.check_span(
+        top, factors, study.benchmarks().values(), max(study.job.nodes, most_clients)
+    )
     return study
 
 
@@ -120,8 +123,9 @@ def check_size(study: Study, head: Table) -> None:
     conditions = len(study.variants)
     for levels in study.factors.values():
         conditions *= len(levels)
-    if conditions * study.repeat > MAX_RUNS:
-        head.fail("repeat", f"{conditions} conditions x {study.repeat} are over {MAX_RUNS} runs")
+    repeat = study.repeat if study.stop is None else study.stop.max_repeat
+    if conditions * repeat > MAX_RUNS:
+        head.fail("repeat", f"{conditions} conditions x {repeat} are over {MAX_RUNS} runs")
 
 
 def one_line(error: Exception) -> str:

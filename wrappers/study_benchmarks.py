@@ -46,6 +46,7 @@ def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple
             key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
             if variants.setdefault(key, variant) is not variant:
                 table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
+    check_span(top, factors, list(variants.values()))
     check_free_factors(top, factors, list(variants.values()))
     return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
 
@@ -57,9 +58,17 @@ def labelled(variant: Variant, variants: list[Variant]) -> Variant:
     words = [
         f"{key}={text(written.get(key, value))}"
         for key, value in own.items()
-        if any(other[key] != value for other in fellows)
+        if any(other[key] != value for other in fellows) and not hidden(variant, key, fellows)
     ]
     return replace(variant, label=" ".join([variant.benchmark.name, *words]))
+
+
+def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
+    """A table of figures is too long for a label, as long as something else tells them apart."""
+    if variant.benchmark.parameters[key].type != "figures":
+        return False
+    rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
+    return all(one not in rest[:i] for i, one in enumerate(rest))
 
 
 def known_names() -> str:
@@ -92,18 +101,32 @@ def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Le
     """The values of a parameter, one or a list of them, each checked."""
     value = table.data[key]
     values = table.levels(key) if isinstance(value, list) else (value,)
-    for one in values:
-        check_value(table, benchmark, key, one)
-    return tuple(one for one in values if isinstance(one, Level))
+    return tuple(check_value(table, benchmark, key, one) for one in values)
 
 
-def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: object) -> None:
-    """UsageError when a parameter does not allow a value."""
+def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: object) -> Level:
+    """The value as it was written, a table as JSON text; UsageError when it is not allowed."""
     parameter = benchmark.parameters[key]
     try:
-        parameter.check(value)
-    except ValueError:
+        checked = parameter.check(value)
+    except ValueError as error:
+        if parameter.type == "figures":
+            table.fail(key, str(error))
         table.wrong(key, value, parameter.allowed())
+    return value if isinstance(value, Level) else checked
+
+
+def check_span(
+    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
+) -> None:
+    """Clients side by side are not for a benchmark that has the whole job for itself."""
+    whole = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
+    if "clients" in factors and whole:
+        top.table("factors").fail(
+            "clients",
+            f"{', '.join(whole)} works on all nodes of a job at once: leave clients out, and "
+            "give [job] nodes and the benchmark's own parameters",
+        )
 
 
 def check_free_factors(

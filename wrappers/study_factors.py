@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
+from steelyard.jobscripts.registry import Benchmark
+from steelyard.wrappers import launchers, netem
+from steelyard.wrappers.errors import UsageError
 from steelyard.wrappers.study_job import split_options
 from steelyard.wrappers.study_reader import Table, shown
 
 Level = str | int | float | bool
 
-# Factors that change the job in a way this version cannot: only their neutral level is there.
-RESERVED = {"network": "none", "launcher": "bare", "cache": "warm", "mode": "none"}
-MEANT = ("clients", "node_type", *RESERVED)
+# Clients side by side, or each when the one before it has ended.
+MODES = ("parallel", "sequential")
+MEANT = ("clients", "node_type", "network", "launcher", "cache", "mode")
 NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MAX_CLIENTS = 100_000
 PLACE_KEYS = ("slurm", "pbs")
@@ -30,17 +35,92 @@ def read_factors(top: Table) -> dict[str, tuple[Level, ...]]:
 
 def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
     """What a factor with a meaning allows."""
+    if name == "network":
+        check_network(table, levels)
+    if name == "launcher":
+        check_launchers(table, levels)
     for level in levels:
-        if name in RESERVED and level != RESERVED[name]:
-            table.fail(
-                name,
-                f"{shown(level)}: this version cannot apply {name} conditions; "
-                f'the only level it has is "{RESERVED[name]}"',
-            )
+        if name == "cache" and level not in netem.CACHES:
+            check_cache(table, level)
+        if name == "mode" and level not in MODES:
+            table.wrong(name, level, '"parallel" or "sequential"')
         if name == "clients" and not (type(level) is int and 1 <= level <= MAX_CLIENTS):
             table.wrong(name, level, f"whole numbers from 1 to {MAX_CLIENTS}")
         if name == "node_type" and not (isinstance(level, str) and NODE_TYPE.fullmatch(level)):
             table.wrong(name, level, "letters, digits, '_' and '-'")
+
+
+def check_network(table: Table, levels: tuple[Level, ...]) -> None:
+    """Specifications or "none"."""
+
+    def canonical(level: str) -> str:
+        return level if level == netem.NONE else netem.parse(level).requested
+
+    check_texts(
+        table, "network", levels, 'a specification such as "delay=50ms", or "none"', canonical
+    )
+
+
+def check_launchers(table: Table, levels: tuple[Level, ...]) -> None:
+    """Launchers by their grammar."""
+
+    def canonical(level: str) -> str:
+        return launchers.parse(level).text
+
+    check_texts(
+        table, "launcher", levels, '"bare", or a launcher such as "podman:debian:12"', canonical
+    )
+
+
+def check_texts(
+    table: Table,
+    name: str,
+    levels: tuple[Level, ...],
+    allowed: str,
+    canonical: Callable[[str], str],
+) -> None:
+    """Two texts of one meaning would be one condition under two names."""
+    seen: dict[str, Level] = {}
+    for level in levels:
+        if not isinstance(level, str):
+            table.wrong(name, level, allowed)
+        try:
+            meaning = canonical(level)
+        except UsageError as error:
+            table.fail(name, f"{shown(level)}: {error}")
+        if meaning in seen:
+            table.fail(
+                name,
+                f"{shown(level)} asks for the same as {shown(seen[meaning])}: a level is named once",
+            )
+        seen[meaning] = level
+
+
+def check_span(
+    top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Iterable[Benchmark], nodes: int
+) -> None:
+    """One client of the whole job can be in one container only, on a single node."""
+    wide = [benchmark.name for benchmark in benchmarks if benchmark.span == "job"]
+    for level in factors.get("launcher", ()) if wide else ():
+        launcher = launchers.parse(str(level))
+        if not launcher.is_bare and (launcher.containers > 1 or nodes > 1):
+            top.table("factors").fail(
+                "launcher",
+                f"{shown(level)}: the benchmark {wide[0]} starts programs on all nodes of the job "
+                "itself, which would be outside of the container: [job] nodes = 1 and one "
+                "container, or a benchmark with a client per node",
+            )
+
+
+def check_cache(table: Table, level: Level) -> NoReturn:
+    """Only what can be done to a node is a level."""
+    if level == "direct":
+        table.fail(
+            "cache",
+            '"direct": going around the cache is up to the benchmark, not to the node: '
+            "give direct = true to filesystem, fio or iozone",
+        )
+    table.wrong("cache", level, '"cold" or "warm"')
 
 
 def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, Level]:

@@ -21,6 +21,10 @@ KEYS = (
     "at_once",
     "tags",
     "export",
+    "warm_up",
+    "time_out",
+    "retries",
+    "bind",
 )
 TIME_LIMIT = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 WORD = r"[A-Za-z0-9_.,@+-]+"
@@ -59,6 +63,21 @@ class Job:
     at_once: int | None = None
     tags: tuple[tuple[str, str], ...] = ()
     export: tuple[str, ...] = ()
+    warm_up: int = 0
+    time_out: str | None = None
+    retries: int = 0
+    bind: str | None = None
+
+    def quality(self) -> dict[str, str]:
+        """Variables of jobscripts/steelyard_quality.sh; what is not asked for is not there."""
+        limit = None if self.time_out is None else time_limit_s(self.time_out)
+        asked = {
+            "SY_WARM_UP": self.warm_up,
+            "SY_TIME_OUT_S": limit,
+            "SY_RETRIES": self.retries,
+            "SY_BIND": self.bind,
+        }
+        return {name: str(value) for name, value in asked.items() if value}
 
     @property
     def time_limit_s(self) -> int | None:
@@ -89,22 +108,26 @@ def read_job(top: Table, has_clients: bool) -> Job:
     return Job(
         nodes=nodes,
         tasks_per_node=table.integer("tasks_per_node", None, 1, 100_000),
-        time_limit=read_time_limit(table),
+        time_limit=read_time(table, "time_limit"),
         exclusive=table.flag("exclusive", True),
         constraint=table.word("constraint", CONSTRAINT, "a constraint as sbatch takes it"),
         options=read_options(table, "options"),
         at_once=table.integer("at_once", None, 1, 1_000_000),
         tags=read_tags(table),
         export=table.words("export", r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable"),
+        warm_up=table.count("warm_up", 0, least=0, most=1000),
+        time_out=read_time(table, "time_out"),
+        retries=table.count("retries", 0, least=0, most=100),
+        bind=table.word("bind", "none|core|socket", '"none", "core" or "socket"'),
         **words,
     )
 
 
-def read_time_limit(table: Table) -> str | None:
-    """[job] time_limit; None when absent."""
-    value = table.data.get("time_limit")
+def read_time(table: Table, key: str) -> str | None:
+    """A time as Slurm writes it; None when absent."""
+    value = table.data.get(key)
     if value is not None and not (isinstance(value, str) and time_limit_s(value)):
-        table.wrong("time_limit", value, '"HH:MM:SS" or "D-HH:MM:SS", longer than zero')
+        table.wrong(key, value, '"HH:MM:SS" or "D-HH:MM:SS", longer than zero')
     return value
 
 

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.wrappers import plan, status, submit_ledger, submit_programs
+from steelyard.wrappers import (
+    launcher_checks,
+    launchers,
+    netem,
+    plan,
+    status,
+    submit_ledger,
+    submit_programs,
+    submit_stop,
+)
 from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.scheduler import Batch, Scheduler, Submission, by_name
@@ -55,15 +64,18 @@ def submit(
     folder = StudyDir(study_dir.absolute())
     scheduler = reachable(by_name(scheduler_name, folder.path), dry=scripts is not None)
     if scripts is not None:
+        study = submit_stop.so_far(study, folder)
         runs, states = planned(study, folder)
         batches = make_batches(study, folder, wanted(runs, states, retry_failed), scheduler)
         scripts += dry_run(batches, scheduler, last_active(folder, scheduler))
         return outcome(study, folder, scheduler, runs, batches, [], begin)
     with submit_ledger.locked(folder):
         recovered = recover(folder, study, scheduler)
+        study = submit_stop.grown(study, folder, say)
         runs, states = planned(study, folder)
         missing = wanted(runs, states, retry_failed)
         check_programs(study, missing, scheduler)
+        check_conditions(missing, scheduler)
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # what cannot be asked for is said before anything is written
             scheduler.script(batch, None)
@@ -187,6 +199,24 @@ def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> N
         say(f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}")
 
 
+def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
+    """ConditionError or MissingError for what cannot be had, before anything runs.
+
+    Of other nodes only what holds everywhere is known: the rest is a warning.
+    """
+    wanted = list(dict.fromkeys(run.launcher for run in runs))
+    launcher_checks.check_user(wanted)
+    lacking = launcher_checks.lacking_here(wanted)
+    if scheduler.name != "local":
+        for why in lacking:
+            say(f"warning: here, and maybe on the nodes too: {why}")
+        return
+    if lacking:
+        raise MissingError(lacking[0])
+    for conditions in dict.fromkeys(netem.of_levels(run.condition) for run in runs):
+        netem.check_here(conditions)
+
+
 def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: list[Run]) -> None:
     """The study's files, before anything is handed in."""
     (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
@@ -203,12 +233,17 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             run.parameters,
             study_dir=folder.path,
             run_id=run.run_id,
-            clients=run.clients,
-            environment=variables,
+            clients=run.clients * run.launcher.containers,
+            environment=variables | launchers.variables(run.launcher) | mode_of(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
     document = json.dumps(plan.document(study, runs), indent=1, ensure_ascii=False)
     submit_ledger.write_whole(folder.plan, document + "\n")
+
+
+def mode_of(run: Run) -> dict[str, str]:
+    """What run.sh is told of the factor `mode`."""
+    return {"SY_MODE": str(run.condition["mode"])} if "mode" in run.condition else {}
 
 
 def make_batches(
@@ -250,8 +285,14 @@ def nodes_of(study: Study, run: Run) -> int:
 def options_of(study: Study, run: Run) -> tuple[str, ...]:
     """What the run's condition asks for."""
     node_type = run.condition.get("node_type")
-    options = () if node_type is None else study.place[str(node_type)]
-    return tuple(option.replace("{nodes}", str(nodes_of(study, run))) for option in options)
+    place = () if node_type is None else study.place[str(node_type)]
+    options = [option.replace("{nodes}", str(nodes_of(study, run))) for option in place]
+    asked = netem.of_levels(run.condition)
+    if asked.shapes:
+        options.append(f"--netem={asked.network}")
+    if "cache" in run.condition:
+        options.append(f"--cache={asked.cache}")
+    return tuple(options)
 
 
 def make_batch(study: Study, folder: StudyDir, runs: Sequence[Run], number: int) -> Batch:
@@ -270,6 +311,7 @@ def make_batch(study: Study, folder: StudyDir, runs: Sequence[Run], number: int)
         tags=common_tags(study, runs),
         run_ids=run_ids,
         job=study.job,
+        conditions={run.run_id: netem.of_levels(run.condition) for run in runs},
     )
 
 
@@ -278,7 +320,7 @@ def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
     tags = [("study", study.name), ("block", str(runs[0].block))]
     for name, level in runs[0].condition.items():
         if all(run.condition[name] == level for run in runs):
-            tags.append((name, str(level)))
+            tags.append((name, runs[0].launcher.text if name == "launcher" else str(level)))
     return tuple(tags)
 
 

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
 
-from steelyard.jobscripts.registry import Program
+from steelyard.jobscripts.registry import Benchmark, Module, Program
 from steelyard.wrappers import node
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.study import Study
 
 OURS = "steelyard-"
 
-# (benchmark, program): with these parameters the benchmark does not need the program.
-SPARED: dict[tuple[str, str], Callable[[Mapping[str, object]], bool]] = {
-    ("hpl", "hpcc"): lambda given: bool(given["xhpl"]),
-    ("hpl", "mpirun"): lambda given: given["p"] == given["q"] == 1,
-    ("npb", "steelyard-npb"): lambda given: bool(given["folder"]),
-    ("npb", "mpirun"): lambda given: given["ranks"] == 1,
-}
-
-
-def needed(study: Study, runs: Sequence[Run]) -> dict[str, Program]:
-    """What these runs need, by the program's name."""
-    benchmarks = study.benchmarks()
-    programs: dict[str, Program] = {}
-    for run in runs:
-        for program in benchmarks[run.benchmark].needs:
-            spared = SPARED.get((run.benchmark, program.name))
-            if spared is None or not spared(run.parameters):
-                programs[program.name] = program
-    return programs
-
 
 def missing(study: Study, runs: Sequence[Run]) -> list[str]:
-    """One phrase for each program that is not here: its name, why it is needed, where to get it."""
+    """One phrase for each thing that is not here: its name, why it is needed, where to get it."""
+    benchmarks = study.benchmarks()
+    return missing_of([(benchmarks[run.benchmark], run.parameters) for run in runs])
+
+
+def missing_of(chosen: Sequence[tuple[Benchmark, Mapping[str, object]]]) -> list[str]:
+    """The same for benchmarks with all their parameters."""
+    programs: dict[str, Program] = {}
+    modules: dict[str, Module] = {}
+    for benchmark, values in chosen:
+        programs |= {p.name: p for p in benchmark.needs if p.is_needed(values)}
+        modules |= {m.name: m for m in benchmark.modules if m.is_needed(values)}
     return [
-        f"{program.name} ({program.why}; {remedy(program)})"
-        for program in needed(study, runs).values()
-        if node.find_program(program.name) is None
+        *(
+            f"{program.name} ({program.why}; {remedy(program)})"
+            for program in programs.values()
+            if node.find_program(program.name) is None
+        ),
+        *(
+            f"the Python module {name} ({module.why}; {sys.executable} -m pip install {name})"
+            for name, module in modules.items()
+            if importlib.util.find_spec(name) is None
+        ),
     ]
 
 
@@ -49,7 +49,15 @@ def remedy(program: Program) -> str:
 
 
 def environment(study: Study) -> dict[str, str]:
-    """Variables that lead run.sh to the programs of ours which its benchmarks need."""
-    names = {p.name for benchmark in study.benchmarks().values() for p in benchmark.needs}
+    """What run.sh is told beside its parameters: where our programs are, and [job]'s wishes."""
+    return variables(list(study.benchmarks().values())) | study.job.quality()
+
+
+def variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+    """Where the programs of ours are which these benchmarks need, and Python for their clients."""
+    names = {program.name for benchmark in benchmarks for program in benchmark.needs}
     paths = {name: node.find_program(name) for name in sorted(names) if name.startswith(OURS)}
-    return {node.variable(name): str(path) for name, path in paths.items() if path is not None}
+    found = {node.variable(name): str(path) for name, path in paths.items() if path is not None}
+    if any(benchmark.modules for benchmark in benchmarks):
+        found["STEELYARD_PYTHON"] = sys.executable
+    return found

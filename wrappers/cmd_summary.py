@@ -1,0 +1,44 @@
+"""Means of every condition from the study's Parquet files, on DuckDB or on Spark.
+
+For studies that are too large for one machine: the report reads the database, this reads `parquet/`
+with the engine you name. It needs the extra `spark` (pip install 'steelyard[spark]'); docs/collect.md
+has a batch script that starts Spark on the nodes of a job.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from steelyard.wrappers import console, errors, options, studydir
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard summary`."""
+    options.add_study(parser, optional=True)
+    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="a Spark cluster, spark://HOST:7077 (default: Spark in this process)",
+    )
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Compute and print."""
+    folder = studydir.resolve(args.study)
+    from steelyard.analysis import engines
+
+    lines = engines.summarize(folder, args.engine, args.master)
+    if args.json:
+        console.print_json([asdict(line) for line in lines])
+        return errors.DONE
+    for line in lines:
+        low, high = line.low, line.high
+        interval = "" if low is None or high is None else f" ({low:.6g} … {high:.6g})"
+        print(
+            f"{line.variant} · {line.condition} · {line.metric}: {line.mean:.6g}{interval}, "
+            f"median {line.median:.6g}, n = {line.n}"
+        )
+    return errors.DONE

@@ -1,0 +1,116 @@
+#!/bin/sh
+# First process of a virtual node (User Mode Linux): the host's own / below a memory overlay, the
+# shared folders writable, the network, munged; then it runs what the host asks for (control).
+# From the kernel's command line: SY_NAME, SY_DIR (the cluster's folder), SY_ADDRESS (with /24).
+set -eu
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+readonly modules=/usr/lib/uml/modules
+self=$SY_DIR/guests/$SY_NAME
+
+# The new root: changes of system files stay in memory and end with the guest.
+make_root() {
+    mount -t proc proc /proc
+    mount -t tmpfs -o mode=755 tmpfs /run
+    mkdir -p /run/upper /run/work /run/root /run/kmod/lib
+    ln -s "$modules" /run/kmod/lib/modules # a host without a kernel of its own has no /lib/modules
+    modprobe -d /run/kmod overlay
+    mount -t overlay -o lowerdir=/,upperdir=/run/upper,workdir=/run/work overlay /run/root
+    cd /run/root
+    mount --move /proc proc
+    mount -t sysfs sysfs sys
+    mount -t devtmpfs devtmpfs dev
+    mkdir -p dev/pts dev/shm mnt lib/modules
+    mount -t devpts -o gid=5,mode=620 devpts dev/pts
+    mount -t tmpfs -o mode=1777 tmpfs dev/shm
+    ln -s /proc/self/fd dev/fd # bash: <(…)
+    ln -s fd/0 dev/stdin && ln -s fd/1 dev/stdout && ln -s fd/2 dev/stderr
+    mount -t tmpfs -o mode=755 tmpfs run
+    pivot_root . mnt
+    umount -l mnt
+    ln -sfn "$modules/$(uname -r)" "/lib/modules/$(uname -r)"
+    rm -f /.dockerenv # the host may be a container; this is none
+}
+
+# Folders of the host that jobs write to. What hostfs makes there belongs to root; bindfs gives a
+# new file to who made it. The cluster's folder comes last: it may lie in one of them.
+mount_shares() {
+    while read -r how folder; do
+        mkdir -p "$folder"
+        case $how in
+        hostfs) mount -t hostfs -o "$folder" none "$folder" ;;
+        bindfs)
+            below=/run/shares$folder
+            mkdir -p "$below"
+            mount -t hostfs -o "$folder" none "$below"
+            modprobe fuse
+            bindfs -o nonempty "$below" "$folder"
+            ;;
+        esac
+    done <"$self/shares"
+    # Sockets and pid files of this node stay in it.
+    for folder in run spool; do
+        mount -t tmpfs -o mode=755 tmpfs "$SY_DIR/$folder"
+    done
+    mkdir -p "$SY_DIR/run/steelyard" "$SY_DIR/spool/$SY_NAME"
+    mount --bind "$SY_DIR/etc/cgroup.guest.conf" "$SY_DIR/etc/cgroup.conf"
+}
+
+set_up_system() {
+    echo "$SY_NAME" >/proc/sys/kernel/hostname
+    cp "$SY_DIR/etc/hosts" /etc/hosts
+    tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
+    mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    mkdir -p /sys/fs/cgroup/system.slice # slurmd looks for systemd's
+    ip link set lo up
+    ip link set vec0 up
+    ip addr add "$SY_ADDRESS" dev vec0
+    # A window larger than 64 KB from the start: else transfers over a delay crawl.
+    echo "4096 8388608 16777216" >/proc/sys/net/ipv4/tcp_rmem
+    echo "0 2147483647" >/proc/sys/net/ipv4/ping_group_range
+    # The host sees what a job writes within a second, not after thirty.
+    echo 50 >/proc/sys/vm/dirty_writeback_centisecs
+    echo 100 >/proc/sys/vm/dirty_expire_centisecs
+}
+
+start_munged() {
+    mkdir -p /run/munge
+    munged --force --socket="$SY_DIR/run/munge.socket" --key-file="$SY_DIR/private/munge.key" \
+        --pid-file=/run/munge/munged.pid --seed-file=/run/munge/munged.seed \
+        --log-file="$SY_DIR/log/munged.$SY_NAME.log"
+}
+
+# One request: requests/ID/command in, out, err, and at last rc.
+answer() { # ID
+    at=$self/requests/$1
+    rc=0
+    setsid sh "$at/command" <"$at/in" >"$at/out" 2>"$at/err" || rc=$?
+    echo "$rc" >"$at/rc.new"
+    mv "$at/rc.new" "$at/rc"
+}
+
+# Ids of requests arrive as lines on the console, which is a FIFO on the host.
+control() {
+    stty -echo </dev/console
+    : >"$self/ready"
+    while IFS= read -r id; do
+        case $id in
+        off)
+            sync
+            echo o >/proc/sysrq-trigger
+            ;;
+        *[!0-9]* | '') ;;
+        *) (answer "$id" &) ;; # an orphan: the first process reaps it
+        esac
+    done </dev/console
+}
+
+make_root
+mount_shares
+set_up_system
+start_munged
+export SLURM_CONF="$SY_DIR/etc/slurm.conf" STEELYARD_RECORD_DIR="$SY_DIR/records"
+export STEELYARD_CLUSTER_DIR="$SY_DIR"
+unset SY_ADDRESS TERM
+control &
+wait # for ever, and reaps whoever has lost its parent
+echo o >/proc/sysrq-trigger
