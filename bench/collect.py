@@ -1,0 +1,104 @@
+"""What merging a study costs: `steelyard collect` of 1 million accounting rows, 100 million samples.
+
+The peer is pandas on the same files, one after the other. --scale takes a part of that study (0.05:
+500 runs, 50,000 rows, 5 million samples: two or three minutes with the making of it); --samples
+gives every node fewer samples, so that many small files weigh. Budget (DESIGN), at scale 1: 120 s,
+2 GB. Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas (our
+seconds / pandas' seconds; null without the peer), cpu_s, again_seconds (a second collect with
+nothing new), runs, scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import collect_study
+
+BUDGET_S, BUDGET_MB = 120.0, 2000.0
+
+
+Cost = tuple[float, float, float]  # seconds, CPU seconds, MB (largest resident set)
+
+
+def measured(arguments: list[str], environment: dict[str, str] | None = None) -> Cost:
+    """What a program costs; RuntimeError when it fails."""
+    begin = time.monotonic()
+    null = os.open(os.devnull, os.O_WRONLY)
+    pid = os.posix_spawn(
+        arguments[0],
+        arguments,
+        environment or dict(os.environ),
+        file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)],
+    )
+    os.close(null)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError(
+            f"{' '.join(arguments[:4])} … ended with {os.waitstatus_to_exitcode(status)}"
+        )
+    elapsed = time.monotonic() - begin
+    return elapsed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def collect(made: collect_study.Made) -> Cost:
+    """`steelyard collect` as a user calls it."""
+    program = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "collect"]
+    where = [str(made.study_dir), "--record-dir", str(made.record_dir)]
+    path = f"{made.bin_dir}:{os.environ['PATH']}"
+    return measured([*program, *where], os.environ | {"PATH": path})
+
+
+def pandas(made: collect_study.Made, out: Path) -> Cost:
+    """The peer."""
+    peer = str(Path(__file__).with_name("collect_peer.py"))
+    where = (made.study_dir, made.record_dir, made.accounting_dir, out)
+    return measured([sys.executable, "-P", peer, *map(str, where)])
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=0.05, help="1 is the whole study")
+    parser.add_argument("--samples", type=int, default=collect_study.SAMPLES, help="per node")
+    parser.add_argument("--no-peer", action="store_true", help="without pandas (memory at scale 1)")
+    parser.add_argument("--dir", help="work in a folder of this one: 35 GB at scale 1")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Make, measure, print."""
+    asked = arguments()
+    with tempfile.TemporaryDirectory(prefix="sy-collect-", dir=asked.dir) as name:
+        folder = Path(name)
+        made = collect_study.make(folder, asked.scale, asked.samples)
+        ours = collect(made)
+        again = collect(made)
+        peer = None if asked.no_peer else pandas(made, folder / "pandas")
+    print(
+        f"{made.runs} runs, {made.rows} rows of sacct, {made.samples} samples "
+        f"({made.sample_bytes / 1e9:.1f} GB of CSV)"
+    )
+    print(f"{'':<22} {'s':>8} {'CPU s':>8} {'MB':>8}")
+    rows = (("steelyard collect", ours), ("  again, nothing new", again), ("pandas", peer))
+    for words, figures in rows:
+        if figures is not None:
+            print(f"{words:<22} {figures[0]:>8.1f} {figures[1]:>8.1f} {figures[2]:>8.0f}")
+    print(f"budget at scale 1: {BUDGET_S:g} s, {BUDGET_MB:g} MB")
+    figures = {
+        "cpu_s": round(ours[1], 2),
+        "rows": made.rows, "samples": made.samples, "seconds": round(ours[0], 2),
+        "rss_mb": round(ours[2], 1), "ratio_pandas": round(ours[0] / peer[0], 3) if peer else None,
+        "again_seconds": round(again[0], 2), "runs": made.runs, "scale": asked.scale,
+    }  # fmt: skip
+    print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What a script with pandas does with the same files: bench/collect.py runs it beside collect.
+
+Reads the accounting, every result.json, record and file of samples, joins them to the runs, and
+writes the tables as Parquet. It keeps nothing between two calls and checks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from steelyard.analysis.sacct import DELIMITER, FIELDS
+
+
+def records_of(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All records, and all samples."""
+    records, samples = [], []
+    for path in sorted(folder.glob("*/*.json")):
+        record = json.loads(path.read_bytes())
+        key = {"job_id": path.parent.name, "node": record["node"]}
+        records.append(key | pd.json_normalize(record, max_level=1).iloc[0].to_dict())
+        frame = pd.read_csv(path.with_suffix(".csv"))
+        samples.append(frame.assign(**key))
+    return pd.DataFrame(records), pd.concat(samples, ignore_index=True)
+
+
+def main(study_dir: Path, record_dir: Path, accounting_dir: Path, out: Path) -> None:
+    """Everything into `out`."""
+    out.mkdir()
+    plan = pd.DataFrame(json.loads((study_dir / "plan.json").read_bytes())["runs"])
+    results = pd.DataFrame(
+        json.loads(path.read_bytes()) for path in sorted(study_dir.glob("runs/*/*/result.json"))
+    )
+    accounting = pd.concat(
+        [
+            pd.read_csv(path, sep=DELIMITER, names=list(FIELDS), dtype=str, engine="c")
+            for path in sorted(accounting_dir.glob("[0-9]*.txt"))
+        ]
+    )
+    records, samples = records_of(record_dir)
+    runs = plan.merge(results, on="run_id").merge(records, on="job_id", suffixes=("", "_record"))
+    samples = samples.merge(results[["job_id", "run_id"]], on="job_id")
+    samples["day"] = pd.to_datetime(samples["unix_s"], unit="s").dt.strftime("%Y-%m-%d")
+    accounting.to_parquet(out / "accounting.parquet")
+    runs.astype(str).to_parquet(out / "runs.parquet")
+    samples.to_parquet(out / "samples", partition_cols=["day"])
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:5]))

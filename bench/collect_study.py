@@ -1,0 +1,211 @@
+"""The study that bench/collect.py collects: what 10,000 runs on two nodes each leave behind.
+
+At scale 1: 1 million rows of sacct, 20,000 records and 100 million samples. Made from the recorded
+record, output and accounting of tests/data, so that every reader sees what it sees in earnest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.sacct import DELIMITER, FIELDS
+
+DATA = Path(__file__).parents[1] / "tests" / "data"
+RUNS, STEPS, SAMPLES = 10_000, 99, 5_000  # at scale 1; rows per run but the job's own; per node
+CONDITIONS, BLOCKS = 100, 10
+NODES = ("n1", "n2")
+BEGIN, RUN_S, RATE_HZ = 1_795_250_000, 600, 10.0
+BODIES = 16  # different bodies of samples, dealt out in turn
+
+COLUMNS = (
+    "unix_s,elapsed_s,cpu_s,memory_bytes,processes,rchar_bytes,wchar_bytes,read_bytes,write_bytes,"
+    "rx_bytes,tx_bytes,sent_segments,retransmitted_segments,pressure_cpu_s,pressure_io_s,"
+    "pressure_memory_s,energy_j,energy_j:package-0,rtt_s,rx_bytes:eth0,tx_bytes:eth0"
+)
+# What `sacct` is in the benchmark: the recorded answer to each array's id, out of a file.
+SACCT = """#!/bin/sh
+for last; do :; done
+if [ "$last" = --helpformat ]; then cat "{folder}/helpformat.txt"; exit; fi
+IFS=,
+for id in $last; do cat "{folder}/$id.txt"; done
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The study on disk and how much of it there is."""
+
+    study_dir: Path
+    record_dir: Path
+    bin_dir: Path  # with `sacct`
+    accounting_dir: Path
+    runs: int
+    rows: int
+    samples: int
+    sample_bytes: int
+
+
+def make(folder: Path, scale: float, samples_per_node: int = SAMPLES) -> Made:
+    """A study of scale x 10,000 runs below `folder`."""
+    runs = max(round(RUNS * scale), BLOCKS)
+    study_dir, record_dir = folder / "bench.study", folder / "records"
+    accounting_dir, bin_dir = folder / "accounting", folder / "bin"
+    for path in (study_dir, record_dir, accounting_dir, bin_dir):
+        path.mkdir(parents=True)
+    blocks = [list(range(runs))[n::BLOCKS] for n in range(BLOCKS)]
+    jobs = {run: JobId(str(100 + n * runs), place) for n, b in enumerate(blocks)
+            for place, run in enumerate(b)}  # fmt: skip
+    write_plan(study_dir, runs, blocks)
+    bodies = [body(n, samples_per_node) for n in range(BODIES)]
+    template = (DATA / "records" / "complete" / "n1.1795251583.json").read_text(encoding="utf-8")
+    for run in range(runs):
+        write_run(study_dir, run, jobs[run])
+        write_records(record_dir, run, jobs[run], json.loads(template), bodies)
+    write_accounting(accounting_dir, blocks, jobs)
+    program = bin_dir / "sacct"
+    program.write_text(SACCT.format(folder=accounting_dir), encoding="utf-8")
+    program.chmod(0o755)
+    size = sum(len(bodies[run % BODIES]) for run in range(runs)) * len(NODES)
+    samples = runs * len(NODES) * samples_per_node
+    return Made(
+        study_dir, record_dir, bin_dir, accounting_dir, runs, runs * (STEPS + 1), samples, size
+    )
+
+
+@dataclass(frozen=True)
+class JobId:
+    """A task of a block's array."""
+
+    array: str
+    task: int
+
+    @property
+    def raw(self) -> str:
+        """The last id of an array is the array's own; here the first task has it."""
+        return str(int(self.array) + self.task)
+
+
+def run_id(run: int) -> str:
+    return f"filesystem-{run % CONDITIONS:08x}-{run // CONDITIONS + 1:03d}"
+
+
+def start_of(run: int) -> int:
+    return BEGIN + run * 60
+
+
+def write_plan(study_dir: Path, runs: int, blocks: list[list[int]]) -> None:
+    """plan.json, submissions.jsonl, study.toml."""
+    planned = [planned_run(run, position) for position, run in enumerate(range(runs), 1)]
+    study = {"name": "bench", "seed": 1, "baseline": {"level": 0},
+             "factors": {"level": list(range(CONDITIONS))}}  # fmt: skip
+    plan = {"format": "steelyard-plan", "version": 1, "study": study, "runs": planned}
+    (study_dir / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    (study_dir / "study.toml").write_text('[study]\nname = "bench"\n', encoding="utf-8")
+    with (study_dir / "submissions.jsonl").open("w", encoding="utf-8") as file:
+        for number, block in enumerate(blocks):
+            line = {
+                "submission_id": f"b{number:03}", "scheduler": "slurm", "cluster": "steelyard",
+                "job_id": str(100 + number * runs), "submitted_unix_s": BEGIN - 10,
+                "block": number, "options": [], "run_ids": [run_id(run) for run in block],
+            }  # fmt: skip
+            file.write(json.dumps(line) + "\n")
+
+
+def planned_run(run: int, position: int) -> dict[str, object]:
+    """A run of plan.json."""
+    level = run % CONDITIONS
+    return {
+        "run_id": run_id(run), "block": run % BLOCKS, "position": position,
+        "benchmark": "filesystem", "variant": "filesystem test=large_file_copy",
+        "parameters": {"test": "large_file_copy", "size": 1048576, "iterations": 3},
+        "condition": {"level": level}, "condition_label": f"level={level}",
+        "is_baseline": level == 0, "repeat": run // CONDITIONS + 1,
+    }  # fmt: skip
+
+
+def write_run(study_dir: Path, run: int, job: JobId) -> None:
+    """The attempt's folder."""
+    folder = study_dir / "runs" / run_id(run) / f"{job.raw}.0"
+    folder.mkdir(parents=True)
+    start = start_of(run) + 0.25
+    result = {
+        "format": "steelyard-run", "version": 1, "run_id": run_id(run), "attempt": folder.name,
+        "scheduler": "slurm", "job_id": job.raw, "start_unix_s": start,
+        "end_unix_s": start + RUN_S, "elapsed_s": RUN_S + run % 7, "clients": 1,
+        "exit_codes": [0], "state": "completed", "reason": None, "nodes": list(NODES),
+        "tries": [], "missing": {},
+    }  # fmt: skip
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    out = (DATA / "filesystem" / "large_file_copy.out").read_bytes()
+    (folder / "out.0").write_bytes(out)
+
+
+def write_records(
+    record_dir: Path, run: int, job: JobId, record: dict[str, object], bodies: list[bytes]
+) -> None:
+    """Both nodes' records with their samples."""
+    folder = record_dir / job.raw
+    folder.mkdir()
+    start = start_of(run)
+    for node in NODES:
+        stem = f"{node}.{start}"
+        mine = record | {
+            "node": node, "start_unix_s": start + 0.5, "end_unix_s": start + RUN_S,
+            "complete": True, "incomplete_reason": None, "samples_file": f"{stem}.csv",
+        }  # fmt: skip
+        (folder / f"{stem}.json").write_text(json.dumps(mine), encoding="utf-8")
+        (folder / f"{stem}.csv").write_bytes(COLUMNS.encode() + b"\n" + bodies[run % BODIES])
+
+
+def body(number: int, samples: int) -> bytes:
+    """Lines of samples of one job; its day is its number's."""
+    begin = BEGIN + number * 6 * 3600
+    return "".join(body_lines(begin, samples)).encode()
+
+
+def body_lines(begin: float, samples: int) -> Iterator[str]:
+    """One line per period; all counters grow."""
+    for n in range(samples):
+        at = n / RATE_HZ
+        yield (
+            f"{begin + at:.6f},{at:.6f},{0.93 * at:.6f},{104857600 + 4096 * (n % 50)},"
+            f"{2 + n % 3},{65536 * n},{32768 * n},{16384 * n},{8192 * n},{1500 * n},{900 * n},"
+            f"{3 * n},{n // 400},{0.01 * at:.6f},{0.002 * at:.6f},0.000000,{95.2 * at:.6f},"
+            f"{95.2 * at:.6f},{0.0251 + 1e-5 * (n % 9):.6f},{1500 * n},{900 * n}\n"
+        )
+
+
+def write_accounting(folder: Path, blocks: list[list[int]], jobs: dict[int, JobId]) -> None:
+    """What sacct says of each array, in the recorded form of 24.11 with its field Restarts."""
+    (folder / "helpformat.txt").write_text(" ".join(FIELDS), encoding="utf-8")
+    for block in blocks:
+        array = jobs[block[0]].array
+        with (folder / f"{array}.txt").open("w", encoding="utf-8") as file:
+            for run in block:
+                file.writelines(accounting_lines(run, jobs[run]))
+
+
+def accounting_lines(run: int, job: JobId) -> Iterator[str]:
+    """The job's row and those of its steps."""
+    start = start_of(run)
+    shared = {
+        "Cluster": "steelyard", "Account": "root", "State": "COMPLETED", "ExitCode": "0:0",
+        "Submit": str(BEGIN), "Eligible": str(BEGIN), "Start": str(start), "End": str(start + RUN_S),
+        "ElapsedRaw": str(RUN_S), "CPUTimeRAW": str(2 * RUN_S), "TotalCPU": "09:18.123",
+        "UserCPU": "09:00.000", "SystemCPU": "00:18.123", "ConsumedEnergyRaw": "0", "NNodes": "2",
+        "NCPUS": "2", "NodeList": "n[1-2]", "AllocTRES": "billing=2,cpu=2,node=2", "Restarts": "0",
+    }  # fmt: skip
+    own = {"User": "root", "Partition": "main", "JobName": "bench", "TimelimitRaw": "20"}
+    yield accounting_line(job, "", shared | own)
+    for step in ("batch", "extern", *map(str, range(STEPS - 2))):
+        numbers = {"JobName": step, "NTasks": "2", "MaxRSS": "1609728", "MaxDiskRead": "0.01M"}
+        yield accounting_line(job, f".{step}", shared | numbers)
+
+
+def accounting_line(job: JobId, step: str, values: dict[str, str]) -> str:
+    """One line as `sacct -P` writes it."""
+    ids = {"JobID": f"{job.array}_{job.task}{step}", "JobIDRaw": f"{job.raw}{step}"}
+    return DELIMITER.join((values | ids).get(name, "") for name in FIELDS) + "\n"

@@ -1,0 +1,342 @@
+"""Whether the statistics keep what they promise: 10,000 simulated studies for every setting.
+
+Each study is drawn from a known distribution and goes through the functions that the report uses.
+Coverage: how often the 95 % interval holds the true value (to be within 93.5 … 96.5 %). False
+alarms: how often a difference, warm-up, second hump, break or drift is told where there is none (at
+most 5 %). The peer in the table is what a script would do instead: scipy's plain BCa bootstrap on
+every tenth study, uncorrected tests, and stopping at the first narrow 95 % interval.
+Last line: JSON with coverage_min, coverage_max, false_alarm_max (shares of 1), studies, seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.analysis.stats import mean_interval
+from steelyard.analysis.stats_changes import warm_up
+from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats_overhead import Direction, overhead, verdict
+from steelyard.analysis.stats_planning import enough, stopped_interval
+from steelyard.analysis.stats_proportion import wilson
+from steelyard.analysis.stats_shape import two_humps
+from steelyard.analysis.stats_slope import line_break, line_slope
+from steelyard.analysis.stats_tests import hedges, holm, welch
+from steelyard.analysis.summary_findings import TREND_P, rank_correlation, trend_p
+
+STUDIES = 10_000
+PEER_EVERY = 10
+CHUNKS = 8
+COVERAGE, FALSE_ALARMS = (0.935, 0.965), 0.05
+FAMILY = 20
+
+Chance = np.random.Generator
+Values = NDArray[np.float64]
+# One simulated study: ours (whether the interval held, whether an alarm was told), the peer's.
+Study = Callable[[Chance, bool], tuple[bool, bool | None]]
+
+
+def normal(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
+    """Runs with a standard deviation of a share of their mean."""
+    return mean * (1 + share * chance.standard_normal(n))
+
+
+def skewed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.3) -> Values:
+    """Log-normal runs of the same mean: a tail to the slow side, as run times have."""
+    variance = math.log1p(share**2)
+    return mean * np.exp(math.sqrt(variance) * chance.standard_normal(n) - variance / 2)
+
+
+Draw = Callable[..., Values]
+
+
+def held(low: float | None, high: float | None, truth: float) -> bool:
+    return low is not None and high is not None and low <= truth <= high
+
+
+def mean_study(draw: Draw, n: int) -> Study:
+    """Student's interval of a mean."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        found = mean_interval(draw(chance, n).tolist())
+        return held(found.low, found.high, 10.0), None
+
+    return study
+
+
+def overhead_study(draw: Draw, n: int, m: int, share: float = 0.05) -> Study:
+    """An overhead of 10 %; the peer is scipy's BCa."""
+
+    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+        values, base = draw(chance, n, 11.0, share), draw(chance, m, 10.0, share)
+        found = overhead(values.tolist(), base.tolist())
+        return held(found.low, found.high, 0.1), scipy_held(values, base) if with_peer else None
+
+    return study
+
+
+def job_study(n: int, runs: int, job_share: float) -> Study:
+    """The same, each job with its own luck for all runs in it; the peer takes runs for independent."""
+
+    def side(chance: Chance, mean: float) -> list[list[float]]:
+        luck = job_share * chance.standard_normal(n)
+        return [normal(chance, runs, mean * (1 + one), 0.05).tolist() for one in luck]
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        ours, base = side(chance, 11.0), side(chance, 10.0)
+        found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
+        return held(found.low, found.high, 0.1), held(plain.low, plain.high, 0.1)
+
+    return study
+
+
+def block_study(blocks: int, runs: int, block_share: float) -> Study:
+    """Interleaved blocks, each with its own luck for both sides; the peer does not pair them."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        luck = 1 + block_share * chance.standard_normal(blocks)
+        pairs = [
+            (normal(chance, runs, 11.0 * one).tolist(), normal(chance, runs, 10.0 * one).tolist())
+            for one in luck
+        ]
+        found = overhead_by_block(pairs)
+        plain = overhead(flat([a for a, _ in pairs]), flat([b for _, b in pairs]))
+        return held(found.low, found.high, 0.1), held(plain.low, plain.high, 0.1)
+
+    return study
+
+
+def flat(groups: list[list[float]]) -> list[float]:
+    return [value for group in groups for value in group]
+
+
+def scipy_held(values: Values, base: Values) -> bool:
+    """The same by scipy.stats.bootstrap with its defaults but fewer resamples."""
+    from scipy.stats import bootstrap
+
+    def ratio(a: Values, b: Values, axis: int = -1) -> Values:
+        result: Values = a.mean(axis=axis) / b.mean(axis=axis)
+        return result
+
+    interval = bootstrap(
+        (values, base), ratio, n_resamples=1999, vectorized=True, rng=np.random.default_rng(1)
+    ).confidence_interval
+    return bool(interval.low <= 1.1 <= interval.high)
+
+
+LEVELS = np.repeat([0.0, 0.025, 0.05, 0.075, 0.1], 5)
+
+
+def slope_study(grows: float) -> Study:
+    """12 s per s of delay over five levels, five runs each; the spread grows with the delay."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        noise = 0.1 * (1 + grows * LEVELS / 0.1) * chance.standard_normal(len(LEVELS))
+        found = line_slope(LEVELS.tolist(), (10 + 12 * LEVELS + noise).tolist())
+        return found is not None and found.low <= 12 <= found.high, None
+
+    return study
+
+
+def effect_study(n: int, size: float) -> Study:
+    """Hedges' g."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        found = hedges(
+            (size + chance.standard_normal(n)).tolist(), chance.standard_normal(n).tolist()
+        )
+        return found is not None and found.low <= size <= found.high, None
+
+    return study
+
+
+def share_study(share: float, packets: int) -> Study:
+    """Lost packets."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        found = wilson(int(chance.binomial(packets, share)), packets)
+        return found.low <= share <= found.high, None
+
+    return study
+
+
+def stopping_study(draw: Draw, share: float, runs: int) -> Study:
+    """Stopped when narrow enough, after about `runs`; the peer stops at the first 95 % interval."""
+    wanted = 1.96 * 10.0 * share / math.sqrt(runs)
+
+    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+        values = draw(chance, 40 * runs, 10.0, share).tolist()
+        n = 2
+        while not enough(values[:n], wanted):
+            n += 1
+        found = stopped_interval(values[:n])
+        return held(found.low, found.high, 10.0), plain_stop(values, wanted) if with_peer else None
+
+    return study
+
+
+def plain_stop(values: list[float], wanted: float) -> bool:
+    """Look after each run from the third on, stop at the first 95 % interval narrow enough."""
+    for n in range(3, len(values)):
+        found = mean_interval(values[:n])
+        if (found.half_width or 0.0) <= wanted:
+            return held(found.low, found.high, 10.0)
+    return False
+
+
+def verdict_study(draw: Draw, n: int, family: int) -> Study:
+    """Any difference told among conditions that are all like the baseline; the peer: any p < 0.05."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        base = draw(chance, n).tolist()
+        conditions = [draw(chance, n).tolist() for _ in range(family)]
+        tests = [welch(values, base) or 0.0 for values in conditions]
+        corrected = holm(tests)
+        told = any(
+            verdict(overhead(values, base), "s", "lower", p=p).direction is not Direction.NOT_SHOWN
+            for values, p in zip(conditions, corrected, strict=True)
+            if p <= 0.05  # above it the verdict is the same whatever the interval
+        )
+        return told, min(tests) < 0.05
+
+    return study
+
+
+def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> Study:
+    """Anything found in a series of one steady distribution."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        return finds(draw(chance, n).tolist()) is not None, None
+
+    return study
+
+
+def drifts(values: list[float]) -> float | None:
+    """The drift that the finding SY16 looks for."""
+    rho = rank_correlation(values)
+    return rho if rho is not None and trend_p(rho, len(values)) < TREND_P else None
+
+
+def breaks(noise: list[float]) -> object:
+    """A break in a straight line."""
+    return line_break(LEVELS.tolist(), (np.asarray(noise) + 12 * LEVELS).tolist())
+
+
+INTERVALS: dict[str, Study] = {
+    "mean, normal, n = 5": mean_study(normal, 5),
+    "mean, skewed, n = 35": mean_study(skewed, 35),
+    "overhead, normal, 5 + 5": overhead_study(normal, 5, 5),
+    "overhead, normal 20 %, 10 + 10": overhead_study(normal, 10, 10, 0.2),
+    "overhead, skewed, 10 + 35": overhead_study(skewed, 10, 35, 0.15),
+    "overhead, skewed, 35 + 35": overhead_study(skewed, 35, 35, 0.3),
+    "overhead by job, 5 + 5 of 4": job_study(5, 4, 0.05),
+    "overhead by job, 10 + 10 of 5": job_study(10, 5, 0.1),
+    "overhead by block, 10 of 1 + 1": block_study(10, 1, 0.1),
+    "overhead by block, 35 of 1 + 1": block_study(35, 1, 0.2),
+    "overhead by block, 10 of 3 + 3": block_study(10, 3, 0.0),
+    "slope, even spread, 5 x 5": slope_study(0.0),
+    "slope, growing spread, 5 x 5": slope_study(3.0),
+    "effect size, g = 0.8, 10 + 10": effect_study(10, 0.8),
+    "effect size, g = 0, 35 + 35": effect_study(35, 0.0),
+    "loss, 1 % of 4000 packets": share_study(0.01, 4000),
+    "stopped, normal, about 10": stopping_study(normal, 0.05, 10),
+    "stopped, normal, about 25": stopping_study(normal, 0.05, 25),
+    "stopped, skewed, about 35": stopping_study(skewed, 0.3, 35),
+}
+ALARMS: dict[str, Study] = {
+    "verdict, normal, 5 + 5": verdict_study(normal, 5, 1),
+    "verdict, skewed, 35 + 35": verdict_study(skewed, 35, 1),
+    f"any of {FAMILY} verdicts, 10 + 10": verdict_study(normal, 10, FAMILY),
+    "warm-up, n = 12": series_study(normal, 12, warm_up),
+    "warm-up, skewed, n = 35": series_study(skewed, 35, warm_up),
+    "two humps, normal, n = 35": series_study(normal, 35, two_humps),
+    "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
+    "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
+    "drift, n = 35": series_study(skewed, 35, drifts),
+}
+SETTINGS = INTERVALS | ALARMS
+
+
+@dataclass
+class Tally:
+    """How many studies, and how many of them held (or told)."""
+
+    studies: int = 0
+    hits: int = 0
+    peer_studies: int = 0
+    peer_hits: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.hits / self.studies
+
+    @property
+    def peer(self) -> str:
+        return f"{100 * self.peer_hits / self.peer_studies:.1f}" if self.peer_studies else "–"
+
+
+def simulate(job: tuple[str, int, int]) -> tuple[str, Tally]:
+    """A part of a setting's studies; the seed is the setting's and the part's own."""
+    name, part, studies = job
+    study = SETTINGS[name]
+    chance = np.random.default_rng((list(SETTINGS).index(name), part))
+    tally = Tally()
+    for number in range(studies):
+        hit, peer = study(chance, number % PEER_EVERY == 0)
+        tally.studies += 1
+        tally.hits += hit
+        if peer is not None:
+            tally.peer_studies += 1
+            tally.peer_hits += peer
+    return name, tally
+
+
+def run(studies: int) -> dict[str, Tally]:
+    """All settings, on all processors."""
+    tallies = {name: Tally() for name in SETTINGS}
+    jobs = [(name, part, studies // CHUNKS) for name in SETTINGS for part in range(CHUNKS)]
+    with multiprocessing.Pool() as pool:
+        for name, tally in pool.imap_unordered(simulate, jobs):
+            whole = tallies[name]
+            for field in vars(whole):
+                setattr(whole, field, getattr(whole, field) + getattr(tally, field))
+    return tallies
+
+
+def main() -> int:
+    """Print both tables and the line of JSON; exit code 1 when a promise is not kept."""
+    studies = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES
+    begin = time.monotonic()
+    tallies = run(studies)
+    for title, settings in (("95 % intervals", INTERVALS), ("false alarms", ALARMS)):
+        print(f"{title:<34} {'ours %':>7} {'peer %':>7}")
+        for name in settings:
+            print(f"  {name:<32} {100 * tallies[name].share:>7.2f} {tallies[name].peer:>7}")
+    covered = [tallies[name].share for name in INTERVALS]
+    alarms = [tallies[name].share for name in ALARMS]
+    figures = {
+        "coverage_min": min(covered),
+        "coverage_max": max(covered),
+        "false_alarm_max": max(alarms),
+        "studies": studies // CHUNKS * CHUNKS,
+        "seconds": round(time.monotonic() - begin, 1),
+    }
+    kept = COVERAGE[0] <= min(covered) and max(covered) <= COVERAGE[1]
+    kept = kept and max(alarms) <= FALSE_ALARMS
+    print(
+        f"promised: coverage 93.5 … 96.5 %, false alarms at most 5 %: {'kept' if kept else 'NOT kept'}"
+    )
+    print(json.dumps(figures))
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

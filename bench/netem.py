@@ -1,0 +1,245 @@
+"""Network conditions: how exact they are, what putting them in place costs, that they are undone.
+
+Delay, loss, rate, and what is seen of duplication, corruption and reordering: on packets that leave
+a guest of a throwaway cluster (User Mode Linux, with sch_netem) for the physical node. Cost: apply
+and finish, without the verification's own traffic, on this machine (a rate, on a veth pair) and in
+the guest (a delay), where starting a program takes forty times as long; the peer is tcconfig of
+PyPI, in turn with it, where it runs. Kills: at random moments of apply and finish. Needs root,
+iperf3 and what virtual nodes need. Budget (DESIGN): 20 ms to apply and undo.
+
+Last line: JSON with delay_error_ms_max (of means without the slowest and the fastest 5 %; the plain
+ones beside it), rate_error_max (a fraction), loss_inside_interval, apply_ms and apply_cpu_ms (this
+machine; medians), undo_failures, undo_tries (both machines), and more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from typing import Any
+
+import netem_guest
+import netem_host
+
+from steelyard.analysis.errors import SteelyardError
+from steelyard.wrappers import cluster
+from steelyard.wrappers.cluster_config import ClusterConfig
+from steelyard.wrappers.node import find_node_program
+
+BUDGET_MS = 20.0
+PEER = Path(__file__).resolve().parents[1] / "build" / "venv-tcconfig"
+DELAYS_MS = (1, 10, 25, 50, 75, 100)
+LOSSES = (0.1, 1.0, 5.0)  # percent
+RATES_MBIT = (10, 100, 1000)
+
+
+class Extent:
+    """How much is done: figures to publish, or a quick look whether it all runs."""
+
+    def __init__(self, quick: bool) -> None:
+        self.quick = quick
+        self.delays = DELAYS_MS[1:2] if quick else DELAYS_MS
+        self.losses = LOSSES[2:] if quick else LOSSES
+        self.rates = RATES_MBIT[:1] if quick else RATES_MBIT
+        self.echoes = 50 if quick else 400
+        self.packets = 1000 if quick else 20000
+        self.seconds = 1.0 if quick else 4.0
+        self.repeats = 2 if quick else 30
+        self.kills = 4 if quick else 100
+        self.guest_repeats = 1 if quick else 3
+        self.guest_kills = 1 if quick else 10
+
+
+def install_peer(quick: bool) -> Path | None:
+    """tcconfig's programs, in a virtual environment of their own; None when PyPI is out of reach."""
+    if quick:
+        return None
+    if (PEER / "bin" / "tcset").exists():
+        return PEER / "bin"
+    venv.create(PEER, with_pip=True)
+    done = subprocess.run([PEER / "bin" / "pip", "-q", "install", "tcconfig"], check=False)
+    return PEER / "bin" if done.returncode == 0 else None
+
+
+def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """One block of the report."""
+    print(f"\n{title}")
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    for row in (head, *rows):
+        print("  " + "  ".join(f"{word:>{width}}" for word, width in zip(row, widths, strict=True)))
+
+
+def bench_delay(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+    """Added to the mean round trip, against what was asked."""
+    found = [netem_guest.delay(pair, ms, extent.echoes) for ms in extent.delays]
+    table(
+        f"delay (egress), n = {extent.echoes} echoes before and during",
+        ("asked", "added, mean", "error", "error, plain mean", "verification", "valid"),
+        [
+            (
+                f"{f['asked_ms']} ms",
+                f"{f['added_ms']:.3f} ms",
+                f"{f['added_ms'] - f['asked_ms']:+.3f} ms",
+                f"{f['added_plain_ms'] - f['asked_ms']:+.3f} ms",
+                f"{f['verify_s']:.2f} s",
+                "yes" if f["valid"] else f["reason"],
+            )
+            for f in found
+        ],
+    )
+    return {
+        "delay_error_ms_max": max(abs(f["added_ms"] - f["asked_ms"]) for f in found),
+        "delay_error_plain_ms_max": max(abs(f["added_plain_ms"] - f["asked_ms"]) for f in found),
+        "verify_s_max": max(f["verify_s"] for f in found),
+    }
+
+
+def bench_loss(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+    """What the receiver and the qdisc count."""
+    found = [netem_guest.loss(pair, percent, extent.packets) for percent in extent.losses]
+    table(
+        f"loss, {extent.packets} UDP packets; 95 % intervals (Wilson)",
+        ("asked", "lost, receiver", "interval", "lost, qdisc", "interval", "inside", "valid"),
+        [
+            (
+                f"{f['asked']:.2%}",
+                f"{f['lost'] / f['count']:.3%}",
+                f"{f['low']:.3%} to {f['high']:.3%}",
+                f"{f['qdisc']['achieved']:.3%}",
+                f"{f['qdisc']['low']:.3%} to {f['qdisc']['high']:.3%}",
+                "yes" if f["inside"] else "NO",
+                "yes" if f["valid"] else f["reason"],
+            )
+            for f in found
+        ],
+    )
+    return {"loss_inside_interval": all(f["inside"] for f in found)}
+
+
+def bench_rate(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+    """Bytes on the wire a second."""
+    found = [netem_guest.rate(pair, mbit, extent.seconds) for mbit in extent.rates]
+    errors = [f["achieved_mbit"] / f["asked_mbit"] - 1 for f in found]
+    table(
+        f"rate, {netem_guest.FLOWS} TCP connections, {extent.seconds:g} s of a transfer",
+        ("asked", "on the wire", "error"),
+        [
+            (f"{f['asked_mbit']:g} Mbit/s", f"{f['achieved_mbit']:.2f} Mbit/s", f"{error:+.2%}")
+            for f, error in zip(found, errors, strict=True)
+        ],
+    )
+    return {"rate_error_max": max(abs(error) for error in errors)}
+
+
+def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+    """Duplication, corruption, reordering."""
+    found = netem_guest.seen(pair, min(extent.packets, 2000))
+    count = found["count"]
+    table(
+        f"10 % asked of each, {count} UDP packets",
+        ("duplicate: came twice", "corrupt: thrown away", "reorder: sent ahead", "overtaken"),
+        [
+            tuple(
+                f"{found[key] / count:.1%}" for key in ("copies", "spoilt", "sent_ahead", "behind")
+            )
+        ],
+    )
+    return {f"seen_{key}": found[key] for key in ("copies", "spoilt", "sent_ahead")}
+
+
+def milliseconds(pair: tuple[float | None, float | None], missing: str) -> tuple[str, str]:
+    """Wall and CPU for a table."""
+    if pair[0] is None or pair[1] is None:
+        return f"— ({missing[:70]})", "—"
+    return f"{pair[0]:.1f}", f"{pair[1]:.1f}"
+
+
+def bench_cost(pair: netem_guest.Pair, extent: Extent, peer: Path | None) -> dict[str, Any]:
+    """Apply and finish beside tcset and tcdel; kills."""
+    node, programs = str(pair.node), str(peer or "")
+    run_dir = f"/dev/shm/sy-bench-{os.getpid()}"
+    host = netem_host.on_this_machine(
+        netem_host.Bench(node, run_dir, "v0", "rate=10mbit,dev=v0", ["--rate", "10Mbps"], programs,
+                         extent.repeats, extent.kills)
+    )  # fmt: skip
+    shutil.rmtree(run_dir, ignore_errors=True)
+    tcset = ["--delay", "10ms", "--rate", "10Mbps", "--network", pair.peer]
+    there = netem_host.Bench(node, "/run/sy-cost", "vec0", f"delay=10ms,rate=10mbit,to={pair.peer}",
+                             tcset, programs, extent.guest_repeats, extent.guest_kills)  # fmt: skip
+    guest = json.loads(pair.run("python3", *there.command_line(), timeout_s=300))
+    if host["missing"]:
+        raise RuntimeError(f"a rate cannot be put in place here: {host['missing']}")
+    table(
+        f"apply and undo, ms, medians of {extent.repeats} (guest: {extent.guest_repeats})",
+        ("", "wall", "CPU"),
+        [
+            ("this machine: apply + finish", *milliseconds(host["ours"], "")),
+            ("this machine: tcset + tcdel", *milliseconds(host["peer"], host["peer_missing"])),
+            ("guest: apply + finish", *milliseconds(guest["ours"], guest["missing"])),
+            ("guest: tcset + tcdel", *milliseconds(guest["peer"], guest["peer_missing"])),
+        ],
+    )
+    print(f"  budget: {BUDGET_MS:g} ms on this machine")
+    table(
+        "killed at a random moment of apply or finish, then reaped",
+        ("", "tries", "not as before"),
+        [
+            ("this machine", str(host["tries"]), str(host["failures"])),
+            ("guest", str(guest["tries"]), str(guest["failures"])),
+        ],
+    )
+    return {
+        "apply_ms": host["ours"][0],
+        "apply_cpu_ms": host["ours"][1],
+        "tcconfig_ms": host["peer"][0],
+        "guest_apply_ms": guest["ours"][0],
+        "guest_tcconfig_ms": guest["peer"][0],
+        "undo_failures": host["failures"] + guest["failures"],
+        "undo_tries": host["tries"] + guest["tries"],
+    }
+
+
+def measure(folder: Path, extent: Extent) -> dict[str, Any]:
+    """Everything, in a cluster that is gone afterwards."""
+    config = ClusterConfig(dir=folder / "c", physical_nodes=1, virtual_nodes=0, guests=1)
+    peer = install_peer(extent.quick)
+    with cluster.up(config) as running:
+        pair = netem_guest.Pair(running, find_node_program())
+        print(f"{datetime.datetime.now(tz=datetime.UTC).date()}, {platform.machine()}, {os.cpu_count()} cores, "
+              f"kernel {platform.release()}; guest: {pair.run('uname', '-r').strip()}")  # fmt: skip
+        figures = bench_delay(pair, extent)
+        for part in (bench_loss, bench_rate, bench_seen):
+            figures.update(part(pair, extent))
+        figures.update(bench_cost(pair, extent, peer))
+    return figures
+
+
+def main() -> int:
+    """Measure and print; what is missing is one line and exit code 3."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one of each: does it all run?")
+    extent = Extent(parser.parse_args().quick)
+    if os.geteuid() != 0 or not shutil.which("iperf3"):
+        print("bench netem: it needs root, and iperf3 (Debian: iperf3)", file=sys.stderr)
+        return 3
+    try:
+        with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:
+            figures = measure(Path(folder), extent)
+    except (SteelyardError, RuntimeError) as error:
+        print(f"bench netem: {error}", file=sys.stderr)
+        return 3
+    print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
