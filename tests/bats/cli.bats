@@ -32,6 +32,15 @@ setup() {
     [[ ${lines[0]} == "steelyard: unknown command 'sumbit'; did you mean 'submit'?" ]]
 }
 
+@test "list has a line for each benchmark, and all of one when it is named" {
+    run -0 steelyard list
+    [[ $output == *"npb "*"mops "* && ${#lines[@]} -lt 30 ]]
+    run -0 steelyard list npb
+    [[ $output == *"kernel"*"ep: random numbers"*"mops *"* ]]
+    run -2 steelyard list nbp
+    [[ $output == *"did you mean 'npb'"* ]]
+}
+
 @test "an unknown option is wrong usage" {
     run -2 steelyard probe --jsn
     [[ $output == *"unrecognized arguments: --jsn"* ]]
@@ -101,4 +110,24 @@ END
 
 @test "a reader that leaves early is no error" {
     run -0 bash -c 'set -o pipefail; steelyard --help | head -n 1'
+}
+
+@test "a folder that the user may not use is one line and exit 3, in every command" {
+    ((EUID == 0)) || skip "needs root to become another user"
+    local -r open=$(mktemp -d /tmp/sy-cli.XXXXXX) # the folders of bats are closed to others
+    local -r nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/)
+    chmod 755 "$open"
+    printf '[study]\nrepeat = 1\n[[benchmark]]\nuse = "filesystem"\n' >"$open/a.toml"
+    run -3 "${nobody[@]}" steelyard submit "$open/a.toml" --scheduler local
+    [[ $output == "steelyard submit: $open/a.study: you may not read it, or not write there"* ]]
+    mkdir -m 700 "$open/a.study"
+    local command
+    for command in "submit $open/a.toml --scheduler local" "status $open/a.toml" "collect $open/a.toml" \
+        "report $open/a.toml -o $open/r.html"; do
+        # shellcheck disable=SC2086 # words
+        run -3 "${nobody[@]}" steelyard $command
+        [[ $output == "steelyard ${command%% *}: $open/a.study/"*": you may not read it"* ]]
+        ((${#lines[@]} == 1))
+    done
+    rm -r "$open"
 }

@@ -16,6 +16,9 @@ setup() {
     local -r example=$prefix/share/doc/steelyard/plugstack.conf.example
     grep -E '^(#[[:space:]]*)?optional[[:space:]]+/opt/steelyard/lib/steelyard/spank_steelyard.so' "$example"
     run ! grep '@' "$example"
+    # A start for the policy, which nobody gets by installing alone.
+    cmp "$prefix/share/doc/steelyard/netem.conf.example" "$ROOT/plugins/node/netem.conf.example"
+    [[ ! -e root/etc ]]
     # What the line names is there.
     [[ -f root/opt/steelyard/lib/steelyard/spank_steelyard.so ]]
     run -0 "$prefix/libexec/steelyard/steelyard-node" --version

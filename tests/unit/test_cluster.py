@@ -85,7 +85,7 @@ def test_the_plugins_line_names_folders_and_rate(config: ClusterConfig) -> None:
     assert text == (
         f"optional {config.dir}/lib/spank_steelyard.so record_dir={config.dir}/records "
         f"run_dir={config.dir}/run/steelyard node_program={config.dir}/lib/steelyard-node "
-        "rate=0.5 max_rate=100\n"
+        f"rate=0.5 max_rate=100 netem_policy={config.dir}/etc/netem.conf\n"
     )
 
 
@@ -202,12 +202,3 @@ def test_a_state_of_another_version_is_not_believed(tmp_path: Path) -> None:
     assert cluster_state.load(tmp_path) is None
     path.write_text("{")
     assert cluster_state.load(tmp_path) is None
-
-
-def test_the_shape_of_the_command_line_leaves_virtual_free(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """`--virtual N` will mean real virtual nodes: no abbreviation may take it meanwhile."""
-    with pytest.raises(SystemExit):
-        cli.main(["cluster", "up", "--virtual", "2"])
-    assert "--virtual" in capsys.readouterr().err

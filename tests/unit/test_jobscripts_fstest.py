@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,6 +174,46 @@ def test_a_file_system_that_spoils_a_byte_is_found_out(
     assert done.returncode == 7
     assert "differs near byte" in done.stderr
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_direct_opens_every_file_past_the_page_cache(
+    place: Path, tmp_path: Path, test: str
+) -> None:
+    """As strace sees it: sources and targets with O_DIRECT, but for what verifies and syncs."""
+    trace = tmp_path / "trace"
+    words = command(place, test, size=MIB, files=2, file_size=4096, iterations=1)
+    done = run(["strace", "-f", "-e", "trace=openat", "-o", str(trace), *words, "--direct"])
+    assert done.returncode == 0, done.stderr
+    assert rows(done.stdout)[0]["direct"] is True
+    opened = [line for line in trace.read_text().splitlines() if '"f0000' in line]
+    made = [line for line in opened if "O_CREAT" in line]
+    sources = 0 if test == "small_file_write" else len(made) // 2
+    assert len(made) >= 1
+    assert all("O_DIRECT" in line for line in made)
+    assert len([line for line in opened if "O_DIRECT" in line]) == len(made) + sources
+
+
+def test_direct_is_refused_with_sizes_that_cannot_be(place: Path) -> None:
+    done = run([*command(place, "small_file_write", file_size=100), "--direct"])
+    assert (done.returncode, done.stdout) == (8, "")
+    assert "files of 100 bytes cannot be written by O_DIRECT" in done.stderr
+    done = run([*command(place, "small_file_write", buffer=1000), "--direct"])
+    assert done.returncode == 2
+    assert "--direct needs a --buffer of whole 4096 bytes" in done.stderr
+
+
+def test_a_file_system_without_direct_says_so() -> None:
+    """None such is to be had here: strace answers EINVAL in its place."""
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+        inject = "inject=write:error=EINVAL:when=2"
+        words = command(Path(folder), "small_file_write", files=1, file_size=512, iterations=1)
+        done = run(
+            ["strace", "-e", "trace=write", "-e", inject, "-o", "/dev/null", *words, "--direct"]
+        )
+        assert done.returncode == 8, done.stderr
+        assert "does not take O_DIRECT for files of 512 bytes" in done.stderr
+        assert list(Path(folder).iterdir()) == []
 
 
 # --- refusals ---

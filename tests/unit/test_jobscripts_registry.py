@@ -44,7 +44,7 @@ def folder_of(tmp_path: Path, text: str) -> Path:
 
 
 def test_every_benchmark_that_is_there_can_be_loaded() -> None:
-    assert registry.names() == ["filesystem", "hpl", "npb"]
+    assert {"app", "filesystem", "fio", "hpcc", "hpl", "iozone", "npb"} <= set(registry.names())
     for name in registry.names():
         found = registry.load(name)
         assert found.name == name
@@ -55,9 +55,8 @@ def test_every_benchmark_that_is_there_can_be_loaded() -> None:
 def test_an_unknown_benchmark_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(registry.UnknownBenchmarkError) as caught:
         registry.load("filesytem")
-    message = (
-        "unknown benchmark 'filesytem'; known: filesystem, hpl, npb; did you mean 'filesystem'?"
-    )
+    known = ", ".join(registry.names())
+    message = f"unknown benchmark 'filesytem'; known: {known}; did you mean 'filesystem'?"
     assert str(caught.value) == message
 
 
@@ -92,10 +91,36 @@ WRONG = [
     ("minimum = 1", 'minimum = "1"', "parameters.n.minimum: a number is needed, found '1'"),
     ('why = "it does the work"', "", "Invalid"),
     (', why = "it does the work"', "", "needs.programs[0].why: a text is needed, found None"),
-    ("[needs]", "[need]", "need: unknown key; known: name, summary, parameters, results, needs"),
+    ("[needs]", "[need]", "need: unknown key; known: name, summary, span, parameters, results"),
     ("[needs]", "[[needs]]", "needs: a table is needed"),
     ('name = "tiny"', "name = ", "Invalid value"),
+    ("[parameters.n]", 'span = "all"\n[parameters.n]', "span: 'all' is none of node, job"),
+    ("programs = [", "program = [", "needs.program: unknown key; known: programs, python"),
+    (
+        ' work" }',
+        ' work", unless = { m = [1] } }',
+        "needs.programs[0].unless.m: no parameter of this benchmark; there are: n, mode",
+    ),
+    (' work" }', ' work", when = { n = 1 } }', "needs.programs[0].when.n: a list is needed"),
 ]
+
+
+def test_a_program_may_be_needed_with_some_parameters_only(tmp_path: Path) -> None:
+    some = GOOD.replace(' work" }', ' work", unless = { n = [1], mode = ["a"] } }')
+    program = registry.read(folder_of(tmp_path, some)).needs[0]
+    assert not program.is_needed({"n": 1, "mode": "a"})
+    assert program.is_needed({"n": 1, "mode": "b"})
+    only = registry.Program("p", "", "why", when={"url": ("*",), "n": (2, 3)})
+    assert only.is_needed({"url": "root://x", "n": 3})
+    assert not only.is_needed({"url": "", "n": 3})
+    assert not only.is_needed({"url": "root://x", "n": 1})
+
+
+def test_python_modules_are_read(tmp_path: Path) -> None:
+    text = GOOD + 'python = [{ module = "numpy", why = "arrays", when = { mode = ["b"] } }]\n'
+    found = registry.read(folder_of(tmp_path, text)).modules
+    assert found == (registry.Module("numpy", "arrays", {"mode": ("b",)}),)
+    assert not found[0].is_needed({"n": 1, "mode": "a"})
 
 
 @pytest.mark.parametrize(("old", "new", "message"), WRONG)
@@ -208,6 +233,7 @@ def test_the_page_of_benchmarks_is_up_to_date() -> None:
 
 def test_the_example_on_the_page_is_a_benchmark(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text(encoding="utf-8")
+    page = page.split("## How to add one\n")[1]
     text = page.split("```toml\n")[1].split("```")[0]
     folder = tmp_path / "stream"
     folder.mkdir()

@@ -15,9 +15,9 @@ HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") 
 query, run_id = HELP.query, HELP.run_id
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Any:
-    study = HELP.Study(tmp_path)
+@pytest.fixture(params=["22.05", "24.11", "26.05"])
+def study(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    study = HELP.Study(tmp_path, request.param)
     study.everything()
     return study
 
@@ -25,7 +25,7 @@ def study(tmp_path: Path) -> Any:
 def content(study: Any) -> dict[str, list[str]]:
     """All rows of all tables as sorted text; the moment of the collect left out."""
     tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
-    assert len(tables) == 10
+    assert len(tables) == 15
     skip = {"meta": "EXCLUDE collected_unix_s"}
     return {
         table: sorted(map(repr, query(study, f"SELECT * {skip.get(table, '')} FROM {table}")))
@@ -183,7 +183,7 @@ def test_collecting_twice_changes_nothing(study: Any) -> None:
 
 def test_two_halves_are_one_whole(study: Any, tmp_path: Path) -> None:
     study.collect()
-    other = HELP.Study(tmp_path / "other")
+    other = HELP.Study(tmp_path / "other", study.accounting.release)
     other.write_plan(("array", "timeout"))
     row = other.task_row("2", 0)
     other.attempt(run_id("array"), row)
@@ -298,5 +298,5 @@ def test_meta_says_what_this_is(study: Any) -> None:
         study,
         "SELECT study, seed, schema_version, baseline, toml, collected_unix_s FROM meta",
     )
-    assert (study_name, seed, version, json.loads(baseline)) == ("x", 1, 1, {"clients": 1})
+    assert (study_name, seed, version, json.loads(baseline)) == ("x", 1, 2, {"clients": 1})
     assert toml == '[study]\nname = "x"\n' and collected == study.now_unix_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -331,6 +332,41 @@ def test_a_first_collect_that_is_killed_can_be_done_again(study: Any) -> None:
     assert collect_elsewhere(study, "outputs").returncode == -signal.SIGKILL
     study.collect()
     assert query(study, "SELECT count(*) FROM samples") == [(21,)]
+
+
+def everything_in(study: Any) -> dict[str, list[str]]:
+    """All rows of all tables but the moment of the collect, as text; of Parquet too."""
+    tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
+    found = {
+        t: sorted(map(repr, query(study, f"SELECT * FROM {t}"))) for t in tables if t != "meta"
+    }
+    with duckdb.connect() as connection:
+        files = f"{study.dir}/parquet/samples/*/*.parquet"
+        rows = connection.execute(f"SELECT * EXCLUDE day FROM '{files}'").fetchall()
+    return found | {"parquet": sorted(map(repr, rows))}
+
+
+@pytest.mark.parametrize("phase", ["records", "samples", "outputs", "Parquet"])
+def test_after_a_kill_it_comes_to_the_same_end(study: Any, phase: str) -> None:
+    study.collect()
+    wanted = everything_in(study)
+    shutil.rmtree(study.dir / "records")
+    shutil.rmtree(study.dir / "parquet")
+    (study.dir / "study.duckdb").unlink()
+    assert collect_elsewhere(study, phase).returncode == -signal.SIGKILL
+    study.collect()
+    assert everything_in(study) == wanted
+    study.now_unix_s += 1
+    study.collect()  # and nothing is doubled
+    assert everything_in(study) == wanted
+
+
+def test_every_phase_is_watched_to_its_end(study: Any) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+    study.collect(progress=lambda phase, done, of: seen.setdefault(phase, []).append((done, of)))
+    assert list(seen) == ["accounting", "run folders", "records", "samples", "outputs", "Parquet"]
+    for steps in seen.values():
+        assert steps == sorted(steps) and steps[-1][0] == steps[-1][1] > 0
 
 
 def test_a_full_disk_is_told_and_changes_nothing(study: Any) -> None:

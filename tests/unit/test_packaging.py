@@ -54,7 +54,7 @@ def test_every_folder_with_an_init_is_a_listed_package(options: configparser.Sec
 
 def test_the_wheel_has_every_file_that_the_packages_need(wheel: zipfile.ZipFile) -> None:
     """Templates, job scripts, descriptions and the schema are data: easily forgotten."""
-    suffixes = {".py", ".sh", ".toml", ".sql", ".j2", ".css"}
+    suffixes = {".py", ".sh", ".toml", ".sql", ".j2", ".css", ".csv"}
     wanted = {
         f"steelyard/{p.relative_to(ROOT).as_posix()}"
         for top in TOP

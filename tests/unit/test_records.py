@@ -12,6 +12,7 @@ import pytest
 
 from steelyard.analysis import onejob, records
 from steelyard.analysis.records import RecordError, read_record
+from steelyard.jobscripts import figures
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
@@ -58,7 +59,7 @@ def test_unknown_fields_are_ignored(path: Path) -> None:
 
 def test_every_column_reads_a_field_of_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    part = text.split("## 1 The record")[1].split("## 4 ")[0]
+    part = text.split("## 1 The record")[1].split("## 4 ")[0] + text.split("## 9 ")[1]
     for dotted, _ in records.COLUMNS.values():
         name = dotted.removeprefix("probe.").removesuffix(".name")
         # The page names neighbours in one row: `sampler.samples, samples_lost`.
@@ -145,3 +146,8 @@ def test_a_recorded_record_cut_short_has_the_totals_of_its_last_sample() -> None
         assert view.values[column] == float(cells[column]) > 0
     assert view.values["energy_j"] is None
     assert record.tags == {"color": "blue"}
+
+
+def test_a_benchmarks_own_figures_cannot_take_the_names_of_totals() -> None:
+    """jobscripts must not import analysis, so it has the names once more."""
+    assert set(figures.TAKEN) == {"seconds", "elapsed_s", *records.TOTALS}

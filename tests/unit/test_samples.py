@@ -20,6 +20,12 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@pytest.fixture(params=[samples.LARGE_BYTES, 1], autouse=True, ids=["put together", "in place"])
+def large_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test with small files, and with files that count as large."""
+    monkeypatch.setattr(samples, "LARGE_BYTES", request.param)
+
+
 def load(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, **texts: str
 ) -> list[tuple[Any, ...]]:
@@ -122,6 +128,7 @@ def test_more_files_than_one_batch_holds(
 ) -> None:
     monkeypatch.setattr(samples, "BATCH_BYTES", 30)
     monkeypatch.setattr(samples, "CHUNK_BYTES", 7)
+    monkeypatch.setattr(samples, "FILES_AT_ONCE", 2)
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
     assert len(rows(connection)) == 5

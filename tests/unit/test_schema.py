@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from steelyard.analysis import sacct
+from steelyard.analysis import database, sacct
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
@@ -17,14 +16,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    sql = importlib.resources.files("steelyard.analysis").joinpath("schema.sql")
-    connection.execute(sql.read_text(encoding="utf-8"))
+    connection.execute(database.schema_text())
     return connection
 
 
 def page_columns() -> dict[str, list[str]]:
     """Table: columns, from the page's table; remarks in brackets are left out."""
-    part = PAGE.read_text(encoding="utf-8").split("## 8 The database")[1]
+    part = PAGE.read_text(encoding="utf-8").split("## 8 The database")[1].split("## 9 ")[0]
     rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", part, re.MULTILINE)
     tables = {}
     for name, text in rows:
@@ -63,11 +61,11 @@ def test_samples_have_the_fixed_columns_of_the_files(
 ) -> None:
     expected = ["run_id", "attempt", "node", *fixed_sample_columns()]
     assert database_columns(connection, "samples") == expected
-    assert len(expected) == 20
+    assert len(expected) == 21
 
 
 def test_accounting_has_the_fields_asked_of_sacct(connection: duckdb.DuckDBPyConnection) -> None:
-    expected = ["submission_id", "run_id", "attempt", *sacct.FIELDS]
+    expected = ["submission_id", "run_id", "attempt", "step", "extra", *sacct.FIELDS]
     assert database_columns(connection, "accounting") == expected
 
 

@@ -24,6 +24,11 @@ def study(tmp_path: Path) -> Any:
     return study
 
 
+conditions = runpy.run_path(str(Path(__file__).with_name("merging") / "conditions.py"))[
+    "conditions"
+]
+
+
 def look_up(study: Any, job_id: str) -> onejob.JobView:
     return onejob.look_up(job_id, [study.record_dir], study.accounting)
 
@@ -161,3 +166,38 @@ def test_the_commands_exit_codes(
     assert cli.main(["show", "999", *directory]) == 3
     assert "job 999 is not known" in capsys.readouterr().err
     assert cli.main(["show", "x", *directory]) == 2
+
+
+def test_network_conditions_in_a_few_lines(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    both = study.row("11")
+    first, second = both.nodes
+    tcp = {
+        "connections": 2, "rtt_min_s": 0.05, "rtt_median_s": 0.0504, "rtt_max_s": 0.06,
+        "job_retransmitted_segments": 4,
+    }  # fmt: skip
+    full = conditions(notes=["the queue of 1000 packets was full 3 times"])
+    study.record(
+        both, first, network_conditions=full, tcp=tcp, capture={"file": "n.1.pcapng", "bytes": 9}
+    )
+    bad = conditions(valid=False, invalid_reason="3 packets dropped", undone=False, rtt=None)
+    study.record(both, second, network_conditions=bad)
+    text = screen(look_up(study, "11"), capsys)
+    assert f"{first}: delay=50ms asked for, applied: as asked, on eth0 (netem, scope node)" in text
+    assert (
+        f"{first}: round trip to 10.0.0.9: before 300 µs, during 50.30 ms and 50.40 ms, after "
+        "300 µs; lost 0 %; 0 of 4000 packets dropped" in text
+    )
+    assert (
+        f"{first}: the job's own TCP: round trip 50.40 ms (median; 50 ms … 60 ms), "
+        "connections: 2, segments sent again: 4" in text
+    )
+    assert f"{first}: note: the queue of 1000 packets was full 3 times" in text
+    assert f"{first}: packets in " in text and "n.1.pcapng\n" in text
+    assert f"{second}: invalid: 3 packets dropped; not undone" in text
+    assert f"{second}: round trip to 10.0.0.9: before –, during – and –, after –;" in text
+
+
+def test_a_job_without_conditions_says_nothing_of_them(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "network conditions" not in screen(look_up(study, "11"), capsys)

@@ -73,6 +73,9 @@ until [[ $(sacct -n -X -P -j 4 -o state) == TIMEOUT ]]; do
 done
 submit -J running "$work/sleep.sh"
 submit -J waiting --array=0-3%1 "$work/sleep.sh"
+failing=$(submit -J nodefail --no-requeue "$work/sleep.sh")
+sleep 3
+scontrol update NodeName="$(squeue -h -j "$failing" -o %N)" State=DOWN Reason=recording
 sleep 10 # the steps of a new job are in the accounting before the job itself
 sacct --helpformat >"$out/helpformat.txt"
 "$python" -P - "$out/jobs.txt" <<'END'

@@ -82,7 +82,7 @@ class Study:
         assert list(found) == [
             *("format", "version", "run_id", "attempt", "scheduler", "job_id", "start_unix_s"),
             *("end_unix_s", "elapsed_s", "clients", "exit_codes", "state", "reason", "nodes"),
-            "missing",
+            *("tries", "missing"),
         ]
         assert (found["format"], found["version"]) == ("steelyard-run", 1)
         assert (found["run_id"], found["attempt"]) == (RUN_ID, attempt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.resources
 import json
 import tempfile
 from collections import defaultdict
@@ -11,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
+
+from steelyard.analysis import database
 
 START_UNIX_S = 1_790_000_000.0
 
@@ -196,7 +197,7 @@ class StudyMaker:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         self.rows["meta"] = [
             {
-                "schema_version": 1,
+                "schema_version": 2,
                 "study": self.name,
                 "seed": 1,
                 "toml": toml,
@@ -208,8 +209,7 @@ class StudyMaker:
             }
         ]
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
-            sql = importlib.resources.files("steelyard.analysis").joinpath("schema.sql")
-            connection.execute(sql.read_text(encoding="utf-8"))
+            connection.execute(database.schema_text())
             for table, rows in self.rows.items():
                 load(connection, table, rows)
         return folder

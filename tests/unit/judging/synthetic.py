@@ -7,6 +7,7 @@ thesis-filesystem.study, thesis-hpc.study and large.study there, to look at thei
 from __future__ import annotations
 
 import csv
+import importlib.resources
 import random
 import sys
 from collections import defaultdict
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from .study_maker import StudyMaker
 
-DATA = Path(__file__).parents[2] / "data" / "jungels2012"
+DATA = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets" / "jungels2012"
 TESTS = {"large_file_copy": 0.8, "small_file_copy": 0.12, "small_file_write": 0.1}
 
 

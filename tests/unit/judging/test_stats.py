@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.resources
 import math
 import statistics
 from pathlib import Path
@@ -13,12 +14,12 @@ import scipy.stats
 
 from steelyard.analysis.stats import mean_interval, median, outliers, spread
 
-DATA = Path(__file__).parents[2] / "data" / "jungels2012" / "jungels2012_filesystem.csv"
+DATA = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets/jungels2012"
 
 
 def figure(name: str) -> list[float]:
     """One series of the thesis, by its own number."""
-    with DATA.open(newline="", encoding="utf-8") as lines:
+    with (DATA / "jungels2012_filesystem.csv").open(newline="", encoding="utf-8") as lines:
         return [float(row["seconds"]) for row in csv.DictReader(lines) if row["figure"] == name]
 
 

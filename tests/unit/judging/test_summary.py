@@ -106,7 +106,9 @@ def test_a_baseline_of_some_factors_is_met_level_by_level(thesis_folder: Path) -
     found = row(summary, COPY, label, "seconds")
     assert found.group.baseline_label == "node_type=physical, filesystem=NFS, concurrent_nodes=3"
     assert found.verdict is not None
-    assert found.verdict.text == "slower by 159.1 % (154.1 … 162.4), n = 35 + 35"
+    assert (
+        found.verdict.text == "slower by 159.1 % (153.7 … 162.4), n = 35 + 35, paired in 35 blocks"
+    )
     place = summary.labels.index(label)
     assert summary.labels[place - 1] == found.group.baseline_label
 
@@ -119,7 +121,7 @@ def test_npb_and_xhpl_of_the_thesis(synthetic: ModuleType, tmp_path: Path) -> No
         if row.verdict is not None
     }
     assert words["XHPL"] == (
-        "lower by 53.26 % (53.19 … 53.31), n = 35 + 35",
+        "lower by 53.26 % (53.19 … 53.32), n = 35 + 35, paired in 35 blocks",
         Direction.WORSE,
     )
     assert words["EP"][1] is Direction.BETTER  # the thesis: virtual nodes had newer processors
@@ -143,7 +145,7 @@ def test_another_schema_version_is_refused(synthetic: ModuleType, tmp_path: Path
     folder = synthetic.demo("newer").write(tmp_path)
     with duckdb.connect(str(folder / "study.duckdb")) as connection:
         connection.execute("UPDATE meta SET schema_version = 99")
-    with pytest.raises(UsageError, match="schema version 99, this steelyard reads 1"):
+    with pytest.raises(UsageError, match="schema version 99, this steelyard reads 2"):
         summarize(folder)
 
 

@@ -81,6 +81,43 @@ def no_baseline(maker: Any) -> None:
     maker.baseline = {}
 
 
+def warming(maker: Any) -> None:
+    for number in range(5):
+        maker.rows["results"][2 * number]["value"] += 3 - number / 10
+
+
+def two_humps(maker: Any) -> None:
+    for number in range(RUNS, 2 * RUNS):
+        add_run(maker, 1, number, value=STEADY[number % RUNS] + 2)
+
+
+def not_undone(maker: Any) -> None:
+    run = {key: maker.rows["runs"][0][key] for key in ("run_id", "attempt")}
+    maker.rows["network"].append(run | {"node": "n1", "requested": "delay=50ms", "undone": False})
+
+
+def disagreeing(maker: Any) -> None:
+    run = {key: maker.rows["runs"][0][key] for key in ("run_id", "attempt")}
+    check = {"source_a": "records", "value_a": 10.0, "source_b": "scheduler", "rule": "equal"}
+    for quantity, unit, value in (("cpu_s", "s", 20.0), ("rchar_bytes", "bytes", 10.0)):
+        maker.rows["checks"].append(
+            run
+            | check
+            | {"quantity": quantity, "unit": unit, "value_b": value, "bound": 1.0}
+            | {"agrees": value == 10.0}
+        )
+
+
+def slow_node(maker: Any) -> None:
+    for number in range(6):
+        add_run(maker, 1, RUNS + number, value=10.2 + number / 100, nodes=("n2",))
+        maker.rows["records"][-1]["node"] = "n2"
+
+
+def other_unit(maker: Any) -> None:
+    maker.rows["results"][0] |= {"value": 10_000.0, "unit": "ms"}
+
+
 CASES = {
     Code.FAILED_RUNS: (with_runs(state="timeout"), "1 of 25 runs gave no result: 1 timeout."),
     Code.UNFINISHED_RUNS: (with_runs(state="pending"), "1 of 25 runs are waiting or running."),
@@ -116,6 +153,16 @@ CASES = {
     ),
     Code.REPEATED_ATTEMPTS: (two_more_attempts, "1 of 24 runs."),
     Code.MISSING_VALUES: (with_runs(value=None), "1 run completed without a value."),
+    Code.WARM_UP: (warming, "In 1 of 2 series of a main figure; the means told are with"),
+    Code.TWO_HUMPS: (two_humps, "In 1 of 2 series of a main figure."),
+    Code.NOT_UNDONE: (not_undone, "After 1 job on a node."),
+    Code.NODE_EFFECT: (slow_node, "In 1 of 1 series of a main figure with several nodes"),
+    Code.OTHER_UNIT: (other_unit, "In 1 run of 24; in no mean."),
+    Code.SOURCES_DISAGREE: (
+        disagreeing,
+        "CPU time: further apart than the ways of counting explain in 1 of 1 run",
+    ),
+    Code.WIDE_INTERVAL: (with_runs(value=30.0), "1 of 2 means of a main figure."),
 }
 
 
@@ -144,10 +191,44 @@ def test_late_samples_count_from_1_percent(
     assert (Code.MISSED_SAMPLES in found(maker, tmp_path)) is fires
 
 
+def test_a_mean_is_never_over_two_units(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = quiet(synthetic)
+    other_unit(maker)
+    summary = summarize(maker.write(tmp_path))
+    row = summary.row("x", "clients=1", "seconds")
+    assert row is not None and row.interval is not None
+    assert (row.n, row.missing, row.metric.unit) == (RUNS - 1, 1, "s")
+    assert row.interval.mean == pytest.approx(10.0, abs=0.05)
+    (place,) = next(f for f in find(summary) if f.kind is Code.OTHER_UNIT).places
+    assert place == f"x · seconds: ms in place of s in {maker.rows['runs'][0]['run_id']}"
+
+
 def test_places_name_the_runs(synthetic: ModuleType, tmp_path: Path) -> None:
     maker = quiet(synthetic)
     run_id, _ = add_run(maker, 1, RUNS, value=12.0)
     assert found(maker, tmp_path)[Code.OUTLIERS].places == (f"x · clients=1 · seconds: {run_id}",)
+
+
+def test_warm_up_humps_and_repeats_are_told_with_numbers(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = quiet(synthetic)
+    warming(maker)
+    findings = found(maker, tmp_path / "a")
+    (place,) = findings[Code.WARM_UP].places
+    assert place == (
+        "x · clients=1 · seconds: the first 6 of 12 runs: mean 11.2 ± 0.9 s with them, "
+        "9.98 ± 0.06 s without"
+    )
+    (place,) = findings[Code.WIDE_INTERVAL].places
+    assert re.fullmatch(
+        r".*: ± 8.2 % of the mean with n = 12; \d+ runs give ± 1 % in 9 of 10.*", place
+    )
+    maker = quiet(synthetic)
+    two_humps(maker)
+    (place,) = found(maker, tmp_path / "b")[Code.TWO_HUMPS].places
+    assert place.startswith("x · clients=1 · seconds: 12 runs around 10.0")
+    assert ", 12 around 12 s (p = 0.002)" in place
 
 
 def test_a_factor_of_node_types_is_no_surprise(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small study whose jobs are those that Slurm 22.05 was recorded with (tests/data/sacct/22.05).
+"""A small study whose jobs are those that Slurm was recorded with (tests/data/sacct).
 
 Its folder holds what submit, the jobs and the nodes would have left: plan, submissions, attempts
 with the recorded output of steelyard-fstest, and records with samples in a record folder.
@@ -20,8 +20,7 @@ from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import Gap
 
 DATA = Path(__file__).parents[2] / "data"
-JOBS = DATA / "sacct" / "22.05" / "jobs.txt"
-ASKED = tuple(name for name in sacct.FIELDS if name != "Restarts")
+RELEASE = "22.05"
 
 # Submission: job id, and how many runs (array tasks) it holds.
 SUBMITTED = {
@@ -48,8 +47,9 @@ HEADER = (
 class RecordedSacct(sacct.Sacct):
     """Slurm's accounting as it was recorded; counts its questions, and can be away."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: str = RELEASE) -> None:
         super().__init__()
+        self.release = release
         self.asked: list[tuple[str, ...]] = []
         self.is_away = False
 
@@ -57,17 +57,19 @@ class RecordedSacct(sacct.Sacct):
         if self.is_away:
             raise MissingError("sacct does not answer: Connection refused")
         self.asked.append(tuple(job_ids))
-        with JOBS.open(encoding="utf-8", newline="\n") as file:
-            for row in sacct.parse_lines(file, ASKED):
-                task = f"{row.array_job_id}_{row.array_task_id}"
-                if {row.array_job_id, row.job_id, task} & set(job_ids):
-                    yield row
+        for row in recorded_rows(self.release):
+            task = f"{row.array_job_id}_{row.array_task_id}"
+            if {row.array_job_id, row.job_id, task} & set(job_ids):
+                yield row
 
 
-def recorded_rows() -> list[AccountingRow]:
-    """The jobs' rows, steps left out."""
-    with JOBS.open(encoding="utf-8", newline="\n") as file:
-        return [row for row in sacct.parse_lines(file, ASKED) if row.step is None]
+def recorded_rows(release: str) -> list[AccountingRow]:
+    """All rows, steps too."""
+    folder = DATA / "sacct" / release
+    known = set((folder / "helpformat.txt").read_text(encoding="utf-8").split())
+    asked = [name for name in sacct.FIELDS if name in known]
+    with (folder / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
+        return list(sacct.parse_lines(file, asked))
 
 
 def run_id(name: str, task: int = 0) -> str:
@@ -79,13 +81,13 @@ def run_id(name: str, task: int = 0) -> str:
 class Study:
     """The study's folder and record folder, and what is done to them."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, release: str = RELEASE) -> None:
         self.dir = base / "x.study"
         self.record_dir = base / "records"
         self.record_dir.mkdir(parents=True)
         self.dir.mkdir()
-        self.accounting = RecordedSacct()
-        self.rows = recorded_rows()
+        self.accounting = RecordedSacct(release)
+        self.rows = [row for row in recorded_rows(release) if row.step is None]
         self.submitted_unix_s = min(r.submit_unix_s or 0.0 for r in self.rows) - 1
         # Two minutes after the last recorded moment: time enough for the accounting.
         self.now_unix_s = max(r.start_unix_s or 0.0 for r in self.rows) + 125

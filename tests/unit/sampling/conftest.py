@@ -125,11 +125,11 @@ class Sampler:
         self.started.append(process)
         return process, Weighed(folder)
 
-    def attach(self, *options: str | Path) -> Attached:
+    def attach(self, *options: str | Path, prefix: tuple[str, ...] = ()) -> Attached:
         """Weigh what --pid and messages name."""
         control = self.base / f"{self.jobs}.sock"
         arguments, folder = self.arguments("--control", control, *options)
-        process = subprocess.Popen(arguments)
+        process = subprocess.Popen([*prefix, *arguments])
         self.started.append(process)
         attached = Attached(folder, process, control)
         wait_for("the first record", lambda: is_written(folder))

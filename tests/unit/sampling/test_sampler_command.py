@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import subprocess
@@ -197,3 +198,16 @@ def test_wrong_usage_exits_2_and_says_what_is_expected(
 def test_the_path_of_the_record_is_told(sampler: Any) -> None:
     done, weighed = sampler.run(["true"], "--print-path", "1", stdout=subprocess.PIPE)
     assert done.stdout.decode() == f"{weighed.record_path}\n"
+
+
+def test_caches_as_told_by_option_or_message(sampler: Any) -> None:
+    cold = '{"requested": "cold", "done": ["page cache"], "refused": []}'
+    _, weighed = sampler.run(["true"], "--cache", cold)
+    assert weighed.record["cache"]["done"] == ["page cache"]
+    attached = sampler.attach()
+    assert attached.record["cache"] is None
+    assert attached.record["missing"]["cache"] == "none was asked for"
+    attached.send(f"cache {cold}")
+    record = attached.end()
+    assert record["cache"] == json.loads(cold)
+    assert "cache" not in record["missing"]

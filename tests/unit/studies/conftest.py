@@ -99,6 +99,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
                 "faults": {},
                 "max_array_size": 1001,
                 "accounting": True,
+                "exit_codes": {},
                 "cluster_in_answer": False,
             }
         )

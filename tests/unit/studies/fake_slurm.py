@@ -131,6 +131,7 @@ def sacct():
                     "JobID": f"{key}_{index}",
                     "JobIDRaw": f"{key}{index:03}",
                     "State": task,
+                    "ExitCode": state["exit_codes"].get(key, "0:0"),
                 }
                 say("|".join(values[name] for name in found["--format"].split(",")))
 

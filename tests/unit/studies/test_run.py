@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli, run
+from steelyard.wrappers import cli, cmd_run, run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -135,6 +135,12 @@ def test_a_record_cut_short_gives_no_figures(tmp_path: Path) -> None:
     found = run.weighed(tmp_path, 1, 0)
     assert set(found.values.values()) == {None}
     assert found.missing["elapsed"] == "the record was cut short: disk full"
+
+
+def test_an_interval_may_reach_below_zero() -> None:
+    assert [cmd_run.formatted(value, "s") for value in (-0.0589, -2.0, 0.0)] == [
+        "-58.9 ms", "-2 s", "0 µs",
+    ]  # fmt: skip
 
 
 def test_no_value_is_not_zero() -> None:

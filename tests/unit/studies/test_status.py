@@ -194,7 +194,8 @@ def test_array_indices_are_expanded(text: str, indices: list[int]) -> None:
 def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over() -> None:
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a", "b", "c"])
     text = (
-        "12_0|13|REQUEUED\n12_0|13|COMPLETED\n12_[1-2]|12|CANCELLED by 7\n99_0|99|FAILED\n12|12|x\n"
+        "12_0|13|REQUEUED|0:0\n12_0|13|COMPLETED|0:0\n12_[1-2]|12|CANCELLED by 7|0:0\n"
+        "99_0|99|FAILED|1:0\n12|12|x|0:0\n"
     )
     tasks = slurm_tasks.parse_sacct(text, {"12": entry})
     assert {run: task.state for run, task in tasks.items()} == {

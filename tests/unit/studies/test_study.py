@@ -28,12 +28,28 @@ BAD = {
     ),
     "an unknown key": (
         "[study]\nrepeats = 3\n" + USE,
-        "study.repeats: unknown key; known: name, repeat, blocks, seed; did you mean 'repeat'?",
+        "study.repeats: unknown key; known: name, repeat, blocks, seed, stop; did you mean 'repeat'?",
     ),
     "a section that is a value": ("study = 1\n" + USE, "study = 1: allowed is a table: [study]"),
     "a name for a folder elsewhere": (
         '[study]\nname = "../x"\n' + USE,
         f'study.name = "../x": allowed is {NAME}',
+    ),
+    "a time-out of nothing": (
+        '[job]\ntime_out = "0"\n' + USE,
+        'job.time_out = "0": allowed is "HH:MM:SS" or "D-HH:MM:SS", longer than zero',
+    ),
+    "too many retries": (
+        "[job]\nretries = 101\n" + USE,
+        "job.retries = 101: allowed is a whole number from 0 to 100",
+    ),
+    "an unknown binding": (
+        '[job]\nbind = "numa"\n' + USE,
+        'job.bind = "numa": allowed is "none", "core" or "socket"',
+    ),
+    "a warm-up that is none": (
+        "[job]\nwarm_up = true\n" + USE,
+        "job.warm_up = true: allowed is a whole number from 0 to 1000",
     ),
     "repeat zero": (
         "[study]\nrepeat = 0\n" + USE,
@@ -51,9 +67,9 @@ BAD = {
         "[study]\nrepeat = 3\nblocks = 4\n" + USE,
         "study.blocks = 4: allowed is at most repeat = 3: every block holds every condition",
     ),
-    "sequential stopping": (
-        '[study]\nstop = { half_width = "1%" }\n' + USE,
-        "study.stop: this version repeats a fixed number of times: use repeat, leave stop out",
+    "a half-width without unit": (
+        '[study]\nstop = { half_width = "1" }\n' + USE,
+        'study.stop.half_width = "1": allowed is a share of the mean above zero, such as "1%"',
     ),
     "a time limit in another unit": (
         '[job]\ntime_limit = "10min"\n' + USE,
@@ -114,18 +130,19 @@ BAD = {
         "[factors]\nclients = [0.5]\n" + USE,
         "factors.clients = 0.5: allowed is whole numbers from 1 to 100000",
     ),
-    "a condition that cannot be applied yet": (
-        '[factors]\nnetwork = ["none", "delay=25ms"]\n' + USE,
+    "a launcher": (
+        '[factors]\nlauncher = ["podmann:debian:12"]\n' + USE,
         (
-            'factors.network: "delay=25ms": this version cannot apply network conditions; '
-            'the only level it has is "none"'
+            "factors.launcher: \"podmann:debian:12\": 'podmann' is no launcher: known: bare, "
+            "unshare, docker:IMAGE, podman:IMAGE, apptainer:IMAGE, lxc:NAME, "
+            "systemd-nspawn:ROOT; did you mean 'podman'?"
         ),
     ),
-    "a launcher": (
-        '[factors]\nlauncher = ["podman:debian:12"]\n' + USE,
+    "a launcher twice": (
+        '[factors]\nlauncher = ["unshare,cpus=1", "unshare,cpus=1,network=host"]\n' + USE,
         (
-            'factors.launcher: "podman:debian:12": this version cannot apply launcher conditions; '
-            'the only level it has is "bare"'
+            'factors.launcher: "unshare,cpus=1,network=host" asks for the same as '
+            '"unshare,cpus=1": a level is named once'
         ),
     ),
     "a factor without a meaning": (
@@ -181,7 +198,7 @@ BAD = {
         USE + "iteration = 3\n",
         (
             "benchmark[1].iteration: unknown key; known: use, test, directory, size, copy_files, "
-            "write_files, file_size, iterations, buffer, sync; did you mean 'iterations'?"
+            "write_files, file_size, iterations, buffer, sync, direct; did you mean 'iterations'?"
         ),
     ),
     "a parameter in another unit": (
@@ -302,3 +319,11 @@ def test_the_reference_names_every_key() -> None:
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
     keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *study_factors.PLACE_KEYS]
     assert [key for key in keys if f"`{key}`" not in text] == []
+
+
+def test_the_wishes_of_a_run_reach_its_script(tmp_path: Path) -> None:
+    text = '[job]\nwarm_up = 2\ntime_out = "00:01:30"\nretries = 1\nbind = "core"\n' + USE
+    job = study.parse(text.encode(), tmp_path / "s.toml").job
+    wanted = {"SY_WARM_UP": "2", "SY_TIME_OUT_S": "90", "SY_RETRIES": "1", "SY_BIND": "core"}
+    assert job.quality() == wanted
+    assert study.parse(USE.encode(), tmp_path / "s.toml").job.quality() == {}

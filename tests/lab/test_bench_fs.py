@@ -1,0 +1,189 @@
+"""File systems, HPL, HPCC and commands, each run for real by a study on a throwaway cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from .conftest import Lab, until
+
+pytestmark = pytest.mark.lab
+ROOT = Path(__file__).parents[2]
+HEAD = """
+[study]
+name = "bench"
+repeat = 1
+[job]
+nodes = {nodes}
+time_limit = "00:03:00"
+time_out = "00:02:00"
+"""
+ALL = """
+[[benchmark]]
+use = "filesystem"
+test = ["large_file_copy", "small_file_copy", "small_file_write"]
+directory = "{work}"
+size = "1MiB"
+copy_files = 5
+write_files = 5
+file_size = "4KiB"
+iterations = 2
+direct = true
+[[benchmark]]
+use = "fio"
+rw = "randrw"
+size = "256KiB"
+bs = "4KiB"
+directory = "{work}"
+[[benchmark]]
+use = "fio"
+job_file = "{root}/tests/data/fio/two_groups.fio"
+[[benchmark]]
+use = "iozone"
+iozone = "{iozone}"
+tests = "0 1"
+processes = 2
+size = "32MiB"
+record = "64KiB"
+[[benchmark]]
+use = "hpl"
+n = 200
+bcast = ["1ringM", "2ring"]
+[[benchmark]]
+use = "hpcc"
+n = 200
+[[benchmark]]
+use = "app"
+command = "echo step; echo rate = 12.5; echo rate = 13.5"
+[benchmark.figures.rate]
+pattern = '^rate = ([0-9.]+)$'
+unit = "Gflop/s"
+better = "higher"
+primary = true
+"""
+
+
+def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
+    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def collected(lab: Lab, text: str) -> None:
+    """The study, from its submission to its database."""
+    (lab.work / "bench.toml").write_text(text, encoding="utf-8")
+    steelyard(lab, "submit", "bench.toml")
+    until(lambda: is_over(lab), "every run has ended", limit_s=200)
+    steelyard(lab, "collect", "bench.toml")
+    wrong = rows(lab, "SELECT variant, reason FROM runs WHERE state <> 'completed'")
+    assert wrong == []
+
+
+def is_over(lab: Lab) -> bool:
+    """A guest's processes take their time: longer than one command of the lab may."""
+    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", "status", "bench.toml", "--json")
+    said = json.loads(done.stdout)
+    return bool(said["done"] + said["failed"] == said["total"])
+
+
+def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(lab.work / "bench.study/study.duckdb"), read_only=True) as base:
+        return base.execute(sql).fetchall()
+
+
+def test_every_benchmark_of_this_kind_in_one_study(lab: Lab) -> None:
+    """IOzone is not free: a program that prints what it once said stands for the user's own."""
+    iozone = lab.work / "iozone"
+    recorded = ROOT / "tests/data/iozone/throughput.3.507.out"
+    # It was recorded with -e, which is what this run asks for.
+    iozone.write_text(f"#!/bin/sh\nexec cat '{recorded}'\n", encoding="utf-8")
+    iozone.chmod(0o755)
+    text = HEAD.format(nodes=1) + ALL.format(work=lab.work, root=ROOT, iozone=iozone)
+    collected(lab, text)
+    primary = rows(
+        lab,
+        "SELECT run.benchmark, count(DISTINCT run_id), min(value) > 0 FROM results "
+        "JOIN runs AS run USING (run_id) WHERE is_primary GROUP BY ALL ORDER BY ALL",
+    )
+    assert primary == [
+        ("app", 1, True),
+        ("filesystem", 3, True),
+        ("fio", 2, True),
+        ("hpcc", 1, True),
+        ("hpl", 2, True),
+        ("iozone", 1, True),
+    ]
+    found = rows(
+        lab, "SELECT iteration, value, unit, better FROM results WHERE metric = 'rate' ORDER BY ALL"
+    )
+    assert found == [(1, 12.5, "Gflop/s", "higher"), (2, 13.5, "Gflop/s", "higher")]
+    ((mounts, libraries),) = rows(
+        lab,
+        "SELECT count(DISTINCT run_id) FILTER (key = 'mount.type'), "
+        "count(DISTINCT run_id) FILTER (key = 'blas') FROM tags",
+    )
+    assert (mounts, libraries) == (6, 3)
+    assert not list(lab.work.glob("steelyard-*")), "working folders are gone"
+    steelyard(lab, "report", "bench.toml", "-o", "report.html")
+    assert "Gflop/s" in (lab.work / "report.html").read_text(encoding="utf-8")
+
+
+def test_clients_in_turn_on_two_nodes(lab: Lab) -> None:
+    """By their own clocks, which are one machine's: no two at the same time."""
+    text = HEAD.format(nodes=1).replace("nodes = 1\n", "")
+    text += '[factors]\nclients = [2]\nmode = ["parallel", "sequential"]\n'
+    collected(lab, text + '[[benchmark]]\nuse = "app"\ncommand = "sleep 0.5"\n')
+    overlapping = {}
+    for run_id, label in rows(lab, "SELECT run_id, condition_label FROM runs"):
+        folder = lab.work / "bench.study/runs" / run_id
+        times = sorted(
+            [int(word) for word in path.read_text(encoding="ascii").split()[1:3]]
+            for path in folder.glob("*/app.[01]")
+        )
+        assert len(times) == 2
+        overlapping["sequential" in label] = times[1][0] < times[0][1]
+    assert overlapping == {False: True, True: False}
+
+
+def test_hpl_over_the_networks_of_two_nodes(virtual_lab: Lab) -> None:
+    """Two ranks, one on the host and one in a guest, or both in guests: a message is a packet."""
+    text = HEAD.format(nodes=2).replace("[job]\n", '[job]\nconstraint = "virtual"\n')
+    collected(virtual_lab, text + '[[benchmark]]\nuse = "hpl"\nn = 64\nnb = 16\nq = 2\n')
+    ((nodes, sent),) = rows(virtual_lab, "SELECT count(DISTINCT node), min(tx_bytes) FROM records")
+    assert nodes == 2
+    assert sent > 64 * 64 * 8 / 2
+
+
+def test_nfs_is_tagged_and_its_clients_counters_are_figures(virtual_lab: Lab) -> None:
+    """A copy of 1 MiB, through the page cache and past it; fio beside them."""
+    text = HEAD.format(nodes=1).replace("[job]\n", '[job]\nconstraint = "virtual"\n')
+    collected(
+        virtual_lab,
+        text
+        + '[[benchmark]]\nuse = "filesystem"\ndirectory = "/nfs"\nsize = "1MiB"\niterations = 1\n'
+        "direct = [false, true]\n"
+        '[[benchmark]]\nuse = "fio"\ndirectory = "/nfs"\nrw = "write"\nsize = "1MiB"\n',
+    )
+    found = {
+        (variant, metric): value
+        for variant, metric, value in rows(
+            virtual_lab,
+            "SELECT run.variant, metric, value FROM results JOIN runs AS run USING (run_id)",
+        )
+    }
+    mib = 1 << 20
+    assert found["filesystem direct=false", "nfs_written_bytes"] == 2 * mib
+    assert found["filesystem direct=false", "nfs_direct_written_bytes"] == 0
+    assert found["filesystem direct=true", "nfs_written_bytes"] == 0
+    assert found["filesystem direct=true", "nfs_direct_written_bytes"] == 2 * mib
+    assert found["filesystem direct=true", "nfs_direct_read_bytes"] >= 2 * mib
+    assert found["fio", "nfs_server_written_bytes"] == mib
+    assert found["fio", "nfs_write_operations"] > 0
+    tags = dict(rows(virtual_lab, "SELECT DISTINCT key, value FROM tags WHERE key LIKE 'mount.%'"))
+    assert (tags["mount.name"], tags["mount.version"]) == ("nfs", "4.2")
+    assert "proto=tcp" in tags["mount.options"]

@@ -1,0 +1,188 @@
+"""Every way a job with network conditions can die: the node's queues are as before, byte for byte.
+
+STEELYARD_FAULT_TRIES says how often each (2; `make soak`: 30); the table is printed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from steelyard.wrappers import cluster_daemons
+from steelyard.wrappers.cluster_config import ClusterConfig
+
+from .conftest import Lab, until
+from .netem_lab import RATE, a_device, tree, wait_undone
+
+pytestmark = pytest.mark.lab
+TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "2"))
+NODE = "n1"
+TABLE: dict[str, tuple[int, int, float]] = {}  # way: tries, undone, slowest seconds
+
+
+@pytest.fixture(scope="module")
+def before(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The device's queues before all tests; the table of what was tried after them."""
+    with a_device() as queues:
+        yield queues
+    plugins = request.config.pluginmanager
+    with plugins.getplugin("capturemanager").global_and_fixture_disabled():
+        line = plugins.getplugin("terminalreporter").write_line
+        line(f"\n{'way of dying':<44}{'tries':>6}{'undone':>8}{'slowest':>10}")
+        for way, (tries, undone, slowest_s) in TABLE.items():
+            line(f"{way:<44}{tries:>6}{undone:>8}{slowest_s:>8.1f} s")
+
+
+def start(lab: Lab, seconds: int = 60) -> str:
+    """A job that is being shaped; its id."""
+    script = f"echo $$ >pid; mv pid running.$SLURM_JOB_ID; exec sleep {seconds}"
+    job = lab.sbatch("-w", NODE, f"--netem={RATE}", script=script)
+    lab.wait_running(job)
+    assert "tbf" in tree()
+    return job
+
+
+def end(lab: Lab, job: str) -> None:
+    """Cancel it; a script whose slurmstepd was killed is nobody's any more, and would go on."""
+    lab.run("scancel", job)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int((lab.work / f"running.{job}").read_text()), signal.SIGKILL)
+
+
+def kill(*pids: int) -> None:
+    """All at once, as far as that goes."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def samplers(lab: Lab) -> list[int]:
+    """Those of the running job."""
+    return list(until(lambda: sorted(lab.samplers()), "the sampler runs"))
+
+
+def next_job(lab: Lab) -> None:
+    """Whoever comes next on the node undoes what nobody was left to undo."""
+    lab.srun("-w", NODE, "--overlap")
+
+
+def slurmd(lab: Lab) -> int:
+    """The node's slurmd."""
+    return [d.pid for d in lab.cluster.state.alive() if d.name == f"slurmd.{NODE}"][-1]
+
+
+def restart_slurmd(lab: Lab) -> None:
+    """As a service manager would."""
+    starter = cluster_daemons.Starter(
+        ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
+    )
+    starter.slurmd(NODE)
+
+
+def ends_by_itself(lab: Lab) -> None:
+    lab.wait_state(start(lab, 1), "COMPLETED")
+
+
+def is_cancelled(lab: Lab) -> None:
+    lab.run("scancel", start(lab))
+
+
+def fails(lab: Lab) -> None:
+    job = lab.sbatch("-w", NODE, f"--netem={RATE}", script="kill -9 $$")
+    lab.wait_state(job, "FAILED")
+
+
+def runs_into_its_time_limit(lab: Lab) -> None:
+    job = start(lab, 600)
+    done = lab.run("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+    assert done.returncode == 0, done.stderr
+    lab.wait_state(job, "TIMEOUT", limit_s=90)
+
+
+def loses_its_extern_stepd(lab: Lab) -> None:
+    job = start(lab)
+    kill(*lab.stepds(job, "extern"))
+    wait_shaping_ends(lab)
+    lab.run("scancel", job)
+
+
+def loses_its_batch_stepd(lab: Lab) -> None:
+    job = start(lab)
+    kill(*lab.stepds(job, "batch"))
+    end(lab, job)
+
+
+def loses_its_sampler(lab: Lab) -> None:
+    job = start(lab)
+    kill(*samplers(lab))
+    lab.run("scancel", job)
+
+
+def loses_sampler_and_extern_stepd(lab: Lab) -> None:
+    job = start(lab)
+    kill(*samplers(lab), *lab.stepds(job, "extern"))
+    lab.run("scancel", job)
+    next_job(lab)
+
+
+def loses_sampler_and_all_stepds(lab: Lab) -> None:
+    job = start(lab)
+    kill(*samplers(lab), *lab.stepds(job, "extern"), *lab.stepds(job, "batch"))
+    end(lab, job)
+    next_job(lab)
+
+
+def loses_slurmd(lab: Lab) -> None:
+    job = start(lab, 2)
+    kill(slurmd(lab))
+    time.sleep(0.5)
+    restart_slurmd(lab)
+    lab.wait_state(job, "COMPLETED")
+
+
+def loses_everything(lab: Lab) -> None:
+    job = start(lab)
+    pids = [*samplers(lab), *lab.stepds(job, "extern"), *lab.stepds(job, "batch")]
+    kill(slurmd(lab), *pids)
+    end(lab, job)
+    restart_slurmd(lab)
+
+
+def wait_shaping_ends(lab: Lab) -> None:
+    """The sampler notices that whom it watches is gone."""
+    until(lambda: "tbf" not in tree(), "the sampler undoes it")
+
+
+WAYS: list[Callable[[Lab], None]] = [
+    ends_by_itself,
+    is_cancelled,
+    fails,
+    runs_into_its_time_limit,
+    loses_its_extern_stepd,
+    loses_its_batch_stepd,
+    loses_its_sampler,
+    loses_sampler_and_extern_stepd,
+    loses_sampler_and_all_stepds,
+    loses_slurmd,
+    loses_everything,
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_however_a_job_dies_its_conditions_are_undone(
+    lab: Lab, before: str, way: Callable[[Lab], None]
+) -> None:
+    name = way.__name__.replace("_", " ")
+    undone, slowest_s = 0, 0.0
+    for tries in range(1, TRIES + 1):
+        TABLE[name] = (tries, undone, slowest_s)
+        way(lab)
+        ended = time.monotonic()
+        wait_undone(lab, before)
+        undone, slowest_s = undone + 1, max(slowest_s, time.monotonic() - ended)
+        TABLE[name] = (tries, undone, slowest_s)
+        until(lambda: lab.nodes() <= {"idle", "mixed"}, "the node is up again", 90)

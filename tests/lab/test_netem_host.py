@@ -1,0 +1,280 @@
+"""Network conditions on this machine's own kernel: put in place, refused, undone, also after a kill.
+
+Everything happens in network namespaces made here. A rate needs sch_tbf and sch_htb or sch_prio.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .netem_wire import NODE, OFFLOADS, Lab, two_namespaces
+
+KILLS = 24
+STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with two_namespaces(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "rate=10mbit,dev=v0",
+        "rate=10mbit,to=10.77.0.2",
+        "rate=10mbit,to=10.77.0.0/24,port=80,port=1094",
+        "rate=10mbit,dev=v0,direction=both",
+        "rate=10mbit,dev=v0,direction=ingress,to=10.77.0.2",
+        "rate=10mbit,dev=v0,rto_min=5ms",
+    ],
+)
+def test_what_was_there_before_is_there_after(lab: Lab, spec: str) -> None:
+    before = lab.tree()
+    done = lab.apply(spec)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["applied"] == json.loads(done.stdout)["requested"]
+    assert lab.tree() != before
+    assert lab.finish()["undone"] is True
+    assert lab.tree() == before
+
+
+@pytest.mark.parametrize("kind", ["pfifo limit 77", "bfifo limit 9000", "pfifo_fast", "mq"])
+def test_a_plain_root_comes_back_with_its_handle_and_options(lab: Lab, kind: str) -> None:
+    lab.inside("tc", "qdisc", "add", "dev", "v0", "root", "handle", "5:", *kind.split())
+    if kind == "mq":
+        lab.inside("tc", "qdisc", "add", "dev", "v0", "parent", "5:2", "handle", "6:", "pfifo",
+                   "limit", "9")  # fmt: skip
+    before = lab.tree()
+    assert " 5: " in before
+    assert lab.apply("rate=10mbit,dev=v0").returncode == 0
+    assert lab.finish()["undone"] is True
+    assert lab.tree() == before
+
+
+@pytest.mark.parametrize("kind", ["tbf rate 1mbit burst 10kb limit 20kb", "htb default 3"])
+def test_somebody_elses_root_is_refused_by_name(lab: Lab, kind: str) -> None:
+    lab.inside("tc", "qdisc", "add", "dev", "v0", "root", "handle", "5:", *kind.split())
+    before = lab.tree()
+    done = lab.apply("rate=10mbit,dev=v0")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"v0 is shaped by somebody else: its root qdisc is {kind.split()[0]} 5:" in done.stderr
+    assert lab.tree() == before
+    assert not list((lab.run / "netem").glob("*.json"))
+
+
+def test_an_ingress_qdisc_of_others_is_refused(lab: Lab) -> None:
+    lab.inside("tc", "qdisc", "add", "dev", "v0", "ingress")
+    before = lab.tree()
+    done = lab.apply("rate=10mbit,dev=v0,direction=ingress")
+    assert done.returncode == 4
+    assert "ingress or clsact" in done.stderr
+    assert lab.tree() == before
+
+
+def test_conditions_share_a_device_only_when_they_cannot_meet(lab: Lab) -> None:
+    before = lab.tree()
+    assert lab.apply("rate=10mbit,dev=v0,to=10.1.0.0/16", "1").returncode == 0
+    assert "n.1 (rate=10mbit" in lab.apply("rate=5mbit,dev=v0", "2").stderr
+    assert lab.apply("rate=5mbit,dev=v0,to=10.1.2.0/24", "2").returncode == 4
+    assert lab.apply("rate=5mbit,dev=v0,to=10.2.0.0/16", "2").returncode == 0
+    assert "condition on this node already" in lab.apply("rate=5mbit,to=10.3.0.1", "2").stderr
+    lab.finish("1")
+    assert "5803:" in lab.tree()
+    lab.finish("2")
+    assert lab.tree() == before
+
+
+def test_the_sixteenth_condition_is_refused(lab: Lab) -> None:
+    before = lab.tree()
+    for number in range(15):
+        done = lab.apply(f"rate=1mbit,dev=v0,to=10.{number}.0.0/16", str(number))
+        assert done.returncode == 0, done.stderr
+    assert "15 conditions already" in lab.apply("rate=1mbit,dev=v0,to=11.0.0.0/8", "99").stderr
+    assert lab.netem("clear", "--all").returncode == 0
+    assert lab.tree() == before
+
+
+def test_what_nobody_owns_any_more_is_reaped(lab: Lab) -> None:
+    before = lab.tree()
+    owner = subprocess.Popen(["sleep", "600"])
+    try:
+        assert lab.apply("rate=1mbit,dev=v0", "1", f"--watch={owner.pid}").returncode == 0
+        assert lab.netem("reap").returncode == 0
+        assert lab.tree() != before
+        assert json.loads(lab.netem("show", "--json").stdout)[0]["stale"] is False
+    finally:
+        owner.kill()
+        owner.wait()
+    assert "STALE" in lab.netem("show").stdout
+    assert lab.netem("reap").returncode == 0
+    assert lab.tree() == before
+
+
+def test_nobody_waits_for_the_echoes_of_an_ending_job(lab: Lab) -> None:
+    before = lab.tree()
+    slow = "rate=2kbit,dev=v0,to=10.77.0.0/24"  # an echo takes 0.4 s there, five of them 3 s
+    assert lab.apply(slow, "1", "--peer=10.77.0.2").returncode == 0
+    argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "finish",
+            f"--run-dir={lab.run}", "--node=n", "--job-id=1"]  # fmt: skip
+    with subprocess.Popen(argv) as ending:
+        deadline = time.monotonic() + 10
+        while f'"watch_pid":{ending.pid},' not in (lab.run / "netem/n.1.json").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert lab.apply("rate=10mbit,dev=v0,to=10.78.0.0/24", "2").returncode == 0
+        assert lab.netem("reap").returncode == 0
+        assert ending.poll() is None
+    done = json.loads((lab.run / "netem/n.1.done.json").read_text())
+    assert done["rtt"]["during_end"]["received"] == 5
+    assert done["rtt"]["after"]["received"] == 25
+    assert done["counters"]["sent_packets"] >= 10
+    assert (done["valid"], done["undone"], done["undone_by"]) == (True, True, "job")
+    lab.finish("2")
+    assert lab.tree() == before
+
+
+def test_an_ending_job_that_is_killed_is_anybodys(lab: Lab) -> None:
+    before = lab.tree()
+    assert lab.apply("rate=2kbit,dev=v0", "1", "--peer=10.77.0.2").returncode == 0
+    argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "finish",
+            f"--run-dir={lab.run}", "--node=n", "--job-id=1"]  # fmt: skip
+    with subprocess.Popen(argv) as ending:
+        time.sleep(1)
+        ending.kill()
+    assert lab.tree() != before
+    assert lab.netem("reap").returncode == 0
+    assert lab.tree() == before
+
+
+def test_clear_all_finds_a_root_that_no_state_knows(lab: Lab) -> None:
+    before = lab.tree()
+    assert lab.apply("rate=1mbit,dev=v0,direction=both").returncode == 0
+    (lab.run / "netem/n.1.json").unlink()
+    assert lab.netem("clear", "--all").returncode == 0
+    assert lab.tree() == before
+
+
+def steps(lab: Lab, *words: str) -> list[tuple[str, int]]:
+    """The system calls of a command, beside those of waiting for tc: name, and the how many-th of
+    its name, as strace counts them."""
+    log = lab.run.parent / "calls"
+    lab.inside("strace", "-e", f"trace={STEPS}", "-o", str(log), str(NODE), "netem", *words)
+    names = [line.split("(")[0] for line in log.read_text().splitlines() if "(" in line]
+    return [(name, names[: at + 1].count(name)) for at, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("dying", ["apply", "finish"])
+def test_killed_at_any_step_the_next_one_undoes_it(lab: Lab, dying: str) -> None:
+    lab.inside("tc", "qdisc", "add", "dev", "v0", "root", "handle", "5:", "pfifo", "limit", "77")
+    before = lab.tree()
+    spec = "rate=10mbit,dev=v0,direction=both,rto_min=5ms"
+    whose = (f"--run-dir={lab.run}", "--node=n", "--job-id=1")
+    commands = {
+        "apply": ("apply", *whose, "--no-policy", f"--watch={ended_pid()}", "--", spec),
+        "finish": ("finish", *whose),
+    }
+    lab.run.mkdir()
+    applied = steps(lab, *commands["apply"])
+    made = applied if dying == "apply" else steps(lab, *commands["finish"])
+    killed = 0
+    for number in range(KILLS):
+        if dying == "finish":
+            assert lab.apply(spec, "1", f"--watch={ended_pid()}").returncode == 0
+        name, count = kill_at = made[40 + (len(made) - 40) * number // KILLS]
+        shot = lab.inside("strace", "-o", "/dev/null", f"--inject={name}:signal=KILL:when={count}",
+                   str(NODE), "netem", *commands[dying])  # fmt: skip
+        killed += shot.returncode in (-9, 137)
+        done = lab.netem("reap")
+        assert done.returncode == 0, (kill_at, done.stderr)
+        assert lab.tree() == before, kill_at
+    assert killed > KILLS * 3 / 4
+    assert not (lab.run / "netem/n.1.json").exists()
+
+
+def ended_pid() -> int:
+    """Somebody who is gone already."""
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_the_policys_lists_of_users_and_groups_hold_for_jobs(lab: Lab, tmp_path: Path) -> None:
+    before = lab.tree()
+    policy = tmp_path / "netem.conf"
+    policy.write_text("enabled yes\nusers 1000\ngroups 2000\ndevices v*\nmin_rate 1mbit\n")
+
+    def ask(spec: str, *who: str) -> tuple[int, str]:
+        words = ("--node=n", "--job-id=1", "--exclusive=yes", f"--policy={policy}", *who)
+        done = lab.netem("apply", *words, "--", spec)
+        if done.returncode == 0:
+            assert lab.finish()["undone"] is True
+        return done.returncode, done.stderr
+
+    assert ask("rate=5mbit,dev=v0", "--uid=1000") == (0, "")
+    assert ask("rate=5mbit,dev=v0", "--uid=1001", "--gid=7", "--gid=2000") == (0, "")
+    assert ask("rate=5mbit,dev=v0", "--uid=0") == (0, "")
+    code, said = ask("rate=5mbit,dev=v0", "--uid=1001", "--gid=7")
+    assert code == 4 and "user 1001 is not among the users and groups" in said
+    code, said = ask("rate=5kbit,dev=v0", "--uid=0")
+    assert code == 4 and "min_rate" in said, "root passes the lists and nothing else"
+    code, said = ask("rate=5mbit,dev=lo", "--uid=0")
+    assert code == 4 and "device lo" in said
+    assert ask("rate=5mbit,dev=v0")[0] == 2, "who asks must be said"
+    policy.chmod(0o666)
+    code, said = ask("rate=5mbit,dev=v0", "--uid=0")
+    assert code == 4 and "chmod go-w" in said
+    assert lab.tree() == before
+
+
+def test_offloads_come_back_when_it_cannot_be_put_in_place(lab: Lab) -> None:
+    tried = lab.inside("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    if tried.returncode == 0:
+        pytest.skip("this kernel has sch_netem")
+    assert lab.inside("python3", "-c", OFFLOADS, "gro", "0").returncode == 0
+    before = lab.tree()
+    assert "tso 1\ngso 1\ngro 0\n" in before
+    assert lab.apply("loss=1%,dev=v0").returncode == 4
+    assert lab.tree() == before
+
+
+def test_a_kernel_without_netem_says_so(lab: Lab) -> None:
+    tried = lab.inside("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    if tried.returncode == 0:
+        pytest.skip("this kernel has sch_netem")
+    before = lab.tree()
+    done = lab.apply("delay=1ms,dev=v0")
+    assert done.returncode == 4
+    assert "this kernel has no sch_netem (modprobe sch_netem; on Debian:" in done.stderr
+    assert os.uname().release in done.stderr
+    assert lab.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "words", "says"),
+    [
+        ("rate=1mbit,dev=nosuch", (), "no network device nosuch"),
+        ("rate=1mbit", (), "default route"),
+        ("rate=1mbit,to=127.0.0.1", (), "loopback"),
+        ("none", (), "nothing to apply"),
+        ("rate=1mbit,dev=v0,direction=both", ("--cgroup=/x",), "direction"),
+        ("rate=1mbit,dev=v0,rto_min=5ms", ("--cgroup=/x",), "rto_min"),
+        ("rate=1mbit,dev=v0", ("--cgroup=/../x",), "/proc/PID/cgroup"),
+    ],
+)
+def test_refused(lab: Lab, spec: str, words: tuple[str, ...], says: str) -> None:
+    before = lab.tree()
+    done = lab.apply(spec, "1", *words)
+    assert done.returncode == 4
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert lab.tree() == before

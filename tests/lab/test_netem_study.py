@@ -1,0 +1,96 @@
+"""A study whose factor is the network, on guests: from submit to the report."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import duckdb
+import pytest
+
+from .conftest import Lab, until
+from .netem_guests import address, tree
+
+pytestmark = pytest.mark.lab
+# Somebody takes away the queue of the third; the node of the fourth has no such device.
+STUDY = """
+[study]
+name = "wan"
+repeat = 1
+[job]
+time_limit = "00:02:00"
+exclusive = true
+[factors]
+node_type = ["virtual"]
+network = ["none", "delay=10ms,to={n1}", "delay=77ms,to={n1}", "delay=5ms,dev=vec9"]
+[baseline]
+network = "none"
+node_type = "virtual"
+[[benchmark]]
+use = "filesystem"
+test = "small_file_write"
+write_files = 20
+iterations = 5
+directory = "{directory}"
+"""
+
+
+def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
+    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(lab.work / "wan.study" / "study.duckdb"), read_only=True) as base:
+        return base.execute(sql).fetchall()
+
+
+def take_it_away(lab: Lab) -> None:
+    """As soon as the third condition holds on one of the guests, its root is deleted."""
+
+    def holder() -> str | None:
+        names = (name for name in ("v1", "v2") if "delay 77ms" in tree(lab.cluster, name))
+        return next(names, None)
+
+    name = until(holder, "the delay of 77 ms holds")
+    lab.cluster.guest(name).run(["tc", "qdisc", "del", "dev", "vec0", "root"])
+
+
+@pytest.fixture
+def studied(virtual_lab: Lab) -> Lab:
+    """Submitted, ended, collected."""
+    text = STUDY.format(n1=address(virtual_lab.cluster, "n1"), directory="/tmp")
+    (virtual_lab.work / "wan.toml").write_text(text)
+    steelyard(virtual_lab, "submit", "wan.toml")
+    take_it_away(virtual_lab)
+    steelyard(virtual_lab, "status", "wan.toml", "--watch", code=5)
+    steelyard(virtual_lab, "collect", "wan.toml")
+    return virtual_lab
+
+
+def test_a_study_knows_what_was_asked_and_what_was_had(studied: Lab) -> None:
+    n1 = address(studied.cluster, "n1")
+    runs = dict(rows(studied, "SELECT json_extract_string(condition, 'network'), state FROM runs"))
+    assert runs == {
+        "none": "completed",
+        f"delay=10ms,to={n1}": "completed",
+        f"delay=77ms,to={n1}": "completed",
+        "delay=5ms,dev=vec9": "failed",
+    }
+    ((requested, applied, valid, undone, during_s),) = rows(
+        studied,
+        "SELECT requested, applied, valid, undone, rtt_during_end_s FROM network "
+        "WHERE requested LIKE 'delay=10ms%'",
+    )
+    assert (requested, applied, valid, undone) == (requested, requested, True, True)
+    assert 0.010 <= during_s < 0.020
+    ((reason,),) = rows(studied, "SELECT invalid_reason FROM runs WHERE valid = false")
+    assert "77" in reason or "gone" in reason
+    ((reason,),) = rows(studied, "SELECT reason FROM runs WHERE state = 'failed'")
+    assert "there is no network device vec9 on this node" in reason
+    steelyard(studied, "report", "wan.toml", "-o", "report.html")
+    page = (studied.work / "report.html").read_text()
+    assert f"delay=10ms,to={n1}" in page
+    assert "vec9" in page
+    assert "the qdisc of vec0 was gone at the end" in page or "longer than before" in page

@@ -1,0 +1,134 @@
+"""`steelyard report --export`: the same numbers in every format."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from steelyard.analysis.report_export import RUNS, WRITERS, export_tables
+from steelyard.analysis.report_json import document
+from steelyard.analysis.report_latex import escaped, latex_tables
+from steelyard.analysis.summary import Summary
+from steelyard.analysis.summary_findings import find
+from steelyard.wrappers.cli import main
+from steelyard.wrappers.cmd_report import EXPORTS
+
+FORMATS = ("csv", "parquet", "json", "latex")
+
+
+@pytest.fixture(scope="module")
+def folder(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("exports") / "r.html"
+    arguments = [str(demo_folder), "-o", str(output), "--export", ",".join(FORMATS)]
+    assert main(["report", *arguments]) == 0
+    return output.parent / "tables"
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_csv_and_parquet_hold_the_same_rows(folder: Path, demo_summary: Summary) -> None:
+    for name in ("means", "runs", "values", "findings"):
+        relation = duckdb.sql(f"SELECT * FROM '{folder}/{name}.parquet'")
+        rows = relation.fetchall()
+        lines = read_csv(folder / f"{name}.csv")
+        assert list(lines[0]) == relation.columns
+        assert len(lines) == len(rows) > 0
+    assert len(read_csv(folder / "runs.csv")) == len(demo_summary.data.runs)
+    assert list(read_csv(folder / "runs.csv")[0]) == list(RUNS)
+
+
+def test_missing_is_empty_and_null_and_never_0(folder: Path) -> None:
+    (line,) = [
+        line
+        for line in read_csv(folder / "means.csv")
+        if (line["variant"], line["condition"], line["metric"])
+        == ("hpl N=4000", "clients=1", "energy_j")
+    ]
+    assert (line["n"], line["mean"], line["low"]) == ("0", "", "")
+    query = f"SELECT mean FROM '{folder}/means.parquet' WHERE metric = 'energy_j' AND n = 0"
+    assert set(duckdb.sql(query).fetchall()) == {(None,)}
+
+
+def test_values_add_up_to_the_means(folder: Path) -> None:
+    """A reader who starts from the values gets the means of the report."""
+    off = duckdb.sql(
+        f"""
+        SELECT m.variant FROM '{folder}/means.parquet' AS m JOIN (
+            SELECT variant, condition, metric, avg(value) AS mean, count(*) AS n
+            FROM '{folder}/values.parquet' GROUP BY ALL
+        ) AS v USING (variant, condition, metric)
+        WHERE m.n <> v.n OR abs(m.mean - v.mean) > 1e-9 * abs(m.mean)
+        """
+    ).fetchall()
+    assert off == []
+
+
+def test_json_is_what_the_command_prints(folder: Path, demo_summary: Summary) -> None:
+    read = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert read == json.loads(json.dumps(document(demo_summary, find(demo_summary))))
+
+
+def check_latex(text: str) -> None:
+    """Braces and environments close, no bare special character, as many cells in every row."""
+    plain = re.sub(r"\\[\\{}$&#%_]", "", text.replace(r"\\" + "\n", "\n"))
+    body = "\n".join(line for line in plain.splitlines() if not line.startswith("%"))
+    assert body.count("{") == body.count("}")
+    assert body.count("$") % 2 == 0
+    assert not re.search(r"(?<!\\)[#%^~]", re.sub(r"\\text\w+", "", body))
+    assert re.findall(r"\\begin\{(\w+)\}", body) == re.findall(r"\\end\{(\w+)\}", body)
+    columns = len(re.findall(r"\\begin\{longtable\}\{(\w+)\}", body)[0])
+    rows = [line for line in body.splitlines() if " & " in line]
+    assert {line.count(" & ") + 1 for line in rows} == {columns}
+    assert all(body.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+    assert all(ord(letter) < 128 for letter in body)
+
+
+def test_latex_is_well_formed(folder: Path) -> None:
+    files = sorted(folder.glob("*.tex"))
+    assert len(files) == 8
+    for file in files:
+        check_latex(file.read_text(encoding="utf-8"))
+    text = (folder / "overheads-filesystem-test-large-file-copy.tex").read_text(encoding="utf-8")
+    assert r"clients=2 & seconds & 37 & 32 \ldots{} 43 & \textless{} 0.0001 & 5 + 5 \\" in text
+    assert r"test=large\_file\_copy" in text
+
+
+def test_the_latex_checker_sees_a_fault(demo_summary: Summary) -> None:
+    text = next(iter(latex_tables(demo_summary).values()))
+    check_latex(text)
+    for fault in (text.replace(r"\_", "#_"), text.replace(" & ", " ", 1), text + "{"):
+        with pytest.raises(AssertionError):
+            check_latex(fault)
+
+
+def test_names_are_text_in_latex() -> None:
+    assert escaped(r"50% of $x_1 & \y{z}") == (r"50\% of \$x\_1 \& \textbackslash{}y\{z\}")
+
+
+def test_the_command_knows_every_format() -> None:
+    assert tuple(WRITERS) == EXPORTS == FORMATS
+
+
+def test_an_unknown_export_lists_the_known_ones(
+    demo_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = str(tmp_path / "r.html")
+    assert main(["report", str(demo_folder), "-o", output, "--export", "xlsx"]) == 2
+    assert "unknown 'xlsx', allowed: csv, parquet, json, latex" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(demo_summary: Summary, tmp_path: Path) -> None:
+    (tmp_path / "tables").write_text("a file", encoding="utf-8")
+    from steelyard.analysis.errors import MissingError
+
+    with pytest.raises(MissingError, match="tables cannot be written"):
+        export_tables(demo_summary, [], tmp_path / "tables", ("csv",))

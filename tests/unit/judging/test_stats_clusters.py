@@ -1,0 +1,114 @@
+"""Overheads of runs that share jobs or blocks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from steelyard.analysis import summary_design
+from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats_overhead import overhead, verdict
+
+CHANCE = np.random.default_rng(5)
+
+
+def jobs(mean: float, n: int = 12, runs: int = 4, luck: float = 0.1) -> list[list[float]]:
+    return [
+        (
+            mean * (1 + luck * CHANCE.standard_normal()) + 0.05 * CHANCE.standard_normal(runs)
+        ).tolist()
+        for _ in range(n)
+    ]
+
+
+def flat(groups: list[list[float]]) -> list[float]:
+    return [value for group in groups for value in group]
+
+
+def width(found: Any) -> float:
+    return float(found.high - found.low)
+
+
+def test_runs_that_share_jobs_count_less() -> None:
+    ours, base = jobs(11.0), jobs(10.0)
+    found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
+    assert found.value == plain.value and found.design == "by 12 + 12 jobs"
+    assert width(found) > 1.5 * width(plain)
+    assert (found.n_condition, found.n_baseline) == (48, 48)
+
+
+def test_one_run_a_job_is_the_plain_interval() -> None:
+    ours, base = jobs(11.0, 20, 1), jobs(10.0, 20, 1)
+    found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+
+
+def test_three_jobs_a_side_are_needed() -> None:
+    found = overhead_by_job(jobs(11.0, 2), jobs(10.0, 9))
+    assert found.low is None and "2 + 9 jobs" in (found.reason or "")
+
+
+def test_pairs_take_the_blocks_luck_out() -> None:
+    luck = 1 + 0.3 * CHANCE.standard_normal(15)
+    blocks = [([11 * one + 0.02 * k], [10 * one]) for k, one in enumerate(luck)]
+    found = overhead_by_block(blocks)
+    plain = overhead([a[0] for a, _ in blocks], [b[0] for _, b in blocks])
+    assert width(found) < width(plain) / 5 and found.value == plain.value
+    words = verdict(found, "s", "lower").text
+    assert words.endswith("n = 15 + 15, paired in 15 blocks")
+
+
+def test_what_cannot_be_judged_stays_so() -> None:
+    assert overhead_by_block([([1.0], [0.0])] * 12).low is None
+    equal = overhead_by_job([[2.0, 2.0]] * 4, [[1.0]] * 4)
+    assert (equal.low, equal.high) == (1.0, 1.0)
+
+
+def test_the_paired_test_is_scipys() -> None:
+    a, b = CHANCE.normal(10, 1, 12), CHANCE.normal(10.4, 1, 12)
+    found = paired_p([([x], [y]) for x, y in zip(a, b, strict=True)])
+    assert found == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue)
+    assert paired_p([([2.0], [1.0])] * 12) is None
+
+
+def row(values: list[float], blocks: list[int | None], job_ids: list[str | None]) -> Any:
+    runs = [
+        SimpleNamespace(run_id=f"r{n}", block=block, job_id=job)
+        for n, (block, job) in enumerate(zip(blocks, job_ids, strict=True))
+    ]
+    ids = tuple(run.run_id for run in runs)
+    return SimpleNamespace(
+        values=tuple(values), run_ids=ids, n=len(values), group=SimpleNamespace(runs=runs)
+    )
+
+
+def side(mean: float, blocks: list[int | None], job_ids: list[str | None]) -> Any:
+    return row((mean + CHANCE.standard_normal(len(blocks)) / 10).tolist(), blocks, job_ids)
+
+
+OWN = [str(n) for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "base_blocks", "job_ids", "design"),
+    [
+        (range(12), range(12), OWN, "paired in 12 blocks"),
+        ([1, 2, 3, 4] * 3, [1, 2, 3, 4] * 3, OWN, None),  # too few blocks
+        (range(12), range(1, 13), OWN, None),  # a block without one side
+        ([None] * 12, [None] * 12, OWN, None),
+        ([None] * 12, [None] * 12, ["a", "b", "c", "d"] * 3, "by 4 + 4 jobs"),
+        ([None] * 12, [None] * 12, [None] * 12, None),
+    ],
+)
+def test_the_design_decides(
+    blocks: Any, base_blocks: Any, job_ids: list[str | None], design: str | None
+) -> None:
+    ours, base = side(11.0, list(blocks), job_ids), side(10.0, list(base_blocks), job_ids)
+    found = summary_design.compare_means(ours, base)
+    assert found.design == design and found.low is not None
+    p = summary_design.p_of_means(ours, base)
+    assert p is not None and p < 0.001

@@ -1,0 +1,198 @@
+"""Tests, corrections, effects, slopes, warm-up, humps and planning: beside scipy or a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from steelyard.analysis.stats_changes import warm_up
+from steelyard.analysis.stats_planning import (
+    FIRST_LOOK,
+    enough,
+    repeats_assured,
+    repeats_needed,
+    stopped_interval,
+)
+from steelyard.analysis.stats_shape import two_humps
+from steelyard.analysis.stats_slope import fit, line_break, line_slope, split
+from steelyard.analysis.stats_tests import effect_words, hedges, holm, kruskal, welch
+
+
+@pytest.fixture
+def chance() -> np.random.Generator:
+    return np.random.default_rng(20121129)
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 9), (35, 35)])
+def test_welch_agrees_with_scipy(chance: np.random.Generator, n: int, m: int) -> None:
+    a, b = chance.normal(10, 1, n) + 1e9, chance.normal(10.5, 3, m) + 1e9
+    expected = scipy.stats.ttest_ind(a - 1e9, b - 1e9, equal_var=False).pvalue
+    assert welch(a.tolist(), b.tolist()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_test_is_no_significance() -> None:
+    assert welch([1.0], [1.0, 2.0]) is None
+    assert welch([1.0, 1.0], [2.0, 2.0]) is None
+    assert hedges([1.0, 1.0], [2.0, 2.0]) is None
+    assert hedges([1.0], [2.0, 3.0]) is None
+
+
+def test_holm_as_in_r() -> None:
+    """p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm") of R: 0.03, 0.06, 0.06, 0.02."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_hedges_g_of_the_handbook() -> None:
+    """Borenstein et al. (2009), "Introduction to Meta-Analysis", chapter 4: means 103 and 100, sd
+    5.5 and 4.5, 50 each: g = 0.5924, variance 0.0411."""
+
+    def sample(mean: float, sd: float) -> list[float]:
+        raw = np.linspace(-1, 1, 50)
+        return [float(v) for v in mean + sd * raw / raw.std(ddof=1)]
+
+    found = hedges(sample(103, 5.5), sample(100, 4.5))
+    assert found is not None
+    assert found.value == pytest.approx(0.5924, abs=1e-4)
+    assert (found.high - found.low) / 2 / 1.96 == pytest.approx(math.sqrt(0.0411), abs=2e-3)
+    assert effect_words(found) == "medium (g = 0.59)"
+
+
+def test_slope_is_scipys_and_hc3_is_the_papers(chance: np.random.Generator) -> None:
+    x = np.repeat([0.0, 0.05, 0.1], 4)
+    y = 10 + 12 * x + chance.normal(0, 0.2, 12)
+    found = line_slope(x.tolist(), y.tolist())
+    assert found is not None
+    expected = scipy.stats.linregress(x, y)
+    assert found.value == pytest.approx(expected.slope)
+    assert found.intercept == pytest.approx(expected.intercept)
+    # The sandwich written out: (X'X)^-1 X' diag(e^2 / (1 - h)^2) X (X'X)^-1.
+    design = np.column_stack([np.ones(12), x])
+    inverse = np.linalg.inv(design.T @ design)
+    hat = np.diag(design @ inverse @ design.T)
+    weights = ((y - expected.intercept - expected.slope * x) / (1 - hat)) ** 2
+    covariance = inverse @ design.T @ np.diag(weights) @ design @ inverse
+    half = scipy.stats.t.ppf(0.975, 10) * math.sqrt(covariance[1, 1])
+    assert found.high - found.value == pytest.approx(half)
+
+
+def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:
+    x = np.repeat([0.0, 25.0, 50.0, 75.0, 100.0], 5)
+    noise = chance.normal(0, 0.1, 25)
+    bent = 10 + 0.01 * x + 0.09 * np.maximum(x - 50, 0) + noise
+    found = line_break(x.tolist(), bent.tolist())
+    assert found is not None and found.place == 50.0
+    assert found.before == pytest.approx(0.01, abs=0.005)
+    assert found.behind == pytest.approx(0.1, abs=0.005)
+    assert line_break(x.tolist(), (10 + 0.01 * x + noise).tolist()) is None
+
+
+def test_lines_need_levels() -> None:
+    assert line_slope([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
+    assert fit([0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
+    with pytest.raises(ValueError, match="2 places for 1 values"):
+        line_slope([0.0, 1.0], [1.0])
+
+
+def test_the_split_is_its_model() -> None:
+    """1 GB, 100 MB/s at home and 40 MB/s far away, 50 s slower: 15 s are throughput."""
+    found = split(50.0, 1e9, 100e6, 40e6)
+    assert (found.throughput_s, found.latency_s) == pytest.approx((15.0, 35.0))
+    assert (found.throughput_share, found.latency_share) == pytest.approx((0.3, 0.7))
+    assert split(5.0, 1e9, 100e6, 40e6).latency_share == 0.0
+    with pytest.raises(ValueError, match="above 0"):
+        split(-1.0, 1e9, 1.0, 1.0)
+
+
+def test_a_ramp_is_found_to_its_end(chance: np.random.Generator) -> None:
+    values = np.r_[np.linspace(15, 11, 11), np.full(24, 10.0)] + chance.normal(0, 0.1, 35)
+    found = warm_up(values.tolist())
+    assert found is not None and found.length == 11 and found.p < 0.01
+    assert found.without.mean == pytest.approx(10.0, abs=0.1)
+    assert found.with_it.n == 35 and found.without.n == 24
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [10.0] * 30,
+        [12.0, 11.0, 10.0, 10.0, 10.0],
+        [30.0, *([10.0, 10.1, 9.9] * 10)],  # one outlier is no warm-up
+        [*([10.0, 10.1, 9.9] * 8), *([15.0, 15.1] * 3)],  # a change at the end is none
+    ],
+)
+def test_what_is_no_warm_up(values: list[float]) -> None:
+    assert warm_up(values) is None
+
+
+def test_two_humps_and_where_they_part(chance: np.random.Generator) -> None:
+    values = np.r_[chance.normal(10, 0.3, 15), chance.normal(13, 0.3, 10)]
+    found = two_humps(chance.permutation(values).tolist())
+    assert found is not None
+    assert 10.8 < found.border < 12.2 and (found.low_n, found.high_n) == (15, 10)
+    assert (found.low_mean, found.high_mean) == pytest.approx((10, 13), abs=0.3)
+
+
+@pytest.mark.parametrize("kind", ["normal", "skewed", "outliers", "equal", "few", "coarse"])
+def test_what_is_no_second_hump(chance: np.random.Generator, kind: str) -> None:
+    values: dict[str, Any] = {
+        "normal": chance.normal(10, 1, 40),
+        "skewed": chance.lognormal(0, 0.5, 40),
+        "outliers": np.r_[chance.normal(10, 0.1, 38), 20.0, 20.1],
+        "coarse": np.repeat([44.0, 45.0, 46.0], (18, 14, 3)),
+        "equal": np.full(40, 3.0),
+        "few": np.r_[chance.normal(10, 0.1, 6), chance.normal(20, 0.1, 6)],
+    }
+    assert two_humps(values[kind].tolist()) is None
+
+
+@pytest.mark.parametrize(("n", "half"), [(5, 1.24), (10, 0.72), (20, 0.47), (35, 0.34)])
+def test_repeats_invert_the_table_of_half_widths(n: int, half: float) -> None:
+    """Half of a 95 % interval in standard deviations; the table rounds to two decimals."""
+    assert repeats_needed(1.0, half + 0.005) == n
+    exact = scipy.stats.t.ppf(0.975, n - 1) / math.sqrt(n)
+    assert repeats_needed(1.0, exact * (1 + 1e-9)) == n
+    assert repeats_needed(1.0, exact * (1 - 1e-9)) == n + 1
+
+
+def test_odd_wishes_are_refused() -> None:
+    for sd, half in ((1.0, 0.0), (-1.0, 1.0), (1.0, math.nan)):
+        with pytest.raises(ValueError, match="expected half_width > 0"):
+            repeats_needed(sd, half)
+    with pytest.raises(ValueError, match="more than 1000000 runs"):
+        repeats_needed(1.0, 1e-9)
+    with pytest.raises(ValueError, match="a pilot needs 3 runs"):
+        repeats_assured([1.0, 2.0], 1.0)
+    assert repeats_needed(0.0, 0.1) == 2
+
+
+def test_assured_repeats_use_the_upper_limit_of_the_spread() -> None:
+    pilot = [9.0, 10.0, 11.0, 10.0, 10.0]
+    sd = np.std(pilot, ddof=1) * math.sqrt(4 / scipy.stats.chi2.ppf(0.1, 4))
+    assert repeats_assured(pilot, 0.5) == repeats_needed(float(sd), 0.5)
+    assert repeats_assured(pilot, 0.5) > repeats_needed(float(np.std(pilot, ddof=1)), 0.5)
+
+
+def test_stopping_waits_for_its_first_look() -> None:
+    steady = [10.0, 10.001] * 10
+    assert not enough(steady[: FIRST_LOOK - 1], 1.0)
+    assert enough(steady[:FIRST_LOOK], 1.0)
+    assert not enough(steady, 1e-6)
+    half = stopped_interval(steady).half_width
+    assert half is not None and enough(steady, half)
+
+
+def test_kruskal_agrees_with_scipy_with_ties_too() -> None:
+    groups = [
+        [1.0, 2.0, 2.0, 5.0, 9.0],
+        [2.0, 3.0, 3.0, 8.0, 9.0, 9.0],
+        [7.0, 9.0, 9.5, 10.0, 12.0],
+    ]
+    assert kruskal(groups) == pytest.approx(scipy.stats.kruskal(*groups).pvalue)
+    assert kruskal([[1.0, 1.0], [1.0]]) is None
+    assert kruskal([[1.0, 2.0]]) is None

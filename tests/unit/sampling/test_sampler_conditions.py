@@ -1,0 +1,158 @@
+"""Conditions of the network and captures that lie in --run-dir go into the job's record."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.wrappers.node import find_node_program
+
+CONDITIONS = {"requested": "delay=50ms", "applied": "delay=50ms", "valid": True, "undone": True}
+CAPTURE = {"file": "n7.1.pcapng", "bytes": 4711, "truncated": False, "filter": "tcp"}
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    for name in ("netem", "capture"):
+        (folder / name).mkdir(mode=0o700, parents=True)
+    return folder
+
+
+def leave(run_dir: Path, kind: str, name: str, document: dict[str, Any]) -> Path:
+    path = run_dir / kind / name
+    path.with_suffix(".tmp").write_text(json.dumps(document))
+    path.with_suffix(".tmp").rename(path)
+    return path
+
+
+def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Path) -> None:
+    mine = leave(run_dir, "netem", "n7.1.done.json", CONDITIONS)
+    others = leave(run_dir, "netem", "n7.11.done.json", CONDITIONS)
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--tag", "a=b")
+    record = weighed.record
+    assert record["network_conditions"] == CONDITIONS
+    assert record["tags"] == {"a": "b", "network": "delay=50ms"}
+    assert record["capture"] is None
+    assert record["missing"]["capture"] == "none was asked for"
+    assert "network_conditions" not in record["missing"]
+    assert (mine.exists(), others.exists()) == (False, True)
+
+
+def test_nothing_was_asked_for(sampler: Any, run_dir: Path) -> None:
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir)
+    assert weighed.record["network_conditions"] is None
+    assert (
+        weighed.record["missing"]["network_conditions"]
+        == "none were asked for, or they were refused"
+    )
+    assert weighed.record["tags"] == {}
+
+
+def test_without_a_run_dir_the_reason_says_so(sampler: Any) -> None:
+    _, weighed = sampler.run(["true"])
+    assert weighed.record["network_conditions"] is None
+    assert "--run-dir" in weighed.record["missing"]["network_conditions"]
+
+
+def test_a_capture_that_is_being_closed_is_waited_for(sampler: Any, run_dir: Path) -> None:
+    leave(run_dir, "capture", "n7.1.json", {"pid": os.getpid()})
+    attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
+    assert attached.record["missing"]["capture"].startswith("not known yet")
+    later = threading.Timer(0.7, leave, (run_dir, "capture", "n7.1.done.json", CAPTURE))
+    later.start()
+    assert attached.end()["capture"] == CAPTURE
+    later.join()
+
+
+def test_a_capture_that_never_ends_is_named(sampler: Any, run_dir: Path) -> None:
+    leave(run_dir, "capture", "n7.1.json", {"pid": os.getpid()})
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
+    assert weighed.record["capture"] is None
+    assert "had not been closed 2 s after" in weighed.record["missing"]["capture"]
+
+
+def test_a_link_is_not_followed(sampler: Any, run_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text(json.dumps(CONDITIONS))
+    (run_dir / "netem/n7.1.done.json").symlink_to(tmp_path / "elsewhere")
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
+    assert weighed.record["network_conditions"] is None
+
+
+@pytest.fixture
+def device() -> Iterator[tuple[str, ...]]:
+    """A network namespace with a device of its own; the words that lead into it."""
+    name = f"sy-sampler-{os.getpid()}-c"
+    words: list[tuple[str, ...]] = [
+        ("link", "add", "sy-t0", "type", "veth", "peer", "name", "sy-t1"),
+        ("addr", "add", "10.9.5.1/24", "dev", "sy-t0"),
+        ("link", "set", "sy-t0", "up"),
+        ("link", "set", "sy-t1", "up"),
+    ]
+    try:
+        subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
+        for line in words:
+            subprocess.run(["ip", "-n", name, *line], check=True, timeout=10)
+        yield ("nsenter", f"--net=/run/netns/{name}")
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, timeout=10)
+
+
+def qdiscs(prefix: tuple[str, ...]) -> str:
+    return subprocess.run(
+        [*prefix, "tc", "qdisc", "show", "dev", "sy-t0"],
+        check=True, capture_output=True, text=True, timeout=10,
+    ).stdout  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: shapes a device of its own")
+def test_conditions_of_a_killed_step_are_undone(
+    sampler: Any, run_dir: Path, device: tuple[str, ...]
+) -> None:
+    before = qdiscs(device)
+    step = subprocess.Popen(["sleep", "60"])
+    try:
+        subprocess.run(
+            [*device, find_node_program(), "netem", "apply", f"--run-dir={run_dir}", "--node=n7",
+             "--job-id=1", "--uid=0", "--no-policy", f"--watch={step.pid}", "--",
+             "rate=10mbit,to=10.9.5.0/24"],
+            check=True, capture_output=True, timeout=30,
+        )  # fmt: skip
+        assert "tbf" in qdiscs(device)
+        attached = sampler.attach("--run-dir", run_dir, "--node", "n7", "--watch", str(step.pid),
+                                  prefix=device)  # fmt: skip
+    finally:
+        step.kill()
+        step.wait()
+    assert attached.process.wait(30) == 0
+    record = attached.record
+    assert record["complete"] is True
+    assert record["tags"]["network"] == "rate=10mbit,to=10.9.5.0/24"
+    assert record["network_conditions"]["undone"] is True
+    assert record["network_conditions"]["undone_by"] == "sampler"
+    assert qdiscs(device) == before
+    assert list((run_dir / "netem").glob("*.json")) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: shapes a device of its own")
+def test_conditions_that_cannot_be_undone_are_named(
+    sampler: Any, run_dir: Path, device: tuple[str, ...]
+) -> None:
+    subprocess.run(
+        [*device, find_node_program(), "netem", "apply", f"--run-dir={run_dir}", "--node=n7",
+         "--job-id=1", "--uid=0", "--no-policy", "--", "rate=10mbit,to=10.9.5.0/24"],
+        check=True, capture_output=True, timeout=30,
+    )  # fmt: skip
+    # From another network namespace: its devices cannot be reached from here.
+    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
+    record = weighed.record
+    assert record["network_conditions"] is None
+    assert "another network namespace" in record["missing"]["network_conditions"]
+    assert (run_dir / "netem/n7.1.json").exists()  # for whoever can

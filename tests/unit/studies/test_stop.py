@@ -1,0 +1,138 @@
+"""Studies that repeat until their intervals are narrow enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steelyard.analysis import stopping
+from steelyard.analysis.stats import mean_interval, spread
+from steelyard.analysis.stats_planning import FIRST_LOOK, stopped_interval
+from steelyard.analysis.summary import summarize
+from steelyard.wrappers import cli, plan, studydir
+from steelyard.wrappers.studydir import StudyDir
+
+Write = Callable[..., Path]
+TOML = """
+[study]
+name = "narrow"
+repeat = {repeat}
+blocks = 2
+stop = {{ half_width = "{width}", max_repeat = {most} }}
+[[benchmark]]
+use = "filesystem"
+size = "64KiB"
+iterations = 1
+"""
+
+
+def submit(write_study: Write, **settings: Any) -> Path:
+    values = {"repeat": 4, "width": "90%", "most": 20} | settings
+    path = write_study(text=TOML.format(**values))
+    assert cli.main(["submit", str(path), "--scheduler", "local"]) == 0
+    return path
+
+
+def repeats(path: Path) -> list[int]:
+    folder = StudyDir(studydir.folder_of(path).absolute())
+    return sorted(run.repeat for run in plan.read_runs(folder.plan))
+
+
+def test_it_grows_by_blocks_until_the_most(
+    write_study: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = submit(write_study, width="0.001%", most=6)
+    assert repeats(path) == [1, 2, 3, 4]
+    submit(write_study, width="0.001%", most=6)
+    assert "1 of 1 main figures are wider than ± 0.001 %: 2 more" in capsys.readouterr().err
+    assert repeats(path) == [1, 2, 3, 4, 5, 6]
+    submit(write_study, width="0.001%", most=6)
+    found = capsys.readouterr()
+    assert "max_repeat = 6 is reached" in found.err and "nothing to add" in found.out
+    folder = StudyDir(studydir.folder_of(path).absolute())
+    blocks = [run.block for run in plan.read_runs(folder.plan)]
+    assert sorted(blocks) == [1, 1, 2, 2, 3, 4]
+
+
+def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) -> None:
+    path = submit(write_study)
+    submit(write_study)
+    folder = studydir.folder_of(path).absolute()
+    (row,) = [r for r in summarize(folder).rows if r.metric.is_primary]
+    assert row.interval == stopped_interval(row.values)
+    assert row.interval != mean_interval(row.values)
+
+
+def summary(*series: list[float]) -> Any:
+    rows = [
+        SimpleNamespace(
+            metric=SimpleNamespace(is_primary=True),
+            values=tuple(values),
+            n=len(values),
+            interval=mean_interval(values) if values else None,
+            spread=spread(values) if values else None,
+        )
+        for values in series
+    ]
+    return SimpleNamespace(rows=rows)
+
+
+def steady(n: int, sd: float = 0.02) -> list[float]:
+    return (1 + sd * np.random.default_rng(1).standard_normal(n)).tolist()
+
+
+def test_no_look_before_the_fifteenth_run() -> None:
+    assert stopping.more_repeats(summary(steady(8, 1e-6)), 0.01).repeats == FIRST_LOOK - 8
+    assert stopping.more_repeats(summary(steady(15, 1e-6)), 0.01).repeats == 0
+
+
+def test_the_widest_decides() -> None:
+    need = stopping.more_repeats(summary(steady(40, 1e-6), steady(40, 0.05)), 0.01)
+    assert (need.judged, need.too_wide) == (2, 1) and 20 < need.repeats <= 40
+
+
+def test_a_study_at_most_doubles() -> None:
+    assert stopping.more_repeats(summary(steady(20, 0.5)), 1e-6).repeats == 20
+
+
+def test_what_has_no_mean_does_not_count() -> None:
+    need = stopping.more_repeats(summary([], [0.0] * 20, steady(20, 1e-6)), 0.01)
+    assert (need.judged, need.repeats) == (1, 0)
+
+
+def test_the_estimate_reaches_the_width() -> None:
+    values = steady(300, 0.05)
+    n = 20
+    for _ in range(6):
+        need = stopping.more_repeats(summary(values[:n]), 0.01)
+        n += need.repeats
+    assert need.repeats == 0
+    found = stopped_interval(values[:n])
+    assert found.half_width is not None and found.half_width <= 0.01 * found.mean
+    assert replace(found, n=n) == found
+
+
+@pytest.mark.parametrize(
+    ("stop", "words"),
+    [
+        ('{ half_width = "1%", max_repeat = 3 }', "at least repeat = 4"),
+        ('{ half_width = "0%" }', "a share of the mean above zero"),
+        ('{ half_width = "1%", maximum = 3 }', "unknown key"),
+        ('{ max_repeat = 30 }', "a share of the mean above zero"),
+        ('"1%"', "a table"),
+    ],
+)  # fmt: skip
+def test_a_stop_that_is_wrong(
+    write_study: Write, capsys: pytest.CaptureFixture[str], stop: str, words: str
+) -> None:
+    path = write_study(
+        text=f'[study]\nrepeat = 4\nstop = {stop}\n[[benchmark]]\nuse = "filesystem"\n'
+    )
+    assert cli.main(["submit", str(path), "--scheduler", "local"]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""Bad input: each kind is a clear finding or error, no number is wrong, and nothing is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pytest
+
+from steelyard.analysis import engines, outputs
+from steelyard.analysis.errors import UsageError
+from steelyard.analysis.summary import summarize
+from steelyard.analysis.summary_codes import Code
+from steelyard.analysis.summary_findings import find
+from steelyard.wrappers import cli
+
+HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
+query, run_id = HELP.query, HELP.run_id
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Any:
+    study = HELP.Study(tmp_path)
+    study.everything()
+    return study
+
+
+def gaps(study: Any, attempt: str = "11.0") -> list[tuple[str, str]]:
+    return query(study, f"SELECT what, reason FROM gaps WHERE attempt = '{attempt}' ORDER BY ALL")
+
+
+# --- Parquet ----------------------------------------------------------------------------------
+
+
+def test_a_truncated_parquet_file_is_told_and_written_anew(study: Any) -> None:
+    study.collect()
+    (path,) = (study.dir / "parquet" / "samples").glob("*/*.parquet")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match=r"no whole Parquet file: `steelyard collect` writes it"):
+        engines.summarize(study.dir, "duckdb")
+    study.now_unix_s += 1
+    study.collect()
+    ((rows,),) = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall()
+    assert rows == 21
+
+
+# --- clusters and clocks ----------------------------------------------------------------------
+
+
+def test_the_same_job_id_on_another_cluster(study: Any) -> None:
+    row = study.row("11")
+    job = {"scheduler": "slurm", "job_id": "11", "cluster": "other", "exclusive": False}
+    study.record(row, row.nodes[0], job=job)
+    study.collect()
+    found = gaps(study)
+    assert ("record", f"no record of job 11 on {row.nodes[0]}") not in found
+    assert any("of the cluster other, left out: this one ran on steelyard" in r for _, r in found)
+    nodes = query(study, "SELECT node FROM records WHERE attempt = '11.0'")
+    assert nodes == [(row.nodes[1],)]
+
+
+def test_a_clusters_name_in_capitals_is_the_same(study: Any) -> None:
+    row = study.row("11")
+    study.record(row, row.nodes[0], job={"job_id": "11", "cluster": "Steelyard"})
+    study.collect()
+    assert gaps(study) == []
+
+
+@pytest.mark.parametrize("off_s", [3600, -3600])
+def test_a_node_whose_clock_is_an_hour_off(study: Any, off_s: int) -> None:
+    row = study.row("11")
+    for path in (study.record_dir / "11").glob(f"{row.nodes[0]}.*"):
+        path.unlink()
+    HELP.write_record(study.record_dir / "11", row.nodes[0], row.start_unix_s + off_s, "11")
+    study.collect()
+    ((what, reason),) = gaps(study)
+    word = "after" if off_s > 0 else "before"
+    assert what == "record" and f"begins 3600 s {word} the job did" in reason
+    assert f"Is the clock of {row.nodes[0]} off" in reason
+    ((value,),) = query(
+        study,
+        f"SELECT value FROM measurements WHERE run_id = '{run_id('twonodes')}' "
+        "AND metric = 'cpu_s'",
+    )
+    assert value is None
+
+
+def test_a_submitting_host_whose_clock_is_an_hour_ahead(study: Any) -> None:
+    study.submitted_unix_s += 3600
+    study.now_unix_s += 7200
+    study.write_plan()
+    study.collect()
+    reasons = [r for (r,) in query(study, "SELECT reason FROM gaps WHERE what = 'job'")]
+    assert any("job 11," in r and "submitted 3" in r and "clock of the host" in r for r in reasons)
+
+
+# --- few runs, or none ------------------------------------------------------------------------
+
+
+def plan_of(study: Any, keep: list[str]) -> None:
+    path = study.dir / "plan.json"
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    plan["runs"] = [run for run in plan["runs"] if run["run_id"] in keep]
+    path.write_text(json.dumps(plan), encoding="utf-8")
+
+
+def test_no_runs_at_all(study: Any) -> None:
+    plan_of(study, [])
+    done = study.collect()
+    assert (done.states, done.attempts) == ({}, 0)
+    summary = summarize(study.dir)
+    assert summary.rows == [] and find(summary) is not None
+    assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
+
+
+def test_one_run(study: Any) -> None:
+    plan_of(study, [run_id("twonodes")])
+    study.collect()
+    summary = summarize(study.dir)
+    (row,) = [r for r in summary.rows if r.metric.is_primary]
+    assert (row.n, row.interval.low, row.spread.sd) == (1, None, None)
+    assert Code.FEW_RUNS in {finding.kind for finding in find(summary)}
+    assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
+
+
+def test_all_runs_failed(study: Any) -> None:
+    for path in study.dir.glob("runs/*/*/result.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(document | {"state": "failed", "reason": "no"}), "utf-8")
+    done = study.collect()
+    assert "completed" not in done.states
+    summary = summarize(study.dir)
+    assert all(row.n == 0 and row.interval is None for row in summary.rows)
+    assert Code.FAILED_RUNS in {finding.kind for finding in find(summary)}
+    assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
+
+
+# --- figures that are none --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_record_with_a_figure_that_is_none(study: Any, word: str) -> None:
+    row = study.row("11")
+    (path,) = (study.record_dir / "11").glob(f"{row.nodes[0]}.*.json")
+    text = path.read_text(encoding="utf-8").replace('"cpu_s": 5.0', f'"cpu_s": {word}')
+    path.write_text(text, encoding="utf-8")
+    study.collect()
+    ((what, reason),) = gaps(study)
+    assert what == "record" and f"{word} is no number" in reason
+
+
+def test_a_result_with_a_figure_that_is_none(study: Any) -> None:
+    path = study.dir / "runs" / run_id("twonodes") / "11.0" / "result.json"
+    text = path.read_text(encoding="utf-8").replace('"elapsed_s": 0.5', '"elapsed_s": NaN')
+    path.write_text(text, encoding="utf-8")
+    study.collect()
+    ((what, reason),) = gaps(study)
+    assert what == "result" and "NaN is no number" in reason
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_benchmark_that_prints_no_number(
+    study: Any, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    real = outputs.figures
+
+    def odd(run: Any, attempt: Any) -> Any:
+        for figure in real(run, attempt):
+            is_odd = attempt.attempt == "11.0" and figure.metric == "seconds"
+            yield dataclasses.replace(figure, value=value) if is_odd else figure
+
+    monkeypatch.setattr(outputs, "figures", odd)
+    study.collect()
+    kept = query(study, "SELECT DISTINCT value FROM results WHERE attempt = '11.0' "
+                        "AND metric = 'seconds'")  # fmt: skip
+    assert str(kept[0][0]) == str(value)
+    summary = summarize(study.dir)
+    assert Code.MISSING_VALUES in {finding.kind for finding in find(summary)}
+    assert all(abs(v) < 1e12 for row in summary.rows for v in row.values)
+
+
+def test_samples_with_figures_that_are_none(study: Any) -> None:
+    row = study.row("11")
+    (path,) = (study.record_dir / "11").glob(f"{row.nodes[0]}.*.csv")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    cells = lines[2].split(",")
+    cells[0], cells[2] = "nan", "inf"
+    path.write_text("\n".join([*lines[:2], ",".join(cells), *lines[3:]]) + "\n", encoding="utf-8")
+    study.collect()
+    days = sorted(p.name for p in (study.dir / "parquet" / "samples").iterdir())
+    assert days == ["day=2026-11-21", "day=unknown"]
+    ((agrees,),) = query(
+        study,
+        f"SELECT agrees FROM checks WHERE attempt = '11.0' AND node = '{row.nodes[0]}' "
+        "AND quantity = 'cpu_s' AND source_b = 'records'",
+    )
+    assert agrees is False
+
+
+def test_a_benchmark_whose_unit_changed(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from steelyard.jobscripts.filesystem import parse
+
+    real = parse.parse
+
+    def other_unit(folder: Path, client: int, parameters: Any) -> Any:
+        found = real(folder, client, parameters)
+        if folder.name != "11.0":
+            return found
+        return [r._replace(unit="ms") if hasattr(r, "_replace") else
+                dataclasses.replace(r, unit="ms") for r in found]  # fmt: skip
+
+    monkeypatch.setattr(parse, "parse", other_unit)
+    study.collect()
+    ((what, reason),) = gaps(study)
+    assert what == "output" and "in ms, which is not described" in reason
+    ((state,),) = query(study, f"SELECT state FROM runs WHERE run_id = '{run_id('twonodes')}'")
+    assert state == "failed"
+    assert query(study, "SELECT * FROM results WHERE attempt = '11.0'") == []

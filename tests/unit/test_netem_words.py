@@ -1,0 +1,143 @@
+"""Network conditions in words, and the trials of the kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.wrappers import netem_kernel, netem_words
+
+SPECS: dict[str, tuple[dict[str, object], list[str]]] = {
+    "nothing": ({}, ["nothing is touched"]),
+    "a delay": ({"delay_s": 0.05}, ["every packet waits 50 ms"]),
+    "no delay, as a baseline": ({"delay_s": 0.0}, ["every packet waits 0 ms"]),
+    "jitter": (
+        {"delay_s": 0.05, "jitter_s": 0.005, "distribution": "normal"},
+        ["every packet waits 50 ms ± 5 ms (normal distribution)"],
+    ),
+    "all that can happen": (
+        {"loss": 0.001, "duplicate": 0.01, "corrupt": 0.0001, "reorder": 0.25},
+        [
+            "0.1 % of the packets are lost",
+            "1 % of the packets are sent twice",
+            "0.01 % of the packets have one bit flipped",
+            "25 % of the packets do not wait and so overtake others",
+        ],
+    ),
+    "bursts": (
+        {"gemodel": {"p": 0.01, "r": 0.1, "one_minus_h": 1.0, "one_minus_k": 0.0}},
+        ["packets are lost in bursts (Gilbert-Elliott: p 1 %, r 10 %, 1-h 100 %, 1-k 0 %)"],
+    ),
+    "a rate and a queue": (
+        {"rate_bit_per_s": 1.5e6, "limit_packets": 100, "rto_min_s": 0.002},
+        [
+            "at most 1.5 Mbit/s",
+            "at most 100 packets wait at once, more are dropped",
+            "TCP sends again after 2 ms at the earliest",
+        ],
+    ),
+    "where": (
+        {"to": ["10.0.0.0/8", "::1"], "port": [1094], "device": "eth0", "direction": "both"},
+        [
+            "only packets to or from 10.0.0.0/8 or ::1",
+            "only TCP and UDP, port 1094 at either end",
+            "on the device eth0",
+            "outgoing and incoming packets (a round trip meets it twice)",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPECS)
+def test_a_specification_is_said_in_words(case: str) -> None:
+    spec, wanted = SPECS[case]
+    assert netem_words.phrases(spec) == wanted
+
+
+DOCUMENT: dict[str, object] = {
+    "requested": "delay=50ms",
+    "applied": "delay=50ms",
+    "devices": [{"device": "eth0", "direction": "egress", "qdisc": "netem"}],
+    "protected": ["10.0.0.1/32"],
+    "peer": "10.0.0.2",
+    "rtt": {
+        "before": {"received": 10, "mean_s": 0.0002},
+        "during_start": {"received": 0, "mean_s": None},
+        "during_end": None,
+        "after": None,
+    },
+    "loss": {"achieved": 0.01, "low": 0.008, "high": 0.0125, "packets": 10000},
+    "valid": True,
+    "undone": True,
+}
+
+
+def test_what_was_held_is_asked_applied_and_measured() -> None:
+    assert list(netem_words.summary(DOCUMENT)) == [
+        "asked     delay=50ms",
+        "applied   delay=50ms, on eth0 egress (netem), sparing 10.0.0.1/32",
+        "measured  round trip to 10.0.0.2: before 200 µs, at the start no answer",
+        "measured  loss 1 % (0.8 to 1.25 %) of 10000 packets",
+    ]
+
+
+def test_why_no_round_trip_was_measured_is_said() -> None:
+    missing = {"rtt.during_start": "10.0.0.2 did not answer"}
+    lines = list(netem_words.summary(DOCUMENT | {"rtt": None, "missing": missing}))
+    assert "measured  no round trip: 10.0.0.2 did not answer" in lines
+
+
+def test_what_does_not_count_or_is_left_behind_is_said() -> None:
+    lines = list(
+        netem_words.summary(
+            DOCUMENT
+            | {"valid": False, "invalid_reason": "12 packets were dropped", "undone": False}
+        )
+    )
+    assert lines[-2] == "NOT VALID 12 packets were dropped"
+    noted = netem_words.summary(DOCUMENT | {"notes": ["the queue was full"]})
+    assert "note      the queue was full" in list(noted)
+    assert lines[-1].startswith("NOT UNDONE: ")
+    assert not any("NOT" in line for line in netem_words.summary(DOCUMENT | {"undone": None}))
+
+
+def test_a_state_tells_whose_it_is() -> None:
+    state = {"job_id": "4711", "node": "n1", "user_id": 1000, "stale": False}
+    assert netem_words.owner(state) == "job 4711 on n1, of user 1000"
+    assert "STALE" in netem_words.owner(state | {"stale": True})
+
+
+@pytest.mark.parametrize(
+    ("spec", "modules"),
+    [
+        ({}, []),
+        ({"delay_s": 0.0}, ["sch_netem"]),
+        ({"rate_bit_per_s": 1e6}, ["sch_tbf"]),
+        ({"rate_bit_per_s": 1e6, "loss": 0.1, "direction": "both"}, ["sch_netem", "ifb"]),
+        ({"rate_bit_per_s": 1e6, "direction": "ingress"}, ["sch_tbf", "ifb"]),
+        ({"rto_min_s": 0.002}, []),
+    ],
+)
+def test_what_a_specification_needs_of_the_kernel(
+    spec: dict[str, object], modules: list[str]
+) -> None:
+    assert list(netem_kernel.needed(spec)) == modules
+
+
+def test_a_module_that_no_kernel_has_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = ("tc", "qdisc", "add", "dev", "lo", "root", "steelyard")
+    monkeypatch.setitem(netem_kernel.TRIALS, "sch_steelyard", wrong)
+    found = netem_kernel.can("sch_steelyard")
+    assert found.there in (False, None)  # None: this user may not even try
+    if found.there is False:
+        assert found.says.startswith("this kernel has no sch_steelyard: modprobe it")
+
+
+def test_a_trial_that_says_something_else_is_no_answer() -> None:
+    found = netem_kernel.tried("sch_netem", ["sh", "-c", "echo not permitted >&2; exit 1"])
+    assert (found.there, found.says) == (None, "could not be tried as this user: not permitted")
+    assert netem_kernel.tried("sch_netem", ["true"]).there is True
+
+
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netem_kernel, "program", lambda _: None)
+    assert netem_kernel.can("sch_netem").says == "unshare is missing: apt install util-linux"

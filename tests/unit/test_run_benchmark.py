@@ -1,0 +1,76 @@
+"""`steelyard run --benchmark`: one benchmark alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers import cli, node
+
+pytestmark = pytest.mark.skipif(
+    node.find_program("steelyard-fstest") is None, reason="steelyard-fstest is missing: make all"
+)
+Capture = pytest.CaptureFixture[str]
+
+
+def test_its_own_figures_come_first_and_are_means_over_the_runs(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    words = ["run", "--benchmark", "filesystem", "--repeat", "2", "--json", "-o", str(tmp_path)]
+    words += ["-p", "test=small_file_write", "-p", "write_files=3", "-p", "iterations=2"]
+    assert cli.main([*words, "-p", "file_size=4KiB", "-p", "direct=true"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["benchmark"] == "filesystem"
+    first = said["metrics"][0]
+    assert (first["metric"], first["unit"], first["n"]) == ("seconds", "s", 2)
+    assert {"throughput", "files_per_s", "elapsed"} <= {m["metric"] for m in said["metrics"]}
+    assert "nfs_read_bytes" not in {m["metric"] for m in said["metrics"]}
+    lines = [
+        json.loads(line)
+        for attempt in ("local.1", "local.2")
+        for line in (tmp_path / "benchmark/runs/run" / attempt / "out.0").read_text().splitlines()
+    ]
+    seconds = [line["seconds"] for line in lines if "seconds" in line]
+    assert len(seconds) == 4
+    assert first["mean"] == pytest.approx(sum(seconds) / 4)
+    assert lines[0]["direct"] is True
+
+
+def test_figures_that_are_not_found_fail_the_run(capsys: Capture) -> None:
+    figures = '{"rate": {"pattern": "rate (\\\\d+)", "unit": "1"}}'
+    words = ["run", "--benchmark", "app", "-p", f"figures={figures}", "-p"]
+    assert cli.main([*words, "command=echo rate 7"]) == 0
+    assert " rate " in capsys.readouterr().out
+    assert cli.main([*words, "command=echo no figure"]) == 5
+    said = capsys.readouterr()
+    assert "run 1: out.0: rate: nothing matches" in said.err
+    assert "run 1 failed" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give a command after --, or --benchmark NAME, and not both"),
+        (["--benchmark", "hpl", "--", "true"], "and not both"),
+        (["-p", "n=3", "--", "true"], "-p n=3: goes with --benchmark"),
+        (["--benchmark", "hpll"], "unknown benchmark 'hpll'; known: "),
+        (["--benchmark", "hpl", "-p", "n"], "-p n: allowed is NAME=VALUE"),
+        (["--benchmark", "hpl", "-p", "n=x"], "-p n=x: 'x' is not allowed: a whole number, at"),
+        (["--benchmark", "hpl", "-p", "m=1"], "hpl has no parameter 'm'; known: "),
+        (["--benchmark", "fio", "-p", "direct=1"], "-p direct=1: '1' is not allowed: true or"),
+        (["--benchmark", "app", "-p", "figures={}}"], "-p figures={}}: no JSON: a table"),
+    ],
+)
+def test_what_is_wrong_is_one_line(capsys: Capture, words: list[str], message: str) -> None:
+    assert cli.main(["run", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_program_that_is_missing_is_exit_code_3(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert cli.main(["run", "--benchmark", "iozone"]) == 3
+    assert "iozone (it is the benchmark" in capsys.readouterr().err
