@@ -33,12 +33,15 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb)  ## the C parts, into build/
+all: build/bin/steelyard-node $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
-	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks are left out")
+	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks and the profiler of MPI programs are left out")
 
 npb:
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb MPICC=mpicc
+
+mpiprof:
+	@$(MAKE) --no-print-directory -s -C plugins/mpi MPICC=mpicc
 
 build/obj/%.o: %.c VERSION
 	@mkdir -p $(@D)
@@ -48,15 +51,16 @@ build/lib/libsteelyard.a: $(NODE_OBJ)
 	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 
+# Bound at the start: else the linker and the tables of every library stay in the sampler's memory.
 build/bin/steelyard-node: $(PROGRAM_OBJ) build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^ -ljansson -lm
 
 # Only what the version script names is visible: slurmstepd must not see our helpers, nor we its.
 build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slurm/spank_steelyard.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--version-script=plugins/slurm/spank_steelyard.map \
-		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson
+		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lm
 
 define BENCH_RULE
 build/bin/steelyard-$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h) VERSION
@@ -67,7 +71,7 @@ $(foreach s,$(BENCH_SRC),$(eval $(call BENCH_RULE,$(s))))
 
 build/test/%: tests/c/%.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -ldl
+	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -ldl -lm
 
 -include $(wildcard build/obj/*.d build/obj/plugins/*/*.d)
 
@@ -82,8 +86,13 @@ packages-test:
 # The environment is made anew when what it is made from changes.
 $(VENV)/.ready: setup.cfg pyproject.toml VERSION
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	$(VENV)/bin/pip install -q --disable-pip-version-check -e .
 	@mkdir -p build/src && ln -sfn ../.. build/src/steelyard
+	@touch $@
+
+# What the tests need takes longer to come than all the rest: the demo does without.
+$(VENV)/.test: $(VENV)/.ready
+	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[test,lint]'
 	@touch $@
 
 # A second make, because slurm/spank.h may have come with the packages just now.
@@ -100,7 +109,7 @@ test: packages-test setup  ## set up, then every check and test
 	@for t in failsafe lint check check-npb check-lab; do \
 		echo "== make $$t"; $(MAKE) --no-print-directory -s $$t || exit; done
 
-check: all $(VENV)/.ready  ## every test that needs no cluster
+check: all $(VENV)/.test  ## every test that needs no cluster
 	@$(MAKE) --no-print-directory -s check-c
 	$(VENV)/bin/python -P -m pytest -q tests/unit
 	bats tests/bats
@@ -113,14 +122,24 @@ check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin 
 check-npb: all  ## every NPB kernel, class S and W on several rank counts, verified
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
 
-check-lab: all $(VENV)/.ready  ## the tests that go through a real throwaway Slurm cluster
+check-lab: all $(VENV)/.test  ## the tests that go through a real throwaway Slurm cluster
 	$(VENV)/bin/python -P -m pytest -q tests/lab
 
+# Not in `make test`: 500 MB to fetch, and Java. An environment of its own: Spark wants an older pandas.
+check-spark: $(VENV)/.ready  ## the summary on a local Spark gives DuckDB's answers (needs Java 17)
+	@java -version 2>/dev/null || { echo "check-spark: no java: apt-get install openjdk-17-jre-headless" >&2; exit 3; }
+	$(PYTHON) -m venv build/venv-spark
+	build/venv-spark/bin/pip install -q --disable-pip-version-check -e '.[spark]' pytest
+	SPARK_LOCAL_IP=127.0.0.1 build/venv-spark/bin/python -P -m pytest -q tests/spark
+
+soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each
+	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_guest_ends.py
+
 # Test the tester: each runner must report a planted failure, else its green means nothing.
-failsafe: all $(VENV)/.ready  ## planted failures are seen by every test runner
+failsafe: all $(VENV)/.test  ## planted failures are seen by every test runner
 	@tests/failsafe/run.sh
 
-lint: $(VENV)/.ready  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and clang with -Werror
+lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and clang with -Werror
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
 	@$(VENV)/bin/mypy --no-error-summary
@@ -129,15 +148,23 @@ lint: $(VENV)/.ready  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and cl
 	@clang-format --dry-run -Werror $(C_FILES)
 	@$(MAKE) --no-print-directory -s lint-c CC=gcc && $(MAKE) --no-print-directory -s lint-c CC=clang
 	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C jobscripts/npb lint)
+	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C plugins/mpi lint)
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 SHELL_FILES = $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
 
+# With mpi.h, which only mpicc finds.
+MPI_FILES = jobscripts/npb/% plugins/mpi/% tests/mpi/%
+
 lint-c:
-	@for f in $(filter-out jobscripts/npb/%,$(filter %.c,$(C_FILES))); do \
+	@for f in $(filter-out $(MPI_FILES),$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
 
-bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
+$(VENV)/.bench: $(VENV)/.ready
+	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+bench: setup $(VENV)/.bench  ## make bench BENCH=sampler: a benchmark of Steelyard itself
 	@test -f "bench/$(BENCH).py" || { echo "usage: make bench BENCH=NAME, one of: $(basename $(notdir $(wildcard bench/*.py)))" >&2; exit 2; }
 	@$(VENV)/bin/python bench/$(BENCH).py
 
@@ -150,10 +177,11 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
 		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example
+	install -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/steelyard plugins/node/netem.conf.example
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb build/bin/steelyard-mpiprof build/lib/libsteelyard-mpiprof.so)
 
 wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 	$(VENV)/bin/pip wheel -q --no-deps -w build/dist .
@@ -161,5 +189,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb packages packages-test setup demo test check check-c check-npb check-lab failsafe lint \
+.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-npb check-lab check-spark soak failsafe lint \
 	lint-c bench install-slurm install-programs wheel clean
