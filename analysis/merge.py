@@ -16,7 +16,7 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import captures, export, network, samples, tables
-from steelyard.analysis.accounting import Accounting
+from steelyard.analysis.accounting import FINAL_STATES, Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
 from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
@@ -55,6 +55,11 @@ class Collected:
     elapsed_s: float
 
 
+# A run that wrote its result this recently has a job that is about to end.
+ENDING_S = 60.0
+ASK_AGAIN_S = 0.5
+
+
 @dataclass(slots=True)
 class Work:
     """One collect on its way."""
@@ -82,11 +87,13 @@ def collect(
     accounting: Mapping[str, Accounting] | None = None,
     progress: Progress = no_progress,
     now: Callable[[], float] = time.time,
+    patience_s: float = 15.0,
 ) -> Collected:
     """Merge accounting, records, samples and outputs of a study into its database.
 
     `accounting` maps schedulers' names to their accounting (default: Slurm's sacct); `progress`
-    is called with a phase, how much of it is done, and of how much.
+    is called with a phase, how much of it is done, and of how much. For `patience_s` jobs are
+    waited for whose run has ended a moment ago, before their accounting and records say so.
     """
     begun = time.monotonic()
     plan = read_plan(study_dir)
@@ -95,7 +102,7 @@ def collect(
     with open_for_writing(study_dir) as connection, scratch_folder(study_dir) as scratch:
         work = Work(connection, study_dir, scratch, plan, now(), progress)
         before = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
-        find_attempts(work, by_scheduler)
+        find_ended_attempts(work, by_scheduler, patience_s)
         find_records(work, dirs)
         states = write_tables(work)
     export_again(work, (repr(before[0][0]) if before else "", repr(work.now_unix_s)))
@@ -124,11 +131,36 @@ def scratch_folder(study_dir: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def find_ended_attempts(
+    work: Work, accounting: Mapping[str, Accounting], patience_s: float
+) -> None:
+    """find_attempts, asked again as long as jobs are about to end."""
+    deadline = time.monotonic() + patience_s
+    find_attempts(work, accounting)
+    first = about_to_end(work)
+    while (ending := about_to_end(work)) and time.monotonic() < deadline:
+        work.progress("ending jobs", first - ending, first)
+        time.sleep(ASK_AGAIN_S)
+        find_attempts(work, accounting)
+
+
+def about_to_end(work: Work) -> int:
+    """How many runs wrote their result a moment ago, while the accounting says they run."""
+    return sum(
+        abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
+        for attempt in work.attempts
+        if attempt.state == "running"
+        and attempt.folder is not None
+        and attempt.folder.text("state") in FINAL_STATES
+    )
+
+
 def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
     """From submissions, accounting and run folders."""
     planned = {run.run_id for run in work.plan.runs}
     submissions = read_submissions(work.study_dir)
     jobs = Jobs()
+    work.gaps = []
     for scheduler, reader in accounting.items():
         mine = [s for s in submissions if s.scheduler == scheduler]
         if mine:

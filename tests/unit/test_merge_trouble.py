@@ -396,3 +396,49 @@ def test_two_collects_at_once(study: Any) -> None:
     finally:
         holder.communicate(b"\n", timeout=20)
     study.collect()
+
+
+class LateSacct(HELP.RecordedSacct):
+    """Slurm's accounting that for some questions still calls job 11 running."""
+
+    late = 0
+
+    def rows(self, job_ids: Any) -> Any:
+        self.late -= 1
+        for row in super().rows(job_ids):
+            if self.late >= 0 and row.job_id == "11" and row.step is None:
+                said = {"State": "RUNNING", "End": "Unknown"}
+                row = self.parse(
+                    [said.get(*pair) for pair in zip(self.fields, row.fields, strict=True)]
+                )
+            yield row
+
+
+@pytest.mark.parametrize(
+    ("late", "ended_s_ago", "state", "questions"),
+    [(2, 10, "completed", 3), (10**6, 600, "running", 1)],
+    ids=["a moment ago", "long ago"],
+)
+def test_a_job_about_to_end_is_waited_for(
+    study: Any, late: int, ended_s_ago: float, state: str, questions: int
+) -> None:
+    """The run in it is over, slurmdbd is told a moment later: its end and its records are wanted."""
+    study.accounting = LateSacct()
+    study.accounting.late = late
+    result = study.dir / "runs" / run_id("twonodes") / "11.0" / "result.json"
+    ended = json.loads(result.read_text(encoding="utf-8"))["end_unix_s"]
+    study.collect(now=lambda: ended + ended_s_ago)
+    assert run_state(study, "twonodes")[0] == state
+    assert len(study.accounting.asked) == questions
+    (records,) = query(study, f"SELECT count(*) FROM records WHERE run_id = '{run_id('twonodes')}'")
+    assert records == ((2,) if state == "completed" else (0,))
+
+
+def test_patience_with_a_job_that_does_not_end_has_an_end(study: Any) -> None:
+    study.accounting = LateSacct()
+    study.accounting.late = 10**6
+    result = study.dir / "runs" / run_id("twonodes") / "11.0" / "result.json"
+    ended = json.loads(result.read_text(encoding="utf-8"))["end_unix_s"]
+    study.collect(now=lambda: ended + 1, patience_s=0.1)
+    assert run_state(study, "twonodes")[0] == "running"
+    assert len(study.accounting.asked) == 2
