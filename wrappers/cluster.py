@@ -29,6 +29,7 @@ from steelyard.wrappers import (
     cluster_config,
     cluster_daemons,
     cluster_state,
+    programs,
     virtual_network,
     virtual_nfs,
     virtual_start,
@@ -295,13 +296,8 @@ def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
 def _ask(cluster: Cluster, *argv: str) -> str:
     """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
     try:
-        done = subprocess.run(
-            [cluster_daemons.program(argv[0]), *argv[1:]],
-            capture_output=True,
-            text=True,
-            timeout=15,
-            env=cluster.environment(),
-            check=False,
+        done = programs.answer(
+            [cluster_daemons.program(argv[0]), *argv[1:]], 15, cluster.environment()
         )
     except subprocess.TimeoutExpired:
         return ""

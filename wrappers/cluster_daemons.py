@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from steelyard.analysis.errors import MissingError
+from steelyard.wrappers import programs
 from steelyard.wrappers.cluster_config import (
     CLUSTER_NAME,
     LOOPBACK,
@@ -224,14 +225,7 @@ class Starter:
     def ask(self, *argv: str) -> str | None:
         """The output of a Slurm command, or None while it does not work."""
         try:
-            done = subprocess.run(
-                [program(argv[0]), *argv[1:]],
-                capture_output=True,
-                text=True,
-                timeout=20,
-                env=self.environment,
-                check=False,
-            )
+            done = programs.answer([program(argv[0]), *argv[1:]], 20, self.environment)
         except subprocess.TimeoutExpired:
             return None
         return done.stdout if done.returncode == 0 else None

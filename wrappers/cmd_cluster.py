@@ -30,6 +30,7 @@ from steelyard.wrappers import (
     cluster_state,
     console,
     errors,
+    programs,
     virtual_start,
 )
 from steelyard.wrappers.cluster_config import ClusterConfig, Layout
@@ -216,13 +217,8 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
     """(node, features, state) as sinfo tells them."""
-    done = subprocess.run(
-        [cluster_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        env=running.environment(),
-        check=False,
+    done = programs.answer(
+        [cluster_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
     )
     if done.returncode != 0:
         raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.errors import UsageError
-from steelyard.wrappers import console, errors, options
+from steelyard.wrappers import console, errors, options, programs
 from steelyard.wrappers.node import find_node_program
 
 TIMEOUT_S = 30
@@ -46,7 +45,7 @@ def read_probe(root: str | None = None) -> Document:
     command = [str(find_node_program()), "probe"]
     if root is not None:
         command += ["--root", root]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = programs.answer(command, TIMEOUT_S)
     if done.returncode == errors.USAGE:
         raise UsageError(done.stderr.strip())
     done.check_returncode()

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from steelyard.wrappers import programs
 from steelyard.wrappers.errors import ConditionError, MissingError
 from steelyard.wrappers.launchers import Launcher
 
@@ -168,15 +169,7 @@ def complaint(*argv: str) -> str | None:
 def ask(*argv: str) -> subprocess.CompletedProcess[str]:
     """Run a program that only tells; one that cannot be run, or hangs, has failed."""
     try:
-        return subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        return programs.answer(argv, TIMEOUT_S)
     except OSError as error:
         return subprocess.CompletedProcess(argv, 127, "", f"{argv[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers import netem_kernel, node
+from steelyard.wrappers import netem_kernel, node, programs
 from steelyard.wrappers.errors import ConditionError, MissingError, SteelyardError, UsageError
 
 RUN_DIR = Path("/run/steelyard")
@@ -81,15 +81,7 @@ def ask(*words: str) -> str:
     """stdout of a command of steelyard-node; its one line of complaint becomes our error."""
     program = str(node.find_node_program())
     try:
-        done = subprocess.run(
-            [program, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = programs.answer([program, *words], TIMEOUT_S)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the user's text
         raise UsageError(f"{program} {words[0]}: cannot be asked: {error}") from error
     except subprocess.TimeoutExpired as error:

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from steelyard.wrappers import programs
+
 TIMEOUT_S = 10
 # The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device type.'
 UNKNOWN = ("is unknown", "Unknown device type")
@@ -56,15 +58,7 @@ def can(module: str) -> Found:
 def tried(module: str, argv: list[str]) -> Found:
     """Run a trial and understand what it says."""
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = programs.answer(argv, TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Found(None, f"could not be tried: {error}")
     if done.returncode == 0:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from steelyard.wrappers import programs
 from steelyard.wrappers.errors import MissingError
 
 Answer = TypeVar("Answer")
@@ -46,15 +47,8 @@ class CommandError(MissingError):
 def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
     try:
-        done = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            env=dict(os.environ if env is None else env) | {"LC_ALL": "C.UTF-8"},
-            check=False,
+        done = programs.answer(
+            argv, TIMEOUT_S, dict(os.environ if env is None else env) | {"LC_ALL": "C.UTF-8"}
         )
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error
