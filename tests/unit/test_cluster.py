@@ -183,7 +183,8 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     begin = time.monotonic()
     assert cluster_state.end_daemons([daemon], patience_s=0.3) == []
     assert time.monotonic() - begin >= 0.3, "SIGTERM was ignored: SIGKILL after the patience"
-    stubborn.stdout.close()
+    with stubborn:
+        stubborn.wait()
     assert not cluster.down(tmp_path)
     assert not cluster.down(tmp_path)
 
