@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "variant", "metric", "others", "row_factor", "row_level", "column_factor", "column_level",
-    "overhead", "low", "high", "n", "n_baseline", "verdict",
+    "unit", "overhead", "low", "high", "n", "n_baseline", "verdict",
 )  # fmt: skip
 MAX_PANELS = 4
 MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
@@ -160,6 +160,6 @@ def data_rows(others: str, grid: Grid, factors: tuple[str, str]) -> Iterator[tup
         found = row.overhead
         yield (
             row.group.variant, row.metric.name, others, factors[0], row_level, factors[1],
-            column_level, found and found.value, found and found.low, found and found.high, row.n,
+            column_level, "1", found and found.value, found and found.low, found and found.high, row.n,
             found and found.n_baseline, row.verdict and row.verdict.text,
         )  # fmt: skip

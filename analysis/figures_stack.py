@@ -18,7 +18,7 @@ PARTS = {
     "communication_share": "communication",
     "init_share": "initialization",
 }
-COLUMNS = ("variant", "condition", "n", "part", "share_mean", "low", "high")
+COLUMNS = ("variant", "condition", "unit", "n", "part", "share_mean", "low", "high")
 LEGIBLE = 6.0  # percent, below which a number does not fit into its part
 
 
@@ -97,4 +97,5 @@ def cells(row: Row) -> tuple[object, ...]:
     assert interval is not None  # part_rows leaves out the others
     part = PARTS[row.metric.name]
     group = row.group
-    return (group.variant, group.label, row.n, part, interval.mean, interval.low, interval.high)
+    ends = (interval.low, interval.high)
+    return (group.variant, group.label, row.metric.unit, row.n, part, interval.mean, *ends)

@@ -24,6 +24,9 @@ COLUMNS = (
     "unit",
     "iteration",
     "value",
+    "average_n",
+    "average_low",
+    "average_high",
     "average",
     "repeats_figure",
 )
@@ -183,7 +186,8 @@ def data_rows(
     """Each value, with the average that is drawn through its panel and node type."""
     condition = one.condition
     alike = [s for s in shown if s.condition == condition]
-    (average,) = [interval.mean for _, interval in averages(alike)]
+    ((_, average),) = averages(alike)
+    drawn = (average.n, average.low, average.high, average.mean)
     fixed = (
         one.figure,
         one.variant,
@@ -194,4 +198,4 @@ def data_rows(
         one.metric.unit,
     )
     for number, value in enumerate(one.values, start=1):
-        yield (*fixed, number, value, average, published.repeated.get(one.figure))
+        yield (*fixed, number, value, *drawn, published.repeated.get(one.figure))

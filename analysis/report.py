@@ -19,6 +19,7 @@ from steelyard.analysis.report_environment import facts, program_table, tag_tabl
 from steelyard.analysis.report_network import network_part
 from steelyard.analysis.report_parts import Extra
 from steelyard.analysis.report_slopes import slope_table
+from steelyard.analysis.report_split import split_part
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Finding
 from steelyard.analysis.summary_findings import find
@@ -85,6 +86,13 @@ def draw_all(summary: Summary, variants: list[str]) -> dict[str, list[Drawing]]:
     for variant, drawing in draw_times(summary, variants):
         drawings[variant].append(drawing)
     return drawings
+
+
+def all_drawings(summary: Summary) -> list[Drawing]:
+    """Every figure of every variant, and the round-trip times."""
+    drawings = [d for drawn in draw_all(summary, summary.variants).values() for d in drawn]
+    rtt = draw_rtt(summary) if summary.data.network else None
+    return drawings if rtt is None else [*drawings, rtt]
 
 
 def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> Iterator[list[Row]]:
@@ -156,6 +164,7 @@ def context(
         "programs": program_table(summary),
         "network": network_part(summary),
         "slopes": slope_table(summary),
+        "split": split_part(summary),
         "variants": [
             variant_part(summary, variant, drawings.get(variant, []), anchors)
             for variant in summary.variants

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.analysis.figures import Drawing
+from steelyard.analysis.report import all_drawings
+from steelyard.analysis.report_split import split_document
 from steelyard.analysis.report_words import answer
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Finding
+from steelyard.analysis.summary_slopes import FactorLine, factor_lines
+from steelyard.analysis.summary_split import MODEL, split_rows
 
 FORMAT, VERSION = "steelyard-report", 1
 
@@ -27,7 +31,39 @@ def document(summary: Summary, findings: Sequence[Finding]) -> dict[str, Any]:
         "collected_unix_s": meta.collected_unix_s,
         "answer": answer(summary),
         "rows": [row_document(row) for row in summary.rows],
+        "slopes": [slope_document(line) for line in factor_lines(summary)],
+        "latency_and_throughput": {
+            "model": MODEL,
+            "splits": [split_document(one) for one in split_rows(summary)],
+        },
         "findings": [finding_document(found) for found in findings],
+        "figures": [figure_document(drawing) for drawing in all_drawings(summary)],
+    }
+
+
+def slope_document(found: FactorLine) -> dict[str, Any]:
+    """A line over a numeric factor, and its break."""
+    slope, broken = found.line.slope, found.line.broken
+    return {
+        "variant": found.variant,
+        "metric": found.metric,
+        "unit": found.unit,
+        "factor": found.factor,
+        "per": found.factor_unit,
+        "others": found.others,
+        "slope": slope.value,
+        "low": slope.low,
+        "high": slope.high,
+        "intercept": slope.intercept,
+        "n": slope.n,
+        "levels": slope.levels,
+        "break": broken
+        and {
+            "place": broken.place,
+            "before": broken.before,
+            "behind": broken.behind,
+            "p": broken.p,
+        },
     }
 
 

@@ -207,13 +207,15 @@ def figures_section(drawings: Sequence[Drawing]) -> Section:
 
 def published_document(report: PublishedReport) -> dict[str, Any]:
     """The report as JSON, with conclusions, averages and every figure."""
-    return document(report.summary, report.findings) | {
+    plain = document(report.summary, report.findings)
+    return plain | {
         "preset": report.published.name,
         "answer": answer(report),
         "conclusions": [conclusion_document(one) for one in report.tested],
         "averages": [average_document(one) for one in check_averages(report.published)],
         "repeated_series": report.published.repeated,
         "figures": [figure_document(drawing) for drawing in report.drawings],
+        "figures_of_any_study": plain["figures"],
     }
 
 

@@ -124,34 +124,3 @@ def residual_squares(x: Floats, y: Floats, place: float | None) -> tuple[float, 
     found, *_ = np.linalg.lstsq(design, y, rcond=None)
     residuals = y - design @ found
     return float(residuals @ residuals), [float(c) for c in found[1:]]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A difference in time, its two parts in seconds, and their shares of it."""
-
-    difference_s: float
-    throughput_s: float
-    latency_s: float
-    throughput_share: float
-    latency_share: float
-
-
-def split(
-    difference_s: float, bytes_moved: float, base_bytes_per_s: float, bytes_per_s: float
-) -> Split:
-    """How much of a slowdown is lower throughput and how much is waiting for answers.
-
-    A model, not a measurement: a remote run takes computing + round trips × their time + bytes /
-    throughput. The throughputs are measured apart from the run under both conditions (one bulk
-    transfer); what they explain of the difference is bytes × (1/throughput − 1/base), what is
-    left, the waiting, is latency. The XRootD study's 70 / 30 is such a split. Exact only when
-    requests do not overlap; asynchronous reading moves waiting into the other part. ValueError
-    for a difference, bytes or throughput that is not above 0.
-    """
-    if min(difference_s, bytes_moved, base_bytes_per_s, bytes_per_s) <= 0:
-        raise ValueError("difference, bytes and both throughputs must be above 0")
-    slower = bytes_moved * (1 / bytes_per_s - 1 / base_bytes_per_s)
-    part = min(max(slower, 0.0), difference_s)
-    share = part / difference_s
-    return Split(difference_s, part, difference_s - part, share, 1 - share)

@@ -245,6 +245,16 @@ class Code(Kind):
             "no mean; repeat them, or collect them as a study of their own."
         ),
     )
+    NO_SPLIT = (
+        "SY27",
+        Severity.WARNING,
+        "latency and throughput cannot be told apart",
+        (
+            "The model of the shares (docs/report.md) does not fit here, so none are told. Compare runs "
+            "that move the same bytes and compute the same, with `requests = single` and without "
+            "read-ahead, beside bulk transfers with as many clients and streams."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

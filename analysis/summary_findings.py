@@ -24,6 +24,7 @@ from steelyard.analysis.summary_findings_checks import find_disagreements
 from steelyard.analysis.summary_findings_nodes import NODE_CHECKS
 from steelyard.analysis.summary_findings_shape import SHAPE_CHECKS
 from steelyard.analysis.summary_read import Run
+from steelyard.analysis.summary_split import find_broken_splits
 
 MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %
 TREND_RUNS = 10
@@ -286,4 +287,5 @@ CHECKS: tuple[Check, ...] = (
     find_other_units,
     find_disagreements,
     *SHAPE_CHECKS,
+    find_broken_splits,
 )

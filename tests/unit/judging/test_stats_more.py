@@ -18,7 +18,7 @@ from steelyard.analysis.stats_planning import (
     stopped_interval,
 )
 from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_slope import fit, line_break, line_slope, split
+from steelyard.analysis.stats_slope import fit, line_break, line_slope
 from steelyard.analysis.stats_tests import effect_words, hedges, holm, kruskal, welch
 
 
@@ -97,16 +97,6 @@ def test_lines_need_levels() -> None:
     assert fit([0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
     with pytest.raises(ValueError, match="2 places for 1 values"):
         line_slope([0.0, 1.0], [1.0])
-
-
-def test_the_split_is_its_model() -> None:
-    """1 GB, 100 MB/s at home and 40 MB/s far away, 50 s slower: 15 s are throughput."""
-    found = split(50.0, 1e9, 100e6, 40e6)
-    assert (found.throughput_s, found.latency_s) == pytest.approx((15.0, 35.0))
-    assert (found.throughput_share, found.latency_share) == pytest.approx((0.3, 0.7))
-    assert split(5.0, 1e9, 100e6, 40e6).latency_share == 0.0
-    with pytest.raises(ValueError, match="above 0"):
-        split(-1.0, 1e9, 1.0, 1.0)
 
 
 def test_a_ramp_is_found_to_its_end(chance: np.random.Generator) -> None:

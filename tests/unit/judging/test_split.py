@@ -1,0 +1,199 @@
+"""Shares of latency and of throughput: the model, its interval, and where it does not hold."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steelyard.analysis.report_json import document
+from steelyard.analysis.report_split import split_part
+from steelyard.analysis.stats_split import Side, difference, split
+from steelyard.analysis.summary import summarize
+from steelyard.analysis.summary_codes import Code
+from steelyard.analysis.summary_findings import find
+from steelyard.analysis.summary_split import split_rows
+from steelyard.wrappers.cli import main
+
+FAR = "delay=25ms"
+LABEL = f"network={FAR}"
+BYTES = 1e9
+
+
+def alone(values: list[float]) -> list[list[float]]:
+    """Each run a job of its own."""
+    return [[value] for value in values]
+
+
+def test_the_split_is_its_model() -> None:
+    """1 GB, 100 MB/s at home and 40 MB/s far away, 50 s slower: 15 s are throughput."""
+    here = Side(alone([60.0, 60.1, 59.9]), alone([BYTES] * 3), alone([1 / 40e6] * 3))
+    there = Side(alone([10.0, 10.1, 9.9]), alone([BYTES] * 3), alone([1 / 100e6] * 3))
+    found = split(here, there)
+    assert found.difference_s.value == pytest.approx(50.0)
+    assert (found.throughput_s.value, found.latency_s.value) == pytest.approx((15.0, 35.0))
+    assert found.throughput_share is not None and found.latency_share is not None
+    assert found.throughput_share.value == pytest.approx(0.3)
+    assert found.latency_share.low == pytest.approx(1 - found.throughput_share.high)  # type: ignore[operator]
+    # By hand: only the difference has an error, so the share's ends are 15 s by its ends.
+    low, high = found.difference_s.low, found.difference_s.high
+    assert low is not None and high is not None
+    assert found.throughput_share.low == pytest.approx(15 / high, rel=1e-3)
+    assert found.throughput_share.high == pytest.approx(15 / low, rel=1e-3)
+
+
+def test_a_difference_is_welchs() -> None:
+    from scipy.stats import ttest_ind
+
+    chance = np.random.default_rng(3)
+    a, b = chance.normal(11, 1, 7).tolist(), chance.normal(10, 3, 12).tolist()
+    found, theirs = difference(alone(a), alone(b)), ttest_ind(a, b, equal_var=False)
+    low, high = theirs.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_jobs_count_and_not_runs() -> None:
+    chance = np.random.default_rng(5)
+    jobs = [(10 + luck + chance.normal(0, 0.01, 4)).tolist() for luck in chance.normal(0, 1, 5)]
+    runs = alone([value for job in jobs for value in job])
+    by_job, by_run = difference(jobs, [[0.0]] * 5), difference(runs, [[0.0]] * 20)
+    assert by_job.value == pytest.approx(by_run.value)
+    assert by_job.high - by_job.low > 1.8 * (by_run.high - by_run.low)  # type: ignore[operator]
+
+
+def test_too_few_jobs_have_no_shares() -> None:
+    side = Side(alone([1.0, 2.0]), alone([BYTES] * 2), alone([1e-8] * 3))
+    with pytest.raises(ValueError, match="3 jobs of runs and of transfers are needed"):
+        split(side, side)
+
+
+def add_runs(
+    maker: Any, number: int, level: str, seconds: float, rate: float, moved: float
+) -> None:
+    """An analysis and a bulk transfer under one condition."""
+    condition = {"network": level}
+    run = maker.run("xrootd", {"events": 1000}, condition, number)
+    maker.result(run, "seconds", seconds, "s")
+    maker.result(run, "bytes_read", moved, "bytes", None, primary=False)
+    maker.result(run, "wait_share", 1 - 5 / seconds, "1", primary=False)
+    bulk = maker.run("xrootd", {"mode": "xrdcp"}, condition, number)
+    maker.result(bulk, "seconds", BYTES / rate, "s")
+    maker.result(bulk, "bytes_per_s", rate, "bytes_per_s", "higher", primary=False)
+
+
+@pytest.fixture
+def make(synthetic: ModuleType, tmp_path: Path) -> Any:
+    """A study of 6 blocks: 1 GB read in 60 s far away and in 10 s at home."""
+
+    def made(
+        far_s: float = 60.0, far_rate: float = 40e6, moved: float = BYTES, blocks: int = 6
+    ) -> Path:
+        maker = synthetic.StudyMaker("wan", {"network": ["none", FAR]}, {"network": "none"})
+        chance = random.Random(4)
+        for number in range(1, blocks + 1):
+            noise = [chance.gauss(1, 0.01) for _ in range(4)]
+            add_runs(maker, number, "none", 10 * noise[0], 100e6 * noise[1], BYTES)
+            add_runs(maker, number, FAR, far_s * noise[2], far_rate * noise[3], moved)
+        folder: Path = maker.write(tmp_path)
+        return folder
+
+    return made
+
+
+def test_the_report_tells_the_shares_with_intervals_and_n(make: Any) -> None:
+    part = split_part(summarize(make()))
+    assert part is not None
+    model, words = part["sentences"]
+    assert model.startswith("A model, not a measurement. A run takes computing + waiting")
+    assert words.startswith(f"xrootd events=1000 under {LABEL}: of 5")
+    assert "6 + 6 runs, 6 + 6 transfers." in words
+    (row,) = part["table"].rows
+    latency, throughput = row[3], row[4]
+    assert latency.split()[0] in ("69.9", "70", "70.1", "70.2", "69.8") and "…" in latency
+    assert abs(float(latency.split()[0]) + float(throughput.split()[0]) - 100) < 0.2
+
+
+def test_json_and_page_have_them(make: Any, tmp_path: Path, capsys: Any) -> None:
+    folder = make()
+    assert main(["report", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["latency_and_throughput"]
+    (one,) = told["splits"]
+    assert told["model"].startswith("A run takes computing")
+    assert one["holds"] and one["n"] == [6, 6] and one["n_transfers"] == [6, 6]
+    share = one["latency_share"]
+    assert share["low"] < 0.7 < share["high"] and share["high"] - share["low"] < 0.03
+    assert one["latency_s"]["value"] + one["throughput_s"]["value"] == pytest.approx(
+        one["difference_s"]["value"]
+    )
+    assert main(["report", str(folder), "-o", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert '<h2 id="split">Latency and throughput</h2>' in page and 'href="#split"' in page
+
+
+@pytest.mark.parametrize(
+    ("study", "reason"),
+    [
+        ({"far_rate": 5e6}, "bulk transfer alone explains"),
+        ({"far_rate": 900e6}, "bulk transfers were faster under the condition"),
+        ({"moved": 0.5 * BYTES}, "not the same bytes: 500 MB and 1 GB a run"),
+        ({"blocks": 2}, "fewer than 3 jobs of runs or of transfers on a side"),
+    ],
+)
+def test_where_the_model_does_not_hold_there_is_a_finding(
+    make: Any, study: dict[str, Any], reason: str
+) -> None:
+    summary = summarize(make(**study))
+    (found,) = [one for one in find(summary) if one.kind is Code.NO_SPLIT]
+    assert reason in found.places[0]
+    part = split_part(summary)
+    assert part is not None and reason in part["sentences"][1]
+    assert part["table"].rows[0][3:5] == ("–", "–")
+    assert document(summary, [])["latency_and_throughput"]["splits"][0]["holds"] is False
+
+
+def test_computing_that_differs_is_no_latency(make: Any) -> None:
+    import duckdb
+
+    folder = make()
+    with duckdb.connect(str(folder / "study.duckdb")) as connection:
+        connection.execute(
+            "UPDATE results SET value = 0.5 WHERE metric = 'wait_share' AND run_id IN "
+            f"(SELECT run_id FROM runs WHERE condition_label = '{LABEL}')"
+        )
+    (found,) = [one for one in find(summarize(folder)) if one.kind is Code.NO_SPLIT]
+    assert "passed while no data were waited for" in found.places[0]
+
+
+def test_no_difference_breaks_nothing(make: Any) -> None:
+    summary = summarize(make(far_s=10.0, far_rate=100e6))
+    assert not [one for one in find(summary) if one.kind is Code.NO_SPLIT]
+    part = split_part(summary)
+    assert part is not None and "there is nothing to split" in part["sentences"][1]
+
+
+def test_other_factors_than_the_way_to_the_data_are_not_split(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = synthetic.StudyMaker(
+        "types", {"node_type": ["physical", "virtual"]}, {"node_type": "physical"}
+    )
+    for number in range(1, 6):
+        for level, seconds in (("physical", 10.0), ("virtual", 20.0)):
+            condition = {"node_type": level}
+            run = maker.run("xrootd", {}, condition, number)
+            maker.result(run, "seconds", seconds + number / 10, "s")
+            maker.result(run, "bytes_read", BYTES, "bytes", None, primary=False)
+            bulk = maker.run("iperf3", {}, condition, number)
+            maker.result(bulk, "received_bits_per_s", 1e9 - number, "bit/s", "higher")
+    summary = summarize(maker.write(tmp_path))
+    assert len(summary.compared(primary=True)) == 2
+    assert split_rows(summary) == []
+
+
+def test_without_bulk_transfers_there_is_no_section(demo_folder: Path) -> None:
+    assert split_part(summarize(demo_folder)) is None
