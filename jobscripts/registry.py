@@ -56,6 +56,7 @@ LIBRARY = (
     "steelyard_pairs.sh",
     "steelyard_launcher.sh",
     "steelyard_launcher_kinds.sh",
+    "steelyard_launcher_limits.sh",
 )
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 

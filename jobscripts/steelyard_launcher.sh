@@ -1,6 +1,7 @@
 #!/bin/bash
 # A client's container: started before the measured time, told to run, asked to stop, gone with the
-# client. Part of steelyard.sh; the command lines are in steelyard_launcher_kinds.sh.
+# client. Part of steelyard.sh; the command lines are in steelyard_launcher_kinds.sh,
+# processors and memory in steelyard_launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
@@ -44,7 +45,8 @@ sy_launcher_start() {
         return 1
     }
     sy_tag launcher_start_s "$(sy_seconds $((${EPOCHREALTIME//[^0-9]/} - begin)))"
-    sy_launcher_tags "$answer"
+    sy_launcher_tags "${answer#* }"
+    sy_launcher_in_force "${answer%% *}"
 }
 
 # A name that no other container of this node has.
@@ -136,49 +138,12 @@ sy_launcher_stop() {
     sy_launcher_undo
 }
 
-# --- processors and memory -------------------------------------------------------------------
-
-# The processors that this container may use, as a list for cpusets. Containers side by side get
-# different ones as long as there are enough, and then the first ones again.
-sy_launcher_processors() {
-    local -a have=() mine=()
-    local i index=$((SY_CLIENT % SY_LAUNCHER_CONTAINERS)) line want=${SY_LAUNCHER_CPUS:-}
-    while read -r line; do
-        [[ $line != Cpus_allowed_list:* ]] || sy_launcher_expand "${line#*:}"
-    done </proc/self/status
-    if ((${want:-1} > ${#have[@]})); then
-        sy_say "$SY_LAUNCHER: cpus=$want, but this job has ${#have[@]} processors on $SY_THIS_NODE"
-        return 4
-    fi
-    SY_SHARERS=$SY_LAUNCHER_CONTAINERS
-    if [[ -n $want ]]; then
-        for ((i = 0; i < want; i++)); do
-            mine+=("${have[(index * want + i) % ${#have[@]}]}")
-        done
-        SY_SHARERS=$(((SY_LAUNCHER_CONTAINERS * want + ${#have[@]} - 1) / ${#have[@]}))
-    else
-        mine=("${have[@]}")
-    fi
-    SY_LAUNCHER_CPUSET=$(IFS=, && printf '%s' "${mine[*]}")
-    export SY_SHARERS
-}
-
-sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller
-    local part n
-    local -a parts
-    IFS=', ' read -r -a parts <<<"${1//[$'\t ']/}"
-    for part in "${parts[@]}"; do
-        for ((n = ${part%-*}; n <= ${part#*-}; n++)); do
-            have+=("$n")
-        done
-    done
-}
+# --- notes -----------------------------------------------------------------------------------
 
 # What else a reader of the run must know.
-sy_launcher_tags() { # <what the container said: processors it sees, its name>
+sy_launcher_tags() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
-    sy_tag launcher_container "${1#* }"
-    sy_tag launcher_cpus "$SY_LAUNCHER_CPUSET"
+    sy_tag launcher_container "$1"
     case $SY_LAUNCHER_KIND in
     # Children of a daemon, not of the job: what the job's record counts does not hold them.
     docker) sy_tag launcher_weighed no ;;
@@ -203,7 +168,7 @@ sy_inside_main() {
     cd -- "$SY_SCRATCH" || exit 1
     sy_inside_single_copy
     sy_run_setup </dev/null
-    printf 'ready %s %s\n' "$(nproc)" "$HOSTNAME" >&"$fd" || exit 1
+    printf 'ready %s %s\n' "$(sy_launcher_allowed)" "$HOSTNAME" >&"$fd" || exit 1
     while true; do
         read -r word argument
         code=$?

@@ -91,6 +91,8 @@ sy_launcher_engine() { # <docker or podman>
     local engine=$1 name path network=$SY_LAUNCHER_NETWORK
     local -a groups
     sy_launcher_has_image "$engine" || return
+    SY_LAUNCHER_PINNED=
+    [[ $engine != podman || $EUID == 0 ]] || sy_launcher_rootless || return
     if [[ $network == macvlan ]]; then
         network=$(sy_launcher_macvlan "$engine") || return
     fi
@@ -99,8 +101,17 @@ sy_launcher_engine() { # <docker or podman>
         --name="$SY_LAUNCHER_NAME" --label="steelyard.study=$SY_STUDY_DIR"
         --label="steelyard.run=$SY_RUN_ID" --label="steelyard.owner=$SY_LAUNCHER_OWNER"
         --user="$EUID:$(id -g)" --workdir="$SY_SCRATCH" --network="$network"
-        --cpuset-cpus="$SY_LAUNCHER_CPUSET" --shm-size="$(sy_launcher_shm_bytes)" --env=SY_ROLE)
-    [[ $engine != podman || $EUID == 0 ]] || SY_LAUNCHER_COMMAND+=(--userns=keep-id)
+        --shm-size="$(sy_launcher_shm_bytes)" --env=SY_ROLE)
+    if [[ -n $SY_LAUNCHER_PINNED ]]; then
+        SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
+    else
+        SY_LAUNCHER_COMMAND+=(--cpuset-cpus="$SY_LAUNCHER_CPUSET")
+    fi
+    if [[ $engine == podman && $EUID != 0 ]]; then
+        SY_LAUNCHER_COMMAND+=(--userns=keep-id)
+        # What leaves the node goes through a program, not through the kernel's bridge alone.
+        [[ $network != bridge ]] || sy_tag launcher_network 'bridge, slirp4netns'
+    fi
     read -r -a groups < <(id -G)
     for name in "${groups[@]:1}"; do
         SY_LAUNCHER_COMMAND+=(--group-add="$name")
@@ -180,34 +191,21 @@ sy_launcher_unshare() {
 # What root can give to any launcher whose processes are children of ours: a network of its own,
 # a limit of memory; and the processors, which everybody can give.
 sy_launcher_here() {
-    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
-    if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} ]]; then
-        sy_launcher_make_cgroup || return
-        # shellcheck disable=SC2016
-        SY_LAUNCHER_COMMAND=(sh -c 'echo $$ >"$0" && exec "$@"' "$SY_LAUNCHER_CGROUP/cgroup.procs"
-            "${SY_LAUNCHER_COMMAND[@]}")
-    fi
+    sy_launcher_pinned || return
     if [[ $SY_LAUNCHER_NETWORK == bridge ]] && ((EUID == 0)); then
         sy_launcher_make_veth || return
         SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_LAUNCHER_NAME" "${SY_LAUNCHER_COMMAND[@]}")
     fi
 }
 
-# Below the job's own memory cgroup (v1), so that the job's accounting still counts it; beside it
-# with v2, where a cgroup that has processes cannot have limited children.
-sy_launcher_make_cgroup() {
-    local mount file path
-    path=$(sed -nE 's/^[0-9]+:([^:]*,)?memory(,[^:]*)?://p' /proc/self/cgroup)
-    if [[ -n $path ]]; then
-        mount=/sys/fs/cgroup/memory file=memory.limit_in_bytes
-    else
-        mount=/sys/fs/cgroup file=memory.max
-        path=$(sed -n 's/^0:://p' /proc/self/cgroup) path=${path%/*}
-    fi
-    SY_LAUNCHER_CGROUP=$mount${path%/}/$SY_LAUNCHER_NAME
-    mkdir -- "$SY_LAUNCHER_CGROUP" && printf '%s' "$SY_LAUNCHER_MEMORY_BYTES" >"$SY_LAUNCHER_CGROUP/$file" && return
-    sy_say "$SY_LAUNCHER: memory= cannot be applied on $SY_THIS_NODE: $SY_LAUNCHER_CGROUP/$file cannot be written"
-    return 4
+# The processors and, for root, the memory.
+sy_launcher_pinned() {
+    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
+    [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} ]] && ((EUID == 0)) || return 0
+    sy_launcher_make_cgroup || return
+    # shellcheck disable=SC2016
+    SY_LAUNCHER_COMMAND=(sh -c 'echo $$ >"$0" && exec "$@"' "$SY_LAUNCHER_CGROUP/cgroup.procs"
+        "${SY_LAUNCHER_COMMAND[@]}")
 }
 
 # A network namespace with one veth pair, to this node only: forwarding is the administrator's.
@@ -233,12 +231,23 @@ sy_launcher_apptainer() {
     local path
     SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --pwd "$SY_SCRATCH")
     [[ $SY_LAUNCHER_NETWORK == host ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
-    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(--memory "$SY_LAUNCHER_MEMORY_BYTES")
+    # Root's own cgroup serves everywhere; apptainer's needs systemd, which a user's has to have.
+    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} || $EUID == 0 ]] ||
+        SY_LAUNCHER_COMMAND+=(--memory "$SY_LAUNCHER_MEMORY_BYTES")
+    # It asks for all capabilities; root in a container has often not this one.
+    ((EUID != 0)) || sy_launcher_has_capability 24 || SY_LAUNCHER_COMMAND+=(--drop-caps CAP_SYS_RESOURCE)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "destination=$path")")
     done
-    SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
-        "$SY_LAUNCHER_IMAGE" "${SY_LAUNCHER_INSIDE[@]}")
+    SY_LAUNCHER_COMMAND+=("$SY_LAUNCHER_IMAGE" "${SY_LAUNCHER_INSIDE[@]}")
+    sy_launcher_pinned
+}
+
+sy_launcher_has_capability() { # <number in linux/capability.h>
+    local key value
+    while read -r key value; do
+        [[ $key != CapPrm: ]] || ((16#$value >> $1 & 1)) || return 1
+    done </proc/self/status
 }
 
 # Writes go to memory: the root folder stays as it is, and serves several containers at once.
@@ -278,10 +287,20 @@ sy_launcher_lxc() {
         --define="lxc.cgroup2.memory.max=$SY_LAUNCHER_MEMORY_BYTES")
     case $SY_LAUNCHER_NETWORK in
     host) SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none) ;;
-    macvlan) SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=macvlan --define=lxc.net.0.macvlan.mode=bridge) ;;
+    *) sy_launcher_lxc_network || return ;;
     esac
     SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
         -- "${SY_LAUNCHER_INSIDE[@]}")
+}
+
+# A network is the configuration's: it has the device and the addresses.
+sy_launcher_lxc_network() {
+    local type want=macvlan
+    [[ $SY_LAUNCHER_NETWORK == macvlan ]] || want=veth
+    type=$(lxc-info --name="$SY_LAUNCHER_IMAGE" --config=lxc.net.0.type --no-humanize 2>/dev/null)
+    [[ $type != "$want" ]] || return 0
+    sy_say "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
+    return 4
 }
 
 # --- what may be left over -------------------------------------------------------------------

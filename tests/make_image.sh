@@ -9,6 +9,8 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
 mkdir -p "$root"/{tmp,proc,sys,dev,etc,var/tmp,usr/{bin,sbin,lib,lib64}}
+# An ordinary user has to get in.
+chmod 755 "$root"
 chmod 1777 "$root/tmp" "$root/var/tmp"
 for folder in bin sbin lib lib64; do
     ln -s "usr/$folder" "$root/$folder"

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from steelyard.wrappers import programs
+from steelyard.wrappers import launcher_trials, programs
 from steelyard.wrappers.errors import ConditionError, MissingError
 from steelyard.wrappers.launchers import Launcher
 
@@ -99,7 +99,13 @@ def engine(launcher: Launcher) -> str | None:
             f"`{program} network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE "
             "steelyard`"
         )
-    return None
+    if program == "podman" and os.geteuid() != 0:
+        given = ask(program, "info", "--format={{.Host.CgroupControllers}}").stdout.strip()
+        said = launcher_trials.rootless_memory(launcher, given)
+        if said is not None:
+            return said
+    network = networks(program)[0] if launcher.network == "macvlan" else launcher.network
+    return launcher_trials.trial(launcher, network, complaint)
 
 
 def networks(program: str) -> list[str]:
@@ -120,7 +126,10 @@ def image_file(launcher: Launcher) -> str | None:
             f"{launcher.text}: {path} is no root folder (it has no usr): say "
             f"`mmdebstrap bookworm {path}`"
         )
-    return None
+    said = launcher_trials.own_cgroup(launcher)
+    if said is None and launcher.kind == "apptainer":
+        return launcher_trials.trial(launcher, launcher.network, complaint)
+    return said
 
 
 def lxc_container(launcher: Launcher) -> str | None:
@@ -131,13 +140,28 @@ def lxc_container(launcher: Launcher) -> str | None:
             f"{launcher.text}: LXC has no container {launcher.name}: say "
             f"`lxc-create --name {launcher.name} --template download`"
         )
-    return None
+    return lxc_network(launcher)
+
+
+def lxc_network(launcher: Launcher) -> str | None:
+    """A network other than the node's is what the container's configuration says."""
+    if launcher.network == "host":
+        return None
+    want = {"bridge": "veth", "macvlan": "macvlan"}[launcher.network]
+    found = ask("lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize")
+    if found.stdout.strip() == want:
+        return None
+    return (
+        f"{launcher.text}: the configuration of {launcher.name} has lxc.net.0.type = "
+        f"{found.stdout.strip() or '(nothing)'}: say there lxc.net.0.type = {want}, "
+        "lxc.net.0.link, lxc.net.0.flags = up and an address"
+    )
 
 
 def user_namespace(launcher: Launcher) -> str | None:
     """May an ordinary user have namespaces of their own?"""
     if os.geteuid() == 0:
-        return None
+        return launcher_trials.own_cgroup(launcher)
     said = complaint("unshare", "--user", "--map-current-user", "true")
     if said is None:
         return None

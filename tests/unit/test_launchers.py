@@ -179,8 +179,8 @@ def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
 
 GOLDEN = {
     "apptainer:/a b.sif,network=bridge,cpus=2,memory=1GiB": (
-        "env SY_ROLE=inside taskset --cpu-list 0,1 apptainer exec --pid --ipc --no-home "
-        "--pwd /scratch --net --network bridge --memory 1073741824 "
+        "env SY_ROLE=inside CGROUP taskset --cpu-list 0,1 apptainer exec --pid --ipc --no-home "
+        "--pwd /scratch --net --network bridge "
         '--mount type=bind,"source=/s,t""x","destination=/s,t""x" '
         '--mount type=bind,"source=/scratch","destination=/scratch" '
         '/a b.sif bash /s,t"x/runs/r/run.sh'
@@ -191,8 +191,7 @@ GOLDEN = {
         "--define=lxc.mount.entry=/scratch scratch none bind,create=file 0 0 "
         "--define=lxc.environment=SY_ROLE "
         "--define=lxc.cgroup.memory.limit_in_bytes=1073741824 "
-        "--define=lxc.cgroup2.memory.max=1073741824 --define=lxc.net.0.type=macvlan "
-        '--define=lxc.net.0.macvlan.mode=bridge -- bash /s,t"x/runs/r/run.sh'
+        '--define=lxc.cgroup2.memory.max=1073741824 -- bash /s,t"x/runs/r/run.sh'
     ),
     "systemd-nspawn:/root": (
         "env SY_ROLE=inside taskset --cpu-list 0,1 systemd-nspawn --quiet --directory=/root "
@@ -207,8 +206,8 @@ GOLDEN = {
     "podman:a:1,network=bridge,memory=64MiB": (
         "env SY_ROLE=inside podman run --interactive --rm --pull=never --name=steelyard-1-2 "
         '--label=steelyard.study=/s,t"x --label=steelyard.run=r --label=steelyard.owner=1:2 '
-        "--user=0:0 --workdir=/scratch --network=bridge --cpuset-cpus=0,1 --shm-size=67108864 "
-        "--env=SY_ROLE --memory=67108864 --memory-swap=67108864 "
+        "--user=0:0 --workdir=/scratch --network=bridge --shm-size=67108864 "
+        "--env=SY_ROLE --cpuset-cpus=0,1 --memory=67108864 --memory-swap=67108864 "
         '--mount=type=bind,"source=/s,t""x","target=/s,t""x" '
         '--mount=type=bind,"source=/scratch","target=/scratch" '
         '--entrypoint=bash a:1 /s,t"x/runs/r/run.sh'
@@ -219,7 +218,10 @@ SCRIPT = """
 SY_STUDY_DIR='/s,t"x' SY_RUN_ID=r SY_SCRATCH=/scratch SY_LAUNCHER_CPUSET=0,1 SY_THIS_NODE=n1
 SY_LAUNCHER_NAME=steelyard-1-2 SY_LAUNCHER_OWNER=1:2 SY_CLIENT=0 SY_ATTEMPT_DIR=$2
 lxc-config() { printf '/lxc'; }
+lxc-info() { printf 'macvlan'; }
 podman() { :; }
+sy_launcher_has_capability() { :; }
+sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
 id() { printf '0'; }
 sy_launcher_variables() { :; }
 sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
@@ -240,6 +242,7 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
         timeout=20,
     )
     said = done.stdout.strip().replace(" --cgroup-manager=cgroupfs", "")
+    said = said.replace('sh -c echo $$ >"$0" && exec "$@" /mine/cgroup.procs', "CGROUP")
     assert said == GOLDEN[text]
 
 

@@ -1,0 +1,175 @@
+#!/bin/bash
+# Processors and memory of a container: given, and looked at before anything is measured. Part of
+# steelyard.sh; called by steelyard_launcher.sh.
+
+# --- processors ------------------------------------------------------------------------------
+
+# The processors that this container may use, as a list for cpusets. Containers side by side get
+# different ones as long as there are enough, and then the first ones again.
+sy_launcher_processors() {
+    local -a have=() mine=()
+    local i index=$((SY_CLIENT % SY_LAUNCHER_CONTAINERS)) want=${SY_LAUNCHER_CPUS:-}
+    sy_launcher_expand "$(sy_launcher_allowed)"
+    if ((${want:-1} > ${#have[@]})); then
+        sy_say "$SY_LAUNCHER: cpus=$want, but this job has ${#have[@]} processors on $SY_THIS_NODE"
+        return 4
+    fi
+    SY_SHARERS=$SY_LAUNCHER_CONTAINERS
+    if [[ -n $want ]]; then
+        for ((i = 0; i < want; i++)); do
+            mine+=("${have[(index * want + i) % ${#have[@]}]}")
+        done
+        SY_SHARERS=$(((SY_LAUNCHER_CONTAINERS * want + ${#have[@]} - 1) / ${#have[@]}))
+    else
+        mine=("${have[@]}")
+    fi
+    SY_LAUNCHER_CPUSET=$(IFS=, && printf '%s' "${mine[*]}")
+    export SY_SHARERS
+}
+
+# What this process may use, in the kernel's words: 0-3,8.
+sy_launcher_allowed() {
+    local line
+    while read -r line; do
+        [[ $line != Cpus_allowed_list:* ]] || printf '%s' "${line##*[$'\t ']}"
+    done </proc/self/status
+}
+
+sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller
+    local part n
+    local -a parts
+    IFS=', ' read -r -a parts <<<"${1//[$'\t ']/}"
+    for part in "${parts[@]}"; do
+        for ((n = ${part%-*}; n <= ${part#*-}; n++)); do
+            have+=("$n")
+        done
+    done
+}
+
+# --- rootless podman -------------------------------------------------------------------------
+
+# An ordinary user's podman can limit only what their cgroup was given: nothing with cgroup v1,
+# where podman says so and goes on, and mostly no cpuset with v2. Affinity is inherited instead.
+# Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
+sy_launcher_rootless() {
+    local controllers
+    controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>/dev/null)
+    if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
+        sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
+        return 4
+    fi
+    # shellcheck disable=SC2034 # for steelyard_launcher_kinds.sh
+    [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
+}
+
+# --- a memory cgroup of ours -----------------------------------------------------------------
+
+# Below the job's own memory cgroup (v1), so that the job's accounting still counts it; with v2,
+# where a cgroup that has processes cannot have limited children, below the nearest one above that
+# hands the controller down.
+sy_launcher_make_cgroup() {
+    local mount=/sys/fs/cgroup file=memory.max swap=memory.swap.max swap_bytes=0 path
+    path=$(sed -nE 's/^[0-9]+:([^:]*,)?memory(,[^:]*)?://p' /proc/self/cgroup)
+    if [[ -n $path ]]; then
+        mount+=/memory file=memory.limit_in_bytes swap=memory.memsw.limit_in_bytes
+        swap_bytes=$SY_LAUNCHER_MEMORY_BYTES # memory and swap together
+    else
+        path=$(sed -n 's/^0:://p' /proc/self/cgroup)
+        path=$(sy_launcher_delegating "$mount" "$path")
+    fi
+    SY_LAUNCHER_CGROUP=$mount${path%/}/$SY_LAUNCHER_NAME
+    if mkdir -- "$SY_LAUNCHER_CGROUP" && printf '%s' "$SY_LAUNCHER_MEMORY_BYTES" >"$SY_LAUNCHER_CGROUP/$file"; then
+        # Not there where swap is not counted; `limit in force` below looks at memory only.
+        [[ ! -e $SY_LAUNCHER_CGROUP/$swap ]] || printf '%s' "$swap_bytes" >"$SY_LAUNCHER_CGROUP/$swap"
+        return
+    fi
+    sy_say "$SY_LAUNCHER: memory= cannot be applied on $SY_THIS_NODE: $SY_LAUNCHER_CGROUP/$file cannot be written"
+    return 4
+}
+
+# The nearest cgroup above whose children have a memory controller.
+sy_launcher_delegating() { # <mount> <path>
+    local path=$2 controllers
+    while [[ -n $path && $path != / ]]; do
+        path=${path%/*}
+        read -r controllers <"$1$path/cgroup.subtree_control" || :
+        [[ " $controllers " != *' memory '* ]] || break
+    done
+    printf '%s' "$path"
+}
+
+# --- what is in force ------------------------------------------------------------------------
+
+# What was asked for and is not in force would make the figures those of another condition.
+sy_launcher_in_force() { # <processors that the container sees, as the kernel lists them>
+    local limit want=${SY_LAUNCHER_MEMORY_BYTES:-}
+    if [[ -n ${SY_LAUNCHER_CPUS:-} ]] && ! sy_launcher_same "$1" "$SY_LAUNCHER_CPUSET"; then
+        sy_say "$SY_LAUNCHER: its processors should be $SY_LAUNCHER_CPUSET on $SY_THIS_NODE and are $1: this launcher cannot have cpus= there"
+        return 4
+    fi
+    sy_tag launcher_cpus "$1"
+    [[ -n $want ]] || return 0
+    limit=$(sy_launcher_limit "$(sy_launcher_pid)")
+    # The kernel takes whole pages.
+    if ((${limit:-want + 1} > want)); then
+        sy_say "$SY_LAUNCHER: its memory should be limited to $want bytes on $SY_THIS_NODE and is ${limit:+limited to }${limit:-not limited, or cannot be looked at}: this launcher cannot have memory= there"
+        return 4
+    fi
+    sy_tag launcher_memory_bytes "$limit"
+}
+
+# Whether two lists name the same processors.
+sy_launcher_same() { # <list> <list>
+    local n
+    local -a have=()
+    local -A seen=()
+    sy_launcher_expand "$1"
+    for n in "${have[@]}"; do
+        seen[$n]=1
+    done
+    have=()
+    sy_launcher_expand "$2"
+    ((${#seen[@]} == ${#have[@]})) || return 1
+    for n in "${have[@]}"; do
+        [[ -n ${seen[$n]:-} ]] || return 1
+    done
+}
+
+# A process inside, by the node's numbering.
+sy_launcher_pid() {
+    case $SY_LAUNCHER_KIND in
+    docker | podman) "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME" ;;
+    lxc) lxc-info --name="$SY_LAUNCHER_NAME" --pid --no-humanize ;;
+    *) sy_launcher_youngest "$SY_LAUNCHER_PID" ;;
+    esac
+}
+
+sy_launcher_youngest() { # <pid>
+    local pid=$1 child=$1
+    while [[ -n $child ]]; do
+        pid=$child child=
+        { read -r child _ <"/proc/$pid/task/$pid/children"; } 2>/dev/null || :
+    done
+    printf '%s' "$pid"
+}
+
+# The least memory limit of a process' cgroups, in bytes; nothing when none can be read.
+sy_launcher_limit() { # <pid>
+    local hierarchy path mount file limit least=
+    while IFS=: read -r _ hierarchy path; do
+        case ",$hierarchy," in
+        *,memory,*) mount=/sys/fs/cgroup/memory file=memory.limit_in_bytes ;;
+        ,,) mount=/sys/fs/cgroup file=memory.max ;;
+        *) continue ;;
+        esac
+        while [[ -n $path ]]; do
+            limit=
+            { read -r limit <"$mount${path%/}/$file"; } 2>/dev/null || :
+            if [[ $limit =~ ^[0-9]+$ ]] && ((limit < ${least:-limit + 1})); then
+                least=$limit
+            fi
+            path=${path%/*}
+        done
+    done <"/proc/$1/cgroup"
+    printf '%s' "$least"
+}
