@@ -33,7 +33,7 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
+all: build/bin/steelyard-node build/lib/libsteelyard-uml.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
 	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks and the profiler of MPI programs are left out")
 
@@ -61,6 +61,11 @@ build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slur
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--version-script=plugins/slurm/spank_steelyard.map \
 		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lm
+
+# Preloaded into the virtual nodes of the throwaway cluster. Moved into place: one that runs keeps its own.
+build/lib/libsteelyard-uml.so: plugins/uml/uml_registers.c
+	@mkdir -p $(@D)
+	$(CC) $(SY_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@.part $< -ldl && mv -f $@.part $@
 
 define BENCH_RULE
 build/bin/steelyard-$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h) VERSION

@@ -21,7 +21,10 @@ from pathlib import Path
 from steelyard.analysis.errors import MissingError
 from steelyard.wrappers.cluster_config import Network
 from steelyard.wrappers.cluster_state import Daemon
+from steelyard.wrappers.node import built_programs
 
+REGISTERS = "libsteelyard-uml.so"  # plugins/uml
+PANIC = "Kernel panic"
 MODULES = Path("/usr/lib/uml/modules")
 TUN = Path("/dev/net/tun")
 MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked as soon as it is open
@@ -112,13 +115,17 @@ class Guest:
         return self.dir / "console.log"
 
     def ready(self) -> bool:
-        """Whether it takes requests."""
+        """Whether it takes requests; MissingError when its kernel has given up."""
+        if PANIC.encode() in self.console.read_bytes():
+            raise self.failure("has crashed")
         return (self.dir / "ready").exists()
 
 
 def last_lines(path: Path, count: int = 12) -> str:
     """The end of a log, indented."""
     text = path.read_text(errors="replace") if path.is_file() else ""
+    text, panic, rest = text.partition(PANIC)  # what follows is the kernel's stack
+    text += panic + rest.partition("\n")[0]
     lines = [line for line in text.splitlines() if line.strip()][-count:]
     return "\n".join(f"    {line}" for line in lines) or "    (nothing)"
 
@@ -129,11 +136,20 @@ def prepare(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str])
         copy = cluster_dir / "guests" / script.name
         copy.write_bytes(script.read_bytes())
         copy.chmod(0o755)
+    library = built_programs().parent / "lib" / REGISTERS
+    if library.is_file():
+        shutil.copy2(library, cluster_dir / "guests")
     for name in names:
         at = cluster_dir / "guests" / name
         (at / "requests").mkdir(parents=True)
         (at / "shares").write_text("".join(f"{how} {folder}\n" for folder, how in shares.items()))
         os.mkfifo(at / "console", 0o600)
+
+
+def preloaded(cluster_dir: Path) -> list[str]:
+    """What lets the kernel keep the registers of a processor with AMX, where it was built."""
+    library = cluster_dir / "guests" / REGISTERS
+    return [f"LD_PRELOAD={library}"] if library.is_file() else []
 
 
 def launch_line(
@@ -147,7 +163,7 @@ def launch_line(
     return [
         *network.enter(),
         *("unshare", "--pid", "--fork", "--kill-child"),
-        *("env", f"TMPDIR={MEMORY_DIR}", "linux.uml"),
+        *("env", f"TMPDIR={MEMORY_DIR}", *preloaded(cluster_dir), "linux.uml"),
         *("rootfstype=hostfs", "rootflags=/", "ro", f"mem={memory_mb}M", f"init={guests}/init.sh"),
         *("quiet", "con=null", "con0=fd:0,fd:1", f"umid={name}", f"uml_dir={guests}/uml/"),
         # Without gro=1 a guest receives 0.2 Mbit/s.
