@@ -11,6 +11,8 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
+#include "release.h"
+
 static void add_text(struct sy_addresses *to, const char *text)
 {
 	for (int i = 0; i < to->count; i++) {
@@ -49,7 +51,7 @@ bool sy_scheduler_addresses(struct sy_addresses *addresses)
 		add_host(addresses, conf->control_addr[i]);
 	add_host(addresses, conf->accounting_storage_host);
 	add_host(addresses, conf->accounting_storage_backup_host);
-	slurm_free_ctl_conf(conf);
+	sy_free_conf(conf);
 	return true;
 }
 
@@ -115,7 +117,7 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_fa
 	*facts = (struct sy_job_facts){.group_count = 0};
 	find_groups(spank, step->gid, facts);
 	if (!sy_scheduler_addresses(&facts->protect) ||
-	    slurm_load_job(&found, step->job_id, SHOW_LOCAL) != SLURM_SUCCESS || !found ||
+	    sy_load_job(&found, step->job_id, SHOW_LOCAL) != SLURM_SUCCESS || !found ||
 	    found->record_count == 0) {
 		slurm_free_job_info_msg(found);
 		return sy_fail(err, "slurmctld does not tell the job's partition and nodes: %s",
