@@ -33,7 +33,8 @@ int sy_capture_make(const struct sy_capture *capture, char name[320], struct sy_
 		return -1;
 	for (int i = 0; i < TRIES && fd < 0; i++) {
 		(void)snprintf(name, 320, "%s.%lld.pcapng", capture->node, (long long)start + i);
-		fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0440);
+		/* Not 0440: on many clusters all users are in one group. */
+		fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
@@ -56,6 +57,8 @@ static int open_folder(const struct sy_capture *capture, struct sy_error *err)
 	top = open(capture->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
 		return sy_fail_errno(err, errno, "cannot open the folder %s", capture->run_dir);
+	if (sy_folder_check(top, capture->run_dir, err) < 0)
+		return -1;
 	if (mkdirat(top, "capture", 0700) < 0 && errno != EEXIST)
 		return sy_fail_errno(err, errno, "cannot make %s/capture", capture->run_dir);
 	fd = openat(top, "capture", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

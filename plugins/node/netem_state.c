@@ -40,6 +40,8 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 		return errno == ENOENT && !make
 			   ? -2
 			   : sy_fail_errno(err, errno, "cannot open the folder %s", run_dir);
+	if (sy_folder_check(top, run_dir, err) < 0)
+		return -1;
 	if (make && mkdirat(top, "netem", 0700) < 0 && errno != EEXIST)
 		return sy_fail_errno(err, errno, "cannot make %s/netem", run_dir);
 	fd = openat(top, "netem", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

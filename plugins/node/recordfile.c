@@ -22,8 +22,7 @@ bool sy_is_file_word(const char *word)
 	return length > 0 && length <= 200 && *word != '.';
 }
 
-/* Ours or root's, and nobody else can put anything into it. */
-static int check_folder(int fd, const char *what, struct sy_error *err)
+int sy_folder_check(int fd, const char *what, struct sy_error *err)
 {
 	struct stat info;
 
@@ -48,7 +47,7 @@ static int open_job_folder(const char *record_dir, const char *job_id, struct sy
 	top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
 		return sy_fail_errno(err, errno, "cannot open the record folder %s", record_dir);
-	if (check_folder(top, record_dir, err) < 0)
+	if (sy_folder_check(top, record_dir, err) < 0)
 		return -1;
 	if (mkdirat(top, job_id, 0755) < 0 && errno != EEXIST)
 		return sy_fail_errno(err, errno, "cannot make %s/%s", record_dir, job_id);
@@ -57,7 +56,7 @@ static int open_job_folder(const char *record_dir, const char *job_id, struct sy
 		return sy_fail_errno(err, errno,
 				     "cannot open %s/%s as a folder, links not followed",
 				     record_dir, job_id);
-	if (check_folder(fd, job_id, err) < 0) {
+	if (sy_folder_check(fd, job_id, err) < 0) {
 		(void)close(fd);
 		return -1;
 	}

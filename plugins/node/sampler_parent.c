@@ -43,7 +43,7 @@ static struct {
 
 static void complain(const struct sy_error *err)
 {
-	(void)fprintf(stderr, "steelyard-node sample: %s\n", err->text);
+	(void)fprintf(stderr, "steelyard-node sample: job %s: %s\n", p.plan->job_id, err->text);
 }
 
 /* --- starting --- */

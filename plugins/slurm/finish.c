@@ -15,6 +15,7 @@
 #include "conditions.h"
 #include "file.h"
 #include "options.h"
+#include "release.h"
 
 #define ANSWER_LIMIT_MS 50
 #define FILES_LIMIT_MS	100
@@ -86,25 +87,45 @@ static void write_comment(const struct sy_step *step, char *text)
 
 	slurm_init_job_desc_msg(&update);
 	/* By number: a name like "2" would stand for all tasks of array 2. */
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-	update.step_id.job_id = step->job_id;
-#else
-	update.job_id = step->job_id;
-#endif
+	SY_JOB_ID_OF(&update) = step->job_id;
 	update.admin_comment = text;
 	if (slurm_update_job(&update) != SLURM_SUCCESS)
 		slurm_verbose("steelyard: AdminComment of job %u not written: %s", step->job_id,
 			      slurm_strerror(errno));
 }
 
+static long nodes_of_job(spank_t spank)
+{
+	char nodes[32];
+
+	return sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes))
+		   ? strtol(nodes, NULL, 10)
+		   : -1;
+}
+
+/* -1: nothing measured yet is nothing to be valid. */
+void sy_finish_begin(spank_t spank, const struct sy_step *step)
+{
+	static const struct sy_job_totals nothing;
+	struct sy_comment comment = {.tags = &sy_options.tags,
+				     .totals = &nothing,
+				     .nodes = nodes_of_job(spank),
+				     .netem = sy_conditions_netem(),
+				     .netem_valid = -1};
+	cleanup_free char *text = sy_comment_text(&comment);
+
+	if (text)
+		write_comment(step, text);
+}
+
 void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
 	       struct sy_outbox *outbox)
 {
-	char folder[SY_PATH_SIZE + 32], nodes[32];
+	char folder[SY_PATH_SIZE + 32];
 	struct sy_job_totals totals;
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .totals = &totals,
-				     .nodes = -1,
+				     .nodes = nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
 				     .netem_valid = sy_conditions_valid(config, step)};
 	cleanup_free char *text = NULL;
@@ -114,8 +135,6 @@ void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_st
 	start = sy_newest_start(folder, step->node, ".json");
 	gather(&totals, folder, step, start, outbox);
 	find_kind(&comment.kind, folder, step->node, start);
-	if (sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes)))
-		comment.nodes = strtol(nodes, NULL, 10);
 	text = sy_comment_text(&comment);
 	if (text)
 		write_comment(step, text);

@@ -10,6 +10,10 @@
  * its first node (each overwrites what the one before has written). */
 bool sy_finish_is_due(const struct sy_step *step);
 
+/* Write what is known before the job runs, its tags and conditions: Slurm takes no comment of a job
+ * that was cancelled or has run into its limit, and this one stays. */
+void sy_finish_begin(spank_t spank, const struct sy_step *step);
+
 /* Ask the sampler, look at the other nodes' samples, write. Waits 50 ms for the sampler and 100 ms
  * for the files at most; then one remote procedure call, 1.3 ms. */
 void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,

@@ -9,21 +9,18 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "run_dir.h"
 #include "spawn.h"
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)
 #define JOB_FIELDS_MAX 16
 
-/* A socket only root can send to. The folder is made when it is not there: /run is emptied at
- * every start of the machine. */
-static int bind_control(const struct sockaddr_un *address, const char *run_dir,
-			struct sy_error *err)
+/* A socket only root can send to. */
+static int bind_control(const struct sockaddr_un *address, struct sy_error *err)
 {
 	int fd;
 	mode_t before;
 
-	if (mkdir(run_dir, 0700) != 0 && errno != EEXIST)
-		return sy_fail_errno(err, errno, "cannot make the folder %s", run_dir);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot make a socket");
@@ -68,13 +65,16 @@ int sy_launch_sampler(const struct sy_launch *launch, struct sy_error *err)
 {
 	struct sy_arguments arguments = {.count = 0};
 	char text[5][32];
-	cleanup_close int control = -1;
+	cleanup_close int control = -1, complaints = -1;
 
-	control = bind_control(launch->control, launch->config->run_dir, err);
+	if (sy_run_dir_make(launch->config->run_dir, err) < 0)
+		return -1;
+	control = bind_control(launch->control, err);
 	if (control < 0)
 		return -1;
+	complaints = sy_complaints_open(launch->config->run_dir, launch->step->node);
 	fill_arguments(&arguments, launch, text);
-	if (sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, control}, err) < 0) {
+	if (sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, err) < 0) {
 		(void)unlink(launch->control->sun_path);
 		return -1;
 	}

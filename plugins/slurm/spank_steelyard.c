@@ -72,6 +72,15 @@ int slurm_spank_task_post_fork(spank_t spank, int ac, char **av)
 	return 0;
 }
 
+int slurm_spank_task_exit(spank_t spank, int ac, char **av)
+{
+	(void)ac;
+	(void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		sy_stepd_task_exit(spank);
+	return 0;
+}
+
 int slurm_spank_exit(spank_t spank, int ac, char **av)
 {
 	(void)ac;

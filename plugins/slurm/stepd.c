@@ -18,6 +18,7 @@
 #include "options.h"
 #include "outbox.h"
 #include "own_usage.h"
+#include "run_dir.h"
 #include "step.h"
 
 static struct sy_config config;
@@ -56,6 +57,7 @@ static void start_sampler(void)
 	struct sy_error err;
 
 	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
+	sy_complaints_tell(config.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
 	if (sy_launch_sampler(&launch, &err) < 0)
@@ -165,6 +167,13 @@ static void announce(spank_t spank)
 	tell_exclusive(spank);
 }
 
+/* Somebody has said what he wants to find in the accounting: that is worth a moment of waiting. */
+static bool comment_is_asked(void)
+{
+	return config.admin_comment && sy_finish_is_due(&step) &&
+	       (sy_options.tags.count > 0 || sy_options.has_netem);
+}
+
 void sy_stepd_start(spank_t spank)
 {
 	if (sy_step_identify(spank, &step) < 0) {
@@ -188,6 +197,8 @@ void sy_stepd_start(spank_t spank)
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
 	announce(spank);
 	sy_conditions_start(spank, &config, &step, &outbox);
+	if (comment_is_asked())
+		sy_finish_begin(spank, &step);
 }
 
 /* The cgroup that is the whole job's, from one of its tasks. */
@@ -251,6 +262,22 @@ static void tell_done(void)
 		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3]);
 }
 
+/* srun ends its job as soon as it hears of the last task's end, and then Slurm takes no comment any
+ * more: in a job without a batch step this is before srun hears of it. */
+void sy_stepd_task_exit(spank_t spank)
+{
+	static uint32_t ended;
+	uint32_t tasks;
+
+	ended++;
+	if (!knows_step || step.extern_step || step.batch_step || !comment_is_asked() ||
+	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
+	    ended != tasks)
+		return;
+	tell_done();
+	sy_finish(spank, &config, &step, &outbox);
+}
+
 void sy_stepd_exit(spank_t spank)
 {
 	if (!knows_step)
@@ -263,6 +290,7 @@ void sy_stepd_exit(spank_t spank)
 	if (step.extern_step)
 		sy_conditions_end(&config, &step);
 	if (started_sampler) {
+		sy_complaints_tell(config.run_dir, step.node, complain);
 		if (outbox.fd < 0)
 			(void)sy_outbox_open(&outbox, &control);
 		sy_outbox_send(&outbox, "end");

@@ -14,6 +14,7 @@ void sy_stepd_init(spank_t spank, int ac, char **av);
 void sy_stepd_start(spank_t spank);
 void sy_stepd_task(spank_t spank);
 void sy_stepd_child(spank_t spank);
+void sy_stepd_task_exit(spank_t spank);
 void sy_stepd_exit(spank_t spank);
 
 #endif

@@ -15,6 +15,8 @@
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 
+#include "../../plugins/slurm/release.h"
+
 #define JOB 4711u
 
 static enum spank_context context;
@@ -24,7 +26,7 @@ static char last_error[2048], admin_comment[8192], tags_variable[512];
 static struct spank_option *options[8];
 static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
 static size_t option_count;
-static int errors;
+static int errors, comments;
 
 enum spank_context spank_context(void)
 {
@@ -43,7 +45,10 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 {
 	va_list list;
 	spank_err_t rc = slurm_answers ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
-	uint32_t value = item == S_JOB_ID ? JOB : item == S_JOB_STEPID ? step_id : 0;
+	uint32_t value = item == S_JOB_ID		  ? JOB
+			 : item == S_JOB_STEPID		  ? step_id
+			 : item == S_JOB_LOCAL_TASK_COUNT ? 2
+							  : 0;
 
 	(void)spank;
 	va_start(list, item);
@@ -96,16 +101,20 @@ void slurm_init_job_desc_msg(job_desc_msg_t *message)
 
 int slurm_update_job(job_desc_msg_t *message)
 {
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-	uint32_t id = message->step_id.job_id;
-#else
-	uint32_t id = message->job_id;
-#endif
-	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", id, message->admin_comment);
+	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", SY_JOB_ID_OF(message),
+		       message->admin_comment);
+	comments++;
 	return SLURM_SUCCESS;
 }
 
-int slurm_load_job(job_info_msg_t **answer, uint32_t job_id, uint16_t flags)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+typedef slurm_step_id_t id_of_job;
+#define slurm_free_ctl_conf slurm_free_conf
+#else
+typedef uint32_t id_of_job;
+#endif
+
+int slurm_load_job(job_info_msg_t **answer, id_of_job job_id, uint16_t flags)
 {
 	static job_info_msg_t message = {.record_count = 1, .job_array = &job};
 
@@ -212,7 +221,7 @@ __attribute__((unused)) static void *load(const char *path, enum spank_context i
 	context = in;
 	step_id = step;
 	admin_comment[0] = last_error[0] = '\0';
-	errors = 0;
+	errors = comments = 0;
 	if (plugin)
 		is_int(call(plugin, "slurm_spank_init"), 0, "init returns 0");
 	return plugin;

@@ -21,7 +21,7 @@ int main(void)
 
 #include "spank_host.h"
 
-static char control[96], told[96];
+static char control[96], told[96], complaints[96];
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
@@ -65,7 +65,8 @@ static void write_sampler(void)
 	if (!file)
 		return;
 	(void)fprintf(file,
-		      "#!/bin/sh\necho \"$@\" > %s.new\nfor f in 0 1 2 3 4 5 6 7 8 9; do "
+		      "#!/bin/sh\necho 'job 4711: no\tspace' >&2\necho \"$@\" > %s.new\nfor f in 0 "
+		      "1 2 3 4 5 6 7 8 9; do "
 		      "[ -e /proc/$$/fd/$f ] && echo \"fd $f $(readlink /proc/$$/fd/$f)\"; done >> "
 		      "%s.new\necho \"session $(cut -d' ' -f6 /proc/$$/stat)\" >> %s.new\nenv >> "
 		      "%s.new\nmv %s.new %s\n",
@@ -108,7 +109,8 @@ static void test_extern_step(const char *path)
 	ok(strstr(text, "array_") == NULL, "no array ids in a job that is no array's");
 	(void)snprintf(watch, sizeof(watch), "--watch %d ", (int)getpid());
 	ok(strstr(text, watch) != NULL, "it watches this process");
-	ok(strstr(text, "fd 0 /dev/null") && strstr(text, "fd 2 /dev/null"), "no terminal");
+	ok(strstr(text, "fd 0 /dev/null") && strstr(text, "/run/n9.log"),
+	   "no terminal; what it complains about is kept");
 	ok(strstr(text, "fd 3 socket") != NULL && strstr(text, "/dev/zero") == NULL,
 	   "none of our descriptors but the socket");
 	(void)snprintf(session, sizeof(session), "session %d\n", (int)getsid(0));
@@ -117,7 +119,11 @@ static void test_extern_step(const char *path)
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the extern step ends");
 	ok(access(control, F_OK) != 0, "the socket is removed");
 	is_string(admin_comment, "", "no AdminComment: Slurm refuses it there");
-	is_int(errors, 0, "no complaint");
+	is_int(errors, 1, "one line in slurmd's log:");
+	is_string(last_error, "steelyard: job 4711: no?space", "what the sampler complained about");
+	ok(stat(complaints, &st) == 0 && st.st_size == 0 && (st.st_mode & 0777) == 0600,
+	   "which is told once");
+	(void)unlink(complaints);
 	(void)close(open_file);
 	(void)close(high);
 	is_int(dlclose(plugin), 0, "unloads");
@@ -173,6 +179,10 @@ static void test_batch_step(const char *path, bool answers)
 	is_int(give("tag", "nonsense", 1), 0, "a wrong value from the environment stops no job");
 	is_int(give("sample-rate", "5", 1), 0, "a rate");
 	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
+	ok(strstr(admin_comment, "\"tags\":{\"a\":\"1\",\"b\":\"2\"}") &&
+	       strstr(admin_comment, "\"nodes_weighed\":0,\"elapsed_s\":null"),
+	   "tags are in the accounting though the job may be cancelled");
+	admin_comment[0] = '\0';
 	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the batch step ends");
 	ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
@@ -201,6 +211,46 @@ static void test_batch_step(const char *path, bool answers)
 	(void)close(fds[0]);
 	(void)close(fds[1]);
 	(void)unlink(control);
+}
+
+/* A job of srun alone: srun ends it when it hears of the last task's end. */
+static void test_step_alone(const char *path, bool tagged)
+{
+	void *plugin;
+
+	(void)snprintf(tags_variable, sizeof(tags_variable), "%s", tagged ? "a=1" : "");
+	plugin = load(path, S_CTX_REMOTE, 0);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "a step starts");
+	is_int(comments, tagged, "its tags are told at once, if there are any");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its first task ends");
+	is_int(comments, tagged, "nothing is told while another one runs");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "its last task ends");
+	is_int(comments, 2 * tagged, "what was asked for is told before srun hears of it");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "the step ends");
+	is_int(comments, 2 * tagged + 1, "and all of it once more");
+	is_int(dlclose(plugin), 0, "unloads");
+	tags_variable[0] = '\0';
+}
+
+/* What lies in a folder of somebody else's is not ours to trust. */
+static void test_open_run_dir(const char *path)
+{
+	char folder[48], socket_there[96];
+	void *plugin;
+
+	(void)snprintf(folder, sizeof(folder), "%s/open", dir);
+	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s", folder);
+	(void)snprintf(socket_there, sizeof(socket_there), "%s/n9.%u.sock", folder, JOB);
+	(void)mkdir(folder, 0700);
+	(void)chmod(folder, 0777);
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the job goes on");
+	ok(errors == 1 && strstr(last_error, "may be written by others (mode 0777)"),
+	   "a run_dir that others may write to is refused: %s", last_error);
+	ok(access(socket_there, F_OK) != 0, "and nothing is put there");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+	is_int(dlclose(plugin), 0, "unloads");
+	(void)snprintf(arg_run, sizeof(arg_run), "run_dir=%s/run", dir);
 }
 
 /* Whatever is broken, the job goes on. */
@@ -242,11 +292,15 @@ int main(int argc, char **argv)
 		return done_testing();
 	(void)snprintf(control, sizeof(control), "%s/run/n9.%u.sock", dir, JOB);
 	(void)snprintf(told, sizeof(told), "%s/told", dir);
+	(void)snprintf(complaints, sizeof(complaints), "%s/run/n9.log", dir);
 	write_sampler();
 	test_client(path);
 	test_extern_step(path);
 	test_batch_step(path, true);
 	test_batch_step(path, false);
+	test_step_alone(path, true);
+	test_step_alone(path, false);
+	test_open_run_dir(path);
 	test_broken(path);
 	ok(remove_folder(), "tidy");
 	return done_testing();

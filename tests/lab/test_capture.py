@@ -159,7 +159,7 @@ def test_headers_are_recorded_and_belong_to_the_user(start: Starter, wire: Wire)
     done = capture.end()
     assert done["file"] == capture.file.name and done["truncated"] is False
     info = capture.file.stat()
-    assert (info.st_uid, info.st_gid, info.st_mode & 0o777) == (4711, 4712, 0o440)
+    assert (info.st_uid, info.st_gid, info.st_mode & 0o777) == (4711, 4712, 0o400)
     assert done["bytes"] == info.st_size and done["dropped_packets"] == 0
     segments = [row for row in capture.packets("tcp.dstport") if row != [""]]
     assert len(segments) == 10  # SYN and RST, five times; beside them what IPv6 says by itself
