@@ -89,14 +89,15 @@ sy_without_scheduler() {
 
 # Run a program on so many MPI ranks. The one client of a job with several nodes has all of them,
 # in equal shares; clients side by side do not know of each other, and each stays on its own node.
-# One rank needs no launcher.
+# One rank needs no launcher, nor the daemon that Open MPI would start beside it: two that start at
+# once may fail over their common folder.
 sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
     local ranks=$1 mpirun=$2 launcher
     local -a nodes=() options=()
     shift 2
     sy_tag mpi.bind "${SY_BIND:-none}"
     if ((ranks == 1)) && [[ ${SY_BIND:-none} == none ]]; then
-        "$@" </dev/null
+        OMPI_MCA_ess_singleton_isolated=1 "$@" </dev/null
         return
     fi
     launcher=$(type -P -- "$mpirun") || {

@@ -1,13 +1,15 @@
 """Is everything in place on this machine, and if not, what to do.
 
 Looks at what `steelyard` needs here: the node program, a scheduler with our plugin in it, the
-record folder, RAPL, what network conditions need, and the programs of the benchmarks. Exit code 3 when something is missing
-without which nothing can be weighed; what only narrows the result is a warning.
+record folder, RAPL, what network conditions need, and the programs of the benchmarks. Exit code 3
+when something is missing without which nothing can be weighed; what only narrows the result is a
+warning.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -153,17 +155,24 @@ def check_record_dir(folder: Path) -> Check:
 
 
 def benchmark_checks() -> Iterator[Check]:
-    """The programs that the benchmarks need on this machine."""
+    """The programs and Python modules that the benchmarks need on this machine."""
     from steelyard.jobscripts import registry
+    from steelyard.wrappers.submit_programs import remedy
 
     for name in registry.names():
-        for program in registry.load(name).needs:
+        benchmark, title = registry.load(name), f"benchmark {name}"
+        for program in benchmark.needs:
             found = node.find_program(program.name)
-            if found:
-                yield Check(f"benchmark {name}", "ok", str(found))
-            else:
-                yield Check(
-                    f"benchmark {name}", "warning", f"{program.name} was not found",
-                    f"{program.why}: Debian package {program.debian}" if program.debian
-                    else f"{program.why}: make all",
-                )  # fmt: skip
+            advice = f"{program.why}: {remedy(program)}"
+            yield presence(title, program.name, None if found is None else str(found), advice)
+        for module in benchmark.modules:
+            spec = importlib.util.find_spec(module.name)
+            what = f"the Python module {module.name}"
+            yield presence(title, what, spec and f"{what}: {spec.origin}", module.why)
+
+
+def presence(name: str, what: str, found: str | None, advice: str) -> Check:
+    """A thing that is there, or what to do."""
+    if found is None:
+        return Check(name, "warning", f"{what} was not found", advice)
+    return Check(name, "ok", found)

@@ -228,3 +228,13 @@ def test_iozones_command_line(
     study.write(registry.load("iozone"), 1, iozone=str(tmp_path / "bin/iozone"), **given)
     assert study.run().returncode == 0
     assert (study.attempt() / "out.0").read_text(encoding="utf-8") == f"{words}\n"
+
+
+@pytest.mark.parametrize("name", ["hpl", "hpcc"])
+def test_a_program_that_fails_before_it_writes_is_told_in_its_own_words(
+    study: Study, tmp_path: Path, name: str
+) -> None:
+    program(tmp_path / "bin", "hpcc", "echo MPI_INIT failed >&2; exit 15")
+    study.write(registry.load(name), 1, n=100)
+    assert study.run(PATH=f"{tmp_path}/bin:{os.environ['PATH']}").returncode == 1
+    assert study.result()["reason"].endswith("exited with 15: MPI_INIT failed")

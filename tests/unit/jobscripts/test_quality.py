@@ -111,6 +111,16 @@ def test_without_a_scheduler_the_only_node_is_this_one(study: Study) -> None:
     assert address in ("127.0.0.1", "::1")
 
 
+def test_one_rank_starts_no_daemon_of_open_mpi(study: Study) -> None:
+    study.body(
+        'OMPI_x=1; sy_without_scheduler; sy_mpi_run 1 mpirun env; printf "after:%s" "${!OMPI_@}"'
+    )
+    assert study.run().returncode == 0
+    found = (study.attempt() / "out.0").read_text()
+    assert "OMPI_MCA_ess_singleton_isolated=1\n" in found
+    assert found.endswith("after:")
+
+
 ALLOWED = "sed -n s/Cpus_allowed_list:.//p /proc/self/status"
 
 

@@ -1,0 +1,25 @@
+"""What `steelyard doctor` advises where a benchmark's needs are not met."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from steelyard.wrappers import cmd_doctor, node
+
+
+def test_what_is_missing_has_a_remedy_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "find_program", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    advice = {check.found: check.advice or "" for check in cmd_doctor.benchmark_checks()}
+    assert advice["iozone was not found"].endswith(": put it on PATH")  # we do not build it
+    assert advice["fio was not found"].endswith(": apt install fio")
+    assert advice["steelyard-fstest was not found"].endswith(": make all")
+    assert "pip install" in advice["the Python module mpi4py was not found"]
+    assert len({found for found in advice if "Python module" in found}) == 4
+
+
+def test_a_module_that_is_there_is_told_with_its_place() -> None:
+    check = cmd_doctor.presence("benchmark x", "y", "y: /z", "get it")
+    assert (check.state, check.found, check.advice) == ("ok", "y: /z", "")
