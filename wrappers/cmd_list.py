@@ -1,4 +1,4 @@
-"""The benchmarks, one with its parameters and figures, and the studies in this folder."""
+"""The benchmarks, one with its parameters and figures; example studies, and those in this folder."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def main(args: argparse.Namespace) -> int:
         print_benchmark(benchmarks[0])
     else:
         print_overview(benchmarks)
+        print_examples()
         print_studies(studies)
     return errors.DONE
 
@@ -44,11 +45,14 @@ def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, obje
     """Everything, for --json."""
     from dataclasses import asdict
 
+    from steelyard.jobscripts.examples import examples
+
     return {
         "benchmarks": [
             {key: value for key, value in asdict(benchmark).items() if key != "template"}
             for benchmark in benchmarks
         ],
+        "examples": [{**one._asdict(), "path": str(one.path)} for one in examples()],
         "studies": [str(path.absolute()) for path in studies],
     }
 
@@ -69,6 +73,17 @@ def print_overview(benchmarks: list[Benchmark]) -> None:
         ],
     )
     print("'steelyard list BENCHMARK' tells its parameters and figures\n")
+
+
+def print_examples() -> None:
+    """A line for each example study, and where they are."""
+    from steelyard.jobscripts.examples import FOLDER, examples
+    from steelyard.wrappers import console
+
+    console.print_table(
+        ("example study", "what it asks"), [(one.name, one.summary) for one in examples()]
+    )
+    print(f"copy one from {FOLDER}, adapt it, and 'steelyard submit' it\n")
 
 
 def print_benchmark(benchmark: Benchmark) -> None:
