@@ -160,8 +160,10 @@ class Code(Kind):
         Severity.WARNING,
         "values drift with time",
         (
-            "Warm-up, filling disks or a changing load: runs are then not independent, and intervals "
-            "too narrow. Look at the series; leave the first runs to a warm-up study."
+            "Warm-up, filling disks, heat, or the load of the hour: runs are then not independent, and "
+            "intervals too narrow. Look at the series. Let conditions take turns (`blocks = repeat` in "
+            "the study: overheads are then paired by block and the drift drops out), spread the study "
+            "over the hours that it speaks for, leave the first runs to a warm-up study."
         ),
     )
     GAPS = (

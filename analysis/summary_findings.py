@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from steelyard.analysis.stats import ranks
 from steelyard.analysis.stats_overhead import Direction
 from steelyard.analysis.summary import WAITING, Group, Row, Summary
 from steelyard.analysis.summary_codes import (
@@ -21,14 +18,13 @@ from steelyard.analysis.summary_codes import (
     place,
 )
 from steelyard.analysis.summary_findings_checks import find_disagreements
+from steelyard.analysis.summary_findings_drift import find_drift
 from steelyard.analysis.summary_findings_nodes import NODE_CHECKS
 from steelyard.analysis.summary_findings_shape import SHAPE_CHECKS
 from steelyard.analysis.summary_read import Run
 from steelyard.analysis.summary_split import find_broken_splits
 
 MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %
-TREND_RUNS = 10
-TREND_P = 0.001
 
 # Gaps with a finding of their own.
 RECORD_GAPS = frozenset(("record", "incomplete_record"))
@@ -181,42 +177,6 @@ def has_interval(row: Row) -> bool:
     return row.overhead is not None and row.overhead.low is not None
 
 
-def find_trend(summary: Summary) -> Iterator[Finding]:
-    """SY16."""
-    hit = []
-    for row in primary_rows(summary):
-        rho = rank_correlation(row.values)
-        if rho is not None and trend_p(rho, row.n) < TREND_P:
-            hit.append(f"{row_place(row)}: {'rising' if rho > 0 else 'falling'} (ρ = {rho:.2f})")
-    if hit:
-        text = (
-            f"In {len(hit)} of {len(primary_rows(summary))} series of a main figure "
-            f"(rank correlation with the order of the runs, p < {TREND_P})."
-        )
-        yield Finding(Code.TREND, text, tuple(hit))
-
-
-def rank_correlation(values: Sequence[float]) -> float | None:
-    """Spearman's ρ with the order; None for fewer than 10 values or for equal ones.
-
-    Spearman (1904), "The Proof and Measurement of Association between Two Things", American
-    Journal of Psychology 15; ties get their mean rank.
-    """
-    if len(values) < TREND_RUNS or min(values) == max(values):
-        return None
-    return statistics.correlation(range(len(values)), ranks(values))
-
-
-def trend_p(rho: float, n: int) -> float:
-    """Two-sided p of Spearman's ρ by Student's t with n − 2 degrees of freedom."""
-    from scipy.special import stdtr
-
-    if abs(rho) >= 1:
-        return 0.0
-    t = abs(rho) * math.sqrt((n - 2) / (1 - rho * rho))
-    return 2 * float(stdtr(n - 2, -t))
-
-
 def find_gaps(summary: Summary) -> Iterator[Finding]:
     """SY17."""
     gaps = [gap for gap in summary.data.gaps if gap.what not in RECORD_GAPS]
@@ -280,7 +240,7 @@ CHECKS: tuple[Check, ...] = (
     *NODE_CHECKS,
     find_no_baseline,
     find_many,
-    find_trend,
+    find_drift,
     find_gaps,
     find_repeated,
     find_missing_values,

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from steelyard.analysis.stats import mean_interval
 from steelyard.analysis.stats_changes import warm_up
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats_drift import Timed, trend, wander
 from steelyard.analysis.stats_overhead import Direction, overhead, verdict
 from steelyard.analysis.stats_planning import enough, stopped_interval
 from steelyard.analysis.stats_proportion import wilson
 from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_slope import line_break, line_slope
 from steelyard.analysis.stats_tests import hedges, holm, welch
-from steelyard.analysis.summary_findings import TREND_P, rank_correlation, trend_p
+from steelyard.analysis.summary_findings_drift import LEVEL as DRIFT_LEVEL
 
 STUDIES = 10_000
 PEER_EVERY = 10
@@ -219,10 +220,26 @@ def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> 
     return study
 
 
-def drifts(values: list[float]) -> float | None:
-    """The drift that the finding SY16 looks for."""
-    rho = rank_correlation(values)
-    return rho if rho is not None and trend_p(rho, len(values)) < TREND_P else None
+def drift_study(draw: Draw, conditions: int, n: int) -> Study:
+    """What SY16 tells of conditions in turns: any of each by itself, all together, come and go.
+
+    The peer: any Spearman's p < 0.05 of a condition by itself.
+    """
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        turns = (
+            np.argsort(chance.random((n, conditions)), axis=1) + conditions * np.arange(n)[:, None]
+        )
+        series = [
+            Timed(np.sort(turns[:, c]).tolist(), draw(chance, n, 10.0 * (1 + c)).tolist())
+            for c in range(conditions)
+        ]
+        alone = [found.p for one in series if (found := trend([one])) is not None]
+        together, wandering = trend(series) if conditions > 1 else None, wander(series)
+        tests = [*alone, *([together.p] if together else []), wandering or 1.0]
+        return min(holm(tests)) <= DRIFT_LEVEL, min(alone, default=1.0) < 0.05
+
+    return study
 
 
 def breaks(noise: list[float]) -> object:
@@ -260,7 +277,9 @@ ALARMS: dict[str, Study] = {
     "two humps, normal, n = 35": series_study(normal, 35, two_humps),
     "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
     "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
-    "drift, n = 35": series_study(skewed, 35, drifts),
+    "drift, 1 condition, n = 35": drift_study(skewed, 1, 35),
+    "drift, 2 conditions, n = 10": drift_study(normal, 2, 10),
+    "drift, 10 conditions, n = 5": drift_study(normal, 10, 5),
 }
 SETTINGS = INTERVALS | ALARMS
 
