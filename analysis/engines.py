@@ -8,6 +8,10 @@ expression as SQL for both; it and Spark come with the extra `spark`.
 from __future__ import annotations
 
 import math
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     import ibis
 
 ENGINES = ("duckdb", "spark")
+JAVA = 17  # the oldest that Spark 4 takes
 NEEDED = ("runs", "attempts", "results", "records")
 FROM_SAMPLES = "samples."  # before the name of a total that was computed from the samples
 
@@ -72,26 +77,60 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
 
 
 def connect(engine: str, master: str | None) -> Any:
-    """An Ibis connection; MissingError names the extra."""
+    """An Ibis connection; MissingError names the extra, Java, or the master that does not answer."""
     try:
         import ibis
 
         if engine == "duckdb":
             return ibis.duckdb.connect()
-        from pyspark.sql import SparkSession
+        import pyspark  # noqa: F401
     except ImportError as error:
         raise MissingError(
-            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java 17)"
+            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
         ) from None
+    check_java()
+    return ibis.pyspark.connect(session(master))
+
+
+def check_java() -> None:
+    """MissingError where Spark would end with a traceback."""
+    remedy = (
+        f"apt-get install openjdk-{JAVA}-jre-headless, or set JAVA_HOME to Java {JAVA} or later"
+    )
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else "java"
+    if shutil.which(program) is None:
+        raise MissingError(f"{program} is missing, and Spark needs it: {remedy}")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8 was Java 8
+    if found is None or int(found[1]) < JAVA:
+        first = (said.splitlines() or ["no word"])[0]
+        raise MissingError(f"{program} says '{first}', and Spark needs Java {JAVA}: {remedy}")
+
+
+def session(master: str | None) -> Any:
+    """Spark's; MissingError when the cluster does not take us."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if master is None:  # nothing of a session in this process listens to the outside
-        master = "local[*]"
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
-    return ibis.pyspark.connect(builder.master(master).getOrCreate())
+    try:
+        return builder.master(master or "local[*]").getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        if master is None:
+            raise
+        first = str(error).strip().splitlines()[0]
+        raise MissingError(
+            f"{master}: no Spark cluster takes us there ({first}): expected a master that runs and "
+            "knows the secret in SPARK_CONF_DIR, as docs/spark.sbatch makes both"
+        ) from error
 
 
 def values(tables: Mapping[str, Any]) -> Any:
