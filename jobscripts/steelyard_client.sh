@@ -33,7 +33,7 @@ sy_client_main() {
 # What a benchmark wants to note before it is timed (versions, checksums): its own sy_setup, once,
 # where sy_client runs. What goes wrong there is sy_client's to say.
 sy_run_setup() {
-    ! declare -F sy_setup >/dev/null || (sy_setup) >&2 || :
+    ! declare -F sy_setup >/dev/null || (sy_setup) &>/dev/null || :
 }
 
 sy_make_scratch() {

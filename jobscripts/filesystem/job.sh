@@ -2,12 +2,23 @@
 # One client of the file-system tests. The parameters come as SY_PARAM_*; STEELYARD_FSTEST may
 # name the program. It works in a folder of its own below `directory` and removes it.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_fstest_program) || return
+    sy_environment "$program"
+}
+
+sy_fstest_program() {
+    sy_program steelyard-fstest "${STEELYARD_FSTEST:-}" \
+        'build it with make all, and set STEELYARD_FSTEST or PATH'
+}
+
 sy_client() {
     local program code
     local -r directory=${SY_PARAM_DIRECTORY:-$SY_SCRATCH}
     local -a options=()
-    program=$(sy_program steelyard-fstest "${STEELYARD_FSTEST:-}" \
-        'build it with make all, and set STEELYARD_FSTEST or PATH') || return
+    program=$(sy_fstest_program) || return
     [[ $SY_PARAM_DIRECT != true ]] || options=(--direct)
     sy_mount_tags "$directory"
     sy_mount_counters "$directory" before

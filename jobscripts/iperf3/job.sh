@@ -1,9 +1,13 @@
 # shellcheck shell=bash
 # iperf3 between the job's nodes: the server on the second, a client on every other one.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    sy_environment iperf3
+}
+
 sy_client() {
     sy_program iperf3 '' 'install the Debian package iperf3' >/dev/null || return
-    sy_environment iperf3
     sy_pairs "$SY_PARAM_MODE" json sy_iperf3_client iperf3 --server --bind @ADDRESS@ --port @PORT@ ||
         return
     sy_iperf3_tag

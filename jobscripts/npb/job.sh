@@ -2,16 +2,33 @@
 # One client of the NAS Parallel Benchmarks: all ranks on this node. Ours unless `folder` names
 # NASA's programs; STEELYARD_NPB may lead to ours.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_npb_program) || return
+    if [[ -z $SY_PARAM_FOLDER ]]; then # ours is a script that leads to the kernel beside it
+        program=$(readlink -f -- "$program")
+        program=${program%/*}/npb-$SY_PARAM_KERNEL
+    fi
+    sy_environment "$program" "$SY_PARAM_MPIRUN"
+}
+
+sy_npb_program() {
+    if [[ -n $SY_PARAM_FOLDER ]]; then
+        sy_npb_nasa
+    else
+        sy_program steelyard-npb "${STEELYARD_NPB:-}" \
+            'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_NPB or PATH'
+    fi
+}
+
 sy_client() {
     local program
     local -a command profiler
-    if [[ -n $SY_PARAM_FOLDER ]]; then
-        program=$(sy_npb_nasa) || return
-        command=("$program")
-    else
-        program=$(sy_program steelyard-npb "${STEELYARD_NPB:-}" \
-            'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_NPB or PATH') || return
-        command=("$program" "$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
+    program=$(sy_npb_program) || return
+    command=("$program")
+    if [[ -z $SY_PARAM_FOLDER ]]; then
+        command+=("$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
             --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
     sy_profiler || return

@@ -1,9 +1,13 @@
 # shellcheck shell=bash
 # nuttcp between the job's nodes: the server on the second, a client on every other one.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    sy_environment nuttcp
+}
+
 sy_client() {
     sy_program nuttcp '' 'install the Debian package nuttcp' >/dev/null || return
-    sy_environment nuttcp
     sy_pairs "$SY_PARAM_MODE" text sy_nuttcp_client \
         nuttcp -S --nofork --no3rdparty -P @PORT@
 }

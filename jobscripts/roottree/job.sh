@@ -2,6 +2,13 @@
 # A ROOT tree read whole: from a folder, or from an XRootD server, the run's own on this node or a
 # given one.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    if [[ $SY_PARAM_ACCESS != file && -z $SY_PARAM_URL ]]; then
+        sy_environment xrootd
+    fi
+}
+
 sy_client() {
     local -r python=${STEELYARD_PYTHON:-python3}
     local -r package=steelyard.jobscripts.hep
@@ -9,7 +16,6 @@ sy_client() {
         "$python" -m "$package.client" roottree
         return
     fi
-    sy_environment xrootd
     # The input may have to be made first.
     sy_server_start "$SY_THIS_NODE" 3600 "$python" -m "$package.server" roottree || return
     "$python" -m "$package.client" roottree 127.0.0.1 "$SY_SERVER_WORDS"

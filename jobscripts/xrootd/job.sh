@@ -2,17 +2,23 @@
 # A physics analysis, or a copy, of a file behind an XRootD server: one that the run starts itself,
 # on the job's second node if there is one, or a given one. The clients run on the first node.
 
+# Not timed: what the run ran with.
+sy_setup() {
+    [[ $SY_PARAM_MODE != xrdcp ]] || sy_environment xrdcp
+    if [[ $SY_PARAM_MODE != local && -z $SY_PARAM_URL ]]; then
+        sy_environment xrootd
+    fi
+}
+
 sy_client() {
     local node address=''
     local -r python=${STEELYARD_PYTHON:-python3}
     local -r package=steelyard.jobscripts.hep
-    [[ $SY_PARAM_MODE != xrdcp ]] || sy_environment xrdcp
     if [[ $SY_PARAM_MODE == local || -n $SY_PARAM_URL ]]; then
         "$python" -m "$package.client" xrootd
         return
     fi
     node=$(sy_xrootd_node) || return
-    sy_environment xrootd
     # The input may have to be made first: up to 20 s for a million events.
     sy_server_start "$node" 3600 "$python" -m "$package.server" xrootd || return
     address=$(sy_xrootd_address "$node") || return
