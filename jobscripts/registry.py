@@ -57,6 +57,7 @@ LIBRARY = (
     "steelyard_launcher.sh",
     "steelyard_launcher_kinds.sh",
     "steelyard_launcher_limits.sh",
+    "steelyard_far.sh",
 )
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 

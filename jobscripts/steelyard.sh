@@ -98,6 +98,7 @@ sy_main() {
     case ${SY_ROLE:-main} in
     client) sy_client_main ;;
     inside) sy_inside_main ;;
+    far) sy_far_main ;;
     *) sy_run ;;
     esac
 }

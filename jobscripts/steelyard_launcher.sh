@@ -33,6 +33,7 @@ sy_launcher_start() {
     sy_launcher_name
     sy_launcher_sweep
     sy_launcher_processors || return
+    sy_far_open || return
     sy_launcher_command || return
     # A write to a container that is gone must be an error, not our end.
     trap '' PIPE
@@ -136,6 +137,7 @@ sy_launcher_stop() {
     kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
     wait "$SY_LAUNCHER_PID" 2>/dev/null
     sy_launcher_undo
+    sy_far_close
 }
 
 # --- notes -----------------------------------------------------------------------------------
@@ -159,8 +161,9 @@ sy_inside_main() {
     local word argument code fd
     SY_INSIDE_PID=
     sy_without_scheduler
-    # No scheduler can be asked from here.
-    export SY_SCHEDULER=local
+    [[ -z ${SY_FAR_FILE:-} ]] || sy_far_inside
+    # No scheduler can be asked from here, unless there is a door.
+    [[ -n ${SY_FAR_DOOR:-} ]] || export SY_SCHEDULER=local
     # What the benchmark writes must not be taken for an answer.
     exec {fd}>&1 1>&2
     trap 'sy_inside_signal TERM' TERM

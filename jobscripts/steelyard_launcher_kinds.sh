@@ -28,7 +28,7 @@ sy_launcher_command() {
 # programs, and whatever a parameter names; not the system's own folders, the image has its own.
 sy_launcher_paths() {
     local name path
-    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH")
+    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_FAR_DOOR:+"$SY_FAR_DOOR"})
     path=${SY_LAUNCHER_FOLDER:-/}
     sy_launcher_is_system "$path" || sy_launcher_add_path "$path"
     for name in "${!STEELYARD_@}"; do
@@ -322,7 +322,7 @@ sy_launcher_sweep() {
             sy_launcher_is_left "$path" && ip netns delete "${path##*/}"
         done
         while IFS= read -r path; do
-            sy_launcher_is_left "$path" && rmdir -- "$path" 2>/dev/null
+            sy_launcher_is_left "$path" && sy_launcher_remove_cgroup "$path"
         done < <(find /sys/fs/cgroup -depth -type d -name 'steelyard-*-*' 2>/dev/null)
         ;;
     esac
@@ -340,5 +340,5 @@ sy_launcher_undo() {
     docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
     esac
     [[ -z ${SY_LAUNCHER_VETH:-} ]] || ip netns delete "$SY_LAUNCHER_NAME" || :
-    [[ -z ${SY_LAUNCHER_CGROUP:-} ]] || rmdir -- "$SY_LAUNCHER_CGROUP" || :
+    [[ -z ${SY_LAUNCHER_CGROUP:-} ]] || sy_launcher_remove_cgroup "$SY_LAUNCHER_CGROUP" || :
 }

@@ -87,6 +87,11 @@ sy_launcher_make_cgroup() {
     return 4
 }
 
+# With those below it: systemd-nspawn makes some with v2.
+sy_launcher_remove_cgroup() { # <folder>
+    find "$1" -depth -type d -exec rmdir -- {} +
+}
+
 # The nearest cgroup above whose children have a memory controller.
 sy_launcher_delegating() { # <mount> <path>
     local path=$2 controllers

@@ -13,6 +13,10 @@ sy_remember_job() {
 
 # Slurm's commands as the job sees them, also after sy_without_scheduler.
 sy_slurm() { # <command> <argument>...
+    [[ -z ${SY_FAR_DOOR:-} ]] || {
+        sy_far_ask "$@"
+        return
+    }
     SLURM_JOB_ID=$SY_SLURM_JOB ${SY_SLURM_CONF:+env SLURM_CONF="$SY_SLURM_CONF"} "$@"
 }
 
@@ -57,6 +61,10 @@ sy_on_node() { # <node> <command> <argument>...
         "$@" </dev/null
         return
     fi
+    [[ -z ${SY_FAR_DOOR:-} ]] || {
+        sy_far_on_node "$node" "$@"
+        return
+    }
     sy_slurm srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$node" --overlap \
         --export=ALL --input=none --cpu-bind=none --quiet --chdir=/tmp "$@" </dev/null
 }
@@ -172,6 +180,8 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, sets `options` of the caller
         --mca oob_tcp_if_include "$networks")
     ((EUID != 0)) || options+=(--allow-run-as-root)
     ((each <= $(nproc))) || options+=(--oversubscribe --mca mpi_yield_when_idle 1)
+    # A daemon that goes into the background would end its container.
+    [[ -z ${SY_FAR_DOOR:-} ]] || options+=(--leave-session-attached)
 }
 
 # How many bits of an address of this node name its network.
@@ -186,7 +196,7 @@ sy_prefix_length() { # <address>
 sy_mpi_agent() {
     printf '#!/bin/bash\n# NODE COMMAND LINE, called by mpirun\n'
     declare -p SY_SCHEDULER SY_SLURM_JOB SY_SLURM_CONF SY_THIS_NODE 2>/dev/null
-    declare -f sy_slurm sy_on_node
+    declare -f sy_slurm sy_on_node sy_far_ask sy_far_on_node
     # shellcheck disable=SC2016 # for the program to expand
     printf '%s\n' 'node=$1; shift; sy_on_node "$node" bash -c "$*"'
 }
