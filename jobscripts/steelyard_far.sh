@@ -1,0 +1,164 @@
+#!/bin/bash
+# A container whose benchmark has several nodes: what it starts on another one (sy_on_node: MPI's
+# daemons, servers, clients) is started in a container of the same launcher there. Part of
+# steelyard.sh.
+#
+# Inside, Slurm's commands are asked for at a door: SY_FAR_DOOR, a folder on the first node's disk
+# that is the same inside and outside. Behind it the client, which is outside, executes them. A
+# request is a folder with `argv` and four FIFOs: out, err, code, and `alive`, which the one who
+# asks holds open: when it is gone, what was asked for is stopped. On the other node run.sh is
+# executed with SY_ROLE=far and the name of a file beside the attempt's with the command in it.
+# shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
+
+# --- outside, on the first node --------------------------------------------------------------
+
+# Only the one client of a job with several nodes starts anything on another.
+sy_far_open() {
+    local -a nodes=()
+    [[ $SY_SCHEDULER == slurm && $SY_CLIENTS == 1 ]] || return 0
+    mapfile -t nodes < <(sy_nodes)
+    ((${#nodes[@]} > 1)) || return 0
+    if [[ $SY_LAUNCHER_NETWORK != host ]]; then
+        sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: leave network= out"
+        return 4
+    fi
+    SY_FAR_DOOR=$(mktemp -d -- "${SY_SCRATCH%/*}/steelyard.$SY_RUN_ID.$SY_CLIENT.door.XXXXXXXX") &&
+        mkfifo -m 600 "$SY_FAR_DOOR/door" || return
+    export SY_FAR_DOOR
+    sy_far_keep &
+    SY_FAR_PID=$!
+}
+
+sy_far_keep() {
+    local name fd
+    trap - TERM INT EXIT
+    exec {fd}<>"$SY_FAR_DOOR/door"
+    while read -r -u "$fd" name; do
+        [[ ! $name =~ ^[A-Za-z0-9]+$ ]] || sy_far_answer "$SY_FAR_DOOR/$name" {fd}<&- &
+    done
+}
+
+sy_far_answer() { # <folder of the request>
+    local pid watcher code
+    local -a argv=()
+    mapfile -d '' -t argv <"$1/argv"
+    case ${argv[0]} in
+    scontrol | srun | scancel) ;;
+    *) argv=(false) ;;
+    esac
+    SY_FAR_DOOR='' sy_slurm "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
+    pid=$!
+    (
+        read -r _ <"$1/alive"
+        sy_signal_below TERM "$pid"
+    ) &
+    watcher=$!
+    wait "$pid"
+    code=$?
+    sy_signal_below KILL "$watcher"
+    printf '%d\n' "$code" >"$1/code"
+}
+
+sy_far_close() {
+    [[ -n ${SY_FAR_DOOR:-} ]] || return 0
+    sy_signal_below TERM "$SY_FAR_PID"
+    wait "$SY_FAR_PID" 2>/dev/null
+    [[ $SY_FAR_DOOR != */steelyard."$SY_RUN_ID"."$SY_CLIENT".door.* ]] || rm -rf -- "$SY_FAR_DOOR"
+}
+
+# --- inside, on the first node ---------------------------------------------------------------
+
+# A command of Slurm's; its output, errors and exit code.
+sy_far_ask() { # <command> <argument>...
+    local folder alive code=1
+    folder=$(mktemp -d -- "$SY_FAR_DOOR/XXXXXXXX") &&
+        mkfifo "$folder/out" "$folder/err" "$folder/alive" "$folder/code" || return
+    printf '%s\0' "$@" >"$folder/argv"
+    printf '%s\n' "${folder##*/}" >"$SY_FAR_DOOR/door"
+    exec {alive}<>"$folder/alive"
+    cat -- "$folder/err" >&2 {alive}<&- &
+    cat -- "$folder/out" {alive}<&-
+    wait "$!"
+    read -r code <"$folder/code"
+    exec {alive}<&-
+    rm -rf -- "$folder"
+    return "$code"
+}
+
+# As sy_on_node, for another node.
+sy_far_on_node() { # <node> <command> <argument>...
+    local node=$1 file
+    shift
+    file=$(mktemp -- "$SY_ATTEMPT_DIR/far.XXXXXXXX") || return
+    printf '%s\0' "$@" >"$file"
+    env -0 >"$file.env"
+    sy_slurm srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$node" --overlap \
+        --export="ALL,SY_ROLE=far,SY_FAR_FILE=${file##*/}" --input=none --cpu-bind=none --quiet \
+        --chdir=/tmp bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
+}
+
+# --- on another node -------------------------------------------------------------------------
+
+# Start the container, hand on signals by its input, end with it.
+sy_far_main() {
+    local out again=1 code
+    SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME} SY_FAR_STEP=${SLURM_STEP_ID:--}
+    export SY_THIS_NODE SY_FAR_STEP
+    # shellcheck disable=SC2317 # is called
+    sy_tag() { :; } # the first node's container has them
+    trap 'sy_far_told=1' TERM INT
+    trap 'sy_launcher_stop; sy_remove_scratch' EXIT
+    sy_make_scratch && sy_launcher_name && sy_launcher_processors && sy_launcher_command || exit
+    export SY_LAUNCHER_CPUSET
+    exec {out}>&1
+    trap '' PIPE
+    # shellcheck disable=SC2034 # sy_launcher_tell's
+    coproc SY_LAUNCHED { exec "${SY_LAUNCHER_COMMAND[@]}" >&"$out"; }
+    # shellcheck disable=SC2034 # sy_launcher_stop's
+    SY_LAUNCHER_PID=$!
+    local -r pid=$!
+    trap 'again=1; sy_launcher_tell TERM' TERM INT
+    [[ -z ${sy_far_told:-} ]] || sy_launcher_tell TERM
+    while [[ -n $again ]]; do
+        again=
+        wait "$pid"
+        code=$?
+    done
+    exit "$code"
+}
+
+# The command, in there; the input brings signals, and its end is the end.
+sy_far_inside() {
+    local pid code again=1
+    local -a argv=() variables=()
+    mapfile -d '' -t argv <"$SY_ATTEMPT_DIR/$SY_FAR_FILE"
+    mapfile -d '' -t variables < <(grep -zvE '^(SY_(THIS_NODE|SCRATCH|FAR_|ROLE)|SLURM|PWD=|_=|HOSTNAME=)' \
+        "$SY_ATTEMPT_DIR/$SY_FAR_FILE.env")
+    export "${variables[@]}" SLURM_STEP_ID="$SY_FAR_STEP"
+    if [[ -n ${SY_LAUNCHER_CPUS:-} ]] && ! sy_launcher_same "$(sy_launcher_allowed)" "$SY_LAUNCHER_CPUSET"; then
+        sy_say "$SY_LAUNCHER: its processors should be $SY_LAUNCHER_CPUSET on $SY_THIS_NODE and are $(sy_launcher_allowed)"
+        exit 4
+    fi
+    unset SY_FAR_FILE SY_FAR_DOOR
+    "${argv[@]}" </dev/null &
+    pid=$!
+    sy_far_listen "$pid" <&0 &
+    trap 'again=1' TERM INT
+    while [[ -n $again ]]; do
+        again=
+        wait "$pid"
+        code=$?
+    done
+    exit "$code"
+}
+
+sy_far_listen() { # <pid>
+    local word
+    trap '' TERM INT
+    while read -r word; do
+        sy_signal_below "$word" "$1"
+    done
+    sy_signal_below TERM "$1"
+    sy_pause 2
+    sy_signal_below KILL "$1"
+}
