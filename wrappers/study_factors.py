@@ -99,16 +99,24 @@ def check_texts(
 def check_span(
     top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Iterable[Benchmark], nodes: int
 ) -> None:
-    """One client of the whole job can be in one container only, on a single node."""
+    """One client of several nodes has one container on each, which meet on the nodes' network."""
     wide = [benchmark.name for benchmark in benchmarks if benchmark.span == "job"]
-    for level in factors.get("launcher", ()) if wide else ():
+    one_of_many = nodes > 1 and "clients" not in factors
+    for level in factors.get("launcher", ()):
         launcher = launchers.parse(str(level))
-        if not launcher.is_bare and (launcher.containers > 1 or nodes > 1):
+        if launcher.containers > 1 and (wide or one_of_many):
+            who = f"the benchmark {wide[0]}" if wide else f"one client of {nodes} nodes"
             top.table("factors").fail(
                 "launcher",
-                f"{shown(level)}: the benchmark {wide[0]} starts programs on all nodes of the job "
-                "itself, which would be outside of the container: [job] nodes = 1 and one "
-                "container, or a benchmark with a client per node",
+                f"{shown(level)}: {who} starts programs on all nodes of the job itself, and has "
+                "one container on each: leave containers= out, or give the factor clients "
+                "(a client per node) to a benchmark that can have it",
+            )
+        if launcher.network != "host" and one_of_many:
+            top.table("factors").fail(
+                "launcher",
+                f"{shown(level)}: containers on {nodes} nodes reach each other by the nodes' own "
+                "network only: leave network= out, or [job] nodes = 1",
             )
 
 

@@ -265,18 +265,25 @@ def test_an_answer_that_comes_in_pieces_is_one_answer(tmp_path: Path) -> None:
 # --- studies and `steelyard run` ---
 
 
-def test_a_benchmark_of_the_whole_job_has_one_container() -> None:
-    """Its programs on other nodes would run outside."""
+def level_of(job: str, level: str, benchmark: str) -> study.Study:
+    """A study with one launcher."""
+    text = f'[job]\n{job}\n[factors]\nlauncher = ["{level}"]\n[[benchmark]]\nuse = "{benchmark}"\n'
+    return study.parse(text.encode(), Path("s.toml"))
+
+
+def test_a_client_of_several_nodes_has_one_container_on_each() -> None:
+    """They meet on the nodes' own network; more of them would be more clients."""
     wide = [name for name in registry.names() if registry.load(name).span == "job"]
     assert wide
-    for job, level in (("nodes = 2", "unshare"), ("nodes = 1", "unshare,containers=2")):
-        text = (
-            f'[job]\n{job}\n[factors]\nlauncher = ["{level}"]\n[[benchmark]]\nuse = "{wide[0]}"\n'
-        )
-        with pytest.raises(UsageError, match="outside of the container"):
-            study.parse(text.encode(), Path("s.toml"))
-    text = f'[factors]\nlauncher = ["unshare"]\n[[benchmark]]\nuse = "{wide[0]}"\n'
-    assert study.parse(text.encode(), Path("s.toml")).factors["launcher"] == ("unshare",)
+    for benchmark in (wide[0], "npb"):
+        assert level_of("nodes = 2", "unshare", benchmark).factors["launcher"] == ("unshare",)
+        with pytest.raises(UsageError, match="has one container on each: leave containers= out"):
+            level_of("nodes = 2", "unshare,containers=2", benchmark)
+        with pytest.raises(UsageError, match="on 2 nodes reach each other by the nodes' own"):
+            level_of("nodes = 2", "docker:a,network=bridge", benchmark)
+    with pytest.raises(UsageError, match=f"the benchmark {wide[0]} starts programs"):
+        level_of("nodes = 1", "unshare,containers=2", wide[0])
+    assert level_of("nodes = 1", "docker:a,network=bridge,containers=2", "npb")
 
 
 def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
