@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,9 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without `±` gets `?`
     try:
         code = answer(argv)
         sys.stdout.flush()

@@ -10,8 +10,9 @@ PIPE_WIDTH = 200  # columns
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document on stdout, for --json."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    """Print one JSON document on stdout, for --json; what stdout cannot encode is escaped."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=not utf8, default=str)
     sys.stdout.write("\n")
 
 

@@ -27,6 +27,14 @@ setup() {
     done
 }
 
+@test "a terminal without our characters gets question marks, a program all of them" {
+    export PYTHONIOENCODING=ascii
+    run -0 --separate-stderr steelyard --help
+    [[ $output == *"0 done ? 1 a bug"* && -z $stderr ]]
+    run -0 bash -c 'set -o pipefail; steelyard list hpl --json | jq -r ".benchmarks[0].parameters.n.help"'
+    [[ $output == *"8 n² bytes"* ]]
+}
+
 @test "an unknown command is refused with the nearest one" {
     run -2 steelyard sumbit
     [[ ${lines[0]} == "steelyard: unknown command 'sumbit'; did you mean 'submit'?" ]]
