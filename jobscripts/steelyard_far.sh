@@ -46,7 +46,8 @@ sy_far_answer() { # <folder of the request>
     scontrol | srun | scancel) ;;
     *) argv=(false) ;;
     esac
-    SY_FAR_DOOR='' sy_slurm "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
+    # Not by --export, which leaves alone what is there.
+    SY_ROLE=far SY_FAR_DOOR='' sy_slurm "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
     pid=$!
     (
         read -r _ <"$1/alive"
@@ -87,14 +88,17 @@ sy_far_ask() { # <command> <argument>...
 
 # As sy_on_node, for another node.
 sy_far_on_node() { # <node> <command> <argument>...
-    local node=$1 file
+    local node=$1 file code
     shift
     file=$(mktemp -- "$SY_ATTEMPT_DIR/far.XXXXXXXX") || return
     printf '%s\0' "$@" >"$file"
     env -0 >"$file.env"
     sy_slurm srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$node" --overlap \
-        --export="ALL,SY_ROLE=far,SY_FAR_FILE=${file##*/}" --input=none --cpu-bind=none --quiet \
+        --export="ALL,SY_FAR_FILE=${file##*/}" --input=none --cpu-bind=none --quiet \
         --chdir=/tmp bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
+    code=$?
+    rm -f -- "$file" "$file.env"
+    return "$code"
 }
 
 # --- on another node -------------------------------------------------------------------------
