@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,18 @@ static void place_descriptors(const int fds[SY_SPAWN_FDS])
 	(void)close_range(fds[3] >= 0 ? 4 : 3, ~0U, 0);
 }
 
+/* A thread of slurmstepd takes the user's effective ids for a moment (24.11 and 26.05: when the
+ * extern step ends), and glibc gives them to all threads. What we start is root's whatever the
+ * moment. */
+static void be_root_again(void)
+{
+	if (getuid() != 0)
+		return;
+	(void)syscall(SYS_setresuid, 0, 0, 0);
+	(void)syscall(SYS_setresgid, 0, 0, 0);
+	(void)syscall(SYS_setgroups, 0, NULL);
+}
+
 /* In the grandchild, between fork and exec of a process with threads: system calls only. */
 __attribute__((noreturn)) static void become(char *const *argv, char *const *environment,
 					     const int fds[SY_SPAWN_FDS],
@@ -55,6 +68,7 @@ __attribute__((noreturn)) static void become(char *const *argv, char *const *env
 {
 	sigset_t none;
 
+	be_root_again();
 	sy_escape_run(escape);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -235,6 +235,26 @@ static void test_end(const char *path)
 	test_not_had(path, "none", "", "already");
 }
 
+/* As a thread of slurmstepd's does for a moment, for all of them (24.11, 26.05). */
+static void test_end_as_user(const char *path)
+{
+	void *plugin;
+
+	if (geteuid() != 0) {
+		ok(true, "ends with the user's rights # SKIP needs root");
+		return;
+	}
+	write_program("");
+	plugin = load(path, S_CTX_REMOTE, SLURM_EXTERN_CONT);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the extern step starts");
+	(void)unlink(told);
+	is_int(setegid(65534) | seteuid(65534), 0, "somebody takes the user's rights");
+	is_int(call(plugin, "slurm_spank_exit"), 0, "and it ends");
+	is_int(seteuid(0) | setegid(0), 0, "and gives them back");
+	ok(strstr(asked(), " --node n9 --job-id 4711 --by job\n") != NULL, "root undoes it");
+	is_int(dlclose(plugin), 0, "unloads");
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = argc > 1 ? argv[1] : "build/lib/spank_steelyard.so";
@@ -259,6 +279,7 @@ int main(int argc, char **argv)
 	(void)close(step);
 	step = contain; /* the one socket that an extern step has */
 	test_end(path);
+	test_end_as_user(path);
 	(void)close(step);
 	ok(remove_folder(), "tidy");
 	return done_testing();
