@@ -152,7 +152,7 @@ static int read_values(struct sy_policy *policy, const struct key *key, char *re
 
 static int read_line(struct sy_policy *policy, char *line, uint32_t *seen, struct sy_error *err)
 {
-	const char *name;
+	char *name;
 
 	line[strcspn(line, "#")] = '\0';
 	line += strspn(line, BLANKS);

@@ -49,7 +49,7 @@ static void plan_line(struct sy_escape *escape, char *line)
 	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
 	const char *job;
 
-	if (!path)
+	if (!path || path[1] != '/')
 		return;
 	*path++ = '\0';
 	controllers++;
