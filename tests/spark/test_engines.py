@@ -1,29 +1,20 @@
-"""The summary on DuckDB and on a local Spark: the same answers, and the report's."""
+"""The summary on DuckDB and on a local Spark: the same answers, the report's, and the docs' own."""
 
 from __future__ import annotations
 
-import runpy
+import re
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 
 from steelyard.analysis import engines, summary
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-STUDY = Path(__file__).parents[1] / "unit" / "merging" / "study.py"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collected study: recorded jobs, several runs under one condition."""
-    study = SimpleNamespace(**runpy.run_path(str(STUDY))).Study(tmp_path_factory.mktemp("spark"))
-    study.everything()
-    study.collect()
-    path: Path = study.dir
-    return path
+DOCS = Path(__file__).parents[2] / "docs" / "collect.md"
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +54,48 @@ def test_the_report_says_so_too(folder: Path, answers: dict[str, list[engines.Li
 def test_a_run_that_failed_is_in_no_mean(answers: dict[str, list[engines.Line]]) -> None:
     for lines in answers.values():
         assert sum(line.n for line in lines if line.metric == "elapsed_s") == 4
+
+
+def documented_query() -> str:
+    """The statement of docs/collect.md that any engine is to understand."""
+    blocks = re.findall(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    (query,) = [block for block in blocks if "FROM samples" in block]
+    return str(query)
+
+
+def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
+    """The query's rows from DuckDB alone."""
+    with duckdb.connect() as base:
+        for name, files in (("runs", "runs"), ("results", "results"), ("samples", "samples/*/*")):
+            base.read_parquet(str(parquet / f"{files}.parquet")).create_view(name)
+        return base.execute(documented_query()).fetchall()
+
+
+def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
+    """The query's rows from PySpark alone."""
+    spark = engines.session(None)
+    for name, file in (("runs", "runs.parquet"), ("results", "results.parquet"), ("samples",) * 2):
+        spark.read.parquet(str(parquet / file)).createOrReplaceTempView(name)
+    return [tuple(row) for row in spark.sql(documented_query()).collect()]
+
+
+@pytest.mark.parametrize("engine", [plain_duckdb, plain_spark])
+def test_the_documented_files_and_query_are_enough_for_any_engine(
+    folder: Path,
+    answers: dict[str, list[engines.Line]],
+    engine: Callable[[Path], list[tuple[Any, ...]]],
+) -> None:
+    lines = answers["duckdb"]
+    wanted = [
+        (line.variant, line.condition, line.metric, line.n, pytest.approx(line.mean, rel=1e-12))
+        for line in lines
+        if line.metric != "elapsed_s" and line.metric in ("samples.cpu_s", *measured(lines))
+    ]
+    assert len(wanted) > 3
+    assert any(line[2] == "samples.cpu_s" for line in wanted)
+    assert engine(folder / "parquet") == wanted
+
+
+def measured(lines: list[engines.Line]) -> set[str]:
+    """The metrics that benchmarks gave."""
+    return {line.metric for line in lines if not line.metric.startswith("samples.")}
