@@ -31,10 +31,10 @@ MEANS = {
     "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "baseline": TEXT, "metric": TEXT,
     "unit": TEXT, "better": TEXT, "is_primary": FLAG, "planned": COUNT, "failed": COUNT,
     "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
-    "low": NUMBER, "high": NUMBER, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
+    "low": NUMBER, "high": NUMBER, "bootstrap_low": NUMBER, "bootstrap_high": NUMBER, "jobs": COUNT, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
     "max": NUMBER, "outliers": LIST, "overhead": NUMBER, "overhead_low": NUMBER,
     "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER, "effect_size": NUMBER,
-    "effect_low": NUMBER, "effect_high": NUMBER, "verdict": TEXT, "meaning": TEXT,
+    "effect_low": NUMBER, "effect_high": NUMBER, "effect_of": TEXT, "verdict": TEXT, "meaning": TEXT,
 }  # fmt: skip
 RUNS = {
     "run_id": TEXT, "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "repeat": COUNT,

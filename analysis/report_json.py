@@ -110,6 +110,9 @@ def row_document(row: Row) -> dict[str, Any]:
         "mean": interval and interval.mean,
         "low": interval and interval.low,
         "high": interval and interval.high,
+        "bootstrap_low": row.bootstrap and row.bootstrap.low,
+        "bootstrap_high": row.bootstrap and row.bootstrap.high,
+        "jobs": row.jobs,
         "median": row.median,
         "sd": spread and spread.sd,
         "mad": spread and spread.mad,
@@ -124,6 +127,7 @@ def row_document(row: Row) -> dict[str, Any]:
         "effect_size": row.effect and row.effect.value,
         "effect_low": row.effect and row.effect.low,
         "effect_high": row.effect and row.effect.high,
+        "effect_of": row.effect and (row.effect.design or "runs"),
         "verdict": row.verdict and row.verdict.text,
         "meaning": row.verdict and row.verdict.direction.value,
     }

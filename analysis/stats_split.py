@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import CONFIDENCE, student_quantile
+from steelyard.analysis.stats_groups import Groups, covariance, mean, residuals
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
-
-Groups = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def split(condition: Side, baseline: Side) -> Split:
 
     Shares are ratios of correlated estimates: Fieller (1954), "Some Problems in Interval
     Estimation", JRSS B 16(2), with Welch's and Satterthwaite's degrees of freedom. Jobs, not runs,
-    are independent (Cochran 1977, equation 6.13). ValueError for fewer than 3 jobs of runs or of
+    are independent. ValueError for fewer than 3 jobs of runs or of
     transfers on a side.
     """
     sides = (condition, baseline)
@@ -113,11 +112,6 @@ def transfer_s(side: Side) -> float:
     return mean(side.bytes_moved) * mean(side.s_per_byte)
 
 
-def mean(groups: Groups) -> float:
-    """The mean of all members."""
-    return math.fsum(math.fsum(group) for group in groups) / sum(map(len, groups))
-
-
 def parts_of(side: Side) -> list[Part]:
     """The runs (seconds and bytes vary together) and the transfers."""
     rate, moved = mean(side.s_per_byte), mean(side.bytes_moved)
@@ -130,18 +124,6 @@ def parts_of(side: Side) -> list[Part]:
     )
     rates = residuals(side.s_per_byte)
     return [runs, Part(moved**2 * covariance(rates, rates), 0.0, 0.0, len(rates) - 1)]
-
-
-def residuals(groups: Groups) -> list[float]:
-    """What each job takes the mean of all runs away from where the others have it."""
-    middle, n = mean(groups), sum(map(len, groups))
-    return [(math.fsum(group) - middle * len(group)) / n for group in groups]
-
-
-def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
-    """Of two means, from their residuals."""
-    m = len(ours)
-    return m / (m - 1) * math.fsum(a * b for a, b in zip(ours, others, strict=True))
 
 
 def quantile(parts: Sequence[Part], a: float, b: float) -> float:

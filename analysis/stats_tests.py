@@ -19,6 +19,7 @@ class Effect:
     value: float
     low: float
     high: float
+    design: str | None = None  # whose standard deviations, in words; None: those of runs
 
 
 def welch(condition: Sequence[float], baseline: Sequence[float]) -> float | None:
@@ -119,4 +120,5 @@ def effect_words(effect: Effect) -> str:
     """`large (g = 1.9)`."""
     word = next(word for least, word in SIZES if abs(effect.value) >= least)
     places = ".2g" if abs(effect.value) < 100 else ".0f"
-    return f"{word} (g = {effect.value:{places}})".replace("-", "−")
+    design = f", {effect.design}" if effect.design else ""
+    return f"{word} (g = {effect.value:{places}}{design})".replace("-", "−")

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.analysis.stats import Interval, Outliers, Spread, mean_interval, median, outliers
+from steelyard.analysis.stats import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats import spread as spread_of
+from steelyard.analysis.stats_groups import mean_bca, mean_by_job
 from steelyard.analysis.stats_overhead import Direction, Overhead, Verdict, verdict
-from steelyard.analysis.stats_planning import stopped_interval
-from steelyard.analysis.stats_tests import Effect, hedges, holm
-from steelyard.analysis.summary_design import compare_means, p_of_means
+from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats_tests import Effect, holm
+from steelyard.analysis.summary_design import compare_means, effect_of, jobs_of, p_of_means
 from steelyard.analysis.summary_read import Condition, Metric, Run, StudyData, read_study
 
 NO_OUTLIERS = Outliers(())
@@ -58,7 +59,9 @@ class Row:
     run_ids: tuple[str, ...]
     values: tuple[float, ...]
     missing: int  # completed, valid runs without a value
-    interval: Interval | None = None
+    interval: Interval | None = None  # Student's, by job where runs share jobs
+    bootstrap: Interval | None = None  # BCa; only of main figures, from 10 jobs on
+    jobs: int | None = None  # behind it, where they are fewer than the runs
     median: float | None = None
     spread: Spread | None = None
     minimum: float | None = None
@@ -186,15 +189,16 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     known = [(run_id, value) for run_id, value in pairs if value is not None]
     ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
     missing = len(pairs) - len(known)
+    row = Row(group, metric, ids, values, missing)
     if not values:
-        return Row(group, metric, ids, values, missing)
-    return Row(
-        group=group,
-        metric=metric,
-        run_ids=ids,
-        values=values,
-        missing=missing,
-        interval=stopped_interval(values) if data.meta.stops else mean_interval(values),
+        return row
+    jobs = list(jobs_of(row).values())
+    confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
+    return replace(
+        row,
+        interval=mean_by_job(jobs, confidence),
+        bootstrap=mean_bca(jobs, confidence) if metric.is_primary else None,
+        jobs=len(jobs) if len(jobs) < len(values) else None,
         median=median(values),
         spread=spread_of(values),
         minimum=min(values),
@@ -263,7 +267,7 @@ def told(row: Row, base: Row | None, found: Judged, p: float | None) -> Judged:
         return found
     metric = row.metric
     words = verdict(found.overhead, metric.unit, metric.better, metric.name, p)
-    return Judged(found.overhead, words, p, hedges(row.values, base.values))
+    return Judged(found.overhead, words, p, effect_of(row, base))
 
 
 def judge(row: Row, base: Row | None) -> Judged:

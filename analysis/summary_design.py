@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats_clusters import (
@@ -17,7 +18,7 @@ from steelyard.analysis.stats_clusters import (
     paired_p,
 )
 from steelyard.analysis.stats_overhead import Overhead, overhead
-from steelyard.analysis.stats_tests import welch
+from steelyard.analysis.stats_tests import Effect, hedges, welch
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary import Row
@@ -43,9 +44,22 @@ def p_of_means(row: Row, base: Row) -> float | None:
     if pairs is not None:
         return paired_p(pairs)
     if shares_jobs(row, base):
-        means = [[statistics.fmean(v) for v in jobs_of(side).values()] for side in (row, base)]
-        return welch(*means)
+        return welch(job_means(row), job_means(base))
     return welch(row.values, base.values)
+
+
+def effect_of(row: Row, base: Row) -> Effect | None:
+    """Hedges' g; where runs share jobs of the jobs' means, in their standard deviations."""
+    if not shares_jobs(row, base):
+        return hedges(row.values, base.values)
+    ours, theirs = job_means(row), job_means(base)
+    found = hedges(ours, theirs)
+    return found and replace(found, design=f"by {len(ours)} + {len(theirs)} jobs")
+
+
+def job_means(row: Row) -> list[float]:
+    """What a job's runs have in common is one sample, however many there are."""
+    return [statistics.fmean(values) for values in jobs_of(row).values()]
 
 
 def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | None:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.network import FACTOR
 from steelyard.analysis.quantities import quantity
+from steelyard.analysis.stats_groups import Groups, mean, size
 from steelyard.analysis.stats_split import (
     MIN_GROUPS,
-    Groups,
     Side,
     Split,
     difference,
     excludes_zero,
-    mean,
     split,
 )
 from steelyard.analysis.summary import Row, Summary
@@ -156,10 +155,6 @@ def by_job(row: Row, values: dict[str, float]) -> Groups:
     return list(
         jobs_of(replace(row, run_ids=tuple(values), values=tuple(values.values()))).values()
     )
-
-
-def size(groups: Groups) -> int:
-    return sum(map(len, groups))
 
 
 def broken_assumptions(

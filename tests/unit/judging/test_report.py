@@ -130,7 +130,7 @@ def test_the_answer_comes_first_and_in_words(page: str) -> None:
 def test_means_intervals_units_and_n_stand_in_the_tables(page: str) -> None:
     words = visible(page)
     assert "filesystem test=large_file_copy: seconds (s)" in words
-    assert "clients=1 (baseline) 5 0.800 0.768 … 0.832 0.806 0.026 0.022 0.768 0.835 0" in words
+    assert "clients=1 (baseline) 5 0.800 0.768 … 0.832 – 0.806 0.026 0.022 0.768 0.835 0" in words
     assert "hpl N=4000: gflops (Gflop/s)" in words
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis import summary_design
+from steelyard.analysis.stats import mean_interval
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats_groups import mean_bca, mean_by_job
 from steelyard.analysis.stats_overhead import overhead, verdict
+from steelyard.analysis.stats_tests import effect_words, hedges
 
 CHANCE = np.random.default_rng(5)
 
@@ -112,3 +116,55 @@ def test_the_design_decides(
     assert found.design == design and found.low is not None
     p = summary_design.p_of_means(ours, base)
     assert p is not None and p < 0.001
+
+
+def test_one_run_a_job_has_students_interval() -> None:
+    values = [10.0, 10.4, 9.7, 10.1, 1e9 / 1e8]
+    found, plain = mean_by_job([[v] for v in values]), mean_interval(values)
+    assert (found.mean, found.low, found.high) == pytest.approx((plain.mean, plain.low, plain.high))
+    assert mean_by_job([[1.0, 2.0, 3.0]]).low is None  # one job has no spread between jobs
+
+
+def test_the_mean_of_jobs_is_as_uncertain_as_they_are_few() -> None:
+    found, plain = mean_by_job(jobs(10.0)), mean_interval(flat(jobs(10.0)))
+    assert found.n == 48 and width(found) > 1.5 * width(plain)
+    equal = jobs(10.0)
+    means = mean_interval([statistics.fmean(job) for job in equal])
+    assert width(mean_by_job(equal)) == pytest.approx(width(means))
+
+
+def test_the_bootstraps_interval_is_scipys_but_for_its_widening() -> None:
+    values = CHANCE.lognormal(0, 0.5, 60)
+    found = mean_bca([[v] for v in values.tolist()])
+    theirs = scipy.stats.bootstrap((values,), np.mean, rng=np.random.default_rng(1))
+    low, high = theirs.confidence_interval
+    assert found is not None and (found.low, found.high) == pytest.approx((low, high), rel=0.02)
+    assert mean_bca([[v] for v in values[:9].tolist()]) is None
+    assert mean_bca([[1.0]] * 20) is None
+
+
+def row_of_jobs(groups: list[list[float]]) -> Any:
+    """As much of a row as the design asks for."""
+    runs, values = [], []
+    for job, group in enumerate(groups):
+        for value in group:
+            runs.append(SimpleNamespace(run_id=f"r{len(runs)}", job_id=str(job), block=1))
+            values.append(value)
+    ids = tuple(run.run_id for run in runs)
+    return SimpleNamespace(
+        group=SimpleNamespace(runs=tuple(runs)), run_ids=ids, values=tuple(values), n=len(values)
+    )
+
+
+def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
+    ours, base = jobs(11.0), jobs(10.0)
+    found = summary_design.effect_of(row_of_jobs(ours), row_of_jobs(base))
+    means = [[statistics.fmean(job) for job in side] for side in (ours, base)]
+    expected, plain = hedges(*means), hedges(flat(ours), flat(base))
+    assert found is not None and expected is not None and plain is not None
+    assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+    assert found.design == "by 12 + 12 jobs" and effect_words(found).endswith(", by 12 + 12 jobs)")
+    assert width(found) > 1.5 * width(plain)
+    alone = [[value] for value in flat(ours)]
+    single = summary_design.effect_of(row_of_jobs(alone), row_of_jobs([[v] for v in flat(base)]))
+    assert single == plain
