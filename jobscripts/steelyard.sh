@@ -155,7 +155,8 @@ sy_launch() {
     if [[ $SY_SCHEDULER == slurm ]]; then
         # --overlap: never wait for other steps of the job. --wait=0 and --kill-on-bad-exit=0: one
         # client's end is not the others'. --cpu-bind=none: a client may use its whole allocation.
-        ((each == 1)) || spread=(--distribution=block)
+        # --overcommit: there may be more containers than processors.
+        ((each == 1)) || spread=(--distribution=block --overcommit)
         SY_ROLE=client srun --nodes="$((SY_CLIENTS / each))" --ntasks="$SY_CLIENTS" \
             --ntasks-per-node="$each" ${spread[@]+"${spread[@]}"} \
             --overlap --export=ALL --input=none --cpu-bind=none --wait=0 --kill-on-bad-exit=0 \

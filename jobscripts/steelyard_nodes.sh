@@ -147,6 +147,7 @@ sy_open_mpi_here() { # <ranks>; sets `options` of the caller
     options=(-np "$1" --host "localhost:$1" --oversubscribe --bind-to "${SY_BIND:-none}"
         --mca pml ob1 --mca btl '^tcp,openib')
     ((EUID != 0)) || options+=(--allow-run-as-root)
+    [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
     [[ -z ${SY_MPI_SINGLE_COPY:-} ]] ||
         options+=(--mca btl_vader_single_copy_mechanism "$SY_MPI_SINGLE_COPY")
     # Waiting ranks spin: with more ranks than processors they would keep the others from work.
@@ -179,6 +180,7 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, sets `options` of the caller
         --mca pml ob1 --mca btl 'self,vader,tcp' --mca btl_tcp_if_include "$networks"
         --mca oob_tcp_if_include "$networks")
     ((EUID != 0)) || options+=(--allow-run-as-root)
+    [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
     ((each <= $(nproc))) || options+=(--oversubscribe --mca mpi_yield_when_idle 1)
     # A daemon that goes into the background would end its container.
     [[ -z ${SY_FAR_DOOR:-} ]] || options+=(--leave-session-attached)

@@ -201,7 +201,8 @@ GOLDEN = {
     ),
     "unshare": (
         "env SY_ROLE=inside taskset --cpu-list 0,1 unshare --mount --pid --fork --kill-child "
-        '--mount-proc --ipc --uts bash /s,t"x/runs/r/run.sh'
+        '--mount-proc --ipc --uts sh -c mount -t tmpfs -o "mode=1777,size=$0" tmpfs /dev/shm && '
+        'exec "$@" 1000 bash /s,t"x/runs/r/run.sh'
     ),
     "podman:a:1,network=bridge,memory=64MiB": (
         "env SY_ROLE=inside podman run --interactive --rm --pull=never --name=steelyard-1-2 "
@@ -220,6 +221,7 @@ SY_LAUNCHER_NAME=steelyard-1-2 SY_LAUNCHER_OWNER=1:2 SY_CLIENT=0 SY_ATTEMPT_DIR=
 lxc-config() { printf '/lxc'; }
 lxc-info() { printf 'macvlan'; }
 podman() { :; }
+sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
 sy_launcher_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
 id() { printf '0'; }
