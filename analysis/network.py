@@ -92,14 +92,35 @@ def canonical(text: str) -> list[str]:
 
 
 def one_part(part: str) -> str:
-    """`to=10.1.2.3/8` and quantities in base units."""
+    """`to=10.1.2.3/8`, quantities in base units, what stands for itself left out."""
     key, _, value = part.partition("=")
     if key == "to":
         try:
             return f"to={ipaddress.ip_network(value, strict=False)}"
         except ValueError:
             return part
-    return QUANTITY.sub(lambda m: f"{(Decimal(m[1]) * UNITS[m[2]]).normalize():f}u", part)
+    if value.isdecimal():
+        return f"{key}={int(value)}"
+    part = QUANTITY.sub(in_base_units, part)
+    if key == "loss" and "gemodel:" in part:
+        return without_defaults(part)
+    return part.removesuffix("/uniform").removesuffix("~0")
+
+
+def in_base_units(match: re.Match[str]) -> str:
+    """`50ms` -> `0.05u`; nothing has no unit."""
+    value = Decimal(match[1]) * UNITS[match[2]]
+    return f"{value.normalize():f}u" if value else "0"
+
+
+def without_defaults(part: str) -> str:
+    """loss=gemodel:p:r:1-h:1-k, from the right: 1-k = 0, 1-h = 100 %, r = 1 - p."""
+    kind, *shares = part.split(":")
+    first = Decimal(shares[0].rstrip("u"))
+    defaults = [first, 1 - first, Decimal(1), Decimal(0)][: len(shares)]
+    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults.pop():
+        shares.pop()
+    return ":".join([kind, *shares])
 
 
 def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:

@@ -168,7 +168,8 @@ def benchmark_checks() -> Iterator[Check]:
         for module in benchmark.modules:
             spec = importlib.util.find_spec(module.name)
             what = f"the Python module {module.name}"
-            yield presence(title, what, spec and f"{what}: {spec.origin}", module.why)
+            found_at = f"{what}: {spec.origin}" if spec else None
+            yield presence(title, what, found_at, module.why)
 
 
 def presence(name: str, what: str, found: str | None, advice: str) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +129,26 @@ def test_conditions_of_a_run_that_should_have_none_are_invalid(study: Any) -> No
 )
 def test_levels_compare_by_what_they_mean(one: str, other: str, same: bool) -> None:
     assert (network.canonical(one) == network.canonical(other)) is same
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        *("delay=0ms", "delay=0s~0us", "delay=50ms~0ms", "delay=50ms~5ms/uniform"),
+        *("loss=0.0%", "loss=0.10%", "loss=gemodel:1%:99%", "loss=gemodel:1%:10%:100%"),
+        *("loss=gemodel:1%:10%:100%:0%", "loss=gemodel:1%:99%:50%:0%", "loss=gemodel:0%:100%"),
+        *("loss=gemodel:0.5%:10%:70%:0.1%", "rate=1000kbit", "rate=0.5gbit", "delay=1.5ms"),
+        *("delay=1ms,limit=01000", "port=080,delay=0.001s", "delay=1ms,to=10.0.0.1/32"),
+        *("delay=1ms,direction=egress", "delay=1ms,rto_min=0.002s", "delay=1ms,to=2001:DB8::/32"),
+    ],
+)
+def test_a_level_means_what_the_node_writes_into_the_record(level: str) -> None:
+    """The record has the text that the C parser makes of it."""
+    node = Path(__file__).parents[2] / "build/bin/steelyard-node"
+    done = subprocess.run(
+        [node, "netem", "parse", level], check=True, capture_output=True, timeout=10
+    )
+    assert network.canonical(json.loads(done.stdout)["requested"]) == network.canonical(level)
 
 
 def test_a_field_of_another_type_is_null(tmp_path: Path) -> None:
