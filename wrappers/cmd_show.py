@@ -96,22 +96,24 @@ def print_job(view: JobView) -> None:
     """What it was."""
     row = view.row
     if row is None:
-        print(f"job {view.job_id}, from its records alone")
+        console.print_line(f"job {view.job_id}, from its records alone")
         return
     task = f"{row.array_job_id}_{row.array_task_id}"
     also = f" (array task {task})" if row.array_task_id and view.job_id != task else ""
-    print(
+    console.print_line(
         f"job {view.job_id}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
     )
     code = "" if row.exit_code is None else f", exit code {row.exit_code}"
     why = f" ({row.reason})" if row.reason else ""
-    print(f"  {row.state}{why}{code}")
-    print(
+    console.print_line(f"  {row.state}{why}{code}")
+    console.print_line(
         f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
         f"ended {clock(row.end_unix_s)}, took {console.format_seconds(row.elapsed_s)}"
     )
     if view.earlier_starts:
-        print(f"  started {len(view.earlier_starts)} times before; this is the last start")
+        console.print_line(
+            f"  started {len(view.earlier_starts)} times before; this is the last start"
+        )
 
 
 def clock(unix_s: float | None) -> str:
@@ -124,7 +126,7 @@ def clock(unix_s: float | None) -> str:
 def print_places(view: JobView) -> None:
     """Where it ran."""
     if not view.nodes:
-        print(f"  nodes: {', '.join(view.all_nodes) or '–'}")
+        console.print_line(f"  nodes: {', '.join(view.all_nodes) or '–'}")
         return
     rows = [
         (n.node, n.values["node_type"], layers(n), n.values["kernel"], devices(n), tags(n))
@@ -166,9 +168,9 @@ def print_network(view: JobView) -> None:
 
     lines = [line for node in view.nodes for line in network_lines(node)]
     if lines:
-        print("network conditions")
+        console.print_line("network conditions")
     for line in lines:
-        print(f"  {line}")
+        console.print_line(f"  {line}")
 
 
 def joules(value: float | None) -> str:
@@ -234,7 +236,7 @@ def print_sampler(node: NodeView) -> None:
         for name, words in (("samples_lost", "lost"), ("missed_deadlines", "late"))
         if values[name]
     ]
-    print(
+    console.print_line(
         f"  sampler on {node.node}: {values['samples']} samples"
         f"{''.join(f', {words}' for words in trouble)}, "
         f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
@@ -247,12 +249,12 @@ def print_comment(view: JobView) -> None:
     if comment is None or view.nodes:
         return
     where = [comment.get("node_type"), comment.get("vm"), comment.get("container")]
-    print(
+    console.print_line(
         f"  from AdminComment: {' '.join(str(w) for w in where if w)}, kernel "
         f"{comment.get('kernel') or '–'}; sums over {comment.get('nodes_weighed')} of "
         f"{comment.get('nodes')} nodes:"
     )
-    print(
+    console.print_line(
         f"  {joules(comment.get('energy_j'))}, "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
         f"{console.format_bytes(comment.get('max_memory_bytes'))} of memory, "
@@ -273,8 +275,8 @@ def print_missing(view: JobView) -> None:
                 reasons.setdefault(reason, []).append(column)
         lines += [f"{node.node}: {', '.join(names)}: {why}" for why, names in reasons.items()]
     if lines:
-        print("missing:")
+        console.print_line("missing:")
     for line in lines:
-        print(f"  {line}")
+        console.print_line(f"  {line}")
     for note in view.notes:
-        print(f"note: {note}")
+        console.print_line(f"note: {note}")

@@ -16,6 +16,16 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
+def plain(text: str) -> str:
+    """The text without what a terminal would obey (names and tags are anybody's): `?` instead."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def print_line(text: str) -> None:
+    """Print a line that holds words of somebody else's: one line, and nothing but text."""
+    print(plain(text.replace("\n", "?")))
+
+
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """Print a plain table; columns whose cells are all numbers stand to the right."""
     from rich import box
@@ -28,7 +38,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
         numeric = body and all(isinstance(row[index], int | float | None) for row in body)
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in body:
-        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+        table.add_row(*("–" if cell is None else plain(str(cell)) for cell in row))
     console = Console()
     if console.is_terminal:
         console.print(table, markup=False)

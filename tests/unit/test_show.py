@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import runpy
 from pathlib import Path
@@ -50,6 +51,20 @@ def test_a_job_on_two_nodes(study: Any, capsys: pytest.CaptureFixture[str]) -> N
         assert f"{node}: energy_j: no RAPL: /sys/class/powercap is absent" in text
     assert "kvm" in text and "eth0 (virtio)" in text and "6.1.0" in text
     assert "3 samples, 1 ms of CPU" in text
+
+
+def test_a_name_that_would_command_the_terminal(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job's name and its tags are anybody's, and root looks at them too."""
+    view = look_up(study, "11")
+    assert view.row is not None
+    view.row = dataclasses.replace(view.row, name="\x1b]0;title\x07\x9b31m\u202ex\nline 2")
+    view.nodes[0].record.document["tags"] = {"evil": "\x1b[2J"}
+    text = screen(view, capsys)
+    assert "job 11: ?]0;title??31m?x?line 2, of root" in text
+    assert "evil=?[2J" in text
+    assert text.replace("\n", "").isprintable()
 
 
 def test_an_array_task_by_both_of_its_names(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
