@@ -112,8 +112,8 @@ sy_far_main() {
     sy_tag() { :; } # the first node's container has them
     trap 'sy_far_told=1' TERM INT
     trap 'sy_launcher_stop; sy_remove_scratch' EXIT
-    sy_make_scratch && sy_launcher_name && sy_launcher_processors && sy_launcher_command || exit
-    export SY_LAUNCHER_CPUSET
+    sy_make_scratch && sy_launcher_name && sy_launcher_processors &&
+        export SY_LAUNCHER_CPUSET && sy_launcher_command || exit
     exec {out}>&1
     trap '' PIPE
     # shellcheck disable=SC2034 # sy_launcher_tell's
