@@ -94,9 +94,21 @@ def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> li
             save_csv(drawing, path)
         else:
             with style():
+                lay_out(drawing.figure)
                 drawing.figure.savefig(path, format=suffix, metadata=undated(suffix))
         paths.append(path)
     return paths
+
+
+def lay_out(figure: Figure) -> None:
+    """Its parts find their places, once for all formats.
+
+    Left to savefig, a drawing into nothing comes before each format's own.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def undated(suffix: str) -> dict[str, None]:
@@ -120,6 +132,7 @@ def inline_svg(drawing: Drawing) -> str:
     """
     buffer = io.StringIO()
     with style():
+        lay_out(drawing.figure)
         drawing.figure.savefig(buffer, format="svg", metadata=undated("svg"))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -67,10 +67,11 @@ def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -
 
     What a block does to all runs in it (the hour, the node) hits both sides and drops out.
     """
-    ours = [checked(condition) for condition, _ in blocks]
-    base = [checked(baseline) for _, baseline in blocks]
-    runs = [v for block in ours for v in block], [v for block in base for v in block]
-    plain, is_final = without_bootstrap(*runs)
+    ours, base = [condition for condition, _ in blocks], [baseline for _, baseline in blocks]
+    # Checked together: a report has thousands of blocks of one run.
+    plain, is_final = without_bootstrap(
+        *(checked([v for block in side for v in block]) for side in (ours, base))
+    )
     if is_final:
         return plain
     m = len(blocks)
@@ -90,8 +91,7 @@ def paired_p(blocks: Sequence[tuple[Group, Group]]) -> float | None:
     """
     from scipy.special import stdtr
 
-    means = [(statistics.fmean(a), statistics.fmean(b)) for a, b in blocks]
-    differences = [a - b for a, b in means]
+    differences = [block_mean(a) - block_mean(b) for a, b in blocks]
     spread = statistics.stdev(differences)
     if spread == 0:
         return None
@@ -99,11 +99,17 @@ def paired_p(blocks: Sequence[tuple[Group, Group]]) -> float | None:
     return 2 * float(stdtr(len(differences) - 1, -abs(t)))
 
 
+def block_mean(values: Group) -> float:
+    """Of most blocks the one value."""
+    return values[0] if len(values) == 1 else statistics.fmean(values)
+
+
 def tallies(groups: Sequence[Group]) -> tuple[Floats, Floats]:
     """Sum and number of the runs of each group."""
     import numpy as np
 
-    return np.array([math.fsum(g) for g in groups]), np.array([float(len(g)) for g in groups])
+    sums = [g[0] if len(g) == 1 else math.fsum(g) for g in groups]
+    return np.array(sums), np.array([float(len(g)) for g in groups])
 
 
 def mean_of(sums: Floats, sizes: Floats) -> float:

@@ -103,8 +103,9 @@ def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None
     degrees = len(x) - 3
     if len(inner) + 2 < MIN_LEVELS_BROKEN or degrees < 1:
         return None
-    straight, _ = residual_squares(x, y, None)
-    tried = [(*residual_squares(x, y, place), place) for place in inner]
+    seen = levels_of(x, y)
+    straight, _ = residual_squares(seen, None)
+    tried = [(*residual_squares(seen, place), place) for place in inner]
     least, slopes, place = min(tried, key=lambda each: each[0])
     noise = least / degrees
     if noise <= 0:
@@ -113,14 +114,33 @@ def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None
     return Break(place, slopes[0], slopes[0] + slopes[1], p) if p <= LEVEL else None
 
 
-def residual_squares(x: Floats, y: Floats, place: float | None) -> tuple[float, list[float]]:
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The values by their places: all that any function of the place can be fitted to."""
+
+    places: Floats
+    means: Floats
+    roots: Floats  # of the numbers of values
+    within: float  # sum of the squares of the values around the means of their places
+
+
+def levels_of(x: Floats, y: Floats) -> Levels:
+    """Of 10,000 values at 100 places a line is fitted to 100 means, with the same result."""
+    import numpy as np
+
+    places, where, counts = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(where, y) / counts
+    return Levels(places, means, np.sqrt(counts), float(np.sum((y - means[where]) ** 2)))
+
+
+def residual_squares(seen: Levels, place: float | None) -> tuple[float, list[float]]:
     """(sum of squared residuals, coefficients behind the intercept)."""
     import numpy as np
 
-    columns = [np.ones_like(x), x - x.mean()]
+    columns = [np.ones_like(seen.places), seen.places - seen.places.mean()]
     if place is not None:
-        columns.append(np.maximum(x - place, 0.0))
-    design = np.column_stack(columns)
-    found, *_ = np.linalg.lstsq(design, y, rcond=None)
-    residuals = y - design @ found
-    return float(residuals @ residuals), [float(c) for c in found[1:]]
+        columns.append(np.maximum(seen.places - place, 0.0))
+    design = np.column_stack(columns) * seen.roots[:, None]
+    found, *_ = np.linalg.lstsq(design, seen.means * seen.roots, rcond=None)
+    residuals = seen.means * seen.roots - design @ found
+    return seen.within + float(residuals @ residuals), [float(c) for c in found[1:]]

@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -199,7 +199,7 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
     """Everything but the samples; `include_invalid`: runs that are invalid count too."""
     with opened(folder) as connection:
-        runs = [replace(r, include_invalid=include_invalid) for r in read_runs(connection)]
+        runs = read_runs(connection, include_invalid)
         metrics, values, other_units = read_values(connection)
         return StudyData(
             folder=folder,
@@ -229,7 +229,7 @@ def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
     return Meta(*fields)
 
 
-def read_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:
+def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = False) -> list[Run]:
     """In the order in which they started, those that never did last, as planned."""
     rows = connection.execute(
         """
@@ -242,11 +242,13 @@ def read_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:
         ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id
         """
     ).fetchall()
-    return [run_of(list(row)) for row in rows]
+    # Of each condition one object: there are a hundred times as many runs.
+    conditions = {text: json.loads(text) for text in {row[5] for row in rows}}
+    return [run_of([*row, include_invalid], conditions[row[5]]) for row in rows]
 
 
-def run_of(row: list[Any]) -> Run:
-    row[5] = json.loads(row[5])
+def run_of(row: list[Any], condition: Condition) -> Run:
+    row[5] = condition
     row[18] = tuple(row[18] or ())
     return Run(*row)
 

@@ -26,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the comparison."""
     # Here and not above: scipy and duckdb would make `--help` slow.
+    from steelyard.analysis.lean import be_lean
+
+    be_lean()
     from steelyard.analysis.summary import summarize
 
     summary = summarize(studydir.resolve(args.study), args.include_invalid)

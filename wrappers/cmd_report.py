@@ -55,9 +55,12 @@ def main(args: argparse.Namespace) -> int:
     """Write the report and print its words."""
     formats = chosen("--format", args.format, FORMATS)
     exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
+    # Here and not above: scipy and duckdb would make `--help` slow.
+    from steelyard.analysis.lean import be_lean
+
+    be_lean()
     if args.preset:
         return report_preset(args, formats, exports)
-    # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.report_json import document
     from steelyard.analysis.summary import summarize
     from steelyard.analysis.summary_findings import find
@@ -109,7 +112,7 @@ def write(
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or args.output.parent / "figures")
-    paths = write_report(summary, args.output, figures, formats, extra)
+    paths = write_report(summary, args.output, figures, formats, extra, findings)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
