@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.analysis.figures import Drawing
 from steelyard.analysis.report import all_drawings
+from steelyard.analysis.report_network import network_document
 from steelyard.analysis.report_split import split_document
 from steelyard.analysis.report_words import answer
 from steelyard.analysis.summary import Row, Summary
@@ -36,6 +37,7 @@ def document(summary: Summary, findings: Sequence[Finding]) -> dict[str, Any]:
             "model": MODEL,
             "splits": [split_document(one) for one in split_rows(summary)],
         },
+        "network": network_document(summary),
         "findings": [finding_document(found) for found in findings],
         "figures": [figure_document(drawing) for drawing in all_drawings(summary)],
     }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.quantities import MISSING, quantity
 from steelyard.analysis.report_tables import Table, listed
 from steelyard.analysis.stats_proportion import Share
 from steelyard.analysis.summary_codes import counted
-from steelyard.analysis.summary_network import LevelNetwork, by_level
+from steelyard.analysis.summary_network import LevelNetwork, LevelTcp, by_level, tcp_by_level
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary import Summary
@@ -29,6 +30,21 @@ HEADINGS = (
 )
 
 
+TCP_HEADINGS = (
+    "Condition",
+    "Jobs on a node",
+    "Connections",
+    "Readings",
+    "Smallest round trip",
+    "Smoothed: smallest",
+    "… median",
+    "… mean",
+    "… sd",
+    "… largest",
+    "Retransmitted segments",
+)
+
+
 def network_part(summary: Summary) -> dict[str, Any] | None:
     """Sentences and table; None when no node had conditions or measured round-trip times."""
     levels = by_level(summary.data.runs, summary.data.network)
@@ -38,6 +54,41 @@ def network_part(summary: Summary) -> dict[str, Any] | None:
     return {
         "sentences": list(sentences(summary, levels)),
         "table": Table(HEADINGS, [table_row(level) for level in levels]),
+        "tcp": tcp_table(summary),
+    }
+
+
+def tcp_table(summary: Summary) -> Table | None:
+    """What the kernel said of the jobs' own sockets; None without readings."""
+    levels = tcp_by_level(summary.data.runs, summary.data.network)
+    levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
+    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels]) if levels else None
+
+
+def tcp_row(level: LevelTcp) -> tuple[str, ...]:
+    times = (
+        level.floor_s,
+        level.low_s,
+        level.median_s,
+        level.mean_s,
+        level.sd_s,
+        level.high_s,
+    )
+    return (
+        level.label or "all runs",
+        *map(str, (level.jobs, level.connections, level.readings)),
+        *(quantity(time_s, "s") for time_s in times),
+        MISSING if level.retransmitted is None else str(level.retransmitted),
+    )
+
+
+def network_document(summary: Summary) -> dict[str, Any]:
+    """For `--json`: a list each, empty without measurements."""
+    data = summary.data
+    levels, tcp = by_level(data.runs, data.network), tcp_by_level(data.runs, data.network)
+    return {
+        "conditions": [asdict(level) for level in levels],
+        "tcp": [asdict(level) for level in tcp],
     }
 
 
@@ -83,8 +134,9 @@ def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
         )
     if any(level.tcp_rtt_s is not None for level in levels):
         yield (
-            "Round-trip times of the job's own TCP are the kernel's smoothed ones, read with each "
-            "sample; their medians per job and node are shown."
+            "Round-trip times of the job's own TCP are the kernel's smoothed ones, read once a second "
+            "at most; the median is that of the jobs' medians. The smallest round trip is a single one "
+            "(TCP_INFO tcpi_min_rtt): what the way itself takes, without any queue."
         )
 
 

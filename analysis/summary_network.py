@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,14 @@ class NodeNetwork:
     tcp_rtt_s: float | None  # median of the job's own sockets
     retransmitted: int | None
     undone: bool | None
+    # Of the job's own sockets, as the sampler asked the kernel (docs/formats.md part 1).
+    connections: int | None = None
+    readings: int | None = None
+    tcp_floor_s: float | None = None  # the smallest single round trip
+    tcp_min_s: float | None = None  # this and the next three: of smoothed round-trip times
+    tcp_mean_s: float | None = None
+    tcp_sd_s: float | None = None
+    tcp_max_s: float | None = None
 
     @property
     def rtt_during_s(self) -> float | None:
@@ -66,6 +75,64 @@ class LevelNetwork:
     not_undone: int
 
 
+@dataclass(frozen=True, slots=True)
+class LevelTcp:
+    """The job's own TCP under one condition: all readings of its valid jobs on a node together."""
+
+    label: str
+    jobs: int
+    connections: int
+    readings: int
+    floor_s: float | None  # the smallest single round trip
+    low_s: float | None  # the smallest smoothed round-trip time
+    median_s: float | None  # of the jobs' medians
+    mean_s: float | None
+    sd_s: float | None
+    high_s: float | None
+    retransmitted: int | None  # segments; None: not known of any
+
+
+def tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelTcp]:
+    """Per condition, in the order in which `runs` name them; those without readings left out."""
+    label_of = {run.run_id: run.label for run in runs if run.counts}
+    members: dict[str, list[NodeNetwork]] = {label: [] for label in label_of.values()}
+    for node in nodes:
+        if node.run_id in label_of and node.tcp_rtt_s is not None:
+            members[label_of[node.run_id]].append(node)
+    return [tcp_of(label, mine) for label, mine in members.items() if mine]
+
+
+def tcp_of(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
+    """One condition."""
+    mean, sd = pooled_readings(nodes)
+    again = [node.retransmitted for node in nodes if node.retransmitted is not None]
+    return LevelTcp(
+        label=label,
+        jobs=len(nodes),
+        connections=sum(node.connections or 0 for node in nodes),
+        readings=sum(node.readings or 0 for node in nodes),
+        floor_s=min((n.tcp_floor_s for n in nodes if n.tcp_floor_s is not None), default=None),
+        low_s=min((n.tcp_min_s for n in nodes if n.tcp_min_s is not None), default=None),
+        median_s=middle(node.tcp_rtt_s for node in nodes),
+        mean_s=mean,
+        sd_s=sd,
+        high_s=max((n.tcp_max_s for n in nodes if n.tcp_max_s is not None), default=None),
+        retransmitted=sum(again) if again else None,
+    )
+
+
+def pooled_readings(nodes: Sequence[NodeNetwork]) -> tuple[float | None, float | None]:
+    """Mean and sd of all readings, from those of each job: squares within and between add up."""
+    parts = [(n.readings, n.tcp_mean_s, n.tcp_sd_s or 0.0) for n in nodes]
+    known = [(n, mean, sd) for n, mean, sd in parts if n and mean is not None]
+    total = sum(n for n, _, _ in known)
+    if not total:
+        return None, None
+    mean = math.fsum(n * m for n, m, _ in known) / total
+    squares = math.fsum((n - 1) * sd**2 + n * (m - mean) ** 2 for n, m, sd in known)
+    return mean, math.sqrt(squares / (total - 1)) if total > 1 else None
+
+
 def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
     """Of the attempts that count."""
     rows = connection.execute(
@@ -73,7 +140,9 @@ def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
         SELECT n.run_id, n.node, w.requested, w.applied, w.scope, w.qdisc, w.devices, w.peer,
             w.rtt_before_s, w.rtt_during_start_s, w.rtt_during_end_s, w.rtt_after_s,
             w.loss_achieved, w.loss_packets, w.dropped_packets, n.rtt_median_s,
-            n.job_retransmitted_segments, w.undone
+            n.job_retransmitted_segments, w.undone, n.tcp_connections, n.rtt_readings,
+            TRY_CAST(json_extract_string(n.record, '$.tcp.rtt_floor_s') AS DOUBLE),
+            n.rtt_min_s, n.rtt_mean_s, n.rtt_sd_s, n.rtt_max_s
         FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
         LEFT JOIN network AS w ON w.run_id = n.run_id AND w.attempt = n.attempt AND w.node = n.node
         WHERE w.run_id IS NOT NULL OR n.rtt_median_s IS NOT NULL

@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
+import statistics
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from steelyard.analysis.stats_proportion import wilson
 from steelyard.analysis.summary import summarize
 from steelyard.analysis.summary_codes import Code
 from steelyard.analysis.summary_findings import find
+from steelyard.analysis.summary_network import NodeNetwork, pooled_readings
 from steelyard.wrappers import cli
 
 LEVELS = {"none": 0.0003, "delay=25ms": 0.0253, "delay=50ms": 0.0504}
@@ -34,13 +36,30 @@ def maker(synthetic: ModuleType) -> Any:
             more = {"valid": False, "invalid_reason": "n1: 3 packets dropped"} if bad else {}
             run = maker.run("x", {}, {"network": level}, number, **more)
             maker.result(run, "seconds", 99.0 if bad else 10 + 40 * rtt + number / 100, "s")
-            maker.record(run, "n1", 10.0, rtt_median_s=rtt * (1 + number / 1000))
+            maker.record(
+                run, "n1", 10.0, rtt_median_s=rtt * (1 + number / 1000), **tcp(rtt, number)
+            )
             maker.samples(run, "n1", 10.0)
             for place, sample in enumerate(maker.rows["samples"][-11:]):
                 sample["rtt_s"] = rtt * (1 + place / 100) if place else None
             if level != "none":
                 add_network(maker, run, level, rtt, bad)
     return maker
+
+
+def tcp(rtt: float, number: int) -> dict[str, Any]:
+    """What the sampler asked of the kernel; the last job lost its floor."""
+    floor = None if number == RUNS else 0.9 * rtt + number * 1e-6
+    return {
+        "tcp_connections": 2,
+        "rtt_readings": 10 * number,
+        "rtt_min_s": 0.95 * rtt,
+        "rtt_mean_s": rtt * (1 + number / 100),
+        "rtt_sd_s": 0.01 * rtt,
+        "rtt_max_s": 2 * rtt + number * 1e-5,
+        "job_retransmitted_segments": number,
+        "record": json.dumps({"missing": {}, "probe": {}, "tcp": {"rtt_floor_s": floor}}),
+    }
 
 
 def add_network(maker: Any, run: tuple[str, str], level: str, rtt: float, bad: bool) -> None:
@@ -140,6 +159,39 @@ def test_invalid_runs_count_only_when_asked_for(
             if (r["condition"], r["metric"]) == ("network=delay=50ms", "seconds")
         )
         assert found == n
+
+
+def test_the_jobs_own_tcp_is_told_with_all_that_the_sampler_read(
+    maker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = maker.write(tmp_path)
+    words = page_of(folder, tmp_path)
+    assert "Round trips of the jobs' own TCP, as the kernel saw them" in words
+    # Five valid jobs of two connections; floors are 0.9 · 50.4 ms + 1 … 5 µs.
+    row = "network=delay=50ms 5 10 150 45.36 ms 47.88 ms 50.55 ms 52.25 ms 803.1 µs 100.8 ms 15"
+    assert row in words
+    assert cli.main(["report", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["network"]
+    found = {one["label"]: one for one in told["tcp"]}["network=delay=50ms"]
+    assert found["floor_s"] == pytest.approx(0.9 * 0.0504 + 1e-6)
+    assert (found["jobs"], found["readings"], found["retransmitted"]) == (5, 150, 15)
+    assert [one["valid"] for one in told["conditions"]] == [6, 6, 5]
+
+
+def test_readings_of_several_jobs_are_pooled_as_one_sample() -> None:
+    """Mean and sd of all readings together, from those of each job."""
+    jobs = [[0.01, 0.02, 0.03], [0.05, 0.01], [0.04]]
+    nodes = [
+        SimpleNamespace(
+            readings=len(job), tcp_mean_s=statistics.fmean(job),
+            tcp_sd_s=statistics.stdev(job) if len(job) > 1 else None,
+        )
+        for job in jobs
+    ]  # fmt: skip
+    every = [value for job in jobs for value in job]
+    found = pooled_readings(cast("list[NodeNetwork]", nodes))
+    assert found == pytest.approx((statistics.fmean(every), statistics.stdev(every)))
+    assert pooled_readings([]) == (None, None)
 
 
 def test_wilson_agrees_with_newcombe() -> None:
