@@ -236,7 +236,9 @@ sy_launcher_make_veth() {
 
 sy_launcher_apptainer() {
     local path
-    SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --pwd "$SY_SCRATCH")
+    # Its own /dev/shm, for the reason that unshare has one.
+    SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --scratch /dev/shm --pwd "$SY_SCRATCH")
+    export SY_MPI_TMP=/dev/shm
     [[ $SY_LAUNCHER_NETWORK == host ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
     # Root's own cgroup serves everywhere; apptainer's needs systemd, which a user's has to have.
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} || $EUID == 0 ]] ||

@@ -180,7 +180,7 @@ def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
 GOLDEN = {
     "apptainer:/a b.sif,network=bridge,cpus=2,memory=1GiB": (
         "env SY_ROLE=inside CGROUP taskset --cpu-list 0,1 apptainer exec --pid --ipc --no-home "
-        "--pwd /scratch --net --network bridge "
+        "--scratch /dev/shm --pwd /scratch --net --network bridge "
         '--mount type=bind,"source=/s,t""x","destination=/s,t""x" '
         '--mount type=bind,"source=/scratch","destination=/scratch" '
         '/a b.sif bash /s,t"x/runs/r/run.sh'

@@ -14,6 +14,16 @@ import pytest
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.registry import Benchmark
 
+from .launcher_lab import (  # noqa: F401 - fixtures
+    apptainer,
+    image,
+    image_tar,
+    launcher,
+    lxc,
+    nspawn,
+    root_folder,
+)
+
 ROOT = Path(__file__).parents[3]
 FSTEST = ROOT / "build/bin/steelyard-fstest"
 RUN_ID = "tiny-0123abcd-001"

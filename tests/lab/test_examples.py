@@ -1,0 +1,123 @@
+"""The example studies through a real cluster: their own text, with small numbers in it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from steelyard.jobscripts.examples import FOLDER
+
+from .conftest import Lab, until
+from .netem_guests import address
+from .test_study import steelyard
+
+pytestmark = pytest.mark.lab
+ONCE = {"repeat": "1", "blocks": "1", "time_limit": '"00:02:00"'}
+NPB = {"class": '"S"', "kernel": '["cg", "is"]', "ranks": "2"}
+SMALL: dict[str, dict[str, str]] = {
+    "jungels2012-files": {
+        "clients": "[1, 2]",
+        "directory": '["{folder}"]',
+        "iterations": '1\nsize = "1MiB"\ncopy_files = 10\nwrite_files = 10',
+    },
+    "jungels2012-hpc": {**NPB, "nodes": "1", "n": "100", "nb": "32", "p": "1"},
+    "ruiz2015": {
+        **NPB,
+        "launcher": '["bare", "unshare", "unshare,network=bridge", "unshare,containers=4,cpus=1"]',
+    },
+    "bourilkov2012-network": {"nodes": "3", "streams": "1", "seconds": "1\nomit = 0"},
+    "bourilkov2012-storage": {
+        "clients": "[1, 2]",
+        "cache": '["warm"]',
+        "directory": '"{folder}"',
+        "data": '"{folder}"',
+        "size": '"1MiB"',
+        "most_size": '"1MiB"',
+        "structure": '["flat"]',
+        "compression": '["zlib"]',
+        "iterations": "1\nevents = 2000",
+    },
+    "kommeri2016": {
+        "network": '["loss=0%,to={to}", "delay=20ms,to={to}", "loss=1%,to={to}", '
+        '"duplicate=1%,to={to}", "corrupt=0.1%,to={to}", "rate=100mbit,to={to}"]',
+        "[baseline]\nnetwork": '"loss=0%,to={to}"',
+        "nodes": '2\nconstraint = "virtual"',
+        "mode": '"analysis"',
+        "events": "20000",
+    },
+}
+
+
+def small(lab: Lab, name: str, **words: object) -> str:
+    """The example with small numbers, in the work folder; its file name. A key must be there."""
+    text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    for key, value in (ONCE | SMALL[name]).items():
+        pattern = rf"^({re.escape(key)} *= )(?:\[\n.*?^\]|[^#\n]*)"
+        parts = re.split(pattern, text, maxsplit=1, flags=re.MULTILINE | re.DOTALL)
+        assert len(parts) == 3, f"{name} has no {key}"
+        text = f"{parts[0]}{parts[1]}{value.format(**words)} {parts[2]}"
+    (lab.work / f"{name}.toml").write_text(text, encoding="utf-8")
+    return f"{name}.toml"
+
+
+def ran(lab: Lab, file: str) -> list[tuple[Any, ...]]:
+    """Submit, wait, collect and report: condition, benchmark, state, reason of every run."""
+    steelyard(lab, "submit", file, "--dry-run")
+    steelyard(lab, "submit", file)
+    until(lambda: " 0 running, 0 waiting" in steelyard(lab, "status", file), "the end", 240)
+    steelyard(lab, "collect", file)
+    steelyard(lab, "report", file, "-o", "report.html")
+    with duckdb.connect(str(lab.work / f"{Path(file).stem}.study/study.duckdb")) as base:
+        return base.execute(
+            "SELECT condition::VARCHAR, benchmark, state, count(DISTINCT value) FROM runs "
+            "LEFT JOIN results USING (run_id) GROUP BY run_id, 1, 2, 3 ORDER BY ALL"
+        ).fetchall()
+
+
+def completed(rows: list[tuple[Any, ...]], count: int) -> None:
+    """So many runs, all with figures."""
+    assert len(rows) == count
+    assert all(state == "completed" and figures > 0 for _, _, state, figures in rows), rows
+
+
+def test_file_copies_on_physical_and_virtual_nodes(lab: Lab) -> None:
+    completed(ran(lab, small(lab, "jungels2012-files", folder=lab.work)), 2 * 2 * 3)
+
+
+def test_npb_and_linpack_on_physical_and_virtual_nodes(lab: Lab) -> None:
+    completed(ran(lab, small(lab, "jungels2012-hpc")), 2 * 3)
+
+
+def test_npb_in_containers(lab: Lab) -> None:
+    completed(ran(lab, small(lab, "ruiz2015")), 4 * 2)
+
+
+def test_network_throughput_in_turn_and_all_at_once(lab: Lab) -> None:
+    completed(ran(lab, small(lab, "bourilkov2012-network")), 2)
+
+
+def test_a_mounted_file_system_in_turn_and_all_at_once(lab: Lab) -> None:
+    """IOzone is a user's own program: without one its half is left out."""
+    file = small(lab, "bourilkov2012-storage", folder=lab.work)
+    count = 2
+    if shutil.which("iozone") is None:
+        text = (lab.work / file).read_text(encoding="utf-8")
+        text = re.sub(r"\[\[benchmark\]\]\nuse = \"iozone\".*?(?=\[\[)", "", text, flags=re.DOTALL)
+        (lab.work / file).write_text(text, encoding="utf-8")
+        count = 1
+    completed(ran(lab, file), 2 * 2 * count)
+
+
+def test_an_analysis_whose_data_is_far_away(virtual_lab: Lab) -> None:
+    network = address(virtual_lab.cluster, "v1").rpartition(".")[0]
+    file = small(virtual_lab, "kommeri2016", to=f"{network}.8/29")
+    completed(ran(virtual_lab, file), 6)
+
+
+def test_every_example_has_a_small_version_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.toml")} == set(SMALL)
