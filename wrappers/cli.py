@@ -101,10 +101,12 @@ def run_command(name: str, rest: Sequence[str]) -> int:
         print(f"steelyard {name}: {error}", file=sys.stderr)
         return errors.exit_code(error)
     except OSError as error:
-        if error.errno not in errors.NOT_OURS or error.filename is None:
+        if error.errno not in errors.NOT_OURS:
             raise
-        path = os.fsdecode(error.filename)
-        print(f"steelyard {name}: {path}: {errors.NOT_OURS[error.errno]}", file=sys.stderr)
+        if error.filename is None and error.errno not in errors.FULL:
+            raise
+        what = os.fsdecode(error.filename or error.strerror)
+        print(f"steelyard {name}: {what}: {errors.NOT_OURS[error.errno]}", file=sys.stderr)
         return errors.MISSING
     return code
 

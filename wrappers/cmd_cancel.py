@@ -22,8 +22,11 @@ def main(args: argparse.Namespace) -> int:
         system = scheduler.by_name(name, folder.path)
         active += len(system.active(submissions))
         system.cancel(submissions)
+    if not active:
+        print("nothing to cancel: no run waits or runs")
+        return errors.DONE
     print(
-        f"{active} runs cancelled. `steelyard submit` takes up those that had not begun, "
-        "with --retry-failed the stopped ones too"
+        f"{active} {'run' if active == 1 else 'runs'} cancelled. `steelyard submit` takes up what "
+        "had not begun, with --retry-failed what was stopped, too"
     )
     return errors.DONE

@@ -40,9 +40,10 @@ NOT_OURS = {
     errno.EACCES: "you may not read it, or not write there: name another folder",
     errno.EPERM: "you may not change it: it belongs to somebody else",
     errno.EROFS: "it lies on a file system that is read-only: name another folder",
-    errno.ENOSPC: "no space is left on its file system",
-    errno.EDQUOT: "your quota of disk space is used up",
+    errno.ENOSPC: "make room on its file system, or name another folder",
+    errno.EDQUOT: "make room below your quota, or name another folder",
 }
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of a write: Python does not say to which file
 
 
 def exit_code(error: SteelyardError) -> int:

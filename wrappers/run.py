@@ -244,7 +244,12 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
         raise MissingError(
             f"run {number}: steelyard-node left no record in {place} (exit code {code})"
         )
-    record = json.loads(paths[-1].read_bytes())
+    try:
+        record = json.loads(paths[-1].read_bytes())
+    except ValueError as error:
+        raise MissingError(
+            f"run {number}: {paths[-1]} is no whole record; is its disk full? (exit code {code})"
+        ) from error
     reasons = record.get("missing", {})
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}

@@ -27,8 +27,8 @@ LOST = re.compile(
     re.IGNORECASE,
 )
 NO_SLURM = (
-    "use `--scheduler local` to run the study on this machine, "
-    "or start a throwaway cluster: `steelyard cluster up`"
+    "Slurm's commands have to work here (Debian: slurm-client; SLURM_CONF); without a cluster: "
+    "`steelyard submit --scheduler local`, or a throwaway one, `steelyard cluster up`"
 )
 
 

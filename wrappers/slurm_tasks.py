@@ -14,6 +14,7 @@ from steelyard.wrappers.slurm_command import CommandError
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
 SACCT = ("sacct", "--noheader", "--allocations", "--parsable2", "--noconvert", "--duplicates")
 CLOCKS_MAY_DIFFER_S = 300
+NOT_APPLIED = "its condition could not be applied (exit code 4)"
 
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 ENDED = {
@@ -114,7 +115,7 @@ def slurm_time(unix_s: float) -> str:
 def why_ended(state: str, exit_code: str) -> str:
     """A job that left no result, in a sentence; run.sh itself never exits with 4."""
     if state == "FAILED" and exit_code.partition(":")[0] == "4":
-        return "its condition could not be applied (exit code 4): the job's output says why"
+        return NOT_APPLIED
     return f"sacct: {state}"
 
 

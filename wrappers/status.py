@@ -13,6 +13,7 @@ from steelyard.wrappers import plan, scheduler, submit_ledger
 from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.scheduler import Submission, Task
+from steelyard.wrappers.slurm_tasks import NOT_APPLIED
 from steelyard.wrappers.status_time import time_left_s
 from steelyard.wrappers.studydir import StudyDir
 
@@ -185,7 +186,30 @@ def ask_ended(
     tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
     for name, group in scheduler.of(open_ones).items():
         tasks |= scheduler.by_name(name, study.path).ended(group)
-    return {run_id: task for run_id, task in tasks.items() if run_id in run_ids}
+    told = (
+        refusals(study, open_ones) if any(t.reason == NOT_APPLIED for t in tasks.values()) else {}
+    )
+    return {
+        run_id: replace(task, reason=told.get(run_id, task.reason))
+        if task.reason == NOT_APPLIED
+        else task
+        for run_id, task in tasks.items()
+        if run_id in run_ids
+    }
+
+
+def refusals(study: StudyDir, submissions: Sequence[Submission]) -> dict[str, str]:
+    """Why a condition could not be applied, by run: the last line that says so in the output of
+    its submission, which runs of the same conditions share."""
+    from steelyard.analysis import network
+
+    told = {}
+    for entry in submissions:
+        output = study.script(entry.submission_id).with_suffix(".out")
+        lines = list(network.refusals(output))
+        where = f"{NOT_APPLIED}: " + (lines[-1] if lines else f"{output} may say why")
+        told |= dict.fromkeys(entry.run_ids, where)
+    return told
 
 
 def with_end(entry: RunState, task: Task) -> RunState:

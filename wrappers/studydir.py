@@ -84,9 +84,15 @@ def resolve(text: str | None) -> Path:
 
 
 def folder_of(toml: Path, directory: Path | None = None) -> Path:
-    """Where a study file's folder is: NAME.study beside it, or in `directory`."""
+    """Where a study file's folder is: NAME.study beside it, or in `directory`.
+
+    The file that was kept with a submitted study stands in its folder.
+    """
     if directory is not None and directory.name.endswith(SUFFIX):
         return directory
+    own = StudyDir(toml.parent)
+    if directory is None and toml.name == own.toml.name and own.plan.is_file():
+        return toml.parent
     return (directory or toml.parent) / (study_name(toml) + SUFFIX)
 
 

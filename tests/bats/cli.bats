@@ -120,6 +120,23 @@ END
     run -0 bash -c 'set -o pipefail; steelyard --help | head -n 1'
 }
 
+@test "a full disk is one line and exit 3" {
+    ((EUID == 0)) || skip "needs root to mount a small disk"
+    local -r disk=$BATS_TEST_TMPDIR/disk
+    mkdir "$disk"
+    cat >full.sh <<'END'
+mount -t tmpfs -o size=64k tmpfs "$1" && cd "$1" || exit 1
+printf '[[benchmark]]\nuse = "app"\ncommand = "true"\n' >s.toml
+dd if=/dev/zero of=fill bs=4k 2>/dev/null
+shift
+exec "$@"
+END
+    run -3 --separate-stderr unshare -m bash full.sh "$disk" steelyard submit s.toml --scheduler local
+    [[ ${#stderr_lines[@]} == 1 && $stderr == *"No space left on device: make room "* ]]
+    run -3 --separate-stderr unshare -m bash full.sh "$disk" steelyard run -o out -- true
+    [[ $stderr == *"is no whole record; is its disk full?"* && $stderr != *Traceback* ]]
+}
+
 @test "a folder that the user may not use is one line and exit 3, in every command" {
     ((EUID == 0)) || skip "needs root to become another user"
     local -r open=$(mktemp -d /tmp/sy-cli.XXXXXX) # the folders of bats are closed to others

@@ -166,10 +166,19 @@ def test_a_job_whose_node_could_not_apply_its_condition_has_failed_and_says_so(
     slurm.end_jobs("FAILED")
     slurm.change(exit_codes=dict.fromkeys(slurm.jobs, "4:0") | {"100": "1:0"})
     capsys.readouterr()
+    outputs = [
+        script.with_suffix(".out") for script in path.parent.glob("*.study/submissions/*.sh")
+    ]
+    line = "--netem=delay=25ms: this node has no default route"
+    for output in outputs:
+        output.write_text(f"steelyard: {line}\n", encoding="utf-8")
+    outputs[0].unlink()
     assert cli.main(["status", str(path), "--json"]) == 5
     reasons = [entry["reason"] for entry in json.loads(capsys.readouterr().out)["failures"]]
     assert sum(reason == "sacct: FAILED" for reason in reasons) == 1
-    assert sum("condition could not be applied (exit code 4)" in r for r in reasons) == 7
+    assert sum("condition could not be applied (exit code 4): " in r for r in reasons) == 7
+    assert sum(reason.endswith(f": {line}") for reason in reasons) >= 5
+    assert any(reason.endswith(f": {outputs[0]} may say why") for reason in reasons)
     cli.main(["submit", str(path)])
     assert "nothing to add" in capsys.readouterr().out
 

@@ -274,5 +274,21 @@ def test_cancel_stops_what_waits_and_submit_takes_it_up(
     assert cli.main(["cancel", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("16 runs cancelled.")
     assert status.snapshot(folder_of(path).path).failed == 16
+    assert cli.main(["cancel", str(path)]) == 0
+    assert capsys.readouterr().out == "nothing to cancel: no run waits or runs\n"
     submitted(path)
     assert status.snapshot(folder_of(path).path).waiting == 16
+
+
+def test_the_folders_own_study_file_leads_to_the_folder_also_where_it_was_moved(
+    slurm: Any, write_study: Write, tmp_path: Path, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    slurm.end_jobs("CANCELLED")
+    moved = folder_of(path).path.rename(tmp_path / "moved.study")
+    submitted(moved / "study.toml")
+    assert "16 of 16 runs submitted" in capsys.readouterr().out
+    assert not list(moved.glob("*.study"))
+    run = next(moved.glob("runs/*/run.sh")).read_text(encoding="utf-8")
+    assert str(moved) in run and str(folder_of(path).path) not in run
