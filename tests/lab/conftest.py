@@ -86,6 +86,15 @@ class Lab:
         words = done.stdout.splitlines()[0].split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
+    def queued(self) -> set[str]:
+        """Ids of the jobs that wait, run or complete; Slurm soon forgets those that have ended."""
+        return set(self.run("squeue", "-h", "-o", "%A").stdout.split())
+
+    def cancel(self) -> None:
+        """The test's jobs."""
+        for job_id in self.jobs:
+            self.run("scancel", job_id)
+
     def wait_running(self, job_id: str) -> None:
         """Until the batch script's first line has run: it makes the file `running`."""
         until((self.work / f"running.{job_id}").exists, f"job {job_id} runs")
@@ -201,10 +210,8 @@ def lab(cluster: throwaway.Cluster, slow_job: str, tmp_path: Path) -> Iterator[L
     """The cluster for one test: its jobs are cancelled afterwards, and nothing may be left."""
     lab = Lab(cluster, tmp_path, slow_job)
     yield lab
-    for job_id in lab.jobs:
-        lab.run("scancel", job_id)
-    for job_id in lab.jobs:
-        until(lambda job=job_id: lab.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), job_id)
+    lab.cancel()
+    until(lambda: not lab.queued() & set(lab.jobs), "the test's jobs have ended")
     until(lambda: not lab.samplers(), "every sampler of the test has ended")
     # A node completes a moment longer than its job.
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "no node is drained, down or completing")
@@ -250,6 +257,5 @@ def virtual_lab(virtual_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[
     """The cluster with guests for one test: its jobs are cancelled, no node is drained."""
     lab = Lab(virtual_cluster, tmp_path, slow_job="none")
     yield lab
-    for job_id in lab.jobs:
-        lab.run("scancel", job_id)
+    lab.cancel()
     until(lambda: lab.nodes() == {"idle"}, "every node is idle again")

@@ -120,6 +120,6 @@ def test_no_socket_is_left_after_the_jobs(lab: Lab, slow_job: str) -> None:
     lab.records(job, 1)
     run_dir = lab.cluster.dir / "run" / "steelyard"
     until(
-        lambda: {path.name for path in run_dir.glob("*.*")} <= {f"n4.{slow_job}.sock"},
+        lambda: {path.name for path in run_dir.glob("*.sock")} <= {f"n4.{slow_job}.sock"},
         "the sockets are removed, those of killed steps by the next job's start",
     )

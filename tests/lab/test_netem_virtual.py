@@ -85,8 +85,7 @@ def jobs(
         wait_all(made)
         yield made
     finally:
-        for job_id in lab.jobs:
-            lab.run("scancel", job_id)
+        lab.cancel()
 
 
 def least_ms(text: str) -> float:
