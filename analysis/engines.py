@@ -11,6 +11,7 @@ import math
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import ibis
 
 ENGINES = ("duckdb", "spark")
+CONNECT_LIMIT_S = 10
 JAVA = 17  # the oldest that Spark 4 takes
 NEEDED = ("runs", "attempts", "results", "records")
 FROM_SAMPLES = "samples."  # before the name of a total that was computed from the samples
@@ -109,9 +111,7 @@ def check_java() -> None:
 
 
 def session(master: str | None) -> Any:
-    """Spark's; MissingError when the cluster does not take us."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    """Spark's; MissingError where nothing listens at a standalone master's address."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
@@ -121,16 +121,28 @@ def session(master: str | None) -> Any:
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
-    try:
-        return builder.master(master or "local[*]").getOrCreate()
-    except (PySparkException, Py4JError) as error:
-        if master is None:
-            raise
-        first = str(error).strip().splitlines()[0]
-        raise MissingError(
-            f"{master}: no Spark cluster takes us there ({first}): expected a master that runs and "
-            "knows the secret in SPARK_CONF_DIR, as docs/spark.sbatch makes both"
-        ) from error
+    else:
+        check_master(master)
+    return builder.master(master or "local[*]").getOrCreate()
+
+
+def check_master(master: str) -> None:
+    """MissingError where nothing listens: Spark itself says nothing clear for minutes, and hangs."""
+    scheme, _, places = master.partition("://")
+    if scheme != "spark":
+        return
+    for place in places.split(","):  # several: one of them leads
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
+        except (OSError, ValueError) as error:
+            last = error
+        else:
+            return
+    raise MissingError(
+        f"no Spark master listens at {master} ({last}): expected spark://HOST:PORT of one that "
+        "runs; docs/spark.sbatch starts one on the nodes of a job"
+    )
 
 
 def values(tables: Mapping[str, Any]) -> Any:
