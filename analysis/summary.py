@@ -48,6 +48,15 @@ class Group:
     runs: tuple[Run, ...]
     counts: Counts
     baseline_label: str | None  # of the condition it is compared with; None: no baseline
+    # Of each run; a report asks for them with every metric and comparison.
+    blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
+    jobs: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        blocks = {run.run_id: run.block for run in self.runs}
+        jobs = {run.run_id: run.job_id or run.run_id for run in self.runs}
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "jobs", jobs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ both cover less than they say.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from steelyard.analysis.stats_tests import Effect, hedges, welch
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary import Row
-    from steelyard.analysis.summary_read import Run
 
 Groups = dict[object, list[float]]
 
@@ -32,9 +31,8 @@ def compare_means(row: Row, base: Row) -> Overhead:
     pairs = pairs_of(row, base)
     if pairs is not None:
         return overhead_by_block(pairs)
-    jobs = jobs_of(row), jobs_of(base)
     if shares_jobs(row, base):
-        return overhead_by_job(list(jobs[0].values()), list(jobs[1].values()))
+        return overhead_by_job(list(jobs_of(row).values()), list(jobs_of(base).values()))
     return overhead(row.values, base.values)
 
 
@@ -64,7 +62,7 @@ def job_means(row: Row) -> list[float]:
 
 def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | None:
     """(row's, base's) values by block; None where a block lacks a side, or blocks are few."""
-    ours, theirs = grouped(row, lambda run: run.block), grouped(base, lambda run: run.block)
+    ours, theirs = grouped(row, row.group.blocks), grouped(base, base.group.blocks)
     if None in ours or ours.keys() != theirs.keys() or len(ours) < MIN_BLOCKS:
         return None
     return [(values, theirs[block]) for block, values in ours.items()]
@@ -72,17 +70,16 @@ def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | Non
 
 def jobs_of(row: Row) -> Groups:
     """Values by job; a run without one (a local run) stands alone."""
-    return grouped(row, lambda run: run.job_id or run.run_id)
+    return grouped(row, row.group.jobs)
 
 
 def shares_jobs(row: Row, base: Row) -> bool:
     """Whether any job holds several runs of a side."""
-    return any(len(jobs_of(side)) < side.n for side in (row, base))
+    return any(len({side.group.jobs[run] for run in side.run_ids}) < side.n for side in (row, base))
 
 
-def grouped(row: Row, key: Callable[[Run], object]) -> Groups:
+def grouped(row: Row, keys: Mapping[str, object]) -> Groups:
     """The row's values by a property of their runs."""
-    keys = {run.run_id: key(run) for run in row.group.runs}
     groups: Groups = {}
     for run_id, value in zip(row.run_ids, row.values, strict=True):
         groups.setdefault(keys[run_id], []).append(value)

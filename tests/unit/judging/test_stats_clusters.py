@@ -16,6 +16,7 @@ from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats_groups import mean_bca, mean_by_job
 from steelyard.analysis.stats_overhead import overhead, verdict
 from steelyard.analysis.stats_tests import effect_words, hedges
+from steelyard.analysis.summary import Counts, Group
 
 CHANCE = np.random.default_rng(5)
 
@@ -85,9 +86,12 @@ def row(values: list[float], blocks: list[int | None], job_ids: list[str | None]
         for n, (block, job) in enumerate(zip(blocks, job_ids, strict=True))
     ]
     ids = tuple(run.run_id for run in runs)
-    return SimpleNamespace(
-        values=tuple(values), run_ids=ids, n=len(values), group=SimpleNamespace(runs=runs)
-    )
+    return SimpleNamespace(values=tuple(values), run_ids=ids, n=len(values), group=group_of(runs))
+
+
+def group_of(runs: list[Any]) -> Group:
+    counts = Counts(len(runs), len(runs), 0, 0, 0)
+    return Group("v", "a=1", {"a": 1}, False, tuple(runs), counts, None)
 
 
 def side(mean: float, blocks: list[int | None], job_ids: list[str | None]) -> Any:
@@ -151,9 +155,7 @@ def row_of_jobs(groups: list[list[float]]) -> Any:
             runs.append(SimpleNamespace(run_id=f"r{len(runs)}", job_id=str(job), block=1))
             values.append(value)
     ids = tuple(run.run_id for run in runs)
-    return SimpleNamespace(
-        group=SimpleNamespace(runs=tuple(runs)), run_ids=ids, values=tuple(values), n=len(values)
-    )
+    return SimpleNamespace(group=group_of(runs), run_ids=ids, values=tuple(values), n=len(values))
 
 
 def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
