@@ -124,6 +124,19 @@ check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin 
 		{ cat build/test/log; echo "$$t failed" >&2; exit 1; }; \
 		echo "$$t: $$(grep -c '^ok' build/test/log) ok"; done
 
+# Not in `make test`: every source is compiled once more. The plugin's own hosts are left out: they
+# load it as Slurm does, and Slurm is not built that way.
+SANITIZE := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
+check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input included
+	@mkdir -p build/sanitize && rm -f build/sanitize/*
+	@for s in $(NODE_SRC); do $(CC) $(SY_CFLAGS) $(SANITIZE) -w -c -o build/sanitize/$$(basename $$s .c).o $$s || exit; done
+	@$(AR) rcs build/sanitize/libsteelyard.a build/sanitize/*.o
+	@for t in $(filter-out test_spank_plugin test_spank_netem,$(notdir $(C_TESTS))); do \
+		$(CC) $(SY_CFLAGS) $(SANITIZE) -w -Itests/c -I$(SLURM_INC) -rdynamic -o build/sanitize/$$t tests/c/$$t.c \
+		build/sanitize/libsteelyard.a -ljansson -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
+		{ cat build/sanitize/log; echo "$$t failed" >&2; exit 1; }; \
+		echo "$$t: $$(grep -c '^ok' build/sanitize/log) ok"; done
+
 check-npb: all  ## every NPB kernel, class S and W on several rank counts, verified
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
 
@@ -175,10 +188,13 @@ bench: setup $(VENV)/.bench  ## make bench BENCH=sampler: a benchmark of Steelya
 
 # --- install ----------------------------------------------------------------------------------
 
+# Under another name first: jobs may start while this runs, and must find the old file or the new.
+put = install -D -m 0755 $(1) $(2)/.$(notdir $(1)).new && mv -f $(2)/.$(notdir $(1)).new $(2)/$(notdir $(1))
+
 install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	@test -f build/lib/spank_steelyard.so || { echo "install-slurm: the plugin was not built: slurm/spank.h is not under $(SLURM_INC). Install Slurm's headers (Debian: libslurm-dev, RHEL: slurm-devel) or say make SLURM_INC=DIR." >&2; exit 3; }
-	install -D -m 0755 build/lib/spank_steelyard.so $(DESTDIR)$(PREFIX)/lib/steelyard/spank_steelyard.so
-	install -D -m 0755 build/bin/steelyard-node $(DESTDIR)$(PREFIX)/libexec/steelyard/steelyard-node
+	$(call put,build/lib/spank_steelyard.so,$(DESTDIR)$(PREFIX)/lib/steelyard)
+	$(call put,build/bin/steelyard-node,$(DESTDIR)$(PREFIX)/libexec/steelyard)
 	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
 		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example
@@ -194,5 +210,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-npb check-lab check-spark soak failsafe lint \
+.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-sanitize check-npb check-lab check-spark soak failsafe lint \
 	lint-c bench install-slurm install-programs wheel clean
