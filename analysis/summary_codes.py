@@ -257,6 +257,15 @@ class Code(Kind):
             "read-ahead, beside bulk transfers with as many clients and streams."
         ),
     )
+    INNER_WARM_UP = (
+        "SY28",
+        Severity.WARNING,
+        "the first iterations inside the runs are unlike the rest (warm-up)",
+        (
+            "A run's value is the mean of all its iterations, these too; both means are given. Say which "
+            "you use, leave them out on both sides alike, or let `warm_up = 1` in [job] run once unmeasured."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

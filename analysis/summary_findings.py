@@ -21,6 +21,7 @@ from steelyard.analysis.summary_findings_checks import find_disagreements
 from steelyard.analysis.summary_findings_drift import find_drift
 from steelyard.analysis.summary_findings_nodes import NODE_CHECKS
 from steelyard.analysis.summary_findings_shape import SHAPE_CHECKS
+from steelyard.analysis.summary_iterations import find_inner_warm_up
 from steelyard.analysis.summary_read import Run
 from steelyard.analysis.summary_split import find_broken_splits
 
@@ -248,4 +249,5 @@ CHECKS: tuple[Check, ...] = (
     find_disagreements,
     *SHAPE_CHECKS,
     find_broken_splits,
+    find_inner_warm_up,
 )

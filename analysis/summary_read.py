@@ -16,6 +16,7 @@ from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.records import TOTALS
 from steelyard.analysis.summary_checks import Checks, read_checks
 from steelyard.analysis.summary_environment import Program, TagValue, read_programs, read_tags
+from steelyard.analysis.summary_iterations_read import Iterations, read_iterations
 from steelyard.analysis.summary_network import NodeNetwork, read_network
 from steelyard.analysis.summary_units import OtherUnit, settle_units
 
@@ -146,6 +147,7 @@ class StudyData:
     other_units: list[OtherUnit] = field(default_factory=list)
     tags: list[TagValue] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
+    iterations: Iterations = field(default_factory=dict)
 
 
 @contextmanager
@@ -215,6 +217,7 @@ def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
             other_units=other_units,
             tags=read_tags(connection),
             programs=read_programs(connection),
+            iterations=read_iterations(connection),
         )
 
 

@@ -13,6 +13,7 @@ from steelyard.analysis.stats_changes import warm_up
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats_drift import Timed, trend, wander
 from steelyard.analysis.stats_groups import mean_bca, mean_by_job
+from steelyard.analysis.stats_iterations import inner_warm_up
 from steelyard.analysis.stats_overhead import Direction, overhead, verdict
 from steelyard.analysis.stats_planning import enough, stopped_interval
 from steelyard.analysis.stats_proportion import wilson
@@ -320,6 +321,21 @@ INTERVALS: dict[str, Study] = {
     "stopped, normal, about 25": stopping_study(normal, 0.05, 25),
     "stopped, skewed, about 35": stopping_study(skewed, 0.3, 35),
 }
+
+
+def inner_study(runs: int, iterations: int) -> Study:
+    """A warm-up told of iterations that have none, but resemble the one before (0.6)."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        noise = chance.standard_normal((runs, iterations))
+        for place in range(1, iterations):
+            noise[:, place] = 0.6 * noise[:, place - 1] + 0.8 * noise[:, place]
+        found = inner_warm_up({run: [series] for run, series in enumerate((10 + noise).tolist())})
+        return found is not None and found.p <= 0.05, None
+
+    return study
+
+
 ALARMS: dict[str, Study] = {
     "verdict, normal, 5 + 5": verdict_study(normal, 5, 1),
     "verdict, skewed, 35 + 35": verdict_study(skewed, 35, 1),
@@ -329,6 +345,8 @@ ALARMS: dict[str, Study] = {
     "two humps, normal, n = 35": series_study(normal, 35, two_humps),
     "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
     "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
+    "warm-up inside, 5 runs of 3": inner_study(5, 3),
+    "warm-up inside, 20 runs of 30": inner_study(20, 30),
     "drift, 1 condition, n = 35": drift_study(skewed, 1, 35),
     "drift, 2 conditions, n = 10": drift_study(normal, 2, 10),
     "drift, 10 conditions, n = 5": drift_study(normal, 10, 5),

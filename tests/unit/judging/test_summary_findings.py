@@ -118,6 +118,18 @@ def other_unit(maker: Any) -> None:
     maker.rows["results"][0] |= {"value": 10_000.0, "unit": "ms"}
 
 
+def slow_starts(maker: Any) -> None:
+    """Of three iterations in each run the first is slow with one client."""
+    for number, row in enumerate(list(maker.rows["results"])):
+        for iteration in (2, 3):
+            wobble = ((7 * number + 5 * iteration) % 11 - 5) / 100
+            maker.rows["results"].append(
+                row | {"iteration": iteration, "value": row["value"] + wobble}
+            )
+        if number % 2 == 0:
+            row["value"] *= 1.1 + number / 1000
+
+
 def unlike_bytes(maker: Any) -> None:
     maker.factors["site"], maker.baseline["site"] = ["near", "far"], "near"
     for number in range(4):
@@ -175,6 +187,7 @@ CASES = {
         "CPU time: further apart than the ways of counting explain in 1 of 1 run",
     ),
     Code.WIDE_INTERVAL: (with_runs(value=30.0), "1 of 2 means of a main figure."),
+    Code.INNER_WARM_UP: (slow_starts, "In 1 of 2 series with iterations inside the runs"),
     Code.NO_SPLIT: (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 
