@@ -203,7 +203,7 @@ def refusals(study: StudyDir, submissions: Sequence[Submission]) -> dict[str, st
     its submission, which runs of the same conditions share."""
     from steelyard.analysis import network
 
-    told = {}
+    told: dict[str, str] = {}
     for entry in submissions:
         output = study.script(entry.submission_id).with_suffix(".out")
         lines = list(network.refusals(output))

@@ -143,7 +143,8 @@ static char *device_to_host(struct sy_network host, uint8_t number, struct sy_er
 	(void)sy_format_network(&host, text);
 	name = route_device(argv, &why);
 	if (!name)
-		(void)sy_fail(err, "which device leads to %s? %s", text, why.text);
+		(void)sy_fail(err, "which device leads to %s? %s; dev=NAME names it", text,
+			      why.text);
 	return name;
 }
 
@@ -158,6 +159,42 @@ static char *device_towards(const struct sy_network *network, struct sy_error *e
 	return device_to_host(*network, 2, err);
 }
 
+static bool carries(json_t *route)
+{
+	json_t *flag, *flags = json_object_get(route, "flags");
+	size_t i;
+
+	json_array_foreach(flags, i,
+			   flag) if (!strcmp(json_string_value(flag) ? json_string_value(flag) : "",
+					     "linkdown")) return false;
+	return true;
+}
+
+/* A cluster's own network often leads nowhere else: the device of all its routes; free it. */
+static char *only_device(void)
+{
+	static const char *const argv[] = {"ip", "-j", "route", "show", NULL};
+	cleanup_free char *text = sy_run_text(argv, NULL, NULL);
+	json_t *route, *routes = text ? json_loads(text, 0, NULL) : NULL;
+	const char *only = NULL;
+	bool several = false;
+	char *copy;
+	size_t i;
+
+	json_array_foreach(routes, i, route)
+	{
+		const char *name = json_string_value(json_object_get(route, "dev"));
+
+		if (!name || !strcmp(name, "lo") || !carries(route))
+			continue;
+		several |= only && strcmp(only, name);
+		only = name;
+	}
+	copy = only && !several ? strdup(only) : NULL;
+	json_decref(routes);
+	return copy;
+}
+
 static char *default_device(struct sy_error *err)
 {
 	static const char *const four[] = {"ip", "-j", "route", "show", "default", NULL};
@@ -166,6 +203,8 @@ static char *default_device(struct sy_error *err)
 
 	if (!name)
 		name = route_device(six, NULL);
+	if (!name)
+		name = only_device();
 	if (!name)
 		(void)sy_fail(err, "this node has no default route: name the device with dev=NAME, "
 				   "or whom to reach with to=ADDRESS");
