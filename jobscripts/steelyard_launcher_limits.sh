@@ -53,7 +53,11 @@ sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller
 # Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
 sy_launcher_rootless() {
     local controllers
-    controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>/dev/null)
+    controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>&1) || {
+        sy_say "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
+        return 3
+    }
+    controllers=${controllers##*$'\n'} # warnings stand before it
     if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
         sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
         return 4

@@ -16,7 +16,7 @@ from steelyard.wrappers import launcher_trials, programs
 from steelyard.wrappers.errors import ConditionError, MissingError
 from steelyard.wrappers.launchers import Launcher
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60  # a container is started, perhaps on a busy machine
 # Programs of each kind, and where to get them.
 PROGRAMS: dict[str, tuple[tuple[str, str], ...]] = {
     "bare": (),
@@ -100,9 +100,9 @@ def engine(launcher: Launcher) -> str | None:
             "steelyard`"
         )
     if program == "podman" and os.geteuid() != 0:
-        given = ask(program, "info", "--format={{.Host.CgroupControllers}}").stdout.strip()
-        said = launcher_trials.rootless_memory(launcher, given)
-        if said is not None:
+        told = ask(program, "info", "--format={{.Host.CgroupControllers}}")
+        said = launcher_trials.rootless_memory(launcher, told.stdout.strip())
+        if said is not None and told.returncode == 0:
             return said
     network = networks(program)[0] if launcher.network == "macvlan" else launcher.network
     return launcher_trials.trial(launcher, network, complaint)
