@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cold_cache.h"
@@ -21,12 +22,16 @@
 #include "run_dir.h"
 #include "step.h"
 
+#define LONG_STEP_S 1 /* so that nobody sees what its end costs */
+
 static struct sy_config config;
 static struct sy_step step;
 static struct sy_outbox outbox = {.fd = -1};
 static struct sockaddr_un control;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
+static bool comments; /* this step's end sets AdminComment */
+static struct timespec started;
 
 static struct sy_own_usage at_start;
 static bool counted_at_start;
@@ -170,8 +175,15 @@ static void announce(spank_t spank)
 /* Somebody has said what he wants to find in the accounting: that is worth a moment of waiting. */
 static bool comment_is_asked(void)
 {
-	return config.admin_comment && sy_finish_is_due(&step) &&
-	       (sy_options.tags.count > 0 || sy_options.has_netem);
+	return sy_options.tags.count > 0 || sy_options.has_netem;
+}
+
+static bool has_lasted(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - started.tv_sec > LONG_STEP_S;
 }
 
 void sy_stepd_start(spank_t spank)
@@ -186,6 +198,8 @@ void sy_stepd_start(spank_t spank)
 		return;
 	}
 	knows_step = true;
+	comments = !step.extern_step && config.admin_comment && sy_finish_is_due(&step);
+	(void)clock_gettime(CLOCK_MONOTONIC, &started);
 	if (step.extern_step || !step.extern_runs)
 		sy_conditions_reap(&config, "next job");
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
@@ -197,7 +211,7 @@ void sy_stepd_start(spank_t spank)
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
 	announce(spank);
 	sy_conditions_start(spank, &config, &step, &outbox);
-	if (comment_is_asked())
+	if (comments && comment_is_asked())
 		sy_finish_begin(spank, &step);
 }
 
@@ -263,14 +277,15 @@ static void tell_done(void)
 }
 
 /* srun ends its job as soon as it hears of the last task's end, and then Slurm takes no comment any
- * more: in a job without a batch step this is before srun hears of it. */
+ * more: in a job without a batch step this is before srun hears of it. Short steps do not wait for
+ * it (some 2 ms) unless asked. */
 void sy_stepd_task_exit(spank_t spank)
 {
 	static uint32_t ended;
 	uint32_t tasks;
 
 	ended++;
-	if (!knows_step || step.extern_step || step.batch_step || !comment_is_asked() ||
+	if (!comments || step.batch_step || !(comment_is_asked() || has_lasted()) ||
 	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
 	    ended != tasks)
 		return;
@@ -284,7 +299,7 @@ void sy_stepd_exit(spank_t spank)
 		return;
 	if (!step.extern_step) {
 		tell_done();
-		if (config.admin_comment && sy_finish_is_due(&step))
+		if (comments)
 			sy_finish(spank, &config, &step, &outbox);
 	}
 	if (step.extern_step)
