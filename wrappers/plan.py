@@ -11,7 +11,7 @@ import importlib.metadata
 import itertools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.wrappers import launchers
@@ -148,9 +148,9 @@ def grow(
     return sorted(kept, key=lambda run: (run.block, run.position)) + in_order(moved, seed)
 
 
-def document(study: Study, runs: Sequence[Run]) -> dict[str, object]:
-    """plan.json."""
-    return {
+def document(study: Study, runs: Sequence[Run]) -> str:
+    """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
+    head = {
         "format": FORMAT,
         "version": VERSION,
         "steelyard": importlib.metadata.version("steelyard"),
@@ -163,8 +163,10 @@ def document(study: Study, runs: Sequence[Run]) -> dict[str, object]:
             "factors": study.factors,
             "toml_sha256": study.toml_sha256,
         },
-        "runs": [asdict(run) for run in runs],
     }
+    lines = ",\n".join(json.dumps(vars(run), ensure_ascii=False) for run in runs)
+    begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    return f'{begin},\n "runs": [\n{lines}\n]\n}}\n'
 
 
 def read_runs(path: Path) -> list[Run]:

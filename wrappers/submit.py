@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -237,8 +236,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             environment=variables | launchers.variables(run.launcher) | mode_of(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
-    document = json.dumps(plan.document(study, runs), indent=1, ensure_ascii=False)
-    submit_ledger.write_whole(folder.plan, document + "\n")
+    submit_ledger.write_whole(folder.plan, plan.document(study, runs))
 
 
 def mode_of(run: Run) -> dict[str, str]:

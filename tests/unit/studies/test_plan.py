@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -152,7 +151,7 @@ def test_the_document_is_read_back_as_it_was(
     found = study.load(write_study())
     runs = plan.make_plan(found)
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(plan.document(found, runs)))
+    path.write_text(plan.document(found, runs), encoding="utf-8")
     assert plan.read_runs(path) == runs
     head = plan.read_document(path)["study"]
     assert isinstance(head, dict)
