@@ -144,11 +144,15 @@ check-lab: all $(VENV)/.test  ## the tests that go through a real throwaway Slur
 	$(VENV)/bin/python -P -m pytest -q tests/lab
 
 # Not in `make test`: 500 MB to fetch, and Java. An environment of its own: Spark wants an older pandas.
-check-spark: $(VENV)/.ready  ## the summary on a local Spark gives DuckDB's answers (needs Java 17)
+check-spark: build/venv-spark/.ready  ## the summary on a local Spark, and through docs/spark.sbatch, gives DuckDB's answers (needs Java 17)
+	SPARK_LOCAL_IP=127.0.0.1 build/venv-spark/bin/python -P -m pytest -q tests/spark
+
+build/venv-spark/.ready: $(VENV)/.ready
 	@java -version 2>/dev/null || { echo "check-spark: no java: apt-get install openjdk-17-jre-headless" >&2; exit 3; }
 	$(PYTHON) -m venv build/venv-spark
-	build/venv-spark/bin/pip install -q --disable-pip-version-check -e '.[spark]' pytest
-	SPARK_LOCAL_IP=127.0.0.1 build/venv-spark/bin/python -P -m pytest -q tests/spark
+	build/venv-spark/bin/pip install -q --disable-pip-version-check --use-pep517 -e '.[spark]' pytest || { \
+		echo "check-spark: PySpark (500 MB) could not be installed: the reason is above; is PyPI or a mirror of it (PIP_INDEX_URL) within reach?" >&2; exit 3; }
+	@touch $@
 
 soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each
 	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_guest_ends.py

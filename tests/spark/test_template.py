@@ -23,7 +23,7 @@ from steelyard.wrappers.cluster_config import ClusterConfig
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 TEMPLATE = Path(__file__).parents[2] / "docs" / "spark.sbatch"
-LIMIT_S = 600.0  # three JVMs start and a fourth computes, on whatever machine this is
+LIMIT_S = 1800.0  # three JVMs start and a fourth computes, on whatever machine this is
 OPEN = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
 
 
