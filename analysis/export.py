@@ -114,7 +114,11 @@ def number_of_day() -> str:
 def days_of(connection: DuckDBPyConnection, samples: str) -> set[str]:
     """The UTC days, as `2026-11-21`, of a relation of samples."""
     rows = connection.execute(f"SELECT DISTINCT {number_of_day()} FROM {samples}").fetchall()
-    return {
-        UNKNOWN if n is None else datetime.fromtimestamp(n * DAY_S, UTC).date().isoformat()
-        for (n,) in rows
-    }
+    return {name_of_day(number) for (number,) in rows}
+
+
+def name_of_day(number: int | None) -> str:
+    """`2026-11-21` of a number of days since 1970; None: the day of samples without a time."""
+    if number is None:
+        return UNKNOWN
+    return datetime.fromtimestamp(number * DAY_S, UTC).date().isoformat()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from steelyard.analysis.spool import NO_ROOM
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8
+JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
 
 
 def default_record_dirs() -> list[Path]:
@@ -62,13 +63,18 @@ def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
     return jobs
 
 
-def copy_records(
+def bring_records(
     study_dir: Path,
     record_dirs: Sequence[Path],
     attempts: Iterable[Attempt],
     progress: Callable[[str, int, int], None],
-) -> Iterator[Gap]:
-    """Copy what the nodes left for the study's jobs, before an admin's clean-up takes it."""
+) -> Iterator[tuple[Sequence[Attempt], list[Gap]]]:
+    """Copy what the nodes left, before an admin's clean-up takes it, and join it to its attempts.
+
+    Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
+    that never began do not come.
+    """
+    attempts = list(attempts)
     jobs = list(jobs_attempts(attempts).items())
 
     def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
@@ -78,10 +84,19 @@ def copy_records(
 
     # The time goes into waiting for file systems, network ones mostly.
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
-        for done, gaps in enumerate(pool.map(copied, jobs), 1):
-            yield from gaps
+        ahead = deque(pool.submit(copied, job) for job in jobs[:JOBS_AHEAD])
+        for done, (job_id, mine) in enumerate(jobs, 1):
+            gaps = ahead.popleft().result()
+            for job in jobs[done + JOBS_AHEAD - 1 : done + JOBS_AHEAD]:
+                ahead.append(pool.submit(copied, job))
+            yield mine, [*gaps, *join_records(study_dir / "records" / job_id, mine)]
             if done % 100 == 0 or done == len(jobs):
                 progress("records", done, len(jobs))
+    for attempt in attempts:
+        # Local runs have theirs in their own folder.
+        if attempt.folder is not None and attempt.scheduler == "local":
+            paths = sorted((attempt.folder.path / "record").rglob("*.json"))
+            yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
 
 
 def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
@@ -113,22 +128,13 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None
                 copy_file(file, target)
 
 
-def join_records(study_dir: Path, attempts: Iterable[Attempt]) -> Iterator[Gap]:
-    """Give each attempt the records of its nodes; yields what is wrong with records."""
-    attempts = list(attempts)
-    for job_id, job_attempts in jobs_attempts(attempts).items():
-        folder = study_dir / "records" / job_id
-        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-            parts = name_parts(path)
-            attempt = nearest(job_attempts, parts[1]) if parts else None
-            if attempt is not None and attempt.is_over:
-                yield from add_record(attempt, path)
-    for attempt in attempts:
-        # Local runs have theirs in their own folder.
-        if attempt.folder is not None and attempt.scheduler == "local":
-            for path in sorted((attempt.folder.path / "record").rglob("*.json")):
-                if name_parts(path):
-                    yield from add_record(attempt, path)
+def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Give a job's attempts the records of their nodes; yields what is wrong with records."""
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        parts = name_parts(path)
+        attempt = nearest(attempts, parts[1]) if parts else None
+        if attempt is not None and attempt.is_over:
+            yield from add_record(attempt, path)
 
 
 def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:

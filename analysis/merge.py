@@ -22,9 +22,8 @@ from steelyard.analysis.checks import write_checks
 from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
 from steelyard.analysis.gather import (
     Gap,
-    copy_records,
+    bring_records,
     default_record_dirs,
-    join_records,
     record_gaps,
 )
 from steelyard.analysis.intake import Jobs, Progress, job_gaps, take_in
@@ -34,6 +33,7 @@ from steelyard.analysis.sacct import Sacct
 from steelyard.analysis.samples import SampleFile
 from steelyard.analysis.studyfiles import (
     Plan,
+    PlannedRun,
     RunFolder,
     read_plan,
     read_submissions,
@@ -74,6 +74,11 @@ class Work:
     gaps: list[Gap] = field(default_factory=list)
     days: set[str] = field(default_factory=set)  # whose samples changed
     sample_files: int = 0
+    outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
+    runs: dict[str, PlannedRun] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = {run.run_id: run for run in self.plan.runs}
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -209,38 +214,41 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
 
 
 def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
-    """Records into the study folder and to their attempts; their new samples into the database."""
-    found = [
-        *copy_records(work.study_dir, record_dirs, work.attempts, work.progress),
-        *join_records(work.study_dir, work.attempts),
-    ]
+    """Records into the study folder and to their attempts; their new samples into the database.
+
+    DuckDB reads samples while other records are copied and outputs read.
+    """
+    rows = work.connection.execute(
+        "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
+    ).fetchall()
+    stored = {row[0]: row[1:] for row in rows}
+    found = []
+    with samples.Loader(work.connection, work.scratch) as loader:
+        for attempts, gaps in bring_records(
+            work.study_dir, record_dirs, work.attempts, work.progress
+        ):
+            found += gaps
+            for file in sample_files(work, attempts):
+                known = stored.get(file.key)
+                # A file that is gone keeps its samples: they may be all that is left of the job.
+                if known != (*file.stamp(), file.run_id, file.attempt, file.node):
+                    loader.add(file, changed=known is not None)
+                    work.progress("samples", loader.loaded, loader.count)
+            read_outputs(work, attempts)
+        loader.finish()
+        work.progress("samples", loader.loaded, loader.count)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
     work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
-    files = list(sample_files(work))
-    stored = {
-        row[0]: row[1:]
-        for row in work.connection.execute(
-            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
-        ).fetchall()
-    }
-    new = [f for f in files if stored.get(f.key) != (*f.stamp(), f.run_id, f.attempt, f.node)]
-    # A file that is gone keeps its samples: they may be all that is left of the job.
-    changed = [f.key for f in new if f.key in stored]
-    work.days |= days_of(work, changed)
-    samples.forget(work.connection, changed)
-    for done in samples.load(work.connection, new, work.scratch):
-        work.progress("samples", done, len(new))
-    work.days |= days_of(work, [f.key for f in new])
-    work.sample_files = len(new)
+    work.days, work.sample_files = loader.days, loader.count
     work.gaps += sample_gaps(work)
     work.gaps += captures.take_in(
         work.connection, work.study_dir, work.attempts, work.scratch, work.progress
     )
 
 
-def sample_files(work: Work) -> Iterator[SampleFile]:
-    """The samples of all records; a record that names a file which is not there is a gap."""
-    for attempt in work.attempts:
+def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:
+    """The samples of their records; a record that names a file which is not there is a gap."""
+    for attempt in attempts:
         for node, record in attempt.records.items():
             path = record.samples_path
             if path is None:
@@ -251,18 +259,6 @@ def sample_files(work: Work) -> Iterator[SampleFile]:
                 continue
             key = str(path.relative_to(work.study_dir))
             yield SampleFile(path, key, attempt.run_id, attempt.attempt, node)
-
-
-def days_of(work: Work, keys: Sequence[str]) -> set[str]:
-    """The UTC days in which these files have samples."""
-    if not keys:
-        return set()
-    work.connection.execute("CREATE OR REPLACE TEMP TABLE keys AS SELECT unnest(?) AS path", [keys])
-    return export.days_of(
-        work.connection,
-        "(SELECT s.unix_s FROM samples AS s SEMI JOIN "
-        "(SELECT * FROM sources SEMI JOIN keys USING (path)) USING (run_id, attempt, node))",
-    )
 
 
 def sample_gaps(work: Work) -> Iterator[Gap]:
@@ -278,12 +274,13 @@ def sample_gaps(work: Work) -> Iterator[Gap]:
 
 def write_tables(work: Work) -> dict[str, int]:
     """All tables that are made anew; returns the number of runs in each state."""
-    outputs = read_outputs(work)
+    read_outputs(work, work.attempts)
+    work.progress("outputs", len(work.attempts), len(work.attempts))
     name_refusals(work)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     tables.write_attempts(work.connection, work.attempts, work.scratch)
     states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
-    tables.write_results(work.connection, outputs, work.scratch)
+    tables.write_results(work.connection, work.outputs, work.scratch)
     tables.write_records(work.connection, work.attempts, work.scratch)
     tables.write_notes(work.connection, work.attempts, work.scratch)
     tables.write_network(work.connection, work.attempts, work.scratch)
@@ -293,24 +290,17 @@ def write_tables(work: Work) -> dict[str, int]:
     return states
 
 
-def read_outputs(work: Work) -> dict[tuple[str, str], Output]:
+def read_outputs(work: Work, attempts: Sequence[Attempt]) -> None:
     """The figures of the completed attempts; one whose output says otherwise becomes failed."""
-    runs = {run.run_id: run for run in work.plan.runs}
-    outputs = {}
-    for done, attempt in enumerate(work.attempts, 1):
-        if attempt.state == "completed":
-            output = read_output(runs[attempt.run_id], attempt)
-            outputs[attempt.run_id, attempt.attempt] = output
-            if output.reason is not None:
-                attempt.state, attempt.reason = "failed", output.reason
-            if output.is_gap:
-                gap = Gap(
-                    attempt.run_id, attempt.attempt, None, "output", output.reason or "no output"
-                )
-                work.gaps.append(gap)
-        if done % 100 == 0 or done == len(work.attempts):
-            work.progress("outputs", done, len(work.attempts))
-    return outputs
+    for attempt in attempts:
+        key = attempt.run_id, attempt.attempt
+        if attempt.state != "completed" or key in work.outputs:
+            continue
+        output = work.outputs[key] = read_output(work.runs[attempt.run_id], attempt)
+        if output.reason is not None:
+            attempt.state, attempt.reason = "failed", output.reason
+        if output.is_gap:
+            work.gaps.append(Gap(*key, None, "output", output.reason or "no output"))
 
 
 def name_refusals(work: Work) -> None:

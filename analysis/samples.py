@@ -7,39 +7,25 @@ are read where they are, many by one statement.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis import records
-from steelyard.analysis.spool import NO_ROOM, Spool, quote
-
-# The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
-COLUMNS = {
-    "unix_s": "DOUBLE",
-    "elapsed_s": "DOUBLE",
-    "cpu_s": "DOUBLE",
-    "memory_bytes": "BIGINT",
-    "processes": "BIGINT",
-    "rchar_bytes": "BIGINT",
-    "wchar_bytes": "BIGINT",
-    "read_bytes": "BIGINT",
-    "write_bytes": "BIGINT",
-    "rx_bytes": "BIGINT",
-    "tx_bytes": "BIGINT",
-    "sent_segments": "BIGINT",
-    "retransmitted_segments": "BIGINT",
-    "pressure_cpu_s": "DOUBLE",
-    "pressure_io_s": "DOUBLE",
-    "pressure_memory_s": "DOUBLE",
-    "energy_j": "DOUBLE",
-    "rtt_s": "DOUBLE",
-}
-NEEDED = ("unix_s", "elapsed_s")
+from steelyard.analysis import export, records
+from steelyard.analysis.background import Background
+from steelyard.analysis.sample_lines import (
+    COLUMNS,
+    check_header,
+    count_lines,
+    csv_scan,
+    find_refused,
+    select_columns,
+)
+from steelyard.analysis.spool import NO_ROOM, Spool
 
 # Counters whose last value is a total of the job; `sources` keeps them per file.
 TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
@@ -47,7 +33,7 @@ TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 CHUNK_BYTES = 8_000_000
 LARGE_BYTES = 256_000  # opening costs less than putting together
-FILES_AT_ONCE = 200  # large ones in a statement
+FILES_AT_ONCE = 500  # large ones in a statement
 
 CUT = "the last line was cut short and is left out"
 
@@ -68,47 +54,46 @@ class SampleFile:
         return status.st_size, status.st_mtime_ns
 
 
-def check_header(line: bytes, path: Path) -> tuple[tuple[str, ...], str | None]:
-    """Column names from a file's first line, and what is wrong with them."""
-    columns = tuple(line.decode("utf-8", "replace").rstrip("\r\n").split(","))
-    if not line.endswith(b"\n"):
-        return columns, f"{path} has no whole line"
-    lacking = [name for name in NEEDED if name not in columns]
-    if lacking:
-        return columns, f"{path} has no column '{lacking[0]}'"
-    if len(set(columns)) < len(columns):
-        return columns, f"{path} has a column name twice"
-    return columns, None
-
-
 class Batch:
-    """Files of the same columns put together into one."""
+    """Files of the same columns on their way; put together into `path`, or where they are."""
 
-    def __init__(self, columns: tuple[str, ...], path: Path) -> None:
+    def __init__(self, columns: tuple[str, ...], path: Path | None) -> None:
         self.columns = columns
-        self.path = path
+        self.paths = [] if path is None else [path]
+        self.is_batch = path is not None
         self.size_bytes = 0
-        self.lines = 0
-        self._file = path.open("wb")
+        self._file = None if path is None else path.open("wb")
 
-    def append(self, number: int, source: BinaryIO) -> bool:
-        """The rest of a file behind its header; False when its last line was cut short."""
+    def append(self, number: int, source: BinaryIO) -> tuple[int, bool]:
+        """The rest of a file behind its header; its whole lines, and whether that was all."""
+        assert self._file is not None
         prefix = b"%d," % number
-        rest = b""
+        rest, lines = b"", 0
         while chunk := source.read(CHUNK_BYTES):
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
                 text = prefix + whole.replace(b"\n", b"\n" + prefix) + b"\n"
                 self._file.write(text)
                 self.size_bytes += len(text)
-                self.lines += whole.count(b"\n") + 1
-        return not rest
+                lines += whole.count(b"\n") + 1
+        return lines, not rest
 
     def load(self, connection: DuckDBPyConnection) -> None:
-        """Into `samples`; lines that do not fit are left out and noted in reject_errors."""
-        self._file.close()
-        read_files(connection, self.columns, [self.path], is_batch=True)
-        self.path.unlink()
+        """Into `samples`; lines that do not fit are left out."""
+        scan = csv_scan(self.columns, self.paths, "ignore_errors", self.is_batch)
+        file = 'f.file = s."sy file"' if self.is_batch else 'f.path = s."sy path"'
+        connection.execute(
+            f"INSERT INTO samples (run_id, attempt, node, {', '.join(COLUMNS)}) "
+            f"SELECT f.run_id, f.attempt, f.node, {select_columns(self.columns)} "
+            f"FROM {scan} AS s JOIN sample_files AS f ON {file}"
+        )
+        if self.is_batch:
+            self.paths[0].unlink()
+
+    def close(self) -> None:
+        """Nothing more comes: what was put together is written."""
+        if self._file is not None:
+            self._file.close()
 
 
 FILE_COLUMNS = {
@@ -120,160 +105,189 @@ FILE_COLUMNS = {
     "size_bytes": "BIGINT",
     "modified_unix_ns": "BIGINT",
     "path": "VARCHAR",
+    "lines": "BIGINT",  # whole ones behind the header
+    "reason": "VARCHAR",  # what is wrong with it
 }
-# Where a file begins in its batch (lines count from 1), and what is wrong with it.
-PLACE_COLUMNS = {
-    "file": "BIGINT",
-    "batch": "VARCHAR",
-    "first_line": "BIGINT",
-    "reason": "VARCHAR",
-}
+
+
+class Loader:
+    """Appends files' samples and notes them in `sources`; DuckDB reads them in the background.
+
+    Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
+    is a folder for what is on its way.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, scratch: Path) -> None:
+        self.count = 0  # files that were added
+        self.loaded = 0  # of which DuckDB has read
+        self.days: set[str] = set()  # UTC days that lost samples, after finish() also got some
+        self._connection = connection
+        self._scratch = scratch
+        self._background = Background(connection)
+        self._batches: dict[tuple[tuple[str, ...], bool], Batch] = {}
+        self._changed: list[str] = []
+        self._flushed = 0
+        self._spool = self._new_spool()
+        names = ", ".join(f"{name} {kind}" for name, kind in FILE_COLUMNS.items())
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_files ({names})")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._background.close(interrupt=error is not None)
+        self._spool.close()
+        for batch in self._batches.values():
+            batch.close()
+
+    def _new_spool(self) -> Spool:
+        return Spool(self._scratch / f"sample_files-{self._flushed}.jsonl", FILE_COLUMNS)
+
+    def add(self, file: SampleFile, *, changed: bool = False) -> None:
+        """One file; `changed`: what was read from it before is taken out."""
+        number, self.count = self.count, self.count + 1
+        if changed:
+            self._changed.append(file.key)
+        batch = None
+        try:
+            lines, reason, batch = self._take(number, file)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
+        what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
+        self._spool.write((number, *what, str(file.path), lines, reason))
+        if batch is not None and (
+            batch.size_bytes >= BATCH_BYTES or len(batch.paths) >= FILES_AT_ONCE
+        ):
+            self._flush(batch)
+
+    def _take(self, number: int, file: SampleFile) -> tuple[int, str | None, Batch | None]:
+        """Lines of a file, what is wrong with it, and the batch that has it now."""
+        with file.path.open("rb") as source:
+            columns, problem = check_header(source.readline(), file.path)
+            if problem is not None:
+                return 0, problem, None
+            size = file.path.stat().st_size
+            # DuckDB would take these letters in a name for a pattern.
+            if size >= LARGE_BYTES and not set(str(file.path)) & set("*?[]"):
+                lines, is_whole = count_lines(file.path)
+                if is_whole:
+                    batch = self._batch(columns, number, is_batch=False)
+                    batch.paths.append(file.path)
+                    batch.size_bytes += size
+                    return lines - 1, None, batch
+            batch = self._batch(columns, number, is_batch=True)
+            lines, is_whole = batch.append(number, source)
+            return lines, None if is_whole else CUT, batch
+
+    def _batch(self, columns: tuple[str, ...], number: int, *, is_batch: bool) -> Batch:
+        """The batch for files of these columns, begun when there is none."""
+        key = (columns, is_batch)
+        if key not in self._batches:
+            path = self._scratch / f"samples-{number}.csv" if is_batch else None
+            self._batches[key] = Batch(columns, path)
+        return self._batches[key]
+
+    def _flush(self, batch: Batch | None) -> None:
+        """Have DuckDB take the names of all files so far, and read a batch."""
+        if batch is not None:
+            del self._batches[batch.columns, batch.is_batch]
+            batch.close()
+        spool, changed, count = self._spool, self._changed, self.count
+        spool.close()
+        self._flushed += 1
+        self._spool, self._changed = self._new_spool(), []
+
+        def work() -> None:
+            self._connection.execute(f"INSERT INTO sample_files {spool.select()}")
+            spool.path.unlink()
+            if changed:
+                self.days |= days_of(self._connection, changed)
+                forget(self._connection, changed)
+            if batch is not None:
+                batch.load(self._connection)
+            self.loaded = count
+
+        self._background.submit(work)
+
+    def finish(self) -> None:
+        """What is still on its way; then nothing is at work in the background."""
+        for batch in [*self._batches.values(), None]:
+            self._flush(batch)
+        self._background.wait()
+        if self.count:
+            note_sources(self._connection, self._scratch)
+            self.days |= days_loaded(self._connection)
 
 
 def load(
     connection: DuckDBPyConnection, files: Sequence[SampleFile], scratch: Path
 ) -> Iterator[int]:
-    """Append the files' samples and note them in `sources`; yields how many files were read.
-
-    Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
-    is a folder for what is on its way.
-    """
-    if not files:
-        return
-    with Spool(scratch / "sample_files.jsonl", FILE_COLUMNS) as spool:
-        for number, file in enumerate(files):
-            what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
-            spool.write((number, *what, str(file.path)))
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_files AS {spool.select()}")
-    batches: dict[tuple[str, ...], Batch] = {}
-    large: dict[tuple[str, ...], list[Path]] = {}
-    with Spool(scratch / "sample_places.jsonl", PLACE_COLUMNS) as places:
-        for number, file in enumerate(files):
-            columns = large_file(places, number, file)
-            if columns is not None:
-                large.setdefault(columns, []).append(file.path)
-                if len(large[columns]) == FILES_AT_ONCE:
-                    read_files(connection, columns, large.pop(columns))
-            else:
-                batch = put_together(batches, places, number, file, scratch)
-                if batch is not None and batch.size_bytes >= BATCH_BYTES:
-                    batches.pop(batch.columns).load(connection)
-            if number % 100 == 99:
-                yield number + 1
-    for columns, paths in large.items():
-        read_files(connection, columns, paths)
-    for batch in batches.values():
-        batch.load(connection)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_places AS {places.select()}")
-    note_sources(connection)
-    yield len(files)
+    """Load files one after the other; yields how many."""
+    with Loader(connection, scratch) as loader:
+        for file in files:
+            loader.add(file)
+            yield loader.count
+        loader.finish()
 
 
-def large_file(places: Spool, number: int, file: SampleFile) -> tuple[str, ...] | None:
-    """The columns of a file that can be read where it is: large, and whole to its last line."""
-    try:
-        # DuckDB would take these letters in a name for a pattern.
-        if file.path.stat().st_size < LARGE_BYTES or set(str(file.path)) & set("*?[]"):
-            return None
-        with file.path.open("rb") as source:
-            columns, problem = check_header(source.readline(), file.path)
-            source.seek(-1, os.SEEK_END)
-            if problem is not None or source.read(1) != b"\n":
-                return None
-    except OSError:  # put_together says why
-        return None
-    places.write((number, str(file.path), 2, None))
-    return columns
-
-
-def put_together(
-    batches: dict[tuple[str, ...], Batch],
-    places: Spool,
-    number: int,
-    file: SampleFile,
-    scratch: Path,
-) -> Batch | None:
-    """Append a file to the batch of its columns; None when it cannot be read at all."""
-    try:
-        with file.path.open("rb") as source:
-            columns, problem = check_header(source.readline(), file.path)
-            if problem is not None:
-                places.write((number, None, None, problem))
-                return None
-            if columns not in batches:
-                batches[columns] = Batch(columns, scratch / f"samples-{number}.csv")
-            batch = batches[columns]
-            first_line = batch.lines + 1
-            is_whole = batch.append(number, source)
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise
-        places.write((number, None, None, f"{file.path} cannot be read: {error.strerror}"))
-        return None
-    places.write((number, str(batch.path), first_line, None if is_whole else CUT))
-    return batch
-
-
-def read_files(
-    connection: DuckDBPyConnection,
-    columns: Sequence[str],
-    paths: Sequence[Path],
-    is_batch: bool = False,
-) -> None:
-    """Files of these columns into `samples`, what is refused into DuckDB's temporary reject_errors.
-
-    A batch has no header, and the number of its file before each line.
-    """
-    types = [f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns]
-    if is_batch:
-        types.insert(0, "'sy file': 'BIGINT'")
-    values = ", ".join(f's."{name}"' if name in columns else "NULL" for name in COLUMNS)
-    names = ", ".join(COLUMNS)
-    file = 'f.file = s."sy file"' if is_batch else 'f.path = s."sy path"'
-    connection.execute(
-        f"INSERT INTO samples (run_id, attempt, node, {names}) "
-        f"SELECT f.run_id, f.attempt, f.node, {values} FROM read_csv([{', '.join(map(quote, map(str, paths)))}], "
-        f"auto_detect = false, header = {not is_batch}, delim = ',', quote = '', escape = '', "
-        f"new_line = '\\n', columns = {{{', '.join(types)}}}, store_rejects = true, "
-        f"filename = 'sy path') AS s JOIN sample_files AS f ON {file}"
-    )
-
-
-def note_sources(connection: DuckDBPyConnection) -> None:
+def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     """Rows read and lines refused, per file."""
-    # The tables of refused lines appear with the first read_csv that keeps them.
-    has_refused = connection.execute(
-        "SELECT count(*) = 2 FROM duckdb_tables() WHERE temporary "
-        "AND table_name IN ('reject_errors', 'reject_scans')"
-    ).fetchall()[0][0]
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE refused AS "
-        + (
-            # Its own first line is the header.
-            "SELECT p.file, count(DISTINCT e.line) AS lines, min(e.line - p.first_line + 2) AS first "
-            "FROM (SELECT file_path, line FROM reject_errors JOIN reject_scans "
-            "  USING (scan_id, file_id)) AS e "
-            "ASOF JOIN sample_places AS p ON p.batch = e.file_path AND p.first_line <= e.line "
-            "GROUP BY ALL"
-            if has_refused
-            else "SELECT NULL::BIGINT AS file, 0 AS lines, 0 AS first WHERE false"
-        )
-    )
     # Counters only grow: the largest value is the last one.
     totals = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
+    day = export.number_of_day()
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE loaded AS "
-        f"SELECT run_id, attempt, node, count(*) AS samples, {totals} FROM samples "
+        f"SELECT run_id, attempt, node, count(*) AS samples, min({day}) AS first_day, "
+        f"max({day}) AS last_day, count({day}) < count(*) AS unknown_day, {totals} FROM samples "
         "SEMI JOIN sample_files USING (run_id, attempt, node) GROUP BY ALL"
     )
+    with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
+        for file, path, samples in connection.execute(
+            "SELECT f.file, f.path, coalesce(n.samples, 0) FROM sample_files AS f "
+            "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
+            "WHERE f.lines > coalesce(n.samples, 0) ORDER BY f.file"
+        ).fetchall():
+            refused = find_refused(connection, Path(path), samples, scratch)
+            if refused is not None:
+                words.write((file, refused.words()))
     connection.execute(
         "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
         "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
         f"{', '.join(f'n.{name}' for name in TOTALS)}, "
-        "nullif(concat_ws('; ', p.reason, CASE WHEN r.lines > 0 THEN r.lines || ' lines do not fit "
-        "their columns and are left out, the first is line ' || r.first END), '') AS reason "
-        "FROM sample_files AS f JOIN sample_places AS p USING (file) "
-        "LEFT JOIN loaded AS n USING (run_id, attempt, node) LEFT JOIN refused AS r USING (file)"
+        "nullif(concat_ws('; ', f.reason, r.words), '') AS reason FROM sample_files AS f "
+        "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
+        f"LEFT JOIN ({words.select()}) AS r USING (file)"
+    )
+
+
+def days_loaded(connection: DuckDBPyConnection) -> set[str]:
+    """The UTC days of what note_sources saw; a day between those of a file counts as one of it."""
+    spans = connection.execute(
+        "SELECT DISTINCT first_day, last_day, unknown_day FROM loaded"
+    ).fetchall()
+    days = {export.UNKNOWN} if any(unknown for _, _, unknown in spans) else set()
+    for (number,) in connection.execute(
+        f"SELECT DISTINCT {export.number_of_day()} AS day FROM samples WHERE day IS NOT NULL"
+    ).fetchall():
+        if any(first is not None and first <= number <= last for first, last, _ in spans):
+            days.add(export.name_of_day(number))
+    return days
+
+
+def days_of(connection: DuckDBPyConnection, keys: Sequence[str]) -> set[str]:
+    """The UTC days in which these files have samples."""
+    connection.execute("CREATE OR REPLACE TEMP TABLE keys AS SELECT unnest(?) AS path", [keys])
+    return export.days_of(
+        connection,
+        "(SELECT s.unix_s FROM samples AS s SEMI JOIN "
+        "(SELECT * FROM sources SEMI JOIN keys USING (path)) USING (run_id, attempt, node))",
     )
 
 

@@ -53,6 +53,10 @@ class Spool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No more rows come."""
         self._file.close()
 
     def write(self, values: Sequence[Any]) -> None:
