@@ -148,41 +148,31 @@ static char *device_to_host(struct sy_network host, uint8_t number, struct sy_er
 	return name;
 }
 
-/* A network's own address may be taken for a broadcast, and its first one may be our own. */
-static char *device_towards(const struct sy_network *network, struct sy_error *err)
-{
-	char *name = device_to_host(*network, 1, err);
-
-	if (!name || strcmp(name, "lo"))
-		return name;
-	free(name);
-	return device_to_host(*network, 2, err);
-}
-
 static bool carries(json_t *route)
 {
-	json_t *flag, *flags = json_object_get(route, "flags");
-	size_t i;
+	json_t *flags = json_object_get(route, "flags");
 
-	json_array_foreach(flags, i,
-			   flag) if (!strcmp(json_string_value(flag) ? json_string_value(flag) : "",
-					     "linkdown")) return false;
+	for (size_t i = 0; i < json_array_size(flags); i++) {
+		const char *flag = json_string_value(json_array_get(flags, i));
+
+		if (flag && !strcmp(flag, "linkdown"))
+			return false;
+	}
 	return true;
 }
 
-/* A cluster's own network often leads nowhere else: the device of all its routes; free it. */
-static char *only_device(void)
+/* The device of all routes to networks inside of this one, when it is the same; free it. */
+static char *only_device(const char *family, const char *within)
 {
-	static const char *const argv[] = {"ip", "-j", "route", "show", NULL};
+	const char *argv[] = {"ip", "-j", family, "route", "show", "root", within, NULL};
 	cleanup_free char *text = sy_run_text(argv, NULL, NULL);
-	json_t *route, *routes = text ? json_loads(text, 0, NULL) : NULL;
+	json_t *routes = text ? json_loads(text, 0, NULL) : NULL;
 	const char *only = NULL;
 	bool several = false;
 	char *copy;
-	size_t i;
 
-	json_array_foreach(routes, i, route)
-	{
+	for (size_t i = 0; i < json_array_size(routes); i++) {
+		json_t *route = json_array_get(routes, i);
 		const char *name = json_string_value(json_object_get(route, "dev"));
 
 		if (!name || !strcmp(name, "lo") || !carries(route))
@@ -195,6 +185,24 @@ static char *only_device(void)
 	return copy;
 }
 
+/* A network's own address may be taken for a broadcast, and its first one may be our own. To a wide
+ * one there may be no route, but to a part of it. */
+static char *device_towards(const struct sy_network *network, struct sy_error *err)
+{
+	char *name = device_to_host(*network, 1, err);
+	char text[SY_UNIT_SIZE];
+
+	if (!name) {
+		(void)sy_format_network(network, text);
+		return only_device(network->family == AF_INET ? "-4" : "-6", text);
+	}
+	if (strcmp(name, "lo"))
+		return name;
+	free(name);
+	return device_to_host(*network, 2, err);
+}
+
+/* A cluster's own network often leads nowhere else. */
 static char *default_device(struct sy_error *err)
 {
 	static const char *const four[] = {"ip", "-j", "route", "show", "default", NULL};
@@ -204,7 +212,7 @@ static char *default_device(struct sy_error *err)
 	if (!name)
 		name = route_device(six, NULL);
 	if (!name)
-		name = only_device();
+		name = only_device("-4", "0.0.0.0/0");
 	if (!name)
 		(void)sy_fail(err, "this node has no default route: name the device with dev=NAME, "
 				   "or whom to reach with to=ADDRESS");

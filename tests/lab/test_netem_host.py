@@ -252,11 +252,13 @@ def test_without_a_default_route_the_only_device_is_taken_and_never_one_of_two(l
     lab.inside("ip", "link", "add", "d1", "type", "veth", "peer", "name", "d2")
     lab.inside("ip", "address", "add", "172.17.0.1/16", "dev", "d1")
     lab.inside("ip", "link", "set", "d1", "up")  # no carrier, as docker0 where no container runs
-    done = lab.apply("rate=10mbit")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["devices"][0]["device"] == "v0"
-    assert lab.finish()["undone"] is True
+    for spec in ("rate=10mbit", "rate=10mbit,to=10.0.0.0/8"):
+        done = lab.apply(spec)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["devices"][0]["device"] == "v0"
+        assert lab.finish()["undone"] is True
     lab.inside("ip", "link", "set", "d2", "up")
+    assert "dev=NAME names it" in lab.apply("rate=10mbit,to=11.0.0.0/8").stderr
     assert "no default route: name the device" in lab.apply("rate=10mbit").stderr
     lab.inside("ip", "link", "delete", "d1")
     assert lab.tree() == before
