@@ -1,0 +1,33 @@
+#!/bin/bash
+# The plugin on another release of Slurm: a Debian suite in a chroot, this checkout built and
+# installed there as docs/admin.md says, a Slurm by hand, jobs of an ordinary user.
+# Usage (root): setup/try_release.sh SUITE [FOLDER]; SUITE: bookworm, trixie, sid.
+# FOLDER (/var/tmp/steelyard-SUITE) is kept for the next time: 1 GB. Exit code 1: a check failed.
+set -euo pipefail
+
+readonly suite=${1:?SUITE: bookworm, trixie or sid}
+readonly root=${2:-/var/tmp/steelyard-$suite}
+readonly source=${BASH_SOURCE[0]%/*}/..
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,python3,iproute2,procps
+
+if ((EUID != 0)); then
+    echo "try_release.sh: needs root: a chroot, namespaces, and a user besides root" >&2
+    exit 3
+fi
+if [[ ! -e $root/usr/sbin/slurmd ]]; then
+    type -P mmdebstrap >/dev/null || {
+        echo "try_release.sh: apt-get install mmdebstrap" >&2
+        exit 3
+    }
+    # sid's lists are days old on mirrors that stand still.
+    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+        --include="$packages" "$suite" "$root" http://deb.debian.org/debian
+fi
+
+rm -rf "$root/src" "$root/site" && mkdir -p "$root/src"
+git -C "$source" archive HEAD | tar -x -C "$root/src"
+printf '127.0.0.1 localhost %s\n' "$(hostname -s)" >"$root/etc/hosts"
+# All of it ends with this command: namespaces of its own for processes, network and mounts.
+unshare --net --mount --pid --fork --kill-child --propagation private \
+    chroot "$root" /usr/bin/env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C \
+    bash /src/setup/try_release_inside.sh
