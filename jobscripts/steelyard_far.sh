@@ -123,12 +123,27 @@ sy_far_main() {
     local -r pid=$!
     trap 'again=1; sy_launcher_tell TERM' TERM INT
     [[ -z ${sy_far_told:-} ]] || sy_launcher_tell TERM
+    sy_far_in_force "$pid" || exit
     while [[ -n $again ]]; do
         again=
         wait "$pid"
         code=$?
     done
     exit "$code"
+}
+
+# Memory, looked at from outside as soon as the container is in its cgroup (the processors: inside).
+sy_far_in_force() { # <pid of what started it>
+    local try limit want=${SY_LAUNCHER_MEMORY_BYTES:-}
+    [[ -n $want ]] || return 0
+    for ((try = 0; try < 400; try++)); do
+        limit=$(sy_launcher_limit "$(sy_launcher_pid)" 2>/dev/null)
+        ((${limit:-want + 1} > want)) || return 0
+        kill -0 "$1" 2>/dev/null || return 0 # it tells itself why it has ended
+        sy_pause 0.05
+    done
+    sy_say "$SY_LAUNCHER: its memory should be limited to $want bytes on $SY_THIS_NODE and is not"
+    return 4
 }
 
 # The command, in there; the input brings signals, and its end is the end.

@@ -17,6 +17,7 @@ from .test_study import steelyard
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
 IMAGE = "steelyard-test:far"
+LIMITED = "unshare,cpus=1,memory=1GiB"
 STUDY = """
 [study]
 name = "far"
@@ -72,10 +73,10 @@ def test_ranks_on_the_other_node_are_in_a_container_there(lab: Lab) -> None:
     (folder / "cg.S.2").write_text(PROGRAM)
     (folder / "cg.S.2").chmod(0o755)
     benchmark = f'use = "npb"\nkernel = "cg"\nclass = "S"\nranks = 2\nfolder = "{folder}"'
-    found = states(lab, write(lab, benchmark, "bare", "unshare"))
-    assert found == {"bare": "completed", "unshare": "completed"}
+    found = states(lab, write(lab, benchmark, "bare", LIMITED))
+    assert found == {"bare": "completed", LIMITED: "completed"}
     here = str(Path("/proc/self/ns/pid").readlink())
-    for launcher, count in (("bare", 1), ("unshare", 2)):
+    for launcher, count in (("bare", 1), (LIMITED, 2)):
         lines = (folder / f"cg.S.2.{launcher}").read_text().splitlines()
         assert sorted(line.split()[0] for line in lines) == ["0", "1"]
         spaces = {line.split()[1] for line in lines}
