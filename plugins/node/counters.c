@@ -46,30 +46,31 @@ int sy_parse_number(const char *text, int64_t *value)
 	return 0;
 }
 
-/* "key: number" or "key number" at the start of a line. */
-static int keyed(const char *text, const char *key, size_t length, char separator, int64_t *value)
+/* "key: number" or "key number" at the start of a line: what follows the number, or NULL. */
+static const char *keyed(const char *text, const char *key, size_t length, char separator,
+			 int64_t *value)
 {
-	for (; *text; text = next_line(text)) {
-		if (strncmp(text, key, length) != 0 || text[length] != separator)
-			continue;
-		return number(skip_blanks(text + length + 1), value) ? 0 : -1;
-	}
-	return -1;
+	for (; *text; text = next_line(text))
+		if (!strncmp(text, key, length) && text[length] == separator)
+			return number(skip_blanks(text + length + 1), value);
+	return NULL;
 }
 
 int sy_parse_keyed(const char *text, const char *key, int64_t *value)
 {
-	return keyed(text, key, strlen(key), ' ', value);
+	return keyed(text, key, strlen(key), ' ', value) ? 0 : -1;
 }
 
+/* In the kernel's order, so that each line is looked at once. */
 int sy_parse_io(const char *text, struct sy_io *io)
 {
 	struct sy_io result;
 
-	if (keyed(text, "rchar", 5, ':', &result.rchar) < 0 ||
-	    keyed(text, "wchar", 5, ':', &result.wchar) < 0 ||
-	    keyed(text, "read_bytes", 10, ':', &result.read) < 0 ||
-	    keyed(text, "write_bytes", 11, ':', &result.write) < 0)
+	text = keyed(text, "rchar", 5, ':', &result.rchar);
+	text = text ? keyed(text, "wchar", 5, ':', &result.wchar) : NULL;
+	text = text ? keyed(text, "read_bytes", 10, ':', &result.read) : NULL;
+	text = text ? keyed(text, "write_bytes", 11, ':', &result.write) : NULL;
+	if (!text)
 		return -1;
 	*io = result;
 	return 0;

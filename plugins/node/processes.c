@@ -10,9 +10,13 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-/* stat costs twice as much as the rest: of more processes than that, only so many that have run
- * are read a sample, in turn. docs/sampler.md says what that does to memory_bytes. */
+/* Of more processes than that, only so many that have run are read a sample, in turn, io of each
+ * once in IO_US at least. docs/sampler.md says what that does to memory_bytes and I/O. */
 #define STATS_A_SAMPLE 16
+#define IOS_A_SAMPLE   32
+#define IO_US	       1000000
+
+static const struct sy_turn everything = {true, true};
 
 static bool is_kernels_own(int fd)
 {
@@ -62,7 +66,7 @@ struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t par
 	all->count++;
 	*process = (struct sy_process){
 	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
-	sy_process_read(all, process, true);
+	sy_process_read(all, process, everything);
 	if (process->gone && !root) {
 		all->count--;
 		return NULL;
@@ -117,6 +121,7 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 		root->now.use[i] = final->use[i] > known ? final->use[i] : known;
 		root->kept.use[i] = 0;
 	}
+	root->moved = true;
 	all->open_roots -= !root->done;
 	root->done = true;
 }
@@ -157,7 +162,7 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 		return;
 	}
 	add(&parent->lost, &process->now);
-	parent->force = true;
+	parent->bereaved = parent->force = true;
 }
 
 /* What a parent's counters have not grown by is kept beside them. CPU of the waited-for is told in
@@ -168,7 +173,9 @@ static void settle(struct sy_processes *all, struct sy_process *parent)
 	struct sy_usage gain;
 
 	if (parent->force && !parent->gone)
-		sy_process_read(all, parent, true);
+		sy_process_read(all, parent, everything);
+	if (!parent->bereaved)
+		return;
 	for (int i = 0; i < SY_USES; i++)
 		gain.use[i] = parent->now.use[i] - parent->before.use[i];
 	if (!parent->done)
@@ -180,6 +187,7 @@ static void settle(struct sy_processes *all, struct sy_process *parent)
 			kept->use[i] += parent->lost.use[i] - gain.use[i];
 		parent->lost.use[i] = 0;
 	}
+	parent->bereaved = false;
 }
 
 static void forget_gone(struct sy_processes *all)
@@ -201,8 +209,11 @@ static void forget_gone(struct sy_processes *all)
 			close_files(all, process);
 			process->pid = -process->pid;
 		}
-		process->before = process->now;
-		process->reaped_before_ns = process->reaped_ns;
+		if (process->moved) {
+			process->before = process->now;
+			process->reaped_before_ns = process->reaped_ns;
+			process->moved = false;
+		}
 		if (kept != i)
 			all->process[kept] = *process;
 		kept++;
@@ -210,12 +221,25 @@ static void forget_gone(struct sy_processes *all)
 	all->count = kept;
 }
 
-/* Those whose stat is oldest are read first, all of them when there are few. */
-static int64_t oldest_to_read(const struct sy_processes *all)
-{
-	int64_t turns = (all->count + STATS_A_SAMPLE - 1) / STATS_A_SAMPLE;
+/* In how many samples each is read once. */
+struct turns {
+	int64_t stat, io;
+};
 
-	return all->sample - turns;
+static struct turns turns_of(const struct sy_processes *all)
+{
+	struct turns turns = {(all->count + STATS_A_SAMPLE - 1) / STATS_A_SAMPLE,
+			      (all->count + IOS_A_SAMPLE - 1) / IOS_A_SAMPLE};
+	int64_t most = all->period_us ? IO_US / all->period_us : 0;
+
+	if (turns.io > most)
+		turns.io = most;
+	return turns;
+}
+
+static bool is_turn(const struct sy_processes *all, const struct sy_process *process, int64_t turns)
+{
+	return turns < 2 || process->root || (all->sample + process->pid) % turns == 0;
 }
 
 /* A root's counters matter when a child is gone; for children never seen, once in a while. */
@@ -226,19 +250,21 @@ static bool is_due(const struct sy_processes *all, const struct sy_process *proc
 
 void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 {
-	int64_t oldest;
+	struct turns turns;
 	bool anyone_gone = false;
 
 	all->sample++;
 	sy_processes_discover(all);
-	oldest = oldest_to_read(all);
+	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
 		struct sy_process *process = &all->process[i];
 
 		process->force |= all_of_them;
 		if (process->gone || !is_due(all, process))
 			continue;
-		sy_process_read(all, process, process->stat_at <= oldest);
+		sy_process_read(all, process,
+				(struct sy_turn){is_turn(all, process, turns.stat),
+						 is_turn(all, process, turns.io)});
 		anyone_gone |= process->gone || process->done;
 	}
 	for (int i = 0; i < all->count && anyone_gone; i++)
@@ -255,7 +281,8 @@ struct sy_usage sy_processes_total(const struct sy_processes *all)
 
 	for (int i = 0; i < all->count; i++) {
 		add(&total, &all->process[i].now);
-		add(&total, &all->process[i].kept);
+		if (all->process[i].root)
+			add(&total, &all->process[i].kept);
 	}
 	return total;
 }

@@ -26,6 +26,7 @@ struct sy_usage {
 	int64_t use[SY_USES];
 };
 
+/* What every sample looks at comes first, in one cache line. */
 struct sy_process {
 	pid_t pid, parent; /* parent 0: not one of ours, or not known */
 	bool root;	   /* counts only for the children it has waited for */
@@ -33,19 +34,22 @@ struct sy_process {
 	bool force;	   /* read it whatever its clock says */
 	bool deaf;	   /* its io may not be read */
 	bool gone;
-	bool inherits;		  /* its parent has gone: look for the new one */
-	int stat_fd, io_fd;	  /* -1: opened each time */
-	int64_t clock_ns;	  /* its CPU clock at the last reading */
+	bool inherits;	       /* its parent has gone: look for the new one */
+	bool old_stat, old_io; /* it has run since they were read */
+	bool bereaved;	       /* `lost` holds something */
+	bool moved;	       /* `now` may differ from `before` */
+	int stat_fd, io_fd;    /* -1: opened each time */
+	int64_t clock_ns;      /* its CPU clock at the last reading */
+	int64_t stat_at;       /* number of the sample that read stat */
+	int64_t rss_bytes;
+	struct sy_usage now;	  /* since the sampler started */
+	struct sy_usage before;	  /* `now` at the sample before */
 	int64_t reaped_ns;	  /* CPU of children it has waited for */
+	int64_t reaped_before_ns; /* the same at the sample before */
 	int64_t base_ns;	  /* CPU before the sampler started, own and reaped */
 	struct sy_usage base;	  /* I/O before the sampler started */
-	struct sy_usage now;	  /* since then */
-	struct sy_usage before;	  /* `now` at the sample before */
-	int64_t reaped_before_ns; /* `reaped_ns` at the sample before */
 	struct sy_usage lost;	  /* of children gone since the last sample */
 	struct sy_usage kept;	  /* roots: of children that its counters do not show */
-	int64_t rss_bytes;
-	int64_t stat_at; /* number of the sample that read stat */
 };
 
 struct sy_processes {
@@ -60,6 +64,7 @@ struct sy_processes {
 	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
 	int64_t tick_ns, page_bytes;
 	int64_t sample;
+	int64_t period_us; /* from one sample to the next, 0: not known */
 	int fds_left;
 	int deaf;	/* processes seen whose io could not be read */
 	int open_roots; /* roots without their final counters */
@@ -101,8 +106,13 @@ struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t par
 /* The CPU clock of a process, ns; -1 when there is none of that id (threads have none). */
 int64_t sy_process_clock_ns(pid_t pid);
 
+/* What of a process that has run is read again. */
+struct sy_turn {
+	bool stat, io;
+};
+
 /* Read one process; marks it `gone` when it is. */
-void sy_process_read(struct sy_processes *all, struct sy_process *process, bool with_stat);
+void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn);
 
 /* Look for new processes of the job. */
 void sy_processes_discover(struct sy_processes *all);

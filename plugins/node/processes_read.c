@@ -95,6 +95,7 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 		process->deaf = true;
 		return;
 	}
+	process->moved = true;
 	usage = usage_of(&io);
 	if (first)
 		process->base = usage;
@@ -125,6 +126,7 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		return;
 	}
 	process->stat_at = all->sample;
+	process->moved = true;
 	process->rss_bytes = stat.rss * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
 	if (process->inherits)
@@ -146,11 +148,10 @@ static void set_cpu(struct sy_process *process)
 		process->now.use[SY_USE_CPU_NS] = total;
 }
 
-void sy_process_read(struct sy_processes *all, struct sy_process *process, bool with_stat)
+void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn)
 {
-	bool first = process->stat_at < 0;
+	bool first = process->stat_at < 0, all_of_it = first || process->force;
 	int64_t clock = sy_process_clock_ns(process->pid);
-	bool idle = clock == process->clock_ns && !process->force && !first;
 
 	if (process->done)
 		return;
@@ -158,13 +159,18 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, bool 
 		process->gone = true;
 		return;
 	}
-	if (idle)
-		return;
+	if (clock != process->clock_ns || all_of_it)
+		process->old_stat = process->old_io = process->moved = true;
 	process->clock_ns = clock;
-	if (with_stat || first || process->force)
+	if (process->old_stat && (turn.stat || all_of_it)) {
+		process->old_stat = false;
 		read_stat(all, process, first);
-	if (!process->gone)
+	}
+	if (process->old_io && !process->gone && (turn.io || all_of_it)) {
+		process->old_io = false;
 		read_io(all, process, false);
-	set_cpu(process);
+	}
+	if (process->moved)
+		set_cpu(process);
 	process->force = false;
 }

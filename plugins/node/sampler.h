@@ -19,6 +19,8 @@
 #include "processes.h"
 #include "rtt.h"
 #include "tcp_sockets.h"
+#include "unwritten.h"
+#include "waker.h"
 
 #define SY_MAX_ROOTS  64
 #define SY_NOTES_SIZE 65536
@@ -63,6 +65,7 @@ struct sy_shared {
 	_Atomic unsigned current; /* which of the two was written whole */
 	struct sy_status status[2];
 	struct sy_rtt_counts rtt_counts; /* grows only: a reader may be one reading behind */
+	struct sy_unwritten lines;	 /* of samples */
 	_Atomic size_t notes_used;	 /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
 };

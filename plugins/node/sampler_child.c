@@ -2,7 +2,6 @@
 #include "sampler.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +9,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
-
-/* Kernels before 5.3 have no pidfd: then whoever is watched is looked for that often. */
-#define WATCH_US 1000000
 
 static struct {
 	struct sy_child *child;
@@ -22,9 +18,9 @@ static struct {
 	struct sy_columns columns;
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
-	int64_t start_us, cpu_at_us, period_us, next_us, file_bytes;
+	int64_t start_us, cpu_at_us, period_us, next_us;
+	struct sy_waker waker;
 	bool exact, end;
-	char text[SY_LINE_SIZE + 64];
 } s;
 
 static volatile sig_atomic_t told_to_end;
@@ -48,22 +44,22 @@ static void publish(int64_t now_us)
 	atomic_store(&s.child->shared->current, next);
 }
 
-/* A part of a line is taken back, so that the file holds whole lines only. */
-static void write_line(size_t length)
+static void write_lines(int64_t now_us)
 {
-	ssize_t done;
+	if (s.child->csv_fd >= 0)
+		s.status.lost += sy_unwritten_flush(&s.child->shared->lines, s.child->csv_fd,
+						    now_us, &s.status.lost_errno);
+}
+
+static void add_line(int64_t now_us)
+{
+	struct sy_unwritten *lines = &s.child->shared->lines;
 
 	if (s.child->csv_fd < 0)
 		return;
-	done = write(s.child->csv_fd, s.text, length);
-	if (done == (ssize_t)length) {
-		s.file_bytes += done;
-		return;
-	}
-	s.status.lost++;
-	s.status.lost_errno = done < 0 ? errno : ENOSPC;
-	if (done > 0)
-		(void)ftruncate(s.child->csv_fd, s.file_bytes);
+	sy_unwritten_add(lines, sy_format_line(&s.columns, &s.line, sy_unwritten_room(lines)));
+	if (s.end || sy_unwritten_is_due(lines, now_us + s.period_us))
+		write_lines(now_us);
 }
 
 static void set_cell(enum sy_cell cell, int64_t value)
@@ -151,7 +147,7 @@ static void take_sample(void)
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
 	read_job();
 	read_tcp(now, first || s.end);
-	write_line(sy_format_line(&s.columns, &s.line, s.text));
+	add_line(now);
 	sy_sums_add(&s.status.sums, &s.line);
 	for (int i = 0; i < s.child->node->zones; i++)
 		s.status.wraps[i] = s.child->node->energy[i].wraps;
@@ -166,6 +162,7 @@ static void set_rate(double rate_hz)
 	s.period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
 	if (s.period_us && limit && limit < s.period_us)
 		s.period_us = limit;
+	s.processes.period_us = s.period_us;
 	s.next_us = sy_now_us(CLOCK_MONOTONIC) + s.period_us;
 }
 
@@ -189,8 +186,10 @@ static void answer_totals(const struct sockaddr_un *to, socklen_t length)
 	char text[1024];
 	size_t used;
 
-	if (s.period_us)
+	if (s.period_us) {
 		take_sample();
+		write_lines(sy_now_us(CLOCK_MONOTONIC));
+	}
 	used = sy_totals_json(s.period_us ? &s.status.sums : NULL, text, sizeof(text));
 	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);
@@ -239,6 +238,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		break;
 	case SY_WORD_RATE:
 		set_rate(message.rate_hz);
+		write_lines(sy_now_us(CLOCK_MONOTONIC));
 		publish(sy_now_us(CLOCK_MONOTONIC));
 		break;
 	case SY_WORD_DONE:
@@ -276,30 +276,14 @@ static void listen_to(int fd)
 
 static void wait_until_next(void)
 {
-	struct pollfd fds[] = {{s.child->parent_fd, POLLIN, 0},
-			       {s.child->control_fd, POLLIN, 0},
-			       {s.child->watch_fd, POLLIN, 0}};
-	int64_t left = s.period_us ? s.next_us - sy_now_us(CLOCK_MONOTONIC) : WATCH_US;
-	bool must_look = s.child->plan->watch && s.child->watch_fd < 0;
-	struct timespec timeout;
-	sigset_t none;
+	int64_t left = s.next_us - sy_now_us(CLOCK_MONOTONIC);
+	unsigned woken = sy_waker_sleep(&s.waker, !s.period_us ? -1 : left > 0 ? left : 0);
 
-	if (left < 0)
-		left = 0;
-	if (must_look && left > WATCH_US)
-		left = WATCH_US;
-	timeout = (struct timespec){left / 1000000, left % 1000000 * 1000};
-	(void)sigemptyset(&none);
-	if (ppoll(fds, 3, s.period_us || must_look ? &timeout : NULL, &none) <= 0) {
-		s.end |= must_look && kill(s.child->plan->watch, 0) < 0 && errno == ESRCH;
-		return;
-	}
-	if (fds[1].revents)
+	if (woken & SY_WOKEN_CONTROL) /* before the parent's `end` */
 		listen_to(s.child->control_fd);
-	if (fds[0].revents & POLLIN)
+	if (woken & SY_WOKEN_PARENT)
 		listen_to(s.child->parent_fd);
-	/* The parent has gone, or the one to be watched: nothing more will come. */
-	s.end |= (fds[0].revents & (POLLHUP | POLLERR)) || fds[2].revents;
+	s.end |= (woken & SY_WOKEN_END) != 0;
 }
 
 static void sample_if_due(void)
@@ -357,7 +341,12 @@ static void prepare(struct sy_child *child)
 	sy_columns_init(&s.columns, &child->node->labels);
 	sy_tcp_init(&s.tcp, sy_job_user(child->plan), &child->shared->rtt_counts);
 	set_signals();
-	if (sy_processes_init(&s.processes, child->self, child->parent, sy_raise_file_limit(),
+	s.waker = (struct sy_waker){.parent_fd = child->parent_fd,
+				    .control_fd = child->control_fd,
+				    .watch_fd = child->watch_fd,
+				    .watch = child->plan->watch};
+	if (sy_waker_open(&s.waker) < 0 ||
+	    sy_processes_init(&s.processes, child->self, child->parent, sy_raise_file_limit(),
 			      NULL) < 0)
 		_exit(1);
 }
@@ -365,6 +354,7 @@ static void prepare(struct sy_child *child)
 static void begin(void)
 {
 	const struct sy_plan *plan = s.child->plan;
+	struct sy_unwritten *lines = &s.child->shared->lines;
 
 	if (sy_rights_drop(NULL) < 0)
 		_exit(1); /* never sample with more rights than needed: the record says why */
@@ -373,12 +363,12 @@ static void begin(void)
 	for (int i = 0; i < plan->roots; i++)
 		sy_processes_root(&s.processes, plan->root[i]);
 	set_rate(plan->rate_hz);
-	if (s.child->csv_fd >= 0) {
-		s.file_bytes = 0;
-		write_line(sy_format_header(&s.child->node->labels, s.text));
-	}
+	if (s.child->csv_fd >= 0)
+		sy_unwritten_add(lines, sy_format_header(&s.child->node->labels, lines->text));
 	if (s.period_us)
 		take_sample();
+	else
+		write_lines(s.next_us);
 	publish(sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	sy_shrink();

@@ -116,8 +116,6 @@ static int start_child(struct sy_error *err)
 	(void)close(pair[1]);
 	if (p.child < 0)
 		return sy_fail_errno(err, errno, "cannot start the sampler");
-	if (p.csv_fd >= 0)
-		(void)close(p.csv_fd); /* the child's alone */
 	return 0;
 }
 
@@ -321,6 +319,7 @@ static void write_last_record(void)
 	char why[256];
 
 	(void)take_notes();
+	status->lost += sy_unwritten_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
 	sy_add_own_memory(status);
 	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
 	record = sy_record_new(&p.head);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,10 +26,23 @@ sys.stdin.readline()
 """
 
 
-def start_root(children: int, cpu_s: float = 0.0) -> subprocess.Popen[bytes]:
+# Its children wait for a signal, write 1 MB and take 4 MB of memory, and wait again.
+LATER = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.write(1, b"ready\\n")
+signal.sigwait([signal.SIGUSR1])
+open("/dev/null", "wb", buffering=0).write(bytes(1 << 20))
+taken = b"x" * (4 << 20)
+os.write(1, b"ready\\n")
+os.read(0, 1)
+"""
+
+
+def start_root(children: int, cpu_s: float = 0.0, child: str = CHILD) -> subprocess.Popen[bytes]:
     script = (
         "import subprocess, sys\n"
-        f"c = [subprocess.Popen([sys.executable, '-c', {CHILD.format(cpu_s=cpu_s)!r}])"
+        f"c = [subprocess.Popen([sys.executable, '-c', {child.format(cpu_s=cpu_s)!r}])"
         f" for _ in range({children})]\n"
         "[p.wait() for p in c]\nsys.stdin.readline()"
     )
@@ -225,6 +239,27 @@ def test_two_hundred_processes(sampler: Any) -> None:
     record = attached.end()
     assert record["processes"]["max_processes"] == 200
     assert record["incomplete_reason"] is None
+
+
+def test_of_many_processes_what_each_did_last_is_read_though_it_sleeps(
+    sampler: Any, waiting: Any
+) -> None:
+    children = 40  # of more than 32 I/O is read in turn, of more than 16 memory
+    attached = sampler.attach("--rate", "20")
+    root = start_root(children, child=LATER)
+    attached.send(f"root {root.pid}")
+    wait_ready(root, children)
+    before = attached.totals()
+    assert before["wchar_bytes"] < children << 20
+    for process in psutil.Process(root.pid).children():
+        process.send_signal(signal.SIGUSR1)
+    wait_ready(root, children)
+    written = before["wchar_bytes"] + (children << 20)
+    waiting("all they wrote", lambda: attached.totals()["wchar_bytes"] >= written)
+    memory = before["max_memory_bytes"] + (children << 22)
+    waiting("all their memory", lambda: attached.totals()["max_memory_bytes"] >= memory)
+    end_root(root, children)
+    assert attached.end()["io"]["wchar_bytes"] < written + (1 << 20)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")

@@ -1,0 +1,143 @@
+/* Lines of samples that wait: when they are written, on a full disk, and after a writer was killed
+ * between any two of its steps. */
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "unwritten.h"
+
+static struct sy_unwritten lines;
+
+static int new_file(void)
+{
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_APPEND, 0600);
+
+	memset(&lines, 0, sizeof(lines));
+	ok(fd >= 0, "a file");
+	return fd;
+}
+
+static void add(const char *line)
+{
+	memcpy(sy_unwritten_room(&lines), line, strlen(line));
+	sy_unwritten_add(&lines, strlen(line));
+}
+
+static void holds(int fd, const char *expected, const char *name)
+{
+	static char text[2 * SY_UNWRITTEN_SIZE];
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[length > 0 ? length : 0] = '\0';
+	is_string(text, expected, name);
+}
+
+static void test_order(void)
+{
+	int fd = new_file(), failure = 0;
+
+	add("a,b\n");
+	add("1,2\n");
+	holds(fd, "", "nothing is written by itself");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "no line is lost");
+	add("3,4\n");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "nor of the second time");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "nor of none");
+	holds(fd, "a,b\n1,2\n3,4\n", "all lines, in order, once");
+	is_int(failure, 0, "no failure");
+	(void)close(fd);
+}
+
+static void test_due(void)
+{
+	int fd = new_file(), failure = 0;
+	int room = 0;
+
+	(void)sy_unwritten_flush(&lines, fd, 5000000, &failure);
+	ok(!sy_unwritten_is_due(&lines, 6000000), "the next line comes in time");
+	ok(sy_unwritten_is_due(&lines, 6000001), "it would come too late");
+	while (!sy_unwritten_is_due(&lines, 0) && room < SY_UNWRITTEN_SIZE) {
+		add("0123456789\n");
+		room++;
+	}
+	ok(room < SY_UNWRITTEN_SIZE && lines.used + SY_LINE_SIZE > SY_UNWRITTEN_SIZE &&
+	       lines.used <= SY_LINE_SIZE + strlen("0123456789\n"),
+	   "full: one more line might not fit");
+	(void)close(fd);
+}
+
+/* Of a write that the limit cuts short, whole lines stay. */
+static void test_full(void)
+{
+	struct rlimit limit = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY}, before;
+	int fd = new_file(), failure = 0;
+
+	(void)getrlimit(RLIMIT_FSIZE, &before);
+	limit.rlim_max = before.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	add("a,b\n");
+	add("1,2\n");
+	add("3,4\n");
+	add("5,6\n");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 2, "two of four lines are lost");
+	ok(failure != 0, "and there is a reason: %s", strerror(failure));
+	holds(fd, "a,b\n1,2\n", "a part of a line is taken back");
+	limit.rlim_cur = 8;
+	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	add("7,8\n");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 1, "still full");
+	is_int(failure, EFBIG, "the kernel's reason");
+	(void)setrlimit(RLIMIT_FSIZE, &before);
+	add("9,9\n");
+	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "room again");
+	holds(fd, "a,b\n1,2\n9,9\n", "whole lines only");
+	(void)close(fd);
+}
+
+/* The writer's steps: write (perhaps a part of it), nothing waits any more, the new length. */
+static void test_rescue(void)
+{
+	static const struct {
+		const char *written;
+		size_t used;
+		int64_t file_bytes;
+		const char *name;
+	} deaths[] = {
+	    {"", 8, 4, "before it wrote"},
+	    {"1,2\n3", 8, 4, "while it wrote"},
+	    {"1,2\n3,4\n", 8, 4, "after it wrote"},
+	    {"1,2\n3,4\n", 0, 4, "after it had emptied the buffer"},
+	    {"1,2\n3,4\n", 0, 12, "after all of it"},
+	};
+
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+		int fd = new_file(), failure = 0;
+
+		add("a,b\n");
+		(void)sy_unwritten_flush(&lines, fd, 0, &failure);
+		add("1,2\n");
+		add("3,4\n");
+		ok(write(fd, deaths[i].written, strlen(deaths[i].written)) >= 0, "a writer");
+		lines.used = deaths[i].used;
+		lines.file_bytes = deaths[i].file_bytes;
+		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "nothing is lost");
+		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "twice does no harm");
+		holds(fd, "a,b\n1,2\n3,4\n", deaths[i].name);
+		(void)close(fd);
+	}
+	is_int(sy_unwritten_rescue(&lines, -1, NULL), 0, "no file of samples");
+}
+
+int main(void)
+{
+	test_order();
+	test_due();
+	test_full();
+	test_rescue();
+	return done_testing();
+}
