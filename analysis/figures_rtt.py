@@ -60,7 +60,7 @@ def read_boxes(summary: Summary) -> list[Box]:
                 SELECT label, '{PROBE}', unnest([rtt_during_start_s, rtt_during_end_s])
                 FROM network JOIN used USING (run_id, attempt))
             SELECT label, source, count(*), {quantiles} FROM readings
-            WHERE v IS NOT NULL GROUP BY label, source
+            WHERE isfinite(v) GROUP BY label, source
             """,
             [counted],
         ).fetchall()

@@ -154,7 +154,12 @@ def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
 
 def node_network(row: list[Any]) -> NodeNetwork:
     row[6] = tuple(row[6] or ())
-    return NodeNetwork(*row)
+    return NodeNetwork(*(None if is_no_number(value) else value for value in row))
+
+
+def is_no_number(value: object) -> bool:
+    """nan and infinity, which are no measurements."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelNetwork]:

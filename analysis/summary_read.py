@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Condition = dict[str, Any]
 
+LARGEST = 1e150
+
 
 @dataclass(frozen=True, slots=True)
 class Meta:
@@ -152,10 +154,22 @@ class StudyData:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The study's database, read-only; MissingError when it was not made yet."""
+    """The study's database, read-only; MissingError when it was not made yet, or is damaged."""
+    import duckdb
+
+    damage = (
+        duckdb.IOException,
+        duckdb.SerializationException,
+        duckdb.InternalException,
+        duckdb.FatalException,
+        duckdb.CatalogException,  # a table is missing, or a column
+        duckdb.BinderException,
+    )
     connection = database_of(folder)
     try:
         yield connection
+    except damage as error:
+        raise unreadable(folder / FILE_NAME, error) from error
     finally:
         connection.close()
 
@@ -170,15 +184,26 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path), read_only=True)
     except duckdb.IOException as error:
-        raise MissingError(
-            f"{path} cannot be opened: {error}. Is a collect still running?"
-        ) from error
+        raise unreadable(path, error) from error
     try:
         check_version(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def unreadable(path: Path, error: duckdb.Error) -> MissingError:
+    """What to do: wait, or make it anew."""
+    first = str(error).splitlines()[0]
+    if "lock" in first:
+        return MissingError(
+            f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
+        )
+    return MissingError(
+        f"{path} is damaged, or no database of a study: {first}. Move it away and run `steelyard "
+        "collect`: it is made from accounting, records and output, which are kept"
+    )
 
 
 def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -261,11 +286,14 @@ def read_values(
 ) -> tuple[
     dict[str, list[Metric]], dict[tuple[str, str, str], dict[str, float | None]], list[OtherUnit]
 ]:
-    """Metrics of each variant (primary ones first), and one value per run; nan counts as none."""
+    """Metrics of each variant (primary ones first), and one value per run; nan counts as none.
+
+    So does what is larger than any measurement: its square, which a variance needs, is infinite.
+    """
     rows = connection.execute(
-        """
+        f"""
         SELECT r.variant, r.condition_label, m.metric, m.run_id,
-            CASE WHEN isfinite(m.value) THEN m.value END, m.unit, m.better, m.is_primary
+            CASE WHEN isfinite(m.value) AND abs(m.value) < {LARGEST} THEN m.value END, m.unit, m.better, m.is_primary
         FROM measurements AS m JOIN runs AS r USING (run_id)
         """
     ).fetchall()
