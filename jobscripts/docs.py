@@ -36,12 +36,15 @@ def section(benchmark: registry.Benchmark) -> str:
         lines.append(cells([f"`{name}`{primary}", spec.unit, spec.better or "neither", spec.help]))
     lines += ["", "| program | Debian package | why |", "| --- | --- | --- |"]
     for program in benchmark.needs:
-        lines.append(cells([f"`{program.name}`", program.debian or "(ours)", program.why]))
+        ours = "(ours)" if program.name.startswith("steelyard-") else "–"
+        lines.append(cells([f"`{program.name}`", program.debian or ours, program.why]))
     return "\n".join([*lines, ""])
 
 
 def default_of(item: Parameter) -> str:
     """A default as a study would write it."""
+    if item.required:
+        return "must be given"
     if item.type == "size":
         return size_text(int(item.default or 0))
     return f'`"{item.default}"`' if item.type == "string" else f"{item.default}"

@@ -30,7 +30,8 @@ ALLOWED = {
 class Parameter:
     """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` JSON text.
 
-    `pattern`: what a whole text must match; `form` says the same in words.
+    `pattern`: what a whole text must match; `form` says the same in words. `required`: a study
+    gives it, and not the empty text.
     """
 
     type: str
@@ -41,6 +42,7 @@ class Parameter:
     minimum: float | None = None
     pattern: str = ""
     form: str = ""
+    required: bool = False
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -154,4 +156,7 @@ def check_all(
             values[name] = parameter.check(given.get(name, parameter.default))
         except ValueError as error:
             raise ParameterError(f"{benchmark}: {name} = {error}", name) from error
+    for name, parameter in known.items():
+        if parameter.required and values[name] == "":
+            raise ParameterError(f"{benchmark} needs {name}: {parameter.help}", name)
     return values

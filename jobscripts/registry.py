@@ -209,7 +209,9 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
     if not NAME.fullmatch(name):
         doc.fail(f"parameters.{name}", "a name is lower-case letters, digits and '_'")
     part = doc.table("parameters", name)
-    part.only(("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"))
+    part.only(
+        ("default", "type", "unit", "help", "choices", "minimum", "pattern", "form", "required")
+    )
     raw = Parameter(
         type=part.choice("type", tuple(CONVERT)),
         default=None,
@@ -219,6 +221,7 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
         minimum=part.number("minimum"),
         pattern=part.text("pattern", ""),
         form=part.text("form", ""),
+        required=part.data.get("required") is True,
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")

@@ -94,7 +94,13 @@ def print_benchmark(benchmark: Benchmark) -> None:
     console.print_table(
         ("parameter", "default", "unit", "allowed", "meaning"),
         [
-            (name, shown(found.default), found.unit, found.allowed(), found.help)
+            (
+                name,
+                "must be given" if found.required else shown(found.default),
+                found.unit,
+                found.allowed(),
+                found.help,
+            )
             for name, found in benchmark.parameters.items()
         ],
     )

@@ -55,7 +55,10 @@ def load(file: Path) -> Study:
     try:
         toml = file.read_bytes()
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}", part=str(file)) from error
+        raise UsageError(
+            f"{file}: cannot be read: {error.strerror}; expected a study file (docs/study.md)",
+            part=str(file),
+        ) from error
     return parse(toml, file)
 
 

@@ -116,11 +116,19 @@ def read_job(top: Table, has_clients: bool) -> Job:
         tags=read_tags(table),
         export=table.words("export", r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable"),
         warm_up=table.count("warm_up", 0, least=0, most=1000),
-        time_out=read_time(table, "time_out"),
+        time_out=read_time_out(table),
         retries=table.count("retries", 0, least=0, most=100),
         bind=table.word("bind", "none|core|socket", '"none", "core" or "socket"'),
         **words,
     )
+
+
+def read_time_out(table: Table) -> str | None:
+    """[job] time_out, which must come before the scheduler's own end of the run."""
+    found, limit = read_time(table, "time_out"), read_time(table, "time_limit")
+    if found and limit and (time_limit_s(found) or 0) >= (time_limit_s(limit) or 0):
+        table.wrong("time_out", found, f"less than time_limit = {limit}, or it never comes")
+    return found
 
 
 def read_time(table: Table, key: str) -> str | None:

@@ -48,7 +48,7 @@ class Table:
         names = list(known)
         for key in self.data:
             if key not in names:
-                listed = f"known: {', '.join(names)}{did_you_mean(key, names)}"
+                listed = f"known: {', '.join(names) or 'none'}{did_you_mean(key, names)}"
                 self.fail(key, f"unknown key; {listed}")
 
     def table(self, key: str) -> Table:

@@ -64,8 +64,8 @@ def resolve(text: str | None) -> Path:
     if text is None:
         return only_study(Path())
     path = Path(text)
-    if path.is_dir():
-        return checked(path, text)
+    if (path / PLAN).is_file():
+        return path
     if path.is_file():
         return checked(folder_of(path), text)
     beside = path.with_name(path.name + SUFFIX)
@@ -74,6 +74,8 @@ def resolve(text: str | None) -> Path:
     toml = path.with_name(path.name + ".toml")
     if toml.is_file():
         return checked(folder_of(toml), text)
+    if path.is_dir():
+        return checked(path, text)  # says what it lacks
     known = [study.name.removesuffix(SUFFIX) for study in studies_in(path.parent)]
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(

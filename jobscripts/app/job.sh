@@ -4,10 +4,6 @@
 
 sy_client() {
     local code start end start_up end_up
-    if [[ -z $SY_PARAM_COMMAND ]]; then
-        sy_say 'app has nothing to run: give command = "…"'
-        return 2
-    fi
     start_up=$(sy_uptime_us)
     start=${EPOCHREALTIME//[^0-9]/}
     bash -c "$SY_PARAM_COMMAND" </dev/null

@@ -213,7 +213,7 @@ def test_figures_of_a_command_are_found_by_their_patterns(tmp_path: Path) -> Non
 
 def test_what_a_figure_means_is_as_the_study_says() -> None:
     main = {**FIGURES, "rate": {**FIGURES["rate"], "primary": True}}
-    specs = registry.load("app").specs({"figures": main})
+    specs = registry.load("app").specs({"command": "x", "figures": main})
     assert (specs["rate"].unit, specs["rate"].better, specs["rate"].primary) == (
         "Gflop/s",
         "higher",

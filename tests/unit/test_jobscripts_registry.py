@@ -49,7 +49,17 @@ def test_every_benchmark_that_is_there_can_be_loaded() -> None:
         found = registry.load(name)
         assert found.name == name
         assert "sy_client()" in found.template
-        assert found.check_parameters({}) == found.check_parameters(found.check_parameters({}))
+        needed = {key: "x" for key, parameter in found.parameters.items() if parameter.required}
+        values = found.check_parameters(needed)
+        assert values == found.check_parameters(values)
+
+
+def test_a_parameter_that_is_needed_is_refused_when_it_is_not_given() -> None:
+    for given in ({}, {"command": ""}):
+        with pytest.raises(
+            registry.ParameterError, match="^app needs command: the command line, given to"
+        ):
+            registry.load("app").check_parameters(given)
 
 
 def test_an_unknown_benchmark_lists_the_known_ones_and_the_nearest() -> None:

@@ -39,6 +39,10 @@ BAD = {
         '[job]\ntime_out = "0"\n' + USE,
         'job.time_out = "0": allowed is "HH:MM:SS" or "D-HH:MM:SS", longer than zero',
     ),
+    "a time-out that never comes": (
+        '[job]\ntime_limit = "00:05:00"\ntime_out = "00:05:00"\n' + USE,
+        'job.time_out = "00:05:00": allowed is less than time_limit = 00:05:00, or it never comes',
+    ),
     "too many retries": (
         "[job]\nretries = 101\n" + USE,
         "job.retries = 101: allowed is a whole number from 0 to 100",
@@ -159,6 +163,10 @@ BAD = {
     "a baseline that is no level": (
         "[factors]\nclients = [1, 2]\n[baseline]\nclients = 3\n" + USE,
         "baseline.clients = 3: allowed is one of the factor's levels: 1, 2",
+    ),
+    "a baseline without factors": (
+        "[baseline]\nclient = 1\n" + USE,
+        "baseline.client: unknown key; known: none",
     ),
     "a baseline of an unknown factor": (
         "[factors]\nclients = [1, 2]\n[baseline]\nclient = 1\n" + USE,

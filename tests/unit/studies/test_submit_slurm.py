@@ -262,6 +262,8 @@ def test_dir_moves_the_folder(slurm: Any, write_study: Write, tmp_path: Path) ->
     path = write_study()
     submitted(path, "--dir", str(tmp_path / "elsewhere"))
     assert studydir.resolve(str(tmp_path / "elsewhere" / "small")).name == "small.study"
+    (tmp_path / "elsewhere" / "small").mkdir()  # somebody's folder of that name hides nothing
+    assert studydir.resolve(str(tmp_path / "elsewhere" / "small")).name == "small.study"
     submitted(path, "--dir", str(tmp_path / "other.study"))
     assert (tmp_path / "other.study" / "plan.json").is_file()
 
