@@ -108,7 +108,7 @@ def lay_out(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)  # of "none" a place holder would be left, and that drawing
 
 
 def undated(suffix: str) -> dict[str, None]:

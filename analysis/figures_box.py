@@ -18,6 +18,7 @@ COLUMNS = (
 )  # fmt: skip
 WHISKER = 1.5  # interquartile ranges: Tukey (1977), "Exploratory Data Analysis"
 MAX_TICKS = 12
+BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
@@ -60,17 +61,8 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
     width = 0.8 / len(series)
     for number, one in enumerate(series):
         spots = [levels.index(p) + (number - (len(series) - 1) / 2) * width for p in one.places]
-        stats = [box_of(row.values, factor) for row in one.rows]
-        axes.bxp(
-            stats, positions=spots, widths=0.85 * width, patch_artist=True, manage_ticks=False,
-            boxprops={
-                "facecolor": COLOURS[number], "alpha": 0.6, "hatch": HATCHES[number],
-                "linewidth": 0.7,
-            },
-            medianprops={"color": "black", "linewidth": 1.4}, capprops={"linewidth": 0.7},
-            whiskerprops={"linewidth": 0.7},
-            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "#222222"},
-        )  # fmt: skip
+        boxes_of = [box_of(row.values, factor) for row in one.rows]
+        draw_series(axes, spots, boxes_of, 0.85 * width, number)
     step = -(-len(levels) // MAX_TICKS)
     axes.set_xticks(range(0, len(levels), step), [f"{level:g}" for level in levels[::step]])
     axes.grid(visible=False, axis="x")
@@ -78,8 +70,32 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
     axes.set_ylabel(f"{found.metric} ({unit})")
 
 
+def draw_series(
+    axes: Axes, spots: list[float], found: list[dict[str, Any]], width: float, number: int
+) -> None:
+    """The boxes of a series in six pieces; Axes.bxp() makes seven of every single box."""
+    from matplotlib.collections import PolyCollection
+
+    left, right = [x - width / 2 for x in spots], [x + width / 2 for x in spots]
+    ends = {name: [box[name] for box in found] for name in BOX}
+    corners = zip(left, right, ends["q1"], ends["q3"], strict=True)
+    boxes = [[(a, low), (b, low), (b, high), (a, high)] for a, b, low, high in corners]
+    axes.add_collection(PolyCollection(
+        boxes, facecolor=COLOURS[number], alpha=0.6, hatch=HATCHES[number], edgecolor="black",
+        linewidth=0.7,
+    ))  # fmt: skip
+    for near, far in (("q1", "whislo"), ("q3", "whishi")):
+        axes.vlines(spots, ends[near], ends[far], color="black", linewidth=0.7)
+        caps = [(x - width / 4, x + width / 4) for x in spots]
+        axes.hlines(ends[far], *zip(*caps, strict=True), color="black", linewidth=0.7)
+    axes.hlines(ends["med"], left, right, color="black", linewidth=1.4)
+    beyond = [(x, y) for x, box in zip(spots, found, strict=True) for y in box["fliers"]]
+    if beyond:
+        axes.plot(*zip(*beyond, strict=True), ".", markersize=3, color="#222222")
+
+
 def box_of(values: tuple[float, ...], factor: float) -> dict[str, Any]:
-    """What matplotlib draws a box from; quartiles by linear interpolation."""
+    """Whiskers' ends, quartiles (by linear interpolation) and the values beyond."""
     import numpy as np
 
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))

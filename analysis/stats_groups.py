@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats import CONFIDENCE, Interval, student_quantile
+from steelyard.analysis.stats import CONFIDENCE, Interval, mean_interval, student_quantile
 from steelyard.analysis.stats_overhead import SEED, bca_levels, weights
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def mean_by_job(jobs: Groups, confidence: float = CONFIDENCE) -> Interval:
     With one run a job it is stats.mean_interval(). Without ends for fewer than 2 jobs.
     """
     middle, n = mean(jobs), size(jobs)
+    if len(jobs) == n:
+        return mean_interval([job[0] for job in jobs], confidence)
     if len(jobs) < 2:
         return Interval(middle, None, None, n)
     errors = residuals(jobs)
