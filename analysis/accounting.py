@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # docs/formats.md part 8. The last states of an attempt: nothing more will come of it.
 FINAL_STATES = frozenset(
@@ -43,6 +43,14 @@ class AccountingRow:
     fields: tuple[str, ...] = ()  # the line as it was, in the order of Accounting.fields
 
 
+class StepRow(NamedTuple):
+    """A line of a step of a job, kept as text only: of a hundred lines ninety-nine are of steps."""
+
+    job_id: str
+    step: str
+    fields: tuple[str, ...]
+
+
 class Accounting(Protocol):
     """A scheduler's accounting.
 
@@ -53,7 +61,7 @@ class Accounting(Protocol):
     fields: tuple[str, ...]
     chunk_size: int  # jobs to ask for at once
 
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow]:
+    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
         """All rows of these jobs, restarts and steps too; each job's row before its steps.
 
         MissingError when the accounting cannot be asked; nothing has been yielded then. A job

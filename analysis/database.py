@@ -10,12 +10,13 @@ from pathlib import Path
 import duckdb
 
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.spool import Spool
+from steelyard.analysis.spool import Spool, quote
 
 FILE_NAME = "study.duckdb"
 SCHEMA_FILES = ("schema.sql", "schema_views.sql")
 SCHEMA_VERSION = 2
-MEMORY_LIMIT = "1GB"  # of DuckDB's own; what does not fit goes to disk beside the database
+MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
+SPILL_FOLDER = ".collect/spill"  # made by DuckDB when it is needed, taken away by collect
 
 KEYS = {
     "runs": ("run_id",),
@@ -40,8 +41,7 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     connection = connect(study_dir / FILE_NAME, read_only=False)
     try:
-        connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-        connection.execute("SET preserve_insertion_order = false")
+        bound(connection, study_dir)
         connection.execute("BEGIN")
         if schema_version(connection) is None:
             connection.execute(schema_text())
@@ -55,6 +55,13 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         ) from error
     finally:
         connection.close()  # without a commit this is a rollback
+
+
+def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
+    """Keep DuckDB's memory within MEMORY_LIMIT; what does not fit goes to the study's disk."""
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    connection.execute(f"SET temp_directory = {quote(str(study_dir / SPILL_FOLDER))}")
+    connection.execute("SET preserve_insertion_order = false")
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:

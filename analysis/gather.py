@@ -82,6 +82,7 @@ def bring_records(
             gap for folder in record_dirs for gap in try_copy(study_dir, folder / job[0], job[1])
         ]
 
+    progress("records", 0, len(jobs))
     # The time goes into waiting for file systems, network ones mostly.
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
         ahead = deque(pool.submit(copied, job) for job in jobs[:JOBS_AHEAD])
@@ -90,8 +91,7 @@ def bring_records(
             for job in jobs[done + JOBS_AHEAD - 1 : done + JOBS_AHEAD]:
                 ahead.append(pool.submit(copied, job))
             yield mine, [*gaps, *join_records(study_dir / "records" / job_id, mine)]
-            if done % 100 == 0 or done == len(jobs):
-                progress("records", done, len(jobs))
+            progress("records", done, len(jobs))
     for attempt in attempts:
         # Local runs have theirs in their own folder.
         if attempt.folder is not None and attempt.scheduler == "local":

@@ -14,7 +14,7 @@ from steelyard.analysis.accounting import FINAL_STATES, Accounting, AccountingRo
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import Gap
 from steelyard.analysis.jobindex import ACCOUNTING_LAG_S, JobIndex, NumberedRow, number_rows
-from steelyard.analysis.spool import Spool
+from steelyard.analysis.spool import Spool, TextSpool
 from steelyard.analysis.studyfiles import Submission
 
 # A job that is over may still be requeued or get its AdminComment; after this it is left alone.
@@ -123,7 +123,7 @@ def settled_submissions(
 class Answer:
     """One answer of the accounting: rows of jobs in memory, all rows as text in a file."""
 
-    spool: Spool
+    spool: TextSpool
     rows: list[AccountingRow] = field(default_factory=list)
 
 
@@ -151,18 +151,15 @@ def ask(
 
 def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
     """One question; each text row notes the place of its job's row, to which its steps belong."""
-    columns = {"serial": "BIGINT", "step": "VARCHAR"} | {
-        name: "VARCHAR" for name in accounting.fields
-    }
-    last: dict[str, int] = {}
-    with Spool(path, columns) as spool:
+    last: dict[str, str] = {}
+    with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
         answer = Answer(spool)
         for row in accounting.rows(list(dict.fromkeys(s.job_id for s in chunk if s.job_id))):
-            if row.step is None:
-                last[row.job_id] = len(answer.rows)
+            if isinstance(row, AccountingRow) and row.step is None:
+                last[row.job_id] = str(len(answer.rows))
                 answer.rows.append(without_fields(row))
             if row.job_id in last:
-                spool.write((last[row.job_id], row.step, *row.fields))
+                spool.write((last[row.job_id], row.step or "", *row.fields))
     return answer
 
 
@@ -192,8 +189,9 @@ def number_and_store(
                 mapping.write((places[id(row)], submission.submission_id, None, None))
         connection.execute(
             f"INSERT INTO accounting (submission_id, run_id, attempt, step, {names}) "
-            f"SELECT submission_id, run_id, attempt, step, {names} FROM ({answer.spool.select()}) "
-            f"JOIN ({mapping.select()}) USING (serial)"
+            f"SELECT submission_id, run_id, attempt, nullif(step, ''), {names} "
+            f"FROM ({answer.spool.select()}) AS a "
+            f"JOIN ({mapping.select()}) AS m ON m.serial = a.serial::BIGINT"
         )
 
 

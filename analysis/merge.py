@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import captures, export, network, samples, tables
 from steelyard.analysis.accounting import FINAL_STATES, Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
-from steelyard.analysis.database import FILE_NAME, check_keys, connect, open_for_writing
+from steelyard.analysis.database import FILE_NAME, bound, check_keys, connect, open_for_writing
+from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import (
     Gap,
     bring_records,
@@ -311,9 +313,17 @@ def name_refusals(work: Work) -> None:
 
 def export_again(work: Work, stamps: tuple[str, str]) -> None:
     """The Parquet files, from the committed database."""
+    folder = work.study_dir / "parquet"
     connection = connect(work.study_dir / FILE_NAME, read_only=True)
     try:
-        folder = work.study_dir / "parquet"
-        export.export(connection, folder, work.days, stamps, work.progress)
+        bound(connection, work.study_dir)
+        with scratch_folder(work.study_dir):
+            export.export(connection, folder, work.days, stamps, work.progress)
+    except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
+        words = str(error).strip().splitlines()[0]
+        raise MissingError(
+            f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written: {words}. "
+            f"Is the disk of {work.study_dir} full? Collect again when there is room"
+        ) from error
     finally:
         connection.close()

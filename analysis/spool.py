@@ -1,4 +1,4 @@
-"""Rows on their way into DuckDB: written as JSON lines, read by one statement.
+"""Rows on their way into DuckDB: written as JSON lines or as text, read by one statement.
 
 Inserting rows one by one is a hundred times slower, and holding them in Python needs memory.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -80,4 +81,47 @@ class Spool:
             f"SELECT {names} FROM read_json({quote(str(self.path))}, "
             f"format = 'newline_delimited', columns = {{{types}}}, "
             f"maximum_object_size = 67108864)"
+        )
+
+
+class TextSpool:
+    """Rows of texts only, none of them NULL: a tenth of the time that JSON takes."""
+
+    DELIMITER = "\x1f"
+    NULL = "\x1e"  # read_csv must have one, and would take the empty text
+    QUOTED = re.compile('["\r\n\x1e]')
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+        # newline: a carriage return in a cell stays what it is.
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def write(self, values: Sequence[str]) -> None:
+        """One row, values in the order of the columns."""
+        line = self.DELIMITER.join(values)
+        if self.QUOTED.search(line) or line.count(self.DELIMITER) >= len(self.columns):
+            line = self.DELIMITER.join('"' + value.replace('"', '""') + '"' for value in values)
+        self._file.write(line + "\n")
+
+    def select(self) -> str:
+        """The rows as a SELECT statement; only after the spool is closed."""
+        types = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in self.columns)
+        # The line's largest size is also that of the buffers: a sixteenth is the default.
+        return (
+            f"SELECT * FROM read_csv({quote(str(self.path))}, auto_detect = false, "
+            f"header = false, delim = '{self.DELIMITER}', quote = '\"', escape = '\"', "
+            f"nullstr = '{self.NULL}', allow_quoted_nulls = false, new_line = '\\n', "
+            f"max_line_size = 16000000, buffer_size = 32000000, columns = {{{types}}})"
         )
