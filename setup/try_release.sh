@@ -24,8 +24,14 @@ if [[ ! -e $root/usr/sbin/slurmd ]]; then
         --include="$packages" "$suite" "$root" http://deb.debian.org/debian
 fi
 
-rm -rf "$root/src" "$root/site" && mkdir -p "$root/src"
-git -C "$source" archive HEAD | tar -x -C "$root/src"
+# What was built from the same commit is kept.
+head=$(git -C "$source" rev-parse HEAD)
+if [[ $(cat "$root/src/.head" 2>/dev/null) != "$head" ]]; then
+    rm -rf "$root/src" && mkdir -p "$root/src"
+    git -C "$source" archive HEAD | tar -x -C "$root/src"
+    echo "$head" >"$root/src/.head"
+fi
+rm -rf "$root/site" "$root/var/lib/steelyard"
 printf '127.0.0.1 localhost %s\n' "$(hostname -s)" >"$root/etc/hosts"
 # All of it ends with this command: namespaces of its own for processes, network and mounts.
 unshare --net --mount --pid --fork --kill-child --propagation private \

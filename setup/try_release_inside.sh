@@ -99,13 +99,16 @@ idle() { [[ $(sinfo -h -t idle -o %D) == 2 ]]; }
 
 start() {
     export MYSQL_UNIX_PORT=$site/run/db.sock
-    local -r database=(--no-defaults --user=root "--datadir=$site/db")
-    mariadb-install-db "${database[@]}" --auth-root-authentication-method=normal >"$site/log/db.out" 2>&1
-    mariadbd "${database[@]}" "--socket=$MYSQL_UNIX_PORT" --skip-networking >>"$site/log/db.out" 2>&1 &
+    printf '[mysqld]\nuser=root\ndatadir=%s\nsocket=%s\nskip-networking\npid-file=%s\n' \
+        "$site/db" "$MYSQL_UNIX_PORT" "$site/run/mariadb.pid" >"$site/my.cnf"
+    mariadb-install-db --defaults-file="$site/my.cnf" --skip-test-db \
+        --auth-root-authentication-method=normal >"$site/log/db.out" 2>&1
+    mariadbd --defaults-file="$site/my.cnf" >>"$site/log/db.out" 2>&1 &
     munged --foreground --force --key-file="$site/munge.key" --socket="$site/run/munge.socket" \
         --pid-file="$site/run/munged.pid" --log-file="$site/log/munged.log" \
         --seed-file="$site/run/munged.seed" >"$site/log/munged.out" 2>&1 &
-    until_done 60 mariadb-admin ping
+    until_done 60 test -S "$MYSQL_UNIX_PORT"
+    mariadb --no-defaults --socket="$MYSQL_UNIX_PORT" -e 'create database slurm_acct_db'
     slurmdbd -D >"$site/log/slurmdbd.out" 2>&1 &
     until_done 60 sacctmgr -i add cluster try
     slurmctld -D >"$site/log/slurmctld.out" 2>&1 &
