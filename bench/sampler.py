@@ -6,8 +6,11 @@ same processes. The job is run again without polling: the difference of slurmste
 Slurm's cost. The samplers see four made-up RAPL zones on a tmpfs, and everything else of this
 machine, through bind mounts in a mount namespace of their own: this needs root.
 
-A sample taken ten times a second runs with cold caches. Two more figures tell what that means here:
-a process that only wakes ten times a second and writes one byte, and a sampler at 1000 Hz.
+A sample taken ten times a second runs with cold caches. What that means here is measured by a small
+C program (sampler_floor.c) on the same job: what it costs to wake ten times a second and do
+nothing, and to read the files that a sample reads and do nothing with them. No sampler that reads
+those can cost less. A sampler at 1000 Hz tells the same with warm caches. Processes that others
+start on the machine cost a sample some 1 to 20 µs each: measure on a quiet one.
 """
 
 from __future__ import annotations
@@ -152,15 +155,20 @@ def slurm_job(slurm: cluster.Cluster, processes: int, interval_s: int) -> Iterat
         job.wait(60)
 
 
+def job_processes() -> list[Path]:
+    """The job's processes, as their folders in /proc."""
+    return [
+        path.parent
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if JOB.encode() in read(path) and b"srun" not in read(path)
+    ]
+
+
 def find_stepd(processes: int) -> int:
     """The slurmstepd that is above the job's processes, once all of them are there."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
-        ours = [
-            path.parent
-            for path in Path("/proc").glob("[0-9]*/cmdline")
-            if JOB.encode() in read(path) and b"srun" not in read(path)
-        ]
+        ours = job_processes()
         if len(ours) == processes:
             parents = {parent_of(path) for path in ours}
             (stepd,) = (pid for pid in parents if read_name(pid) == "slurmstepd")
@@ -185,10 +193,18 @@ def parent_of(process: Path) -> int:
     return int(stat.rpartition(")")[2].split()[1]) if stat else 0
 
 
-def measure(
-    slurm: cluster.Cluster, base: Path, processes: int
-) -> tuple[dict[int, Cost], Cost, Cost, tuple[int, int, int]]:
-    """Our samplers' costs by rate, slurmstepd's with polling and without, our memory in kB."""
+@dataclass
+class Measured:
+    """Of one job, µs: our samplers' costs by rate, a poll of Slurm's, the floor; our memory, kB."""
+
+    costs: dict[int, Cost]
+    poll_us: float
+    floor_us: float
+    memory: tuple[int, int, int]
+
+
+def measure(slurm: cluster.Cluster, base: Path, processes: int) -> Measured:
+    """One job of so many processes, run twice."""
     with slurm_job(slurm, processes, 1) as stepd:
         samplers = [start_sampler(base, rate, stepd, f"{processes}.{rate}") for rate in RATES_HZ]
         time.sleep(3)  # beyond the start
@@ -201,32 +217,50 @@ def measure(
     with slurm_job(slurm, processes, 0) as stepd:
         time.sleep(1)
         idle = cpu_ns(stepd)
-        time.sleep(SECONDS)
+        floor = floor_us(base, needed_readings(base, job_processes()), SECONDS - 1)
         idle = cpu_ns(stepd) - idle
     costs = {
         sampler.rate_hz: Cost(b[0] - a[0], b[1] - a[1])
         for sampler, a, b in zip(samplers, before, after, strict=True)
     }
-    return costs, Cost(polled, SECONDS), Cost(idle, SECONDS), memory
+    return Measured(costs, (polled - idle) / 1e3 / SECONDS, floor, memory)
 
 
-WAKE = """
-import os, time
-null = os.open("/dev/null", os.O_WRONLY)
-while True:
-    time.sleep(0.1)
-    os.write(null, b"x")
-"""
+def build_floor(base: Path) -> None:
+    program, source = base / "sampler_floor", Path(__file__).with_name("sampler_floor.c")
+    subprocess.run(
+        ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", program, source], check=True, timeout=60
+    )
 
 
-def wake_us() -> float:
-    """What it costs to wake and write one byte, ten times a second."""
-    process = subprocess.Popen([sys.executable, "-c", WAKE])
+def uplink() -> str:
+    """The device of the default route, else any but `lo`."""
+    routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]
+    devices = [route[0] for route in routes if route[1] == "00000000"]
+    return (devices or sorted({path.name for path in Path("/sys/class/net").iterdir()} - {"lo"}))[0]
+
+
+def needed_readings(base: Path, job: list[Path]) -> list[str]:
+    """What a sample of this job reads: each process' clock; I/O of 32 of them, memory of 16."""
+    statistics = Path("/sys/class/net") / uplink() / "statistics"
+    return [
+        *map(str, sorted((base / "tree/sys/class/powercap").glob("*/energy_uj"))),
+        *(str(statistics / name) for name in ("rx_bytes", "tx_bytes")),
+        "/proc/loadavg",
+        *(f"clock:{path.name}" for path in job),
+        *(str(path / "stat") for path in job[:16]),
+        *(str(path / "io") for path in job[:32]),
+    ]
+
+
+def floor_us(base: Path, readings: list[str], seconds: float) -> float:
+    """What it costs to wake ten times a second and take these readings, none: only to wake."""
+    process = subprocess.Popen([base / "sampler_floor", "10", *readings])
     try:
         time.sleep(1)
         before = cpu_ns(process.pid)
-        time.sleep(5)
-        return (cpu_ns(process.pid) - before) / 1e3 / 50
+        time.sleep(seconds)
+        return (cpu_ns(process.pid) - before) / 1e3 / (10 * seconds)
     finally:
         process.kill()
         process.wait()
@@ -248,21 +282,26 @@ def hot_us(base: Path) -> float:
         job.wait()
 
 
-def report(processes: int, costs: dict[int, Cost], poll_us: float) -> float:
+def report(processes: int, measured: Measured) -> float:
     """Print the lines of one job; the cost at 10 Hz."""
-    for rate, cost in costs.items():
+    for rate, cost in measured.costs.items():
         verdict = "" if cost.sample_us <= BUDGET_US[processes] else "  over budget"
         print(
             f"{processes:>9}  {rate:>4} Hz  {cost.sample_us:>9.1f} µs  "
             f"{BUDGET_US[processes]:>6} µs  {cost.sample_us * rate / 1e4:>8.4f} %  "
-            f"{poll_us:>9.0f} µs{verdict}"
+            f"{measured.poll_us:>9.0f} µs{verdict}"
         )
-    return costs[10].sample_us
+    parent, child, both = measured.memory
+    print(f"{'':>9}  to read the same files, 10 Hz, doing nothing else: {measured.floor_us:.1f} µs; "
+          f"memory: parent {parent} kB, child {child} kB, both with shared pages once {both} kB; "
+          f"budget {BUDGET_KB} kB")  # fmt: skip
+    return measured.costs[10].sample_us
 
 
 def run(base: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     make_tree(base / "tree")
+    build_floor(base)
     config = ClusterConfig(
         dir=base / "slurm", physical_nodes=1, virtual_nodes=0, gather_interval_s=1, contain=False
     )
@@ -270,17 +309,16 @@ def run(base: Path) -> dict[str, float]:
           f"{'Slurm, a poll':>12}")  # fmt: skip
     with cluster.up(config) as slurm:
         for processes in BUDGET_US:
-            costs, polled, idle, memory = measure(slurm, base, processes)
-            poll_us = polled.sample_us - idle.sample_us
-            ours = report(processes, costs, poll_us)
+            measured = measure(slurm, base, processes)
+            ours = report(processes, measured)
             figures[f"sample_us_{processes}"] = round(ours, 1)
-            figures[f"slurm_poll_us_{processes}"] = round(poll_us, 1)
-            figures[f"ratio_{processes}"] = round(poll_us / ours, 1)
-            figures["rss_kb"] = max(figures.get("rss_kb", 0), memory[2])
-            print(f"{'':>9}  memory: parent {memory[0]} kB, child {memory[1]} kB, both with shared "
-                  f"pages once {memory[2]} kB; budget {BUDGET_KB} kB")  # fmt: skip
-    print(f"here a bare wake-up with one write costs {wake_us():.1f} µs at 10 Hz, and a sample of 1 "
-          f"process {hot_us(base):.1f} µs at 1000 Hz; load average {os.getloadavg()[0]:.1f}")  # fmt: skip
+            figures[f"floor_us_{processes}"] = round(measured.floor_us, 1)
+            figures[f"slurm_poll_us_{processes}"] = round(measured.poll_us, 1)
+            figures[f"ratio_{processes}"] = round(measured.poll_us / ours, 1)
+            figures["rss_kb"] = max(figures.get("rss_kb", 0), measured.memory[2])
+    figures["wake_us"] = round(floor_us(base, [], 5), 1)
+    print(f"here only to wake costs {figures['wake_us']} µs at 10 Hz, and a sample of 1 process "
+          f"{hot_us(base):.1f} µs at 1000 Hz; load average {os.getloadavg()[0]:.1f}")  # fmt: skip
     return figures
 
 
