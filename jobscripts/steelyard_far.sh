@@ -22,9 +22,11 @@ sy_far_open() {
         sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: leave network= out"
         return 4
     fi
+    # While Slurm is still asked directly.
+    SY_FAR_PREFIX=$(sy_prefix_length "$(sy_node_address "$SY_THIS_NODE")")
     SY_FAR_DOOR=$(mktemp -d -- "${SY_SCRATCH%/*}/steelyard.$SY_RUN_ID.$SY_CLIENT.door.XXXXXXXX") &&
         mkfifo -m 600 "$SY_FAR_DOOR/door" || return
-    export SY_FAR_DOOR
+    export SY_FAR_DOOR SY_FAR_PREFIX
     sy_far_keep &
     SY_FAR_PID=$!
 }

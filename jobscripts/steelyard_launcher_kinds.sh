@@ -280,7 +280,7 @@ sy_launcher_nspawn() {
 sy_launcher_lxc() {
     local path name base kind
     base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
-    SY_LAUNCHER_COMMAND=(lxc-execute --quiet --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
+    SY_LAUNCHER_COMMAND=(lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         kind='dir'
         [[ -d $path ]] || kind='file'

@@ -189,6 +189,10 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, sets `options` of the caller
 # How many bits of an address of this node name its network.
 sy_prefix_length() { # <address>
     local line
+    [[ -z ${SY_FAR_PREFIX:-} ]] || { # an image may be without ip
+        printf '%s' "$SY_FAR_PREFIX"
+        return
+    }
     line=$(ip -oneline address show to "$1") line=${line#* inet* } line=${line#*/}
     line=${line%%[!0-9]*}
     printf '%s' "${line:-24}"

@@ -186,7 +186,7 @@ GOLDEN = {
         '/a b.sif bash /s,t"x/runs/r/run.sh'
     ),
     "lxc:box,network=macvlan,memory=1GiB": (
-        "env SY_ROLE=inside taskset --cpu-list 0,1 lxc-execute --quiet --name=steelyard-1-2 "
+        "env SY_ROLE=inside taskset --cpu-list 0,1 lxc-execute --name=steelyard-1-2 "
         '--rcfile=/lxc/box/config --define=lxc.mount.entry=/s,t"x s,t"x none bind,create=file 0 0 '
         "--define=lxc.mount.entry=/scratch scratch none bind,create=file 0 0 "
         "--define=lxc.environment=SY_ROLE "
