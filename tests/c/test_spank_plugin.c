@@ -171,11 +171,22 @@ static pid_t listen_as_sampler(int pipe_fd, bool answers)
 	return child;
 }
 
+static void read_until_totals(int fd, char *text, size_t size)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	for (size_t length = 0; !strstr(text, "totals\n") && poll(&ready, 1, 2000) == 1;) {
+		ssize_t got = read(fd, text + length, size - length - 1);
+
+		length += got > 0 ? (size_t)got : 0;
+		text[length] = '\0';
+	}
+}
+
 static void test_batch_step(const char *path, bool answers)
 {
 	char text[8192] = "";
 	const char *done;
-	struct pollfd ready;
 	int fds[2];
 	pid_t sampler;
 	void *plugin;
@@ -197,13 +208,7 @@ static void test_batch_step(const char *path, bool answers)
 	admin_comment[0] = '\0';
 	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the batch step ends");
-	ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
-	for (size_t length = 0; !strstr(text, "totals\n") && poll(&ready, 1, 2000) == 1;) {
-		ssize_t got = read(fds[0], text + length, sizeof(text) - length - 1);
-
-		length += got > 0 ? (size_t)got : 0;
-		text[length] = '\0';
-	}
+	read_until_totals(fds[0], text, sizeof(text));
 	ok(strstr(text, "rate 5\ntag a=1\ntag b=2\njob name a name\n") != NULL,
 	   "rate, tags in their order, the job's name");
 	done = strstr(text, "\ndone ");
