@@ -99,8 +99,10 @@ def terminal(summary: Summary, findings: list[Finding]) -> str:
 
 
 def baseline_words(summary: Summary) -> str:
-    pairs = summary.data.meta.baseline.items()
-    return ", ".join(f"{name}={level}" for name, level in pairs) or "none named"
+    meta = summary.data.meta
+    if not meta.factors:
+        return "none, since there are no factors"
+    return ", ".join(f"{name}={level}" for name, level in meta.baseline.items()) or "none named"
 
 
 def variant_lines(summary: Summary, variant: str) -> list[str]:
@@ -112,7 +114,8 @@ def variant_lines(summary: Summary, variant: str) -> list[str]:
         by_label.setdefault(row.group.label, []).append(row)
     lines: list[str] = []
     for label, members in list(by_label.items())[:MAX_CONDITIONS]:
-        base = " (baseline)" if label == members[0].group.baseline_label else ""
+        is_base = summary.data.meta.factors and label == members[0].group.baseline_label
+        base = " (baseline)" if is_base else ""
         lines.append(f"  {label or 'all runs'}{base}")
         lines += (f"    {row.metric.name:<{width}}  {row_words(row)}" for row in members)
     if len(by_label) > MAX_CONDITIONS:

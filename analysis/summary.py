@@ -180,8 +180,12 @@ def key_of(condition: Condition) -> str:
 
 
 def baseline_key(data: StudyData, run: Run) -> str | None:
-    """The condition with the baseline's levels and this one's for all other factors."""
-    return key_of(run.condition | data.meta.baseline) if data.meta.baseline else None
+    """The condition with the baseline's levels and this one's for all other factors.
+
+    Without factors there is one condition, and nothing to compare it with but itself.
+    """
+    named = data.meta.baseline or not data.meta.factors
+    return key_of(run.condition | data.meta.baseline) if named else None
 
 
 def count(runs: Sequence[Run]) -> Counts:

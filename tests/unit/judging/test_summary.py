@@ -10,6 +10,7 @@ from types import ModuleType
 import duckdb
 import pytest
 
+from steelyard.analysis import report_words, summary_findings
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.stats_overhead import Direction
 from steelyard.analysis.summary import Row, Summary, summarize
@@ -85,6 +86,18 @@ def test_an_outlier_is_marked_and_stays_in_the_mean(demo_summary: Summary) -> No
     assert found.interval is not None
     assert found.interval.mean == pytest.approx(statistics.fmean(found.values))
     assert found.n == 5
+
+
+def test_a_study_without_factors_tells_its_means(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = synthetic.StudyMaker("plain", {}, {})
+    for number, seconds in enumerate((1.0, 2.0, 3.0), start=1):
+        maker.result(maker.run("x", {}, {}, number), "seconds", seconds, "s")
+    summary = summarize(maker.write(tmp_path))
+    text = report_words.terminal(summary, [])
+    assert "baseline: none, since there are no factors" in text
+    assert "seconds    2.0 ± 2.5 s, n = 3" in text
+    assert "cannot be judged" not in text and "(baseline)" not in text
+    assert not [f for f in summary_findings.find(summary) if f.kind.code == "SY14"]
 
 
 def test_invalid_runs_and_nan_are_left_out_and_counted(
