@@ -7,14 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from steelyard.jobscripts.examples import FOLDER
 
 from .conftest import Lab, until
 from .netem_guests import address
-from .test_study import steelyard
 
 pytestmark = pytest.mark.lab
 ONCE = {"repeat": "1", "blocks": "1", "time_limit": '"00:02:00"'}
@@ -67,16 +65,16 @@ def small(lab: Lab, name: str, **words: object) -> str:
 
 def ran(lab: Lab, file: str) -> list[tuple[Any, ...]]:
     """Submit, wait, collect and report: condition, benchmark, state, reason of every run."""
-    steelyard(lab, "submit", file, "--dry-run")
-    steelyard(lab, "submit", file)
-    until(lambda: " 0 running, 0 waiting" in steelyard(lab, "status", file), "the end", 240)
-    steelyard(lab, "collect", file)
-    steelyard(lab, "report", file, "-o", "report.html")
-    with duckdb.connect(str(lab.work / f"{Path(file).stem}.study/study.duckdb")) as base:
-        return base.execute(
-            "SELECT condition::VARCHAR, benchmark, state, count(DISTINCT value) FROM runs "
-            "LEFT JOIN results USING (run_id) GROUP BY run_id, 1, 2, 3 ORDER BY ALL"
-        ).fetchall()
+    lab.steelyard("submit", file, "--dry-run")
+    lab.steelyard("submit", file)
+    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end", 240)
+    lab.steelyard("collect", file)
+    lab.steelyard("report", file, "-o", "report.html")
+    return lab.rows(
+        Path(file).stem,
+        "SELECT condition::VARCHAR, benchmark, state, count(DISTINCT value) FROM runs "
+        "LEFT JOIN results USING (run_id) GROUP BY run_id, 1, 2, 3 ORDER BY ALL",
+    )
 
 
 def completed(rows: list[tuple[Any, ...]], count: int) -> None:

@@ -8,11 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from .conftest import Lab, command_line, until
-from .test_study import steelyard
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
@@ -48,16 +46,15 @@ def write(lab: Lab, benchmark: str, *launchers: str) -> str:
 
 def states(lab: Lab, file: str) -> dict[str, str]:
     """Submitted, ended and collected: how the run of each launcher ended."""
-    steelyard(lab, "submit", file)
-    until(lambda: " 0 running, 0 waiting" in steelyard(lab, "status", file), "the end", 180)
-    steelyard(lab, "collect", file)
-    with duckdb.connect(str(lab.work / "far.study/study.duckdb"), read_only=True) as base:
-        return dict(
-            base.execute(
-                "SELECT condition->>'launcher', coalesce(reason, state) FROM runs "
-                "WHERE state = 'failed' OR run_id IN (SELECT run_id FROM results)"
-            ).fetchall()
-        )
+    lab.steelyard("submit", file)
+    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end", 180)
+    lab.steelyard("collect", file)
+    found = lab.rows(
+        "far",
+        "SELECT condition->>'launcher', coalesce(reason, state) FROM runs "
+        "WHERE state = 'failed' OR run_id IN (SELECT run_id FROM results)",
+    )
+    return dict(found)
 
 
 def left_over(lab: Lab) -> list[str]:
@@ -110,10 +107,10 @@ def test_a_server_on_the_other_node_is_in_its_own_container(lab: Lab, image: str
 
 def test_a_cancelled_run_leaves_nothing_on_either_node(lab: Lab) -> None:
     file = write(lab, 'use = "iperf3"\nseconds = 100\nomit = 0', "unshare")
-    steelyard(lab, "submit", file)
+    lab.steelyard("submit", file)
     until(lambda: running("iperf3", "--client"), "the client measures")
     assert running("iperf3", "--server")
-    steelyard(lab, "cancel", file)
+    lab.steelyard("cancel", file)
     until(lambda: not running("iperf3", "--client"), "the client has ended")
     until(lambda: not running("iperf3", "--server"), "the server has ended")
     until(lambda: not left_over(lab), "nothing of the study runs any more")
