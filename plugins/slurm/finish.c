@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
@@ -20,6 +21,7 @@
 #define ANSWER_LIMIT_MS 50
 #define FILES_LIMIT_MS	100
 #define RECORD_MAX	1048576 /* bytes */
+#define LAST_SAMPLE_S	5	/* older than this it may be one of the job's start before */
 #define START_SPREAD_S	10 /* how much earlier than ours another node's sampler may have started */
 
 bool sy_finish_is_due(const struct sy_step *step)
@@ -66,15 +68,37 @@ static bool knows_something(const struct sy_totals *totals)
 	return false;
 }
 
+/* The sampler's last line: as old as its period, when it has no time to answer or is gone. */
+static bool last_sample(struct sy_totals *totals, const char *folder, const char *node,
+			time_t start)
+{
+	cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	char name[300];
+
+	(void)snprintf(name, sizeof(name), "%s.%lld.csv", node, (long long)start);
+	return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_mtime >= time(NULL) - LAST_SAMPLE_S &&
+	       sy_totals_from_csv_file(totals, fd, name);
+}
+
+static bool own_totals(struct sy_totals *own, const char *folder, const struct sy_step *step,
+		       time_t start, struct sy_outbox *outbox)
+{
+	char answer[4096];
+
+	if (sy_outbox_ask(outbox, "totals", answer, sizeof(answer), ANSWER_LIMIT_MS) > 0)
+		return sy_totals_from_json(own, answer) && knows_something(own);
+	return last_sample(own, folder, step->node, start);
+}
+
 static void gather(struct sy_job_totals *job, const char *folder, const struct sy_step *step,
 		   time_t start, struct sy_outbox *outbox)
 {
-	char answer[4096];
 	struct sy_totals own;
 
 	*job = (struct sy_job_totals){0};
-	if (sy_outbox_ask(outbox, "totals", answer, sizeof(answer), ANSWER_LIMIT_MS) > 0 &&
-	    sy_totals_from_json(&own, answer) && knows_something(&own))
+	if (own_totals(&own, folder, step, start, outbox))
 		sy_job_totals_add(job, &own);
 	if (start > 0)
 		sy_job_totals_add_others(job, folder, step->node, start - START_SPREAD_S,

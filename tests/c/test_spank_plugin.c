@@ -252,6 +252,45 @@ static void test_step_alone(const char *path, bool tagged, bool is_long)
 	tags_variable[0] = '\0';
 }
 
+static void write_sample(const char *ending, const char *text, time_t age_s)
+{
+	const struct timespec when[2] = {{time(NULL) - age_s, 0}, {time(NULL) - age_s, 0}};
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/records/%u/n9.1000%s", dir, JOB, ending);
+	file = fopen(path, "w");
+	if (!file)
+		return;
+	(void)fputs(text, file);
+	(void)fclose(file);
+	(void)utimensat(AT_FDCWD, path, when, 0);
+}
+
+/* A sampler that has no time to answer has left a line a moment ago; one of an earlier start of the
+ * job has not. */
+static void test_last_sample(const char *path)
+{
+	char folder[64];
+	void *plugin;
+
+	(void)snprintf(folder, sizeof(folder), "%s/records", dir);
+	(void)mkdir(folder, 0755);
+	(void)snprintf(folder, sizeof(folder), "%s/records/%u", dir, JOB);
+	(void)mkdir(folder, 0755);
+	write_sample(".json", "{}", 0);
+	for (time_t age_s = 0; age_s <= 60; age_s += 60) {
+		write_sample(".csv", "elapsed_s,cpu_s\n0,0\n3.5,1.25\n", age_s);
+		plugin = load(path, S_CTX_REMOTE, SLURM_BATCH_SCRIPT);
+		is_int(call(plugin, "slurm_spank_init_post_opt"), 0, "the batch step starts");
+		is_int(call(plugin, "slurm_spank_exit"), 0, "and ends");
+		ok(strstr(admin_comment, age_s ? "\"nodes_weighed\":0,"
+					       : "\"nodes_weighed\":1,\"elapsed_s\":3.5,") != NULL,
+		   "a last sample that is %d s old: %s", (int)age_s, admin_comment);
+		is_int(dlclose(plugin), 0, "unloads");
+	}
+}
+
 /* What lies in a folder of somebody else's is not ours to trust. */
 static void test_open_run_dir(const char *path)
 {
@@ -321,6 +360,7 @@ int main(int argc, char **argv)
 	test_step_alone(path, true, false);
 	test_step_alone(path, false, false);
 	test_step_alone(path, false, true);
+	test_last_sample(path);
 	test_open_run_dir(path);
 	test_broken(path);
 	ok(remove_folder(), "tidy");
