@@ -1,11 +1,13 @@
 """What merging a study costs: `steelyard collect` of 1 million accounting rows, 100 million samples.
 
-The peer is pandas on the same files, one after the other. --scale takes a part of that study (0.05:
+The peer is pandas on the same files, one after the other, 200 at a time. The floor is DuckDB that
+reads the same samples by the same statement and keeps nothing. --scale takes a part of that study (0.05:
 500 runs, 50,000 rows, 5 million samples: two or three minutes with the making of it); --samples
 gives every node fewer samples, so that many small files weigh. Budget (DESIGN), at scale 1: 120 s,
 2 GB. Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas (our
 seconds / pandas' seconds; null without the peer), cpu_s, again_seconds (a second collect with
-nothing new), runs, scale.
+nothing new), floor_seconds, floor_cpu_s, ratio_floor (of CPU seconds), load (of the machine, one
+minute's mean before and after), runs, scale. On a loaded machine CPU seconds say more than seconds.
 """
 
 from __future__ import annotations
@@ -61,13 +63,19 @@ def pandas(made: collect_study.Made, out: Path) -> Cost:
     return measured([sys.executable, "-P", peer, *map(str, where)])
 
 
+def floor(made: collect_study.Made) -> Cost:
+    """Reading the samples alone."""
+    program = str(Path(__file__).with_name("collect_floor.py"))
+    return measured([sys.executable, "-P", program, str(made.record_dir)])
+
+
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.05, help="1 is the whole study")
     parser.add_argument("--samples", type=int, default=collect_study.SAMPLES, help="per node")
-    parser.add_argument("--no-peer", action="store_true", help="without pandas (memory at scale 1)")
-    parser.add_argument("--dir", help="work in a folder of this one: 35 GB at scale 1")
+    parser.add_argument("--no-peer", action="store_true", help="without pandas")
+    parser.add_argument("--dir", help="work in a folder of this one: 45 GB at scale 1")
     return parser.parse_args()
 
 
@@ -77,24 +85,36 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sy-collect-", dir=asked.dir) as name:
         folder = Path(name)
         made = collect_study.make(folder, asked.scale, asked.samples)
+        load = [os.getloadavg()[0]]
         ours = collect(made)
+        load.append(os.getloadavg()[0])
         again = collect(made)
+        bare = floor(made)
         peer = None if asked.no_peer else pandas(made, folder / "pandas")
     print(
         f"{made.runs} runs, {made.rows} rows of sacct, {made.samples} samples "
         f"({made.sample_bytes / 1e9:.1f} GB of CSV)"
     )
     print(f"{'':<22} {'s':>8} {'CPU s':>8} {'MB':>8}")
-    rows = (("steelyard collect", ours), ("  again, nothing new", again), ("pandas", peer))
+    rows = (
+        ("steelyard collect", ours),
+        ("  again, nothing new", again),
+        ("floor: read_csv alone", bare),
+        ("pandas", peer),
+    )
     for words, figures in rows:
         if figures is not None:
             print(f"{words:<22} {figures[0]:>8.1f} {figures[1]:>8.1f} {figures[2]:>8.0f}")
-    print(f"budget at scale 1: {BUDGET_S:g} s, {BUDGET_MB:g} MB")
+    print(
+        f"budget at scale 1: {BUDGET_S:g} s, {BUDGET_MB:g} MB; load {load[0]:.1f} … {load[1]:.1f}"
+    )
     figures = {
         "cpu_s": round(ours[1], 2),
         "rows": made.rows, "samples": made.samples, "seconds": round(ours[0], 2),
         "rss_mb": round(ours[2], 1), "ratio_pandas": round(ours[0] / peer[0], 3) if peer else None,
-        "again_seconds": round(again[0], 2), "runs": made.runs, "scale": asked.scale,
+        "again_seconds": round(again[0], 2), "floor_seconds": round(bare[0], 2),
+        "floor_cpu_s": round(bare[1], 2), "ratio_floor": round(ours[1] / bare[1], 3),
+        "load": [round(one, 1) for one in load], "runs": made.runs, "scale": asked.scale,
     }  # fmt: skip
     print(json.dumps(figures))
     return 0

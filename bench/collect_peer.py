@@ -14,17 +14,24 @@ import pandas as pd
 
 from steelyard.analysis.sacct import DELIMITER, FIELDS
 
+FILES_AT_ONCE = 200
 
-def records_of(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All records, and all samples."""
+
+def records_of(folder: Path, runs: pd.DataFrame, out: Path) -> pd.DataFrame:
+    """All records; their samples go to `out`, some files at a time: all would need 20 GB."""
     records, samples = [], []
-    for path in sorted(folder.glob("*/*.json")):
+    paths = sorted(folder.glob("*/*.json"))
+    for done, path in enumerate(paths, 1):
         record = json.loads(path.read_bytes())
         key = {"job_id": path.parent.name, "node": record["node"]}
         records.append(key | pd.json_normalize(record, max_level=1).iloc[0].to_dict())
-        frame = pd.read_csv(path.with_suffix(".csv"))
-        samples.append(frame.assign(**key))
-    return pd.DataFrame(records), pd.concat(samples, ignore_index=True)
+        samples.append(pd.read_csv(path.with_suffix(".csv")).assign(**key))
+        if len(samples) == FILES_AT_ONCE or done == len(paths):
+            frame = pd.concat(samples, ignore_index=True).merge(runs, on="job_id")
+            frame["day"] = pd.to_datetime(frame["unix_s"], unit="s").dt.strftime("%Y-%m-%d")
+            frame.to_parquet(out, partition_cols=["day"])
+            samples.clear()
+    return pd.DataFrame(records)
 
 
 def main(study_dir: Path, record_dir: Path, accounting_dir: Path, out: Path) -> None:
@@ -40,13 +47,10 @@ def main(study_dir: Path, record_dir: Path, accounting_dir: Path, out: Path) -> 
             for path in sorted(accounting_dir.glob("[0-9]*.txt"))
         ]
     )
-    records, samples = records_of(record_dir)
+    records = records_of(record_dir, results[["job_id", "run_id"]], out / "samples")
     runs = plan.merge(results, on="run_id").merge(records, on="job_id", suffixes=("", "_record"))
-    samples = samples.merge(results[["job_id", "run_id"]], on="job_id")
-    samples["day"] = pd.to_datetime(samples["unix_s"], unit="s").dt.strftime("%Y-%m-%d")
     accounting.to_parquet(out / "accounting.parquet")
     runs.astype(str).to_parquet(out / "runs.parquet")
-    samples.to_parquet(out / "samples", partition_cols=["day"])
 
 
 if __name__ == "__main__":
