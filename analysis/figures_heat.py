@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import figures
@@ -22,6 +22,7 @@ MAX_PANELS = 4
 MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
 # Light in the middle and dark at both ends, told apart by blue and orange: the sign and the
 # number stand in each cell, for grey print.
+SIDE_BY_SIDE = 6  # columns of a panel up to which two stand beside each other
 COLOUR_MAP = "PuOr_r"
 
 Grid = dict[tuple[str, str], Row]
@@ -52,7 +53,7 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     panels = [(o, grid) for o, grid in panels_of(rows, factors).items() if any_overhead(grid)]
     levels = [levels_of(summary, rows, factor) for factor in factors]
     drawn = panels[:MAX_PANELS]
-    columns = 2 if len(drawn) > 1 else 1
+    columns = 2 if len(drawn) > 1 and len(levels[1]) <= SIDE_BY_SIDE else 1
     shelves = math.ceil(len(drawn) / columns)
     figure = figures.new_figure(0.9 + shelves * (0.7 + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
@@ -103,6 +104,16 @@ def value_of(row: Row) -> float | None:
     return 100 * row.overhead.value
 
 
+def text_colour(behind: Sequence[float]) -> str:
+    """Black or white, whichever stands out more from (red, green, blue, …) behind it.
+
+    Relative luminance and the border at which both have the same contrast: WCAG 2.1.
+    """
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in behind[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 >= 0.05 * 1.05 else "white"
+
+
 def draw_panel(
     axes: Axes, cells: Grid, levels: list[list[str]], factors: tuple[str, str], limit: float
 ) -> Any:
@@ -111,15 +122,15 @@ def draw_panel(
         [value_of(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
     ]
     shades = [[math.nan if v is None else v for v in line] for line in numbers]
+    size = 8 if len(levels[1]) <= MAX_LEVELS // 2 else 6.5
     image = axes.imshow(shades, cmap=COLOUR_MAP, vmin=-limit, vmax=limit, aspect="auto")
     for y, row_level in enumerate(levels[0]):
         for x, column_level in enumerate(levels[1]):
             row = cells.get((row_level, column_level))
             value = numbers[y][x]
-            dark = value is not None and abs(value) > 0.62 * limit
-            colour = "white" if dark else "black"
-            axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=8, color=colour)
-    axes.set_xticks(range(len(levels[1])), levels[1])
+            colour = "black" if value is None else text_colour(image.cmap(image.norm(value)))
+            axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
+    axes.set_xticks(range(len(levels[1])), [level.replace("=", "=\n") for level in levels[1]])
     axes.set_yticks(range(len(levels[0])), levels[0])
     axes.set_xlabel(factors[1])
     axes.set_ylabel(factors[0])

@@ -143,7 +143,7 @@ def test_what_was_not_measured_is_named(page: str) -> None:
 
 def test_every_run_can_be_traced(page: str, demo_summary: Summary) -> None:
     for run in demo_summary.data.runs:
-        assert f"<td>{run.run_id}</td><td>{run.job_id}</td>" in page
+        assert f'<th scope="row">{run.run_id}</th><td>{run.job_id}</td>' in page
     words = visible(page)
     assert "failed: output of client 1: line 3 is cut short" in words
     assert re.search(r"filesystem-d00f3584-004 \d+ 2026-\S+ \S+ 2 0\.1\d+ n\d outlier", words)
