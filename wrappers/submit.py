@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +22,10 @@ from steelyard.wrappers import (
 )
 from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
-from steelyard.wrappers.scheduler import Batch, Scheduler, Submission, by_name
+from steelyard.wrappers.scheduler import Batch, Scheduler, by_name
 from steelyard.wrappers.study import Study
 from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.submit_hand_in import chained, hand_in, last_active, recover, say
 
 AGAIN = ("planned",)
 AGAIN_IF_FAILED = ("planned", *status.FAILED)
@@ -44,11 +44,6 @@ class Outcome:
     recovered: list[str]
     failed: int  # of local runs: they are over
     seconds: float
-
-
-def say(message: str) -> None:
-    """A line for the person at the keyboard."""
-    print(f"steelyard submit: {message}", file=sys.stderr)
 
 
 def submit(
@@ -120,11 +115,6 @@ def dry_run(
         scripts.append((batch.submission_id, scheduler.script(batch, chained(batch, after))))
         after = "JOBID"
     return scripts
-
-
-def chained(batch: Batch, after: str | None) -> str | None:
-    """at_once holds over submissions too: each waits for the one before it."""
-    return None if batch.job.at_once is None else after
 
 
 def outcome(
@@ -320,64 +310,3 @@ def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
         if all(run.condition[name] == level for run in runs):
             tags.append((name, runs[0].launcher.text if name == "launcher" else str(level)))
     return tuple(tags)
-
-
-def hand_in(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) -> None:
-    """Submit each batch and record it before the next; after a crash `recover` finds the last."""
-    after = last_active(folder, scheduler)
-    for batch in batches:
-        script = folder.script(batch.submission_id)
-        text = scheduler.script(batch, chained(batch, after))
-        # Not forced to disk, at 4 ms each: sbatch keeps the script, submissions.jsonl the run ids.
-        submit_ledger.write_whole(script, text, durable=False)
-        lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
-        submit_ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
-        if scheduler.name == "local":  # its runs begin now: recorded first
-            record(folder, batch, scheduler, None)
-            scheduler.submit(batch, script)
-        else:
-            after = scheduler.submit(batch, script)
-            record(folder, batch, scheduler, after)
-
-
-def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
-    """The job id of the last submission that still has something to do."""
-    submissions = [e for e in submit_ledger.read(folder) if e.scheduler == scheduler.name]
-    active = scheduler.active(submissions).keys() if scheduler.name != "local" else set()
-    jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
-    return jobs[-1] if jobs else None
-
-
-def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None) -> None:
-    """Append the accepted submission to submissions.jsonl."""
-    submit_ledger.append(
-        folder,
-        Submission(
-            submission_id=batch.submission_id,
-            scheduler=scheduler.name,
-            cluster=scheduler.cluster(),
-            job_id=job_id,
-            submitted_unix_s=time.time(),
-            block=batch.block,
-            options=list(batch.options),
-            run_ids=list(batch.run_ids),
-        ),
-    )
-
-
-def recover(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
-    """Record submissions that were accepted just before a crash; remove those that were not."""
-    found = []
-    for path in submit_ledger.orphans(folder, submit_ledger.read(folder)):
-        run_ids = tuple(path.read_text(encoding="utf-8").split())
-        block = int(path.stem[1:].partition("-")[0])
-        batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
-        job_id = scheduler.find(batch, path.stat().st_mtime)
-        if job_id is None:
-            path.unlink()
-            folder.script(path.stem).unlink(missing_ok=True)
-            continue
-        say(f"{path.stem} had been accepted as job {job_id} before the last submit broke off")
-        record(folder, batch, scheduler, job_id)
-        found.append(path.stem)
-    return found
