@@ -41,8 +41,10 @@ static int complain(const struct sy_error *err, int code)
 	return code;
 }
 
-static int take_option(int option, struct wish *wish, struct sy_error *err)
+static int take_option(int option, void *context, struct sy_error *err)
 {
+	struct wish *wish = context;
+
 	switch (option) {
 	case 'c':
 		wish->cold = true;
@@ -82,35 +84,25 @@ static int drop(const struct wish *wish)
 	struct sy_error err;
 	cleanup_close int root = sy_root_open(wish->root, &err);
 	json_t *answer;
-	int failed;
 
 	if (root < 0)
 		return complain(&err, SY_EXIT_USAGE);
 	if (sy_cache_cold(root, wish->quota_bytes, &answer, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
-	failed = json_dumpf(answer, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout);
-	json_decref(answer);
-	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
+	return sy_command_print("cache", answer);
 }
 
 int sy_cmd_cache(int argc, char **argv)
 {
+	static const struct sy_command_line line = {"cache", help, options, take_option};
 	struct wish wish = {.root = "/", .quota_bytes = -1};
 	struct sy_error err;
-	int option, index = 0;
+	int code;
 
 	sy_asking_init(&wish.asking);
-	while ((option = getopt_long(argc, argv, "h", options, &index)) != -1) {
-		if (option == 'h' || option == '?') {
-			(void)fputs(help, option == 'h' ? stdout : stderr);
-			return option == 'h' ? SY_EXIT_DONE : SY_EXIT_USAGE;
-		}
-		if (take_option(option, &wish, &err) >= 0)
-			continue;
-		(void)fprintf(stderr, "steelyard-node cache: --%s %s: %s\n", options[index].name,
-			      optarg, err.text);
-		return SY_EXIT_USAGE;
-	}
+	code = sy_command_read(&line, argc, argv, &wish);
+	if (code >= 0)
+		return code;
 	if (!wish.cold || optind != argc) {
 		(void)fputs(help, stderr);
 		return SY_EXIT_USAGE;

@@ -101,8 +101,9 @@ static int take_count(int64_t least, int64_t most, int *value, struct sy_error *
 	return 0;
 }
 
-static int take_option(int option, struct wish *wish, struct sy_error *err)
+static int take_option(int option, void *context, struct sy_error *err)
 {
+	struct wish *wish = context;
 	struct sy_capture *capture = &wish->capture;
 
 	switch (option) {
@@ -185,23 +186,16 @@ static int check(const struct sy_capture *capture, struct sy_error *err)
 
 int sy_cmd_capture(int argc, char **argv)
 {
+	static const struct sy_command_line line = {"capture", help, options, take_option};
 	static struct wish wish = {.capture = {.snap_bytes = SNAP_BYTES}};
 	struct sy_error err;
 	bool missing;
-	int option, index = 0;
+	int code;
 
 	sy_asking_init(&wish.asking);
-	while ((option = getopt_long(argc, argv, "h", options, &index)) != -1) {
-		if (option == 'h' || option == '?') {
-			(void)fputs(help, option == 'h' ? stdout : stderr);
-			return option == 'h' ? SY_EXIT_DONE : SY_EXIT_USAGE;
-		}
-		if (take_option(option, &wish, &err) >= 0)
-			continue;
-		(void)fprintf(stderr, "steelyard-node capture: --%s %s: %s\n", options[index].name,
-			      optarg, err.text);
-		return SY_EXIT_USAGE;
-	}
+	code = sy_command_read(&line, argc, argv, &wish);
+	if (code >= 0)
+		return code;
 	if (optind != argc)
 		(void)sy_fail(&err, "unexpected argument %s", argv[optind]);
 	if (optind != argc || check(&wish.capture, &err) < 0)

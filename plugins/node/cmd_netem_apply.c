@@ -54,8 +54,10 @@ static int take_watch(const char *text, struct sy_netem_request *request, struct
 	return 0;
 }
 
-static int take_option(int option, struct wish *wish, struct sy_error *err)
+static int take_option(int option, void *context, struct sy_error *err)
 {
+	struct wish *wish = context;
+
 	switch (option) {
 	case 'r':
 		wish->request.run_dir = optarg;
@@ -89,15 +91,6 @@ static const struct option table[] = {
     {"help", no_argument, NULL, 'h'},	       {NULL, 0, NULL, 0},
 };
 
-static int print(json_t *document)
-{
-	size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
-	int failed = json_dumpf(document, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
-
-	json_decref(document);
-	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
-}
-
 static int apply(struct wish *wish)
 {
 	enum sy_netem_failure failure = SY_NETEM_REFUSED;
@@ -105,7 +98,7 @@ static int apply(struct wish *wish)
 	json_t *document = NULL;
 
 	if (sy_netem_apply(&wish->request, &document, &failure, &err) == 0)
-		return print(document);
+		return sy_command_print("netem apply", document);
 	return complain(&err, failure == SY_NETEM_MISSING ? SY_EXIT_MISSING : SY_EXIT_CONDITION);
 }
 
@@ -130,20 +123,12 @@ static int with_policy(struct wish *wish)
 
 static int run(int argc, char **argv, struct wish *wish)
 {
+	static const struct sy_command_line line = {"netem apply", help, table, take_option};
 	struct sy_error err = {{0}};
-	int option, index = 0;
+	int code = sy_command_read(&line, argc, argv, wish);
 
-	while ((option = getopt_long(argc, argv, "h", table, &index)) != -1) {
-		if (option == 'h')
-			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
-		if (option == '?')
-			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-		if (take_option(option, wish, &err) < 0) {
-			(void)fprintf(stderr, "steelyard-node netem apply: --%s=%.100s: %s\n",
-				      table[index].name, optarg, err.text);
-			return SY_EXIT_USAGE;
-		}
-	}
+	if (code >= 0)
+		return code;
 	if (argc - optind != 1 || !wish->request.run_dir || !wish->request.node ||
 	    !wish->request.job_id || !(wish->asking.told_who || wish->asking.no_policy))
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;

@@ -63,20 +63,6 @@ static json_t *describe(const struct sy_netem *spec)
 	return json_pack("{s:s, s:o}", "requested", canonical, "spec", spec_json);
 }
 
-/* Print an object, whose reference is taken, as one line. */
-static int print(const char *verb, json_t *object)
-{
-	/* 15 digits: what was written in decimal reads the same. */
-	size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
-	int failed =
-	    !object || json_dumpf(object, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
-
-	json_decref(object);
-	if (failed)
-		(void)fprintf(stderr, "steelyard-node netem %s: cannot write to stdout\n", verb);
-	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
-}
-
 /* The one argument behind the options, or NULL after a complaint. */
 static const char *one_spec(int argc, char **argv, const char *help)
 {
@@ -102,12 +88,14 @@ int sy_netem_parse_command(int argc, char **argv)
 		return SY_EXIT_USAGE;
 	if (sy_netem_parse(text, &spec, &err) < 0)
 		return complain(argv[0], &err, SY_EXIT_USAGE);
-	return print(argv[0], describe(&spec));
+	return sy_command_print("netem parse", describe(&spec));
 }
 
 /* An option of `check`: 0, or -1 with what was expected. */
-static int take_option(int option, struct question *question, struct sy_error *err)
+static int take_option(int option, void *context, struct sy_error *err)
 {
+	struct question *question = context;
+
 	switch (option) {
 	case 'd':
 		question->device = optarg;
@@ -162,7 +150,7 @@ static int check(const struct question *question)
 		return complain("check", &err, SY_EXIT_CONDITION);
 	answer = describe(&spec);
 	(void)json_object_set_new(answer, "policy", json_string(question->asking.policy));
-	return print("check", answer);
+	return sy_command_print("netem check", answer);
 }
 
 int sy_netem_check_command(int argc, char **argv)
@@ -175,21 +163,15 @@ int sy_netem_check_command(int argc, char **argv)
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
+	static const struct sy_command_line line = {"netem check", check_help, table, take_option};
 	static struct question question;
-	struct sy_error err;
-	int option, index = 0;
+	int code;
 
 	sy_asking_init(&question.asking);
 	question.asking.asker.uid = getuid();
-	while ((option = getopt_long(argc, argv, "h", table, &index)) != -1) {
-		if (option == 'h' || option == '?')
-			return usage(check_help, option == 'h' ? stdout : stderr);
-		if (take_option(option, &question, &err) >= 0)
-			continue;
-		(void)fprintf(stderr, "steelyard-node netem check: --%s %s: %s\n",
-			      table[index].name, optarg, err.text);
-		return SY_EXIT_USAGE;
-	}
+	code = sy_command_read(&line, argc, argv, &question);
+	if (code >= 0)
+		return code;
 	question.text = one_spec(argc, argv, check_help);
 	if (!question.text)
 		return SY_EXIT_USAGE;

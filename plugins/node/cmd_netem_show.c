@@ -61,20 +61,15 @@ static int show(const char *run_dir, bool as_json)
 {
 	struct sy_error err = {{0}};
 	json_t *states = sy_netem_show(run_dir, &err);
-	int code = SY_EXIT_DONE;
+	int code;
 
 	if (!states) {
 		(void)fprintf(stderr, "steelyard-node netem show: %s\n", err.text);
 		return SY_EXIT_CONDITION;
 	}
 	if (as_json)
-		code = json_dumpf(states, stdout,
-				  JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) ||
-			       putchar('\n') == EOF
-			   ? SY_EXIT_BUG
-			   : SY_EXIT_DONE;
-	else
-		code = print_table(states);
+		return sy_command_print("netem show", states);
+	code = print_table(states);
 	json_decref(states);
 	return fflush(stdout) ? SY_EXIT_BUG : code;
 }

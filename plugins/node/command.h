@@ -2,6 +2,11 @@
 #ifndef STEELYARD_COMMAND_H
 #define STEELYARD_COMMAND_H
 
+#include <getopt.h>
+#include <jansson.h>
+
+#include "error.h"
+
 /* Exit codes, the same as those of the command `steelyard`. */
 enum sy_exit {
 	SY_EXIT_DONE = 0,
@@ -10,6 +15,21 @@ enum sy_exit {
 	SY_EXIT_MISSING = 3,
 	SY_EXIT_CONDITION = 4,
 };
+
+/* What a command reads its options with. */
+struct sy_command_line {
+	const char *command; /* as in its complaints: "netem apply" */
+	const char *help;
+	const struct option *table; /* --help is 'h' */
+	/* Take one option: negative, with what was expected, when `optarg` is none of it. */
+	int (*take)(int option, void *wish, struct sy_error *err);
+};
+
+/* Take them all, into `wish`: -1 when the command may go on, else its exit code. */
+int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish);
+
+/* Print an object, whose reference is taken, as one line: the exit code. */
+int sy_command_print(const char *command, json_t *object);
 
 int sy_cmd_probe(int argc, char **argv);
 int sy_cmd_sample(int argc, char **argv);

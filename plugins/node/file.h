@@ -7,6 +7,7 @@
 #define STEELYARD_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -43,6 +44,15 @@ ssize_t sy_read_fd(int fd, char *buffer, size_t size);
 
 /* The first line of a file without its newline: its length, or -errno. */
 ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size);
+
+/* struct linux_dirent64 of getdents64(2), for those who may not allocate as readdir(3) does. */
+struct sy_entry64 {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
 
 /* "n.7.json" ends with ".json"; nothing before it is not enough. */
 bool sy_ends_with(const char *text, const char *end);

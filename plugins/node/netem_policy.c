@@ -162,28 +162,28 @@ int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem
 	return check_named_device(policy, spec->device, err);
 }
 
+/* `what` is the wish in a complaint, `key` the line of the policy that would allow it. */
+static int check_switch(const struct sy_policy *policy, const struct sy_asker *asker,
+			const char *what, const char *key, bool on, struct sy_error *err)
+{
+	if (sy_policy_check_asker(policy, asker, what, err) < 0)
+		return -1;
+	if (!on)
+		return sy_fail(err, "%s: switched off on this machine: %s has no '%s yes'", what,
+			       policy->path, key);
+	return 0;
+}
+
 int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
 			   struct sy_error *err)
 {
-	if (sy_policy_check_asker(policy, asker, "cache=cold", err) < 0)
-		return -1;
-	if (!policy->cache)
-		return sy_fail(err,
-			       "cache=cold: switched off on this machine: %s has no 'cache yes'",
-			       policy->path);
-	return 0;
+	return check_switch(policy, asker, "cache=cold", "cache", policy->cache, err);
 }
 
 int sy_policy_allows_capture(const struct sy_policy *policy, const struct sy_asker *asker,
 			     struct sy_error *err)
 {
-	if (sy_policy_check_asker(policy, asker, "capture", err) < 0)
-		return -1;
-	if (!policy->capture)
-		return sy_fail(err,
-			       "capture: switched off on this machine: %s has no 'capture yes'",
-			       policy->path);
-	return 0;
+	return check_switch(policy, asker, "capture", "capture", policy->capture, err);
 }
 
 int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, int size)

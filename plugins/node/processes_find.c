@@ -94,14 +94,6 @@ static void look_at(struct search *search, pid_t pid)
 	search->candidate[search->count++] = (struct candidate){pid, stat.ppid};
 }
 
-struct entry64 { /* struct linux_dirent64 of getdents64(2); readdir(3) would allocate */
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
-
 /* List /proc and look at the ids that `wanted` tells. */
 static void walk(struct search *search, bool everything)
 {
@@ -111,7 +103,7 @@ static void walk(struct search *search, bool everything)
 	(void)lseek(search->all->proc, 0, SEEK_SET);
 	while ((got = syscall(SYS_getdents64, search->all->proc, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < got;) {
-			const struct entry64 *entry = (const void *)(buffer + at);
+			const struct sy_entry64 *entry = (const void *)(buffer + at);
 			int64_t pid;
 
 			at += entry->length;

@@ -18,14 +18,6 @@
 #define MAX_DEPTH 8   /* of groups within the job's */
 #define BATCH	  256 /* connections looked for together */
 
-struct entry64 { /* struct linux_dirent64 of getdents64(2); readdir(3) would allocate */
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
-
 /* --- by cgroup --- */
 
 void sy_tcp_cgroup(struct sy_tcp *tcp, int root, const char *path)
@@ -57,7 +49,7 @@ static bool holds_group(int dir, uint64_t id, int depth)
 	(void)lseek(dir, 0, SEEK_SET);
 	while ((got = syscall(SYS_getdents64, dir, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < got;) {
-			const struct entry64 *entry = (const void *)(buffer + at);
+			const struct sy_entry64 *entry = (const void *)(buffer + at);
 			cleanup_close int inner = -1;
 
 			at += entry->length;
@@ -138,7 +130,7 @@ static void look_into(struct search *search, int proc, pid_t pid)
 	while (dir >= 0 && search->count &&
 	       (got = syscall(SYS_getdents64, dir, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < got && search->count;) {
-			const struct entry64 *entry = (const void *)(buffer + at);
+			const struct sy_entry64 *entry = (const void *)(buffer + at);
 
 			at += entry->length;
 			if (entry->name[0] != '.')
