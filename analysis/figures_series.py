@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = ("variant", "condition", "metric", "unit", "place", "run_id", "value", "outlier")
 BANDS = 8  # conditions side by side; more stand in further rows
 MAX_BANDS = 24  # conditions in the figure; its CSV has all
+CROWDED = 75  # letters that have room beside each other
 RASTER = 300  # points from which on they are drawn as an image, for the size of the file
 
 
@@ -82,17 +83,19 @@ def draw_shelf(
     for row, start in zip(rows, starts, strict=False):
         draw_mean(axes, row, start, factor)
     axes.set_xlim(-gap / 2 - 0.5, starts[-1] - gap / 2 - 0.5)
-    crowded = len(rows) > 1 and max(map(len, labels)) * len(rows) > 75
-    words = [wrapped(label) for label in labels] if crowded else labels
+    crowded = len(rows) > 1 and max(map(len, labels)) * len(rows) > CROWDED
+    words = [wrapped(label, CROWDED // len(rows)) for label in labels] if crowded else labels
     centres = [start + (max(row.n, 1) - 1) / 2 for row, start in zip(rows, starts, strict=False)]
     axes.set_xticks(centres, words)
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
 
 
-def wrapped(label: str) -> str:
-    """A label on several lines, broken between levels, else after `=`."""
-    return label.replace(" · ", "\n") if " · " in label else label.replace("=", "=\n")
+def wrapped(label: str, most: int) -> str:
+    """A label on several lines, broken between levels, those of more than `most` letters at `=`."""
+    levels = label.split(" · ")
+    short = [part if len(part) <= most else part.replace("=", "=\n") for part in levels]
+    return "\n".join(short)
 
 
 def draw_points(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_NODES = 6  # lines in one panel
+TITLE = 84  # letters of 8.5 points across the figure
 MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
 MIN_SAMPLES = 5  # of fewer there is nothing to see
 
@@ -154,7 +156,8 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
             highest[row] = max(highest[row], top)
             grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
         grid[-1, column].set_xlabel("time since the job's start (s)")
-        grid[0, column].set_title(f"{trace.group.label}\n{trace.run.run_id}", fontsize=8.5)
+        label = textwrap.fill(trace.group.label, TITLE // len(traces))
+        grid[0, column].set_title(f"{label}\n{trace.run.run_id}", fontsize=8.5)
     for row in range(len(panels)):
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")

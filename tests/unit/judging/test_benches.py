@@ -1,0 +1,30 @@
+"""bench/report.py and bench/cli.py run, and say what they measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[3] / "bench"
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "told"),
+    [
+        ("report", 1000, {"conditions", "seconds", "cpu_s", "mb", "ratio_pandas"}),
+        ("cli", 20, {"help_ms", "python_ms", "pip_ms", "ratio_pip", "status_s", "ratio_script"}),
+    ],
+)
+def test_a_small_one_ends_with_a_line_of_json(name: str, runs: int, told: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, BENCH / f"{name}.py", "--runs", str(runs), "--repeat", "1"],
+        capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert told < set(figures) and figures["runs"] == runs
+    assert all(figures[key] > 0 for key in told)
