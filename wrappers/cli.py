@@ -105,7 +105,7 @@ def run_command(name: str, rest: Sequence[str]) -> int:
             raise
         if error.filename is None and error.errno not in errors.FULL:
             raise
-        what = os.fsdecode(error.filename or error.strerror)
+        what = os.fsdecode(error.filename or error.strerror or name)
         print(f"steelyard {name}: {what}: {errors.NOT_OURS[error.errno]}", file=sys.stderr)
         return errors.MISSING
     return code

@@ -31,13 +31,9 @@ if TYPE_CHECKING:
 
 def positive(text: str) -> int:
     """A count for argparse."""
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
-
-
-positive.__name__ = "whole number from 1"
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, found '{text}'")
+    return int(text)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -285,10 +281,14 @@ def print_table(found: list[Summary]) -> None:
 
 def formatted(value: float | None, unit: str) -> str:
     """A value as people read it."""
+    from steelyard.analysis import quantities
     from steelyard.wrappers import console
 
     if unit == "s":
         return console.format_seconds(value)
     if unit == "bytes":
         return console.format_bytes(value)
-    return "–" if value is None else f"{value:.4g} {unit}"
+    if value is None:
+        return "–"
+    factor, name = quantities.scale(value, unit)
+    return f"{value / factor:.4g} {name}".removesuffix(" 1")

@@ -45,7 +45,7 @@ def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
     while True:
         progress = patient_snapshot(study_dir)
         if terminal:
-            draw(bar(progress) + line(progress))
+            draw(bar(progress), line(progress))
         elif not quiet and counts(progress) != before:
             print(line(progress), flush=True)
         before = counts(progress)
@@ -62,12 +62,14 @@ def counts(progress: Progress) -> str:
     return f"{progress.done} {progress.running} {progress.failed}"
 
 
-def draw(text: str) -> None:
-    """Over the line that is there, cut at the terminal's width."""
+def draw(picture: str, words: str) -> None:
+    """Over the line that is there: the words, cut at the terminal's width, behind the picture
+    where both fit."""
     import shutil
 
     width = shutil.get_terminal_size().columns - 1
-    sys.stdout.write("\r\x1b[K" + text[:width])
+    text = picture + words
+    sys.stdout.write("\r\x1b[K" + (text if len(text) <= width else words[:width]))
     sys.stdout.flush()
 
 

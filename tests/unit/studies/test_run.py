@@ -143,6 +143,21 @@ def test_an_interval_may_reach_below_zero() -> None:
     ]  # fmt: skip
 
 
+def test_a_benchmarks_units_are_read_as_in_the_report() -> None:
+    pairs = [(197200, "bytes_per_s"), (192.61, "files_per_s"), (0.004122, "1"), (1.633, "Gflop/s")]
+    assert [cmd_run.formatted(*pair) for pair in pairs] == [
+        "197.2 kB/s", "192.6 files/s", "0.004122", "1.633 Gflop/s",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "1.5"])
+def test_how_often_is_a_whole_number(count: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["run", f"--repeat={count}", "--", "true"])
+    assert caught.value.code == 2
+    assert f"expected a whole number from 1, found '{count}'" in capsys.readouterr().err
+
+
 def test_no_value_is_not_zero() -> None:
     runs = [run.Weighed(1, 0, None, dict.fromkeys(run.METRICS), {"energy": "no RAPL"})]
     energy = run.summaries(runs)[1]

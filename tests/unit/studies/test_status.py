@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli, plan, slurm_command, slurm_tasks, status, status_time, studydir
+from steelyard.wrappers import (
+    cli,
+    plan,
+    slurm_command,
+    slurm_tasks,
+    status,
+    status_time,
+    status_watch,
+    studydir,
+)
 from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.scheduler import Submission
@@ -263,3 +272,14 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(
     assert "no such study; did you mean 'small'?; studies in" in err
     assert cli.main(["status", str(study.path / "runs")]) == 2
     assert "has no plan.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("columns", "drawn"), [("40", "[###] study: 3 done"), ("19", "study: 3 done")]
+)
+def test_a_narrow_terminal_has_the_words_rather_than_the_bar(
+    columns: str, drawn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    status_watch.draw("[###] ", "study: 3 done")
+    assert capsys.readouterr().out == f"\r\x1b[K{drawn}"
