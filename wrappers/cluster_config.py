@@ -330,10 +330,14 @@ def plugstack_conf(config: ClusterConfig) -> str:
     )
 
 
-def netem_conf() -> str:
-    """What jobs may ask of this cluster's network: all of it, but of no device of this machine."""
+def netem_conf(own_network: bool) -> str:
+    """What jobs may ask of this cluster's network: all of it, but of no device of this machine.
+
+    Beside guests, eth0 is the cluster's own: the nodes that are this machine live in its network.
+    """
+    own = " eth0" if own_network else ""
     return (
         "enabled yes\ncache yes\ncapture yes\n"
         "exclusive_only no   # several nodes are one machine: no job has it for itself\n"
-        "devices lo vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n"
+        f"devices lo{own} vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n"
     )

@@ -16,7 +16,12 @@ from steelyard.wrappers import console, errors, options, studydir
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard summary`."""
     options.add_study(parser, optional=True)
-    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    parser.add_argument(
+        "--engine",
+        choices=("duckdb", "spark"),
+        default="duckdb",
+        help="what computes: duckdb, in this process (default), or spark",
+    )
     parser.add_argument(
         "--master",
         metavar="URL",

@@ -194,6 +194,12 @@ def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) 
     assert {"mem=512M", "SY_ADDRESS=10.79.26.11/24"} <= set(line)
 
 
+def test_only_devices_of_the_clusters_own_network_may_be_shaped() -> None:
+    """Without guests eth0 would be this machine's."""
+    assert "devices lo eth0 vec* sy-* " in cluster_config.netem_conf(own_network=True)
+    assert "devices lo vec* sy-* " in cluster_config.netem_conf(own_network=False)
+
+
 def test_a_crashed_kernel_is_told_at_once_by_its_reason_not_by_its_stack(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
     virtual_guest.prepare(tmp_path, ["v1"], {})
