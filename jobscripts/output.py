@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
@@ -42,3 +43,14 @@ def last_words(folder: Path, client: int) -> str:
         return ""
     lines = [line.strip() for line in text[-4096:].splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""
+
+
+def number(part: str, name: str, word: str) -> float:
+    """A finite number; thousands may not be grouped."""
+    try:
+        value = float(word)
+    except ValueError as error:
+        raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
+    if not math.isfinite(value):
+        raise OutputError(part, f"{name}: '{word[:60]}' cannot be")
+    return value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
-from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.output import last_words, number, read_output
 from steelyard.jobscripts.registry import Result
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
@@ -59,14 +58,3 @@ def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
         Result(name, number(part, name, word), figure.unit, iteration)
         for iteration, word in enumerate(found, start=1)
     ]
-
-
-def number(part: str, name: str, word: str) -> float:
-    """A finite number; thousands may not be grouped."""
-    try:
-        value = float(word)
-    except ValueError as error:
-        raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
-    if not math.isfinite(value):
-        raise OutputError(part, f"{name}: '{word[:60]}' cannot be")
-    return value

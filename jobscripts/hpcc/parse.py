@@ -7,7 +7,6 @@ rank): it is left out.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.hpl import parse as hpl
-from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.output import number, read_output
 from steelyard.jobscripts.registry import Result
 
 SECTIONS = (
@@ -86,10 +85,5 @@ def _value(name: str, metric: str, values: Mapping[str, str]) -> float | None:
     word = values.get(metric)
     if word is None:
         raise OutputError(name, f"the summary has no {metric}")
-    try:
-        value = float(word)
-    except ValueError as error:
-        raise OutputError(name, f"{metric}: '{word}' is no number") from error
-    if not math.isfinite(value):
-        raise OutputError(name, f"{metric}: '{word}' cannot be")
+    value = number(name, metric, word)
     return None if value < 0 else value

@@ -7,7 +7,6 @@ residual's verdict is read and the problem that was solved is compared with the 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
-from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.output import last_words, number, read_output
 from steelyard.jobscripts.registry import Result
 
 NUMBER = r"[0-9][0-9.eE+-]*"
@@ -136,8 +135,8 @@ def _solution(name: str, text: str) -> Solution:
         variant=variant,
         settings=dict(SETTING.findall(text)),
         problem=(int(n), int(nb), int(p), int(q)),
-        time_s=_number(name, time_s),
-        gflops=_number(name, gflops),
+        time_s=number(name, "time", time_s),
+        gflops=number(name, "Gflops", gflops),
         residual=residuals[0][0],
         passed=residuals[0][1].upper() == "PASSED",
     )
@@ -146,16 +145,6 @@ def _solution(name: str, text: str) -> Solution:
 def _complaint(text: str) -> str:
     line = re.search(r"^HPL ERROR.*\n>>> *(.*?) *<<<|^>>> *(.*?) *<<<", text, re.MULTILINE)
     return (line[1] or line[2]) if line else "illegal input values"
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise OutputError(name, f"'{text}' is no number") from error
-    if not math.isfinite(value):
-        raise OutputError(name, f"'{text}' cannot be")
-    return value
 
 
 def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
@@ -170,7 +159,7 @@ def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> N
     _check_algorithm(name, solution, parameters)
     if not solution.passed:
         raise FailedError(f"HPL's residual check failed: {solution.residual}")
-    _number(name, solution.residual)
+    number(name, "residual", solution.residual)
     if not LEAST_RATE <= solution.gflops <= MOST_RATE:
         raise OutputError(name, f"a rate of {solution.gflops} Gflop/s cannot be")
     _agree(name, solution, solution.operations / solution.gflops / 1e9)
@@ -224,8 +213,8 @@ def _summary(name: str, text: str, solution: Solution) -> tuple[float, float]:
     values = summary(text)
     if values.get("Success") != "1":
         raise FailedError(f"hpcc says Success={values.get('Success', '(nothing)')}")
-    time_s = _number(name, values.get("HPL_time", "no HPL_time"))
-    gflops = 1000 * _number(name, values.get("HPL_Tflops", "no HPL_Tflops"))
+    time_s = number(name, "HPL_time", values.get("HPL_time", "nothing"))
+    gflops = 1000 * number(name, "HPL_Tflops", values.get("HPL_Tflops", "nothing"))
     if abs(gflops - solution.gflops) > 0.001 * solution.gflops:
         raise OutputError(name, f"{gflops} Gflop/s in the summary, {solution.gflops} in the table")
     _agree(name, solution, time_s)

@@ -6,14 +6,13 @@ of the tests that were asked for.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.output import last_words, number, read_output
 from steelyard.jobscripts.registry import Result
 
 END = "\niozone test complete.\n"
@@ -146,10 +145,7 @@ def _kib(value: object) -> int:
 
 
 def _rate(name: str, metric: str, word: str) -> float:
-    try:
-        value = float(word) * KIB
-    except ValueError as error:
-        raise OutputError(name, f"{metric}: '{word}' is no number") from error
-    if not (math.isfinite(value) and value > 0):
+    value = number(name, metric, word) * KIB
+    if value <= 0:
         raise OutputError(name, f"{metric} is {word} kB/s, which cannot be")
     return value

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from steelyard.analysis.errors import MissingError
@@ -64,6 +66,18 @@ class Lab:
             check=False,
             **kw,
         )
+
+    def steelyard(self, *argv: str, code: int = 0) -> str:
+        """One command of ours that exits with `code`; its stdout."""
+        done = self.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def rows(self, study: str, sql: str) -> list[tuple[Any, ...]]:
+        """Rows from the database of a study in the work folder."""
+        database = self.work / f"{study}.study" / "study.duckdb"
+        with duckdb.connect(str(database), read_only=True) as base:
+            return base.execute(sql).fetchall()
 
     def sbatch(self, *options: str, script: str) -> str:
         """Submit a batch script; the job's id."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
 from .conftest import Lab, until
@@ -68,19 +66,13 @@ primary = true
 """
 
 
-def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
 def collected(lab: Lab, text: str) -> None:
     """The study, from its submission to its database."""
     (lab.work / "bench.toml").write_text(text, encoding="utf-8")
-    steelyard(lab, "submit", "bench.toml")
+    lab.steelyard("submit", "bench.toml")
     until(lambda: is_over(lab), "every run has ended", limit_s=200)
-    steelyard(lab, "collect", "bench.toml")
-    wrong = rows(lab, "SELECT variant, reason FROM runs WHERE state <> 'completed'")
+    lab.steelyard("collect", "bench.toml")
+    wrong = lab.rows("bench", "SELECT variant, reason FROM runs WHERE state <> 'completed'")
     assert wrong == []
 
 
@@ -89,11 +81,6 @@ def is_over(lab: Lab) -> bool:
     done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", "status", "bench.toml", "--json")
     said = json.loads(done.stdout)
     return bool(said["done"] + said["failed"] == said["total"])
-
-
-def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(lab.work / "bench.study/study.duckdb"), read_only=True) as base:
-        return base.execute(sql).fetchall()
 
 
 def test_every_benchmark_of_this_kind_in_one_study(lab: Lab) -> None:
@@ -105,8 +92,8 @@ def test_every_benchmark_of_this_kind_in_one_study(lab: Lab) -> None:
     iozone.chmod(0o755)
     text = HEAD.format(nodes=1) + ALL.format(work=lab.work, root=ROOT, iozone=iozone)
     collected(lab, text)
-    primary = rows(
-        lab,
+    primary = lab.rows(
+        "bench",
         "SELECT run.benchmark, count(DISTINCT run_id), min(value) > 0 FROM results "
         "JOIN runs AS run USING (run_id) WHERE is_primary GROUP BY ALL ORDER BY ALL",
     )
@@ -118,18 +105,19 @@ def test_every_benchmark_of_this_kind_in_one_study(lab: Lab) -> None:
         ("hpl", 2, True),
         ("iozone", 1, True),
     ]
-    found = rows(
-        lab, "SELECT iteration, value, unit, better FROM results WHERE metric = 'rate' ORDER BY ALL"
+    found = lab.rows(
+        "bench",
+        "SELECT iteration, value, unit, better FROM results WHERE metric = 'rate' ORDER BY ALL",
     )
     assert found == [(1, 12.5, "Gflop/s", "higher"), (2, 13.5, "Gflop/s", "higher")]
-    ((mounts, libraries),) = rows(
-        lab,
+    ((mounts, libraries),) = lab.rows(
+        "bench",
         "SELECT count(DISTINCT run_id) FILTER (key = 'mount.type'), "
         "count(DISTINCT run_id) FILTER (key = 'blas') FROM tags",
     )
     assert (mounts, libraries) == (6, 3)
     assert not list(lab.work.glob("steelyard-*")), "working folders are gone"
-    steelyard(lab, "report", "bench.toml", "-o", "report.html")
+    lab.steelyard("report", "bench.toml", "-o", "report.html")
     assert "Gflop/s" in (lab.work / "report.html").read_text(encoding="utf-8")
 
 
@@ -139,7 +127,7 @@ def test_clients_in_turn_on_two_nodes(lab: Lab) -> None:
     text += '[factors]\nclients = [2]\nmode = ["parallel", "sequential"]\n'
     collected(lab, text + '[[benchmark]]\nuse = "app"\ncommand = "sleep 0.5"\n')
     overlapping = {}
-    for run_id, label in rows(lab, "SELECT run_id, condition_label FROM runs"):
+    for run_id, label in lab.rows("bench", "SELECT run_id, condition_label FROM runs"):
         folder = lab.work / "bench.study/runs" / run_id
         times = sorted(
             [int(word) for word in path.read_text(encoding="ascii").split()[1:3]]
@@ -154,7 +142,9 @@ def test_hpl_over_the_networks_of_two_nodes(virtual_lab: Lab) -> None:
     """Two ranks, one on the host and one in a guest, or both in guests: a message is a packet."""
     text = HEAD.format(nodes=2).replace("[job]\n", '[job]\nconstraint = "virtual"\n')
     collected(virtual_lab, text + '[[benchmark]]\nuse = "hpl"\nn = 64\nnb = 16\nq = 2\n')
-    ((nodes, sent),) = rows(virtual_lab, "SELECT count(DISTINCT node), min(tx_bytes) FROM records")
+    ((nodes, sent),) = virtual_lab.rows(
+        "bench", "SELECT count(DISTINCT node), min(tx_bytes) FROM records"
+    )
     assert nodes == 2
     assert sent > 64 * 64 * 8 / 2
 
@@ -171,8 +161,8 @@ def test_nfs_is_tagged_and_its_clients_counters_are_figures(virtual_lab: Lab) ->
     )
     found = {
         (variant, metric): value
-        for variant, metric, value in rows(
-            virtual_lab,
+        for variant, metric, value in virtual_lab.rows(
+            "bench",
             "SELECT run.variant, metric, value FROM results JOIN runs AS run USING (run_id)",
         )
     }
@@ -184,6 +174,8 @@ def test_nfs_is_tagged_and_its_clients_counters_are_figures(virtual_lab: Lab) ->
     assert found["filesystem direct=true", "nfs_direct_read_bytes"] >= 2 * mib
     assert found["fio", "nfs_server_written_bytes"] == mib
     assert found["fio", "nfs_write_operations"] > 0
-    tags = dict(rows(virtual_lab, "SELECT DISTINCT key, value FROM tags WHERE key LIKE 'mount.%'"))
+    tags = dict(
+        virtual_lab.rows("bench", "SELECT DISTINCT key, value FROM tags WHERE key LIKE 'mount.%'")
+    )
     assert (tags["mount.name"], tags["mount.version"]) == ("nfs", "4.2")
     assert "proto=tcp" in tags["mount.options"]

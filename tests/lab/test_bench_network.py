@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from typing import Any
 
-import duckdb
 import pytest
 
 from .conftest import Lab, until
@@ -43,37 +40,28 @@ profile = true
 """
 
 
-def steelyard(lab: Lab, *argv: str) -> str:
-    """Run one command; its stdout."""
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
-    """Rows from the study's database."""
-    with duckdb.connect(str(lab.work / "net.study" / "study.duckdb"), read_only=True) as base:
-        return base.execute(sql).fetchall()
-
-
 def test_network_benchmarks_measure_between_two_guests(virtual_lab: Lab) -> None:
     lab = virtual_lab
     (lab.work / "net.toml").write_text(STUDY, encoding="utf-8")
-    steelyard(lab, "submit", "net.toml")
-    until(lambda: " 0 running, 0 waiting" in steelyard(lab, "status", "net.toml"), "the end", 180)
-    steelyard(lab, "collect", "net.toml")
-    states = rows(lab, "SELECT benchmark, state, valid FROM runs ORDER BY ALL")
+    lab.steelyard("submit", "net.toml")
+    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", "net.toml"), "the end", 180)
+    lab.steelyard("collect", "net.toml")
+    states = lab.rows("net", "SELECT benchmark, state, valid FROM runs ORDER BY ALL")
     names = ("iperf3", "mpi", "nuttcp")
     assert states == [(name, "completed", True) for name in names]
 
-    found = dict(rows(lab, "SELECT metric, avg(value) FROM results WHERE iteration = 1 GROUP BY 1"))
+    found = dict(
+        lab.rows("net", "SELECT metric, avg(value) FROM results WHERE iteration = 1 GROUP BY 1")
+    )
     assert 1e6 < found["received_bits_per_s"] < 1e11
     assert 1e-6 < found["latency_s"] < 0.5
     assert found["messages"] > 0
     shares = found["compute_share"] + found["communication_share"] + found["init_share"]
     assert shares == pytest.approx(1, abs=0.01)
 
-    tags = set(rows(lab, "SELECT benchmark, key, tags.value FROM tags JOIN runs USING (run_id)"))
+    tags = set(
+        lab.rows("net", "SELECT benchmark, key, tags.value FROM tags JOIN runs USING (run_id)")
+    )
     assert {("iperf3", "network.loopback", "false"), ("nuttcp", "network.server", "v2")} <= tags
     assert ("iperf3", "network.congestion_control", "reno") in tags
     assert "mpi.latency_s" in {key for _, key, _ in tags}
@@ -86,7 +74,7 @@ def test_a_cancelled_job_leaves_no_server(virtual_lab: Lab) -> None:
     lab = virtual_lab
     text = STUDY.split("[[benchmark]]")[0] + '[[benchmark]]\nuse = "iperf3"\nseconds = 60\n'
     (lab.work / "net.toml").write_text(text, encoding="utf-8")
-    steelyard(lab, "submit", "net.toml")
+    lab.steelyard("submit", "net.toml")
     guest = lab.cluster.guest("v2")
 
     def servers() -> list[str]:
@@ -94,5 +82,5 @@ def test_a_cancelled_job_leaves_no_server(virtual_lab: Lab) -> None:
         return [name for name in done.stdout.split() if name == "iperf3"]
 
     until(servers, "the server runs")
-    steelyard(lab, "cancel", "net.toml")
+    lab.steelyard("cancel", "net.toml")
     until(lambda: not servers(), "the server has ended")

@@ -7,9 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
 from .conftest import Lab, until
@@ -74,12 +72,6 @@ def write_study(lab: Lab, *launchers: str, files: int = 20, iterations: int = 1)
     return "boxes.toml"
 
 
-def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
-    """Rows from the study's database."""
-    with duckdb.connect(str(lab.work / "boxes.study" / "study.duckdb"), read_only=True) as base:
-        return base.execute(sql).fetchall()
-
-
 def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: str | None) -> None:
     """Every run in its container, its clients as many as there are containers, all weighed."""
     clients = {"bare": 1, "unshare,containers=2": 2}
@@ -92,20 +84,20 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
     steelyard(lab, "submit", study)
     steelyard(lab, "status", study, "--watch")
     steelyard(lab, "collect", study)
-    found = rows(
-        lab,
+    found = lab.rows(
+        "boxes",
         "SELECT condition->>'launcher' AS launcher, state, clients, len(nodes), "
         "count(DISTINCT client) FROM runs JOIN attempts USING (run_id, attempt, state) "
         "JOIN results USING (run_id, attempt) WHERE value > 0 GROUP BY ALL ORDER BY ALL",
     )
     assert found == sorted((name, "completed", n, 1, n) for name, n in clients.items())
-    noted = rows(
-        lab,
+    noted = lab.rows(
+        "boxes",
         "SELECT condition->>'launcher', max(value) FROM tags JOIN runs USING (run_id) "
         "WHERE key = 'launcher_weighed' GROUP BY ALL",
     )
     assert dict(noted) == weighed
-    kept = rows(lab, "SELECT count(*), count(*) FILTER (complete) FROM records")
+    kept = lab.rows("boxes", "SELECT count(*), count(*) FILTER (complete) FROM records")
     assert kept == [(len(clients), len(clients))]
     if engine is not None:
         assert docker("ps", "-aq", "--filter", "label=steelyard.run") == ""
@@ -130,5 +122,5 @@ def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: 
     assert f"docker pull {IMAGE}-nowhere" in done.stderr
     steelyard(lab, "status", study, "--watch", code=5)
     steelyard(lab, "collect", study)
-    ((reason,),) = rows(lab, "SELECT reason FROM runs")
+    ((reason,),) = lab.rows("boxes", "SELECT reason FROM runs")
     assert f"docker pull {IMAGE}-nowhere" in reason

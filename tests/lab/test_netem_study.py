@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
-import duckdb
 import pytest
 
 from .conftest import Lab, until
@@ -35,17 +31,6 @@ directory = "{directory}"
 """
 
 
-def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
-def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(lab.work / "wan.study" / "study.duckdb"), read_only=True) as base:
-        return base.execute(sql).fetchall()
-
-
 def take_it_away(lab: Lab) -> None:
     """As soon as the third condition holds on one of the guests, its root is deleted."""
 
@@ -62,34 +47,36 @@ def studied(virtual_lab: Lab) -> Lab:
     """Submitted, ended, collected."""
     text = STUDY.format(n1=address(virtual_lab.cluster, "n1"), directory="/tmp")
     (virtual_lab.work / "wan.toml").write_text(text)
-    steelyard(virtual_lab, "submit", "wan.toml")
+    virtual_lab.steelyard("submit", "wan.toml")
     take_it_away(virtual_lab)
-    steelyard(virtual_lab, "status", "wan.toml", "--watch", code=5)
-    steelyard(virtual_lab, "collect", "wan.toml")
+    virtual_lab.steelyard("status", "wan.toml", "--watch", code=5)
+    virtual_lab.steelyard("collect", "wan.toml")
     return virtual_lab
 
 
 def test_a_study_knows_what_was_asked_and_what_was_had(studied: Lab) -> None:
     n1 = address(studied.cluster, "n1")
-    runs = dict(rows(studied, "SELECT json_extract_string(condition, 'network'), state FROM runs"))
+    runs = dict(
+        studied.rows("wan", "SELECT json_extract_string(condition, 'network'), state FROM runs")
+    )
     assert runs == {
         "none": "completed",
         f"delay=10ms,to={n1}": "completed",
         f"delay=77ms,to={n1}": "completed",
         "delay=5ms,dev=vec9": "failed",
     }
-    ((requested, applied, valid, undone, during_s),) = rows(
-        studied,
+    ((requested, applied, valid, undone, during_s),) = studied.rows(
+        "wan",
         "SELECT requested, applied, valid, undone, rtt_during_end_s FROM network "
         "WHERE requested LIKE 'delay=10ms%'",
     )
     assert (requested, applied, valid, undone) == (requested, requested, True, True)
     assert 0.010 <= during_s < 0.020
-    ((reason,),) = rows(studied, "SELECT invalid_reason FROM runs WHERE valid = false")
+    ((reason,),) = studied.rows("wan", "SELECT invalid_reason FROM runs WHERE valid = false")
     assert "77" in reason or "gone" in reason
-    ((reason,),) = rows(studied, "SELECT reason FROM runs WHERE state = 'failed'")
+    ((reason,),) = studied.rows("wan", "SELECT reason FROM runs WHERE state = 'failed'")
     assert "there is no network device vec9 on this node" in reason
-    steelyard(studied, "report", "wan.toml", "-o", "report.html")
+    studied.steelyard("report", "wan.toml", "-o", "report.html")
     page = (studied.work / "report.html").read_text()
     assert f"delay=10ms,to={n1}" in page
     assert "vec9" in page

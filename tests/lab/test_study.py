@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from .conftest import Lab, until
@@ -33,24 +31,11 @@ directory = "{directory}"
 """
 
 
-def steelyard(lab: Lab, *argv: str, code: int = 0) -> str:
-    """Run one command; its stdout."""
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
 def write_study(lab: Lab, repeat: int, directory: Path) -> str:
     """A study of two conditions; its file name."""
     file = lab.work / "small.toml"
     file.write_text(STUDY.format(repeat=repeat, directory=directory), encoding="utf-8")
     return file.name
-
-
-def rows(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
-    """Rows from the study's database."""
-    with duckdb.connect(str(lab.work / "small.study" / "study.duckdb"), read_only=True) as base:
-        return base.execute(sql).fetchall()
 
 
 def submissions(lab: Lab) -> list[dict[str, Any]]:
@@ -62,29 +47,31 @@ def submissions(lab: Lab) -> list[dict[str, Any]]:
 def test_a_study_from_submission_to_report(lab: Lab) -> None:
     """Every run is done once, weighed on every node it had, merged once and reported."""
     study = write_study(lab, 2, lab.work)
-    steelyard(lab, "submit", study)
+    lab.steelyard("submit", study)
     assert len(submissions(lab)) == 4  # two blocks, each with one and with two nodes
-    steelyard(lab, "status", study, "--watch")
-    steelyard(lab, "collect", study)
+    lab.steelyard("status", study, "--watch")
+    lab.steelyard("collect", study)
 
-    assert rows(lab, "SELECT state, valid, count(*) FROM runs GROUP BY ALL") == [
+    assert lab.rows("small", "SELECT state, valid, count(*) FROM runs GROUP BY ALL") == [
         ("completed", True, 4)
     ]
-    nodes = rows(
-        lab,
+    nodes = lab.rows(
+        "small",
         "SELECT run.condition_label, count(*) FROM records JOIN runs AS run USING (run_id) "
         "WHERE complete GROUP BY ALL ORDER BY ALL",
     )
     assert nodes == [("clients=1", 2), ("clients=2", 4)]
-    assert rows(lab, "SELECT DISTINCT metric FROM results WHERE value > 0 ORDER BY metric")
-    assert rows(lab, "SELECT min(cpu_s) > 0, min(samples) >= 2 FROM records") == [(True, True)]
-    assert rows(lab, "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
+    assert lab.rows("small", "SELECT DISTINCT metric FROM results WHERE value > 0 ORDER BY metric")
+    assert lab.rows("small", "SELECT min(cpu_s) > 0, min(samples) >= 2 FROM records") == [
+        (True, True)
+    ]
+    assert lab.rows("small", "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
 
-    before = rows(lab, "SELECT * FROM results ORDER BY ALL")
-    steelyard(lab, "collect", study)
-    assert rows(lab, "SELECT * FROM results ORDER BY ALL") == before
+    before = lab.rows("small", "SELECT * FROM results ORDER BY ALL")
+    lab.steelyard("collect", study)
+    assert lab.rows("small", "SELECT * FROM results ORDER BY ALL") == before
 
-    steelyard(lab, "report", study, "-o", "report.html")
+    lab.steelyard("report", study, "-o", "report.html")
     text = (lab.work / "report.html").read_text(encoding="utf-8")
     assert "clients=2" in text
     assert "http://" not in text.replace("http://www.w3.org/", "")
@@ -93,25 +80,25 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
 def test_submitting_again_adds_only_what_is_missing(lab: Lab) -> None:
     """Nothing twice; a study that grows keeps its runs and gets the new ones."""
     study = write_study(lab, 1, lab.work)
-    steelyard(lab, "submit", study)
-    steelyard(lab, "submit", study)
+    lab.steelyard("submit", study)
+    lab.steelyard("submit", study)
     assert len(submissions(lab)) == 2
-    steelyard(lab, "submit", write_study(lab, 2, lab.work))
+    lab.steelyard("submit", write_study(lab, 2, lab.work))
     run_ids = [run for line in submissions(lab) for run in line["run_ids"]]
     assert len(run_ids) == len(set(run_ids)) == 4
-    steelyard(lab, "status", study, "--watch")
+    lab.steelyard("status", study, "--watch")
 
 
 def test_failed_runs_say_why_everywhere(lab: Lab) -> None:
     """A folder that is not there fails the runs; status, database and report say so."""
     study = write_study(lab, 1, lab.work / "not-there")
-    steelyard(lab, "submit", study)
-    steelyard(lab, "status", study, "--watch", code=5)
-    steelyard(lab, "collect", study)
-    for state, reason in rows(lab, "SELECT state, reason FROM runs"):
+    lab.steelyard("submit", study)
+    lab.steelyard("status", study, "--watch", code=5)
+    lab.steelyard("collect", study)
+    for state, reason in lab.rows("small", "SELECT state, reason FROM runs"):
         assert state == "failed"
         assert "not-there" in reason
-    steelyard(lab, "report", study, "-o", "report.html")
+    lab.steelyard("report", study, "-o", "report.html")
     assert "not-there" in (lab.work / "report.html").read_text(encoding="utf-8")
 
 
@@ -121,13 +108,13 @@ def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
     file = lab.work / study
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("write_files = 20", "iterations = 500"), encoding="utf-8")
-    steelyard(lab, "submit", study)
+    lab.steelyard("submit", study)
     until(lambda: lab.run("squeue", "-h", "-t", "R").stdout, "a run has started")
-    steelyard(lab, "cancel", study)
+    lab.steelyard("cancel", study)
 
     def cancelled() -> bool:
-        steelyard(lab, "collect", study)
-        return rows(lab, "SELECT DISTINCT state FROM runs") == [("cancelled",)]
+        lab.steelyard("collect", study)
+        return lab.rows("small", "SELECT DISTINCT state FROM runs") == [("cancelled",)]
 
     until(cancelled, "the accounting knows that both runs were cancelled")
 
@@ -150,13 +137,15 @@ class = "S"
 """,
         encoding="utf-8",
     )
-    steelyard(lab, "submit", "npb.toml")
-    steelyard(lab, "status", "npb.toml", "--watch")
-    steelyard(lab, "collect", "npb.toml")
-    assert rows(lab, "SELECT state, count(*) FROM runs GROUP BY ALL") == [("completed", 16)]
-    assert rows(lab, "SELECT count(*) FROM results WHERE metric = 'mops' AND value > 0") == [(16,)]
+    lab.steelyard("submit", "npb.toml")
+    lab.steelyard("status", "npb.toml", "--watch")
+    lab.steelyard("collect", "npb.toml")
+    assert lab.rows("small", "SELECT state, count(*) FROM runs GROUP BY ALL") == [("completed", 16)]
+    assert lab.rows(
+        "small", "SELECT count(*) FROM results WHERE metric = 'mops' AND value > 0"
+    ) == [(16,)]
     nodes = {"physical": {"n1", "n2"}, "virtual": {"n3", "n4"}}
-    for label, node in rows(
-        lab, "SELECT condition_label, node FROM records JOIN runs USING (run_id)"
+    for label, node in lab.rows(
+        "small", "SELECT condition_label, node FROM records JOIN runs USING (run_id)"
     ):
         assert node in nodes[label.removeprefix("node_type=")]
