@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib.resources
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -232,3 +233,26 @@ def test_energy_has_its_own_sentence(energy_folder: Path) -> None:
     sentences = answer(summarize(energy_folder))
     assert sentences[2].startswith("Energy, where it differs most: ")
     assert "energy_j" in sentences[2]
+
+
+def test_a_screen_reader_finds_sections_names_and_the_way_past_the_contents(
+    checked: Checker,
+) -> None:
+    """As Chromium's accessibility tree showed them: landmarks for sections only, a name for the rest."""
+    assert not [a for _, a in checked.tags if a.get("role") == "region"]
+    named = [a for tag, a in checked.tags if tag in ("figure", "nav") or a.get("role") == "group"]
+    assert named and all(attrs.get("aria-label") for attrs in named)
+    sections = [attrs for tag, attrs in checked.tags if tag == "section"]
+    ids = [attrs["id"] for _, attrs in checked.tags if "id" in attrs]
+    assert sections and all(attrs["aria-labelledby"] in ids for attrs in sections)
+    assert len(ids) == len(set(ids))
+    links = [str(attrs["href"]) for tag, attrs in checked.tags if tag == "a"]
+    assert links[0] == "#answer"  # the skip link is the first stop of the keyboard
+    assert all(link.removeprefix("#") in ids for link in links)
+    assert not [a for _, a in checked.tags if int(a.get("tabindex") or 0) > 0]
+
+
+def test_nothing_moves_by_itself() -> None:
+    """So that prefers-reduced-motion has nothing to take away."""
+    css = importlib.resources.files("steelyard.analysis").joinpath("report.css").read_text("utf-8")
+    assert not re.findall(r"animation|transition|scroll-behavior|@keyframes", css)
