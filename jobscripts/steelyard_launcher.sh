@@ -107,7 +107,7 @@ sy_launched_child() { # <folder below the attempt's>
         sy_say "$SY_LAUNCHER ended before the benchmark did"
         return 1
     fi
-    read -r code SY_TIMES <<<"$answer"
+    code=${answer%% *} SY_TIMES=${answer#* } # a signal would interrupt read
     return "$code"
 }
 
