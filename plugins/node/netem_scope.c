@@ -44,7 +44,7 @@ static int find_hierarchy(const char *run_dir, char *where, size_t size, struct 
 	if (mount("none", where, "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return sy_fail_errno(err, errno,
 				     "one job's traffic alone cannot be shaped: this kernel has no "
-				     "cgroup2 (Linux 4.10 and later have it), or it cannot be "
+				     "cgroup2 (Linux 4.5 and later have it), or it cannot be "
 				     "mounted at %s",
 				     where);
 	return 0;
@@ -109,7 +109,7 @@ int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
 	if (program < 0)
 		return sy_fail_errno(err, errno,
 				     "one job's traffic alone cannot be shaped: the kernel "
-				     "refuses a program on its cgroup (it needs "
+				     "refuses a program on its cgroup (it needs Linux 4.20 and "
 				     "CONFIG_CGROUP_BPF)");
 	if (attach(BPF_PROG_ATTACH, cgroup, program) < 0)
 		return sy_fail_errno(err, errno, "cannot put a program on the cgroup %s", folder);

@@ -1,7 +1,7 @@
 /* Scope job: a small program on the job's cgroup writes the band into the priority of those packets
- * that are to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS, Linux 4.10 and later). Every kernel that
- * has it also has the cgroup2 hierarchy, beside v1 too; where it is not mounted we mount it below
- * our own folder. So it also serves nodes whose controllers are all on v1. */
+ * that are to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS; it may write there since Linux 4.20).
+ * Every kernel that has it also has the cgroup2 hierarchy, beside v1 too; where it is not mounted
+ * we mount it below our own folder. So it also serves nodes whose controllers are all on v1. */
 #ifndef STEELYARD_NETEM_SCOPE_H
 #define STEELYARD_NETEM_SCOPE_H
 
