@@ -21,7 +21,7 @@ OPTION = "_SLURM_SPANK_OPTION_steelyard_netem"  # where slurmstepd looks: spank.
 
 # {ctl}: slurmctld's address. What is asked for, and the word of the refusal that names it.
 TRIES = {
-    "another device": ("delay=5ms,dev=eth0", "eth0"),
+    "another device": ("delay=5ms,dev=ens9", "ens9"),
     "a device that is no name": ("delay=5ms,dev=../vec0", "dev"),
     "the controller": ("delay=5ms,to={ctl}", "{ctl}"),
     "shell characters": ("delay=5ms,dev=vec0;reboot", "dev"),
