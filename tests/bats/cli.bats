@@ -132,6 +132,7 @@ shift
 exec "$@"
 END
     run -3 --separate-stderr unshare -m bash full.sh "$disk" steelyard submit s.toml --scheduler local
+    # shellcheck disable=SC2154 # set by run --separate-stderr
     [[ ${#stderr_lines[@]} == 1 && $stderr == *"No space left on device: make room "* ]]
     run -3 --separate-stderr unshare -m bash full.sh "$disk" steelyard run -o out -- true
     [[ $stderr == *"is no whole record; is its disk full?"* && $stderr != *Traceback* ]]
