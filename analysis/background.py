@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from duckdb import DuckDBPyConnection
 
+INTERRUPT_S = 0.05
 AHEAD = 2  # pieces of work that may wait: what lies ready for them needs room on disk
 
 
@@ -24,6 +25,8 @@ class Background:
         if interrupt:
             for future in self._waiting:
                 future.cancel()
+        # Again and again: an interrupt before a statement begins is forgotten.
+        while interrupt and wait(self._waiting, timeout=INTERRUPT_S).not_done:
             self._connection.interrupt()
         self._pool.shutdown(wait=True)
 

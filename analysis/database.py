@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ FILE_NAME = "study.duckdb"
 SCHEMA_FILES = ("schema.sql", "schema_views.sql")
 SCHEMA_VERSION = 2
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
-SPILL_FOLDER = ".collect/spill"  # made by DuckDB when it is needed, taken away by collect
+SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
 
 KEYS = {
     "runs": ("run_id",),
@@ -54,14 +55,22 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             f"Is the disk of {study_dir} full? Collect again when there is room"
         ) from error
     finally:
-        connection.close()  # without a commit this is a rollback
+        close(connection, study_dir)  # without a commit this is a rollback
 
 
 def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
     """Keep DuckDB's memory within MEMORY_LIMIT; what does not fit goes to the study's disk."""
+    # That of a killed collect; whoever would use it has the database locked.
+    shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.execute(f"SET temp_directory = {quote(str(study_dir / SPILL_FOLDER))}")
     connection.execute("SET preserve_insertion_order = false")
+
+
+def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
+    """Close a bound connection."""
+    connection.close()
+    shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:

@@ -20,7 +20,14 @@ from steelyard.analysis import captures, export, network, samples, tables
 from steelyard.analysis.accounting import FINAL_STATES, Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
-from steelyard.analysis.database import FILE_NAME, bound, check_keys, connect, open_for_writing
+from steelyard.analysis.database import (
+    FILE_NAME,
+    bound,
+    check_keys,
+    close,
+    connect,
+    open_for_writing,
+)
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import (
     Gap,
@@ -317,8 +324,7 @@ def export_again(work: Work, stamps: tuple[str, str]) -> None:
     connection = connect(work.study_dir / FILE_NAME, read_only=True)
     try:
         bound(connection, work.study_dir)
-        with scratch_folder(work.study_dir):
-            export.export(connection, folder, work.days, stamps, work.progress)
+        export.export(connection, folder, work.days, stamps, work.progress)
     except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
         words = str(error).strip().splitlines()[0]
         raise MissingError(
@@ -326,4 +332,4 @@ def export_again(work: Work, stamps: tuple[str, str]) -> None:
             f"Is the disk of {work.study_dir} full? Collect again when there is room"
         ) from error
     finally:
-        connection.close()
+        close(connection, work.study_dir)

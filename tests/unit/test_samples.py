@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from steelyard.analysis import database, samples
+from steelyard.analysis import database, sample_lines, samples
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
@@ -132,3 +134,68 @@ def test_more_files_than_one_batch_holds(
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
     assert len(rows(connection)) == 5
+
+
+def test_a_file_that_changed_is_read_anew(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    load(connection, tmp_path, n1=f"{COLUMNS}\n1,0,0,1\n", n2=f"{COLUMNS}\n1,0,0,2\n")
+    path = tmp_path / "n1.csv"
+    path.write_text(f"{COLUMNS}\n172801,0,0,3\n172802,0,0,3\n", encoding="utf-8")
+    file = samples.SampleFile(path, "records/n1.csv", "run", "1.0", "n1")
+    with samples.Loader(connection, tmp_path / "scratch") as loader:
+        loader.add(file, changed=True)
+        loader.finish()
+    assert [row[3] for row in rows(connection)] == [2, 3, 3]
+    assert loader.days == {"1970-01-01", "1970-01-03"}  # lost some, got some
+    kept = connection.execute("SELECT node, samples FROM sources ORDER BY node").fetchall()
+    assert kept == [("n1", 2), ("n2", 1)]
+
+
+def test_the_first_bad_line_is_found_far_behind_and_empty_lines_are_none(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_lines, "LINES_AT_ONCE", 2)
+    good = "".join(f"{n},0,0,1\n" for n in range(7))
+    text = f"{COLUMNS}\n{good}\nx,0,0,1\n9,9\n\n10,0,0,1\n"
+    ((_, count, reason),) = load(connection, tmp_path, n1=text)
+    assert count == 8
+    assert reason == "2 lines do not fit their columns and are left out, the first is line 10"
+
+
+def test_empty_lines_alone_are_nothing_to_tell(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    assert load(connection, tmp_path, n1=f"{COLUMNS}\n\n1,0,0,1\n\n") == [("n1", 1, None)]
+
+
+MANY_BAD = """
+import resource, sys
+from pathlib import Path
+import duckdb
+from steelyard.analysis import database, samples
+connection = duckdb.connect()
+connection.execute(database.schema_text())
+folder = Path(sys.argv[1])
+file = samples.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in samples.load(connection, [file], folder):
+    pass
+print(connection.execute("SELECT samples, reason FROM sources").fetchall())
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_many_bad_lines_cost_no_memory(tmp_path: Path) -> None:
+    """DuckDB's own list of them takes more than 1 KB each: 400 MB here."""
+    text = f"{COLUMNS}\n1,0,0,1\n" + "2,x,0,1\n" * 300_000
+    (tmp_path / "n1.csv").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", MANY_BAD, str(tmp_path)],
+        check=True, timeout=120, capture_output=True, text=True,
+    )  # fmt: skip
+    found, grown_mb = done.stdout.splitlines()
+    assert found == (
+        "[(1, '300000 lines do not fit their columns and are left out, the first is line 3')]"
+    )
+    assert int(grown_mb) < 200
