@@ -118,6 +118,8 @@ def draw_panel(
     axes: Axes, cells: Grid, levels: list[list[str]], factors: tuple[str, str], limit: float
 ) -> Any:
     """Colours, and in each cell the number; `=` for the baseline, in brackets what is not shown."""
+    import numpy as np
+
     numbers = [
         [value_of(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
     ]
@@ -128,7 +130,7 @@ def draw_panel(
         for x, column_level in enumerate(levels[1]):
             row = cells.get((row_level, column_level))
             value = numbers[y][x]
-            colour = "black" if value is None else text_colour(image.cmap(image.norm(value)))
+            colour = "black" if value is None else text_colour(image.to_rgba(np.array([value]))[0])
             axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
     axes.set_xticks(range(len(levels[1])), [level.replace("=", "=\n") for level in levels[1]])
     axes.set_yticks(range(len(levels[0])), levels[0])

@@ -154,7 +154,8 @@ def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
 
 def node_network(row: list[Any]) -> NodeNetwork:
     row[6] = tuple(row[6] or ())
-    return NodeNetwork(*(None if is_no_number(value) else value for value in row))
+    fields: list[Any] = [None if is_no_number(value) else value for value in row]
+    return NodeNetwork(*fields)
 
 
 def is_no_number(value: object) -> bool:
