@@ -178,10 +178,10 @@ def test_the_template_runs_ours_and_keeps_the_json(ranks: int, tmp_path: Path) -
         "mops", "mops_per_process", "seconds",
     ]  # fmt: skip
     assert json.loads((attempt / "npb.0.json").read_text(encoding="utf-8"))["ranks"] == ranks
-    assert str(BIN / "npb-is") in programs(attempt)
+    assert str(BIN / "npb-is") in noted_programs(attempt)
 
 
-def programs(attempt: Path) -> list[str]:
+def noted_programs(attempt: Path) -> list[str]:
     """The programs whose versions the run noted."""
     lines = (attempt / "environment.0").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line) for line in lines]
@@ -198,7 +198,7 @@ def test_the_template_takes_nasas_programs_by_both_names(name: str, tmp_path: Pa
     attempt, result = run_template(tmp_path / "study", **given)
     assert result["state"] == "completed"
     assert (attempt / "out.0").read_text(encoding="utf-8") == f"found {folder / name}\n" * 2
-    assert str(folder / name) in programs(attempt)
+    assert str(folder / name) in noted_programs(attempt)
 
 
 def test_a_folder_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
