@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -54,6 +55,27 @@ def test_report_as_json_has_null_for_what_is_not_known(
     assert copy["overhead"] == pytest.approx(0.371, abs=0.001)
     assert copy["overhead_low"] < copy["overhead"] < copy["overhead_high"]
     assert "SY01" in {finding["code"] for finding in document["findings"]}
+
+
+def test_json_has_every_figure_as_its_csv_has_it(
+    demo_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    drawn = ["-o", str(tmp_path / "r.html"), "--figures", "--format", "csv"]
+    assert main(["report", str(demo_folder), *drawn]) == 0
+    capsys.readouterr()
+    assert main(["report", str(demo_folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["figures"]
+    assert len(told) == 10
+    for figure in told:
+        path = tmp_path / "figures" / f"{figure['name']}.csv"
+        with path.open(newline="", encoding="utf-8") as lines:
+            heading, *cells = csv.reader(lines)
+        assert figure["columns"] == heading
+        shown = [["" if cell is None else str(cell) for cell in row] for row in figure["rows"]]
+        assert shown == cells
+        assert "n = " in figure["caption"] or " runs " in figure["caption"]
+    bars = next(figure for figure in told if figure["name"].startswith("bars-"))
+    assert {"unit", "n", "mean", "low", "high"} <= set(bars["columns"])
 
 
 def test_an_unknown_format_lists_the_known_ones(demo_folder: Path, capsys: Capture) -> None:
