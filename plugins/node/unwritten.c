@@ -38,18 +38,28 @@ static size_t whole_lines(const char *text, size_t length)
 	return end ? (size_t)(end + 1 - text) : 0;
 }
 
-int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure)
+/* Append `used` bytes to a file of `file_bytes`: how many of them are whole lines in the file now.
+ */
+static size_t append(const char *text, size_t used, int fd, int64_t file_bytes, int *failure)
 {
-	size_t used = atomic_load(&lines->used), whole = used;
-	ssize_t done = used ? write(fd, lines->text, used) : 0;
+	ssize_t done = used ? write(fd, text, used) : 0;
+	size_t whole = used;
 
-	lines->written_at_us = now_us;
 	if (done != (ssize_t)used) {
 		*failure = done < 0 ? errno : ENOSPC;
-		whole = done > 0 ? whole_lines(lines->text, (size_t)done) : 0;
+		whole = done > 0 ? whole_lines(text, (size_t)done) : 0;
 	}
 	if (done > (ssize_t)whole)
-		(void)ftruncate(fd, lines->file_bytes + (off_t)whole);
+		(void)ftruncate(fd, file_bytes + (off_t)whole);
+	return whole;
+}
+
+int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure)
+{
+	size_t used = atomic_load(&lines->used);
+	size_t whole = append(lines->text, used, fd, lines->file_bytes, failure);
+
+	lines->written_at_us = now_us;
 	/* Nothing waits any more, then the file's new length: sy_unwritten_rescue() relies on it.
 	 */
 	atomic_store(&lines->used, 0);
@@ -57,14 +67,18 @@ int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, i
 	return count_lines(lines->text + whole, used - whole);
 }
 
-/* The file's length tells how far the writer has come. */
+/* The file's length tells how far the writer has come. Both numbers are read once and believed only
+ * when a writer can have left them: it has no rights, and who took it over must gain none. */
 int64_t sy_unwritten_rescue(struct sy_unwritten *lines, int fd, int *failure)
 {
-	int64_t used = (int64_t)atomic_load(&lines->used);
+	size_t used = atomic_exchange(&lines->used, 0), whole;
+	int64_t file_bytes = *(volatile int64_t *)&lines->file_bytes;
 	struct stat info;
 
-	if (fd < 0 || !used || fstat(fd, &info) < 0 || info.st_size >= lines->file_bytes + used ||
-	    ftruncate(fd, lines->file_bytes) < 0)
+	if (fd < 0 || !used || used > sizeof(lines->text) || fstat(fd, &info) < 0 ||
+	    file_bytes < 0 || file_bytes > info.st_size ||
+	    info.st_size - file_bytes >= (int64_t)used || ftruncate(fd, file_bytes) < 0)
 		return 0;
-	return sy_unwritten_flush(lines, fd, 0, failure);
+	whole = append(lines->text, used, fd, file_bytes, failure);
+	return count_lines(lines->text + whole, used - whole);
 }

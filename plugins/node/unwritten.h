@@ -30,7 +30,8 @@ bool sy_unwritten_is_due(const struct sy_unwritten *lines, int64_t next_us);
  * line is taken back, so that the file holds whole lines only. */
 int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure);
 
-/* The same of a writer that was killed, at whatever step. */
+/* The same of a writer that was killed, at whatever step. What no writer of ours leaves there (more
+ * than fits, a length that the file has not) is not touched: reads stay inside, no file grows. */
 int64_t sy_unwritten_rescue(struct sy_unwritten *lines, int fd, int *failure);
 
 #endif

@@ -133,11 +133,44 @@ static void test_rescue(void)
 	is_int(sy_unwritten_rescue(&lines, -1, NULL), 0, "no file of samples");
 }
 
+/* The sampling child has few rights: what stands in the memory it shares with root proves nothing.
+ */
+static void test_rescue_of_a_liar(void)
+{
+	static const struct {
+		size_t used;
+		int64_t file_bytes;
+		const char *name;
+	} lies[] = {
+	    {SY_UNWRITTEN_SIZE + 1, 4, "more lines than fit are not read"},
+	    {SIZE_MAX, 4, "nor when their number has a sign"},
+	    {8, 1 << 20, "a file that is shorter does not grow"},
+	    {8, 5, "not by a byte"},
+	    {8, INT64_MAX, "no sum overflows"},
+	    {8, -4, "no length is negative"},
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		int fd = new_file(), failure = 0;
+
+		add("a,b\n");
+		(void)sy_unwritten_flush(&lines, fd, 0, &failure);
+		add("1,2\n");
+		lines.used = lies[i].used;
+		lines.file_bytes = lies[i].file_bytes;
+		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "no line is counted");
+		is_int(lseek(fd, 0, SEEK_END), 4, "the file keeps its length");
+		holds(fd, "a,b\n", lies[i].name);
+		(void)close(fd);
+	}
+}
+
 int main(void)
 {
 	test_order();
 	test_due();
 	test_full();
 	test_rescue();
+	test_rescue_of_a_liar();
 	return done_testing();
 }
