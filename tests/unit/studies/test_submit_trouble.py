@@ -122,7 +122,7 @@ def test_without_slurm_it_says_what_to_do(
     monkeypatch.setenv("PATH", "/nowhere")
     assert submitted(write_study()) == 3
     err = capsys.readouterr().err
-    assert "`--scheduler local`" in err
+    assert "`steelyard submit --scheduler local`" in err
     assert "`steelyard cluster up`" in err
 
 
