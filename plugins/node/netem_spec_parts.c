@@ -186,7 +186,6 @@ static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *
 
 	if (found < 0)
 		return sy_fail(err, "expected egress, ingress or both");
-	spec->has_direction = true;
 	spec->direction = (enum sy_direction)found;
 	return 0;
 }
