@@ -58,6 +58,7 @@ QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
 REFUSAL = re.compile(
     r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache|capture)=.+)$", re.MULTILINE
 )
+DEFAULT_DIRECTION = "direction=egress"
 TAIL_BYTES = 65536  # of a job's output; the line is its last
 
 
@@ -88,7 +89,7 @@ def canonical(text: str) -> list[str]:
     The grammar is parsed in C; this only makes quantities, networks and the order alike.
     """
     parts = ("".join(part.split()) for part in text.split(","))
-    return sorted(one_part(part) for part in parts if part)
+    return sorted(one_part(part) for part in parts if part not in ("", DEFAULT_DIRECTION))
 
 
 def one_part(part: str) -> str:

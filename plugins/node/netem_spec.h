@@ -36,7 +36,7 @@ struct sy_network {
 struct sy_netem {
 	bool none; /* `none`: nothing is touched */
 	bool has_delay, has_loss, has_gemodel, has_duplicate, has_corrupt, has_reorder;
-	bool has_rate, has_limit, has_rto_min, has_direction;
+	bool has_rate, has_limit, has_rto_min;
 	int64_t delay_us, jitter_us;
 	enum sy_distribution distribution;
 	int32_t loss_ppb; /* random loss; not together with gemodel */
@@ -49,7 +49,7 @@ struct sy_netem {
 	struct sy_network to[SY_NETEM_TARGETS];
 	uint16_t port[SY_NETEM_TARGETS]; /* TCP or UDP, either end */
 	char device[SY_DEVICE_SIZE];	 /* "" : found from the route to `to` */
-	enum sy_direction direction;	 /* SY_EGRESS unless has_direction */
+	enum sy_direction direction;	 /* SY_EGRESS where none was named */
 };
 
 /* Parse a specification: 0, or -1 with a sentence that names the part and what is allowed there. */

@@ -90,7 +90,7 @@ static void add_places(struct text *text, const struct sy_netem *spec)
 		add(text, "port=%d", spec->port[i]);
 	if (*spec->device)
 		add(text, "dev=%s", spec->device);
-	if (spec->has_direction)
+	if (spec->direction != SY_EGRESS) /* the default: one condition has one text */
 		add(text, "direction=%s", sy_direction_names[spec->direction]);
 }
 
@@ -157,7 +157,7 @@ static void put_places(json_t *object, const struct sy_netem *spec)
 	put(object, spec->to_count > 0, "to", to);
 	put(object, spec->port_count > 0, "port", port);
 	put(object, *spec->device != '\0', "device", json_string(spec->device));
-	put(object, spec->has_direction, "direction",
+	put(object, spec->direction != SY_EGRESS, "direction",
 	    json_string(sy_direction_names[spec->direction]));
 }
 

@@ -107,9 +107,7 @@ static void choose(struct sy_netem *spec)
 		choose_target(spec, spec->to_count);
 	if (maybe())
 		(void)snprintf(spec->device, sizeof(spec->device), "e%ld", random());
-	spec->has_direction = maybe();
-	if (spec->has_direction)
-		spec->direction = (enum sy_direction)(random() % 3);
+	spec->direction = (enum sy_direction)(random() % 3);
 }
 
 static void test_round_trip(void)

@@ -47,6 +47,9 @@ static const struct {
      "delay=50ms,loss=0.1%,duplicate=1%,corrupt=0.01%,reorder=1%,rate=8kbit,limit=9,rto_min=2ms,"
      "to=10.0.0.0/8,port=1094,port=1,dev=eth0.100,direction=both"},
     {"delay=1ms,dev=abcdefghijklmno", "delay=1ms,dev=abcdefghijklmno"},
+    {"delay=1ms,direction=egress", "delay=1ms"},
+    {"direction=egress,delay=1ms,dev=eth0", "delay=1ms,dev=eth0"},
+    {"delay=1ms,direction=ingress", "delay=1ms,direction=ingress"},
 };
 
 /* A specification, and how its error ends. */
@@ -300,12 +303,12 @@ static void test_json(void)
 	is_json("delay=0,loss=0.1%", "{\"delay_s\":0.0,\"loss\":0.001}");
 	is_json("delay=50ms~5ms,loss=gemodel:1%:10%:70%:0.1%,duplicate=1%,corrupt=2%,reorder=3%,"
 		"rate=100mbit,limit=7,rto_min=2ms,to=10.0.0.0/8,to=::1,port=1094,dev=eth0,"
-		"direction=egress",
+		"direction=ingress",
 		"{\"delay_s\":0.05,\"jitter_s\":0.005,\"distribution\":\"uniform\",\"gemodel\":"
 		"{\"p\":0.01,\"r\":0.1,\"one_minus_h\":0.7,\"one_minus_k\":0.001},"
 		"\"duplicate\":0.01,\"corrupt\":0.02,\"reorder\":0.03,\"rate_bit_per_s\":100000000,"
 		"\"limit_packets\":7,\"rto_min_s\":0.002,\"to\":[\"10.0.0.0/8\",\"::1\"],"
-		"\"port\":[1094],\"device\":\"eth0\",\"direction\":\"egress\"}");
+		"\"port\":[1094],\"device\":\"eth0\",\"direction\":\"ingress\"}");
 }
 
 int main(void)

@@ -119,6 +119,8 @@ def test_conditions_of_a_run_that_should_have_none_are_invalid(study: Any) -> No
         ("rate=1gbit", "rate=1000mbit", True),
         ("delay=50ms~5ms/normal", "delay=0.05s~5000us/normal", True),
         ("to=10.1.2.3/8", "to=10.0.0.0/8", True),
+        ("delay=1ms", "direction=egress,delay=1ms", True),
+        ("delay=1ms", "delay=1ms,direction=ingress", False),
         ("delay=50ms", "delay=50us", False),
         ("delay=50ms", "delay=50ms,loss=1%", False),
         ("delay=50ms~5ms/normal", "delay=50ms~5ms/pareto", False),

@@ -66,6 +66,11 @@ def factors(line: str) -> bytes:
             'factors.network: "delay=0.05s" asks for the same as "delay=50ms": ',
             "a level is named once",
         ),
+        (
+            'network = ["delay=1ms", "delay=1ms,direction=egress"]',
+            'factors.network: "delay=1ms,direction=egress" asks for the same as "delay=1ms": ',
+            "a level is named once",
+        ),
         ('cache = ["direct"]', 'factors.cache: "direct": going around the cache', "direct = true"),
         ('cache = ["hot"]', 'factors.cache = "hot": allowed is "cold" or "warm"', ""),
         ("cache = [1]", 'factors.cache = 1: allowed is "cold" or "warm"', ""),
