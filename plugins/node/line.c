@@ -241,7 +241,8 @@ void sy_sums_add(struct sy_sums *sums, const struct sy_line *line)
 {
 	if (sums->samples++ == 0)
 		sums->first_unix = line->cell[SY_UNIX];
-	if (line->cell[SY_MEMORY] > sums->max_memory)
+	/* Nothing that runs has none: of no process, or only of one that has ended. */
+	if (line->cell[SY_MEMORY] > 0 && line->cell[SY_MEMORY] > sums->max_memory)
 		sums->max_memory = line->cell[SY_MEMORY];
 	if (line->cell[SY_PROCESSES] > sums->max_processes)
 		sums->max_processes = line->cell[SY_PROCESSES];

@@ -66,7 +66,7 @@ struct sy_labels {
 	struct sy_label zone[SY_MAX_ZONES], device[SY_MAX_DEVICES];
 };
 
-/* The totals of a file, line by line. */
+/* The totals of a file, line by line; max_memory is never 0. */
 struct sy_sums {
 	int64_t samples, first_unix, max_memory, max_processes;
 	struct sy_line last;

@@ -32,6 +32,19 @@ static void explain(json_t *record, const char *path, const char *why)
 		(void)json_object_set_new(missing, path, sy_json_text(why));
 }
 
+/* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
+static void put_memory_source(json_t *record, const struct sy_status *status, const char *why)
+{
+	if (!status->nothing_named)
+		why =
+		    "no process of the job was there at any sample: it ran none, or none that long";
+	explain(record, "memory.max_memory_bytes", why);
+	sy_record_put(record, "memory.source",
+		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
+							    : json_null(),
+		      why);
+}
+
 static void put_job_sources(json_t *record, const struct sy_status *status)
 {
 	const char *why = "no process of the job was named to the sampler";
@@ -39,10 +52,7 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
 
 	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
-	sy_record_put(record, "memory.source",
-		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
-							    : json_null(),
-		      why);
+	put_memory_source(record, status, why);
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
 	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
@@ -57,7 +67,6 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	if (!status->nothing_named)
 		return;
 	explain(record, "cpu.cpu_s", why);
-	explain(record, "memory.max_memory_bytes", why);
 	explain(record, "processes.max_processes", why);
 }
 

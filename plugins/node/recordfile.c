@@ -213,10 +213,23 @@ int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
 	return 0;
 }
 
+/* Whether there was an empty file, which is gone now. */
+static bool remove_empty(const struct sy_recordfile *file, const char *ending)
+{
+	char name[320];
+	struct stat info;
+
+	(void)snprintf(name, sizeof(name), "%s%s", file->name, ending);
+	return fstatat(file->dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+	       info.st_size == 0 && unlinkat(file->dir, name, 0) == 0;
+}
+
 void sy_recordfile_close(struct sy_recordfile *file)
 {
 	char name[320];
 
 	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
 	(void)unlinkat(file->dir, name, 0);
+	if (remove_empty(file, ".json"))
+		(void)remove_empty(file, ".csv");
 }

@@ -45,7 +45,8 @@ int sy_recordfile_samples(const struct sy_recordfile *file, struct sy_error *err
 int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
 			struct sy_error *err);
 
-/* Remove the temporary file that was kept for the next writing. */
+/* Remove the temporary file that was kept for the next writing, and names that were taken and never
+ * written to: a disk was full. Samples that could be written stay. */
 void sy_recordfile_close(struct sy_recordfile *file);
 
 #endif

@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-const int sy_passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
-			    SIGUSR2, SIGALRM, SIGXCPU, 0};
+static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+			   SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
 pid_t sy_fork_apart(void)
 {
@@ -75,10 +76,17 @@ void sy_keep_out_of_the_way(void)
 static void (*before_pipe)(int) = SIG_DFL;
 static void (*before_size)(int) = SIG_DFL;
 
-void sy_ignore_write_signals(void)
+int sy_take_signals(void)
 {
+	sigset_t all;
+
 	before_pipe = signal(SIGPIPE, SIG_IGN);
 	before_size = signal(SIGXFSZ, SIG_IGN);
+	(void)sigemptyset(&all);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		(void)sigaddset(&all, told[i]);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static void become_command(char **argv)

@@ -11,9 +11,6 @@
 
 #define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
 
-/* Signals that are passed on to the command; ends with 0. */
-extern const int sy_passed_on[];
-
 /* A child that is not told of by SIGCHLD and not found by wait4(-1): the counters of the command's
  * children stay apart from its. */
 pid_t sy_fork_apart(void);
@@ -25,9 +22,10 @@ int sy_control_open(const char *path, int given, struct sy_error *err);
 /* Give back stdin, stdout and stderr: whoever reads them must not wait for the sampler. */
 void sy_keep_out_of_the_way(void);
 
-/* A full disk and a reader that left are errors of writing, not signals; the command gets back what
- * was there before. */
-void sy_ignore_write_signals(void);
+/* A descriptor that tells the end of children, and what is passed on to the command. A full disk
+ * and a reader that left are errors of writing, not signals; the command gets back what was before.
+ */
+int sy_take_signals(void);
 
 /* Start a command: its process id, or -1. A command that cannot be executed exits with 127 (not
  * found) or 126, as in a shell. */

@@ -312,6 +312,14 @@ static void end_child(void)
 		p.child_ended = true;
 }
 
+/* Nothing more will be written. */
+static void close_record(void)
+{
+	if (p.record)
+		sy_recordfile_close(&p.file);
+	p.record = false;
+}
+
 static void write_last_record(void)
 {
 	struct sy_status *status = &p.shared->status[atomic_load(&p.shared->current) & 1];
@@ -335,20 +343,6 @@ static void write_last_record(void)
 	sy_record_complete(record,
 			   sy_incomplete_reason(status, p.child, p.child_status, why, sizeof(why)));
 	write_record(record);
-	sy_recordfile_close(&p.file);
-}
-
-static void take_signals(void)
-{
-	sigset_t all;
-
-	sy_ignore_write_signals();
-	(void)sigemptyset(&all);
-	(void)sigaddset(&all, SIGCHLD);
-	for (const int *number = sy_passed_on; *number; number++)
-		(void)sigaddset(&all, *number);
-	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	p.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 int sy_sample(struct sy_plan *plan)
@@ -359,11 +353,13 @@ int sy_sample(struct sy_plan *plan)
 	p.plan = plan;
 	p.csv_fd = p.control_fd = p.child_fd = -1;
 	p.exact.exit_code = p.exact.signal = -1;
-	take_signals();
+	p.signal_fd = sy_take_signals();
 	(void)prctl(PR_SET_CHILD_SUBREAPER, plan->command != NULL);
 	able = set_up(&err) == 0;
 	if (!able)
 		complain(&err);
+	if (!able)
+		close_record();
 	if (!able && !plan->command)
 		return SY_SAMPLE_UNABLE;
 	if (plan->command && able)
@@ -387,6 +383,7 @@ int sy_sample(struct sy_plan *plan)
 	end_child();
 	if (p.shared)
 		write_last_record();
+	close_record();
 	if (plan->control)
 		(void)unlink(plan->control);
 	return sy_exit_code(&p.exact, plan->command != NULL);

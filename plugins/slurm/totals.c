@@ -102,7 +102,7 @@ static bool largest_value(const char *text, size_t index, double *largest)
 	double value;
 
 	for (const char *line = text; strchr(line, '\n'); line = strchr(line, '\n') + 1) {
-		if (!field_value(line, index, &value))
+		if (!field_value(line, index, &value) || value <= 0) /* 0: of no process */
 			continue;
 		*largest = known && *largest > value ? *largest : value;
 		known = true;

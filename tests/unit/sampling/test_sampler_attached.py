@@ -103,6 +103,20 @@ def test_nothing_named_is_null_and_not_zero(sampler: Any) -> None:
     assert attached.column("cpu_s") == [None] * len(attached.samples)
 
 
+def test_a_root_that_ran_nothing_has_no_largest_memory(sampler: Any) -> None:
+    """A job that was refused before its first task; 0 would be a figure of nobody."""
+    attached = sampler.attach("--rate", "10")
+    root = start_root(0)
+    attached.send(f"root {root.pid}")
+    assert attached.totals()["max_memory_bytes"] is None
+    end_root(root, 0)
+    record = attached.end()
+    assert (record["cpu"]["cpu_s"], record["processes"]["max_processes"]) == (0, 0)
+    assert (record["memory"]["max_memory_bytes"], record["memory"]["source"]) == (None, None)
+    for name in ("memory.max_memory_bytes", "memory.source"):
+        assert record["missing"][name].startswith("no process of the job was there at any sample")
+
+
 def test_what_a_process_used_before_the_sampler_is_not_counted(sampler: Any) -> None:
     root = start_root(1, cpu_s=0.3)
     wait_ready(root, 1)

@@ -181,15 +181,37 @@ def test_a_full_disk_stops_neither_the_job_nor_the_totals(
     assert record["elapsed_s"] > attached.column("elapsed_s")[-1]
 
 
+@needs_root
+@pytest.mark.parametrize(
+    ("room", "words"),
+    [("size=4k,nr_inodes=9", ": No space left on device"), ("nr_inodes=5", ".csv: No space left")],
+    ids=["no room to write", "no room for another file"],
+)
+def test_a_disk_that_is_full_at_the_start_keeps_no_empty_file(
+    sampler: Any, small_disk: Path, room: str, words: str
+) -> None:
+    subprocess.run(["mount", "-o", f"remount,{room}", small_disk], check=True)
+    if "size" in room:
+        (small_disk / "filler").write_bytes(bytes(4096))
+    sampler.base = small_disk
+    done, weighed = sampler.run(["sh", "-c", "exit 6"], stderr=subprocess.PIPE)
+    assert done.returncode == 6
+    assert words in done.stderr.decode()
+    assert list(weighed.folder.iterdir()) == []
+
+
 def test_a_file_size_limit_does_not_kill_it(sampler: Any) -> None:
     done, weighed = sampler.run(
         ["sh", "-c", "sleep 0.5"], "--rate", "100",
         prefix=("prlimit", "--fsize=4096"), stderr=subprocess.PIPE,
     )  # fmt: skip
     assert done.returncode == 0
-    rows = weighed.samples
-    assert 1 < len(rows) < 40
-    assert weighed.samples_path.read_bytes().endswith(b"\n")
+    # The samples that fitted are kept, and the record that did not is made of them.
+    (samples,) = weighed.folder.iterdir()
+    assert samples.read_bytes().endswith(b"\n")
+    assert 1 < len(samples.read_bytes().splitlines()) - 1 < 40
+    assert repair(samples).returncode == 0
+    assert weighed.record["sampler"]["samples"] == len(weighed.samples)
 
 
 def test_a_link_in_the_place_of_the_jobs_folder_is_refused(sampler: Any, tmp_path: Path) -> None:
