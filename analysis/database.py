@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.resources
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,22 @@ SCHEMA_FILES = ("schema.sql", "schema_views.sql")
 SCHEMA_VERSION = 2
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
+
+WRITE_ERRORS = (
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+    duckdb.TransactionException,  # a commit for which there is no room
+    OSError,
+)
+THEIRS = "Collect as {owner}, whose it is, or copy {folder} and collect the copy"
+# What a file system says, and what to do about it.
+ADVICE = {
+    errno.ENOSPC: "Free room on the disk of {folder} and collect again: nothing is lost",
+    errno.EDQUOT: "Free room below your quota and collect again: nothing is lost",
+    errno.EROFS: "Copy {folder} to a disk that can be written, and collect the copy",
+    errno.EACCES: THEIRS,
+    errno.EPERM: THEIRS,
+}
 
 KEYS = {
     "runs": ("run_id",),
@@ -38,7 +56,7 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The study's database, made when it is not there; everything inside is one transaction.
 
     It is committed at the end and rolled back on an error or a kill. UsageError when another
-    process has it open, or when it is of another version.
+    process has it open, or when it is of another version; MissingError when it cannot be written.
     """
     connection = connect(study_dir / FILE_NAME, read_only=False)
     try:
@@ -48,14 +66,39 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(schema_text())
         yield connection
         connection.execute("COMMIT")
-    except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
-        words = str(error).strip().splitlines()[0]
-        raise MissingError(
-            f"{study_dir / FILE_NAME} could not be written and is as it was before: {words}. "
-            f"Is the disk of {study_dir} full? Collect again when there is room"
-        ) from error
+    except WRITE_ERRORS as error:
+        what = f"{study_dir / FILE_NAME} could not be written and is as it was before"
+        raise unwritten(what, error, study_dir) from error
     finally:
         close(connection, study_dir)  # without a commit this is a rollback
+
+
+def unwritten(what: str, error: Exception, study_dir: Path) -> Exception:
+    """What to say of an error of writing: what happened, why, what to do; else the error itself."""
+    code = code_of(error)
+    if code is not None:
+        advice = ADVICE[code].format(folder=study_dir, owner=owner_of(study_dir))
+        return MissingError(f"{what}: {os.strerror(code)}. {advice}")
+    if isinstance(error, duckdb.TransactionException):
+        return error  # a bug of ours
+    words = str(error).strip().splitlines()[0]
+    advice = f"Is the disk of {study_dir} full? Collect again when there is room"
+    return MissingError(f"{what}: {words}. {advice}")
+
+
+def code_of(error: Exception) -> int | None:
+    """The errno, of those in ADVICE; DuckDB tells its words only."""
+    if isinstance(error, OSError):
+        return error.errno if error.errno in ADVICE else None
+    return next((code for code in ADVICE if os.strerror(code) in str(error)), None)
+
+
+def owner_of(path: Path) -> str:
+    """The user whose it is; a number where it has no name."""
+    try:
+        return path.owner()
+    except KeyError:
+        return f"user {path.stat().st_uid}"
 
 
 def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
@@ -84,6 +127,8 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
                 f"wait for it to end",
                 str(path),
             ) from None
+        if code_of(error) is not None:
+            raise unwritten(f"{path} cannot be opened", error, path.parent) from None
         raise UsageError(f"{path} cannot be opened: {error}", str(path)) from None
     try:
         version = schema_version(connection)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import captures, export, network, samples, tables
@@ -22,13 +21,14 @@ from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
 from steelyard.analysis.database import (
     FILE_NAME,
+    WRITE_ERRORS,
     bound,
     check_keys,
     close,
     connect,
     open_for_writing,
+    unwritten,
 )
-from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import (
     Gap,
     bring_records,
@@ -325,11 +325,8 @@ def export_again(work: Work, stamps: tuple[str, str]) -> None:
     try:
         bound(connection, work.study_dir)
         export.export(connection, folder, work.days, stamps, work.progress)
-    except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
-        words = str(error).strip().splitlines()[0]
-        raise MissingError(
-            f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written: {words}. "
-            f"Is the disk of {work.study_dir} full? Collect again when there is room"
-        ) from error
+    except WRITE_ERRORS as error:
+        what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"
+        raise unwritten(what, error, work.study_dir) from error
     finally:
         close(connection, work.study_dir)
