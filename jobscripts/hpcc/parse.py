@@ -14,7 +14,7 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.hpl import parse as hpl
-from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
 
 SECTIONS = (
@@ -61,8 +61,8 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     values = {key.lower(): value for key, value in hpl.summary(text).items()}
     for metric, spec in registry.load("hpcc").results.items():
         if metric not in NOT_FROM_SUMMARY:
-            value = _value(name, metric, values)
-            if value is not None:
+            value = hpl.value(name, metric, values)
+            if value >= 0:  # below: not measured
                 found.append(Result(metric, value, spec.unit, 1))
     return found
 
@@ -78,12 +78,3 @@ def _check_section(name: str, section: str, text: str) -> None:
             raise FailedError(f"{section} of hpcc does not say that it passed")
     if section == "PTRANS" and not PTRANS.search(body):
         raise FailedError("PTRANS of hpcc passed no test")
-
-
-def _value(name: str, metric: str, values: Mapping[str, str]) -> float | None:
-    """A number of the summary; None: not measured."""
-    word = values.get(metric)
-    if word is None:
-        raise OutputError(name, f"the summary has no {metric}")
-    value = number(name, metric, word)
-    return None if value < 0 else value

@@ -208,13 +208,20 @@ def summary(text: str) -> dict[str, str]:
     return dict(SUMMARY.findall(sections[0])) if len(sections) == 1 else {}
 
 
+def value(name: str, metric: str, values: Mapping[str, str]) -> float:
+    """A number of hpcc's summary; OutputError without it."""
+    if metric not in values:
+        raise OutputError(name, f"the summary has no {metric}")
+    return number(name, metric, values[metric])
+
+
 def _summary(name: str, text: str, solution: Solution) -> tuple[float, float]:
     """Time and rate with the six digits of hpcc's summary."""
     values = summary(text)
     if values.get("Success") != "1":
         raise FailedError(f"hpcc says Success={values.get('Success', '(nothing)')}")
-    time_s = number(name, "HPL_time", values.get("HPL_time", "nothing"))
-    gflops = 1000 * number(name, "HPL_Tflops", values.get("HPL_Tflops", "nothing"))
+    time_s = value(name, "HPL_time", values)
+    gflops = 1000 * value(name, "HPL_Tflops", values)
     if abs(gflops - solution.gflops) > 0.001 * solution.gflops:
         raise OutputError(name, f"{gflops} Gflop/s in the summary, {solution.gflops} in the table")
     _agree(name, solution, time_s)
