@@ -118,6 +118,7 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection to a database of a schema we know."""
+    was_there = path.exists()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.IOException as error:
@@ -128,6 +129,9 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
                 str(path),
             ) from None
         if code_of(error) is not None:
+            if not was_there:  # half a header, which the next collect could not read
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
             raise unwritten(f"{path} cannot be opened", error, path.parent) from None
         raise UsageError(f"{path} cannot be opened: {error}", str(path)) from None
     try:

@@ -7,6 +7,7 @@ are read where they are, many by one statement.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +141,11 @@ class Loader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._background.close(interrupt=error is not None)
-        self._spool.close()
-        for batch in self._batches.values():
-            batch.close()
+        with contextlib.ExitStack() as all_of:  # on a full disk each of them may fail
+            for batch in self._batches.values():
+                all_of.callback(batch.close)
+            all_of.callback(self._spool.close)
+            self._background.close(interrupt=error is not None)
 
     def _new_spool(self) -> Spool:
         return Spool(self._scratch / f"sample_files-{self._flushed}.jsonl", FILE_COLUMNS)
