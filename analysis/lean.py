@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 
 OBJECTS = (
@@ -11,7 +12,7 @@ OBJECTS = (
 
 
 def be_lean() -> None:
-    """One thread for linear algebra, rare garbage collections; before numpy is imported.
+    """One thread for linear algebra, rare garbage collections, no hints; before numpy is imported.
 
     Our matrices are so small that OpenBLAS' threads mostly wait, and they wait by spinning: on a
     busy machine that took a third of a report's CPU time. With one, sums are also added in the same
@@ -19,3 +20,5 @@ def be_lean() -> None:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(OBJECTS, 10, 10)
+    # Where HOME cannot be written it uses a temporary folder, which it says at length.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -28,6 +28,26 @@ def test_report_writes_one_file_and_says_the_overheads(
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
+def test_a_report_that_cannot_be_written_names_the_file_that_was_asked_for(
+    demo_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    output = tmp_path / "nowhere" / "report.html"
+    assert main(["report", str(demo_folder), "-o", str(output)]) == 3
+    words = f"{output} cannot be written: No such file or directory; choose another place with -o"
+    assert capsys.readouterr().err == f"steelyard report: {words}\n"
+
+
+def test_a_home_that_cannot_be_written_costs_no_words(demo_folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "r.html"
+    done = subprocess.run(
+        [Path(sys.executable).with_name("steelyard"), "report", demo_folder, "-o", output],
+        env={"HOME": "/proc/none", "PATH": "/usr/bin:/bin"},
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "<svg" in output.read_text(encoding="utf-8")
+
+
 def test_report_with_figures_in_the_asked_formats(
     demo_folder: Path, tmp_path: Path, capsys: Capture
 ) -> None:

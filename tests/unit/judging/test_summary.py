@@ -164,5 +164,7 @@ def test_another_schema_version_is_refused(synthetic: ModuleType, tmp_path: Path
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.duckdb").write_text("not a database", encoding="utf-8")
-    with pytest.raises(MissingError, match="cannot be opened"):
+    with pytest.raises(
+        MissingError, match="is damaged, or no database of a study: .* Move it away and run"
+    ):
         summarize(tmp_path)
