@@ -3,7 +3,7 @@
 Samples, records and the scheduler count joules, bytes and CPU time each in their own way. Where two
 of them differ by more than their ways can explain, one of them is wrong: then the report says so.
 Only what is whole is compared: complete records, files of samples that were read to their end, and
-attempts of which every node has a record.
+attempts that began, of which every node has a record.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ list_sum(list_transform(list_reverse(string_split(split_part(t, '-', -1), ':')),
     lambda part, place: TRY_CAST(part AS DOUBLE) * pow(60, place - 1)))
 + CASE WHEN contains(t, '-') THEN TRY_CAST(split_part(t, '-', 1) AS DOUBLE) * 86400 ELSE 0 END"""
 
-# One row per attempt; joules of 0 mean that Slurm has no counter, and its rows are never summed.
+# One row per attempt; not of those that never began (no clients): where a condition is refused, Slurm
+# counts what its own daemons did, and no sampler had anything to weigh. Joules of 0 mean that Slurm has no counter, and its rows are never summed.
 SCHEDULER = """
 CREATE OR REPLACE TEMP TABLE scheduler_totals AS
 SELECT run_id, attempt,
@@ -95,6 +96,7 @@ SELECT run_id, attempt,
     sum(sacct_bytes(MaxDiskWrite)) FILTER (step IS NOT NULL) AS wchar_bytes
 FROM accounting SEMI JOIN (
     SELECT * FROM attempts WHERE state IN ('completed', 'failed') AND end_unix_s IS NOT NULL
+    AND clients IS NOT NULL
 ) USING (run_id, attempt)
 GROUP BY run_id, attempt"""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,6 +135,22 @@ def test_what_is_not_whole_is_not_compared(study: Any) -> None:
     with_accounting(study, TotalCPU="99:00:00")
     study.collect()
     assert {r[0] for r in rows(study)} == {row.nodes[1]}
+
+
+def test_a_job_that_was_refused_before_its_run_began_is_not_compared(study: Any) -> None:
+    """Slurm counts its own slurmstepd, which put the condition in place and took it back."""
+    row = study.row("11")
+    shutil.rmtree(study.dir / "runs" / HELP.run_id("twonodes") / "11.0")
+    for node in row.nodes:
+        study.record(row, node, cpu={"cpu_s": 0.0})
+        (path,) = (study.record_dir / "11").glob(f"{node}.*.csv")
+        path.unlink()
+    with_accounting(study, TotalCPU="00:03.000", State="FAILED", ExitCode="4:0")
+    study.collect()
+    assert query(study, "SELECT state, exit_code FROM attempts WHERE attempt = '11.0'") == [
+        ("failed", 4)
+    ]
+    assert rows(study, "source_b = 'scheduler'") == []
 
 
 @pytest.mark.parametrize(
