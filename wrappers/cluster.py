@@ -235,7 +235,7 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     release = _release(version)
     (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
     (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
-    at.netem_conf.write_text(cluster_config.netem_conf(ports.network is not None))
+    at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
     at.netem_conf.chmod(0o644)  # whatever the umask: one that others may write to is refused
     if ports.network:
         at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))

@@ -158,6 +158,14 @@ class Network:
         """The host's slurmd, and the jobs on it."""
         return f"{self.prefix}.2"
 
+    @property
+    def peer(self) -> str:
+        """Whom nodes measure round-trip times to: the host again, by an address that jobs shape.
+
+        The controller's own is never shaped.
+        """
+        return f"{self.prefix}.3"
+
     def address(self, node: str) -> str:
         """The address of a node: each guest (v1, v2, …) has one of its own."""
         if node == NFS_SERVER:
@@ -330,14 +338,15 @@ def plugstack_conf(config: ClusterConfig) -> str:
     )
 
 
-def netem_conf(own_network: bool) -> str:
+def netem_conf(network: Network | None) -> str:
     """What jobs may ask of this cluster's network: all of it, but of no device of this machine.
 
     Beside guests, eth0 is the cluster's own: the nodes that are this machine live in its network.
     """
-    own = " eth0" if own_network else ""
+    own = " eth0" if network else ""
+    peer = f"peer {network.peer}\n" if network else ""
     return (
         "enabled yes\ncache yes\ncapture yes\n"
         "exclusive_only no   # several nodes are one machine: no job has it for itself\n"
-        f"devices lo{own} vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n"
+        f"devices lo{own} vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n{peer}"
     )

@@ -4,6 +4,7 @@
     sy-4f1a  10.79.26.1 ─host─┬─ node ─ eth0  10.79.26.2: the host's own slurmd, its jobs
     slurmctld,               br0 ─ v1         10.79.26.11: guest v1
     the user's srun           └─ v2           10.79.26.12: guest v2
+    10.79.26.3, to which round-trip times are measured
 
 So what leaves a physical node passes eth0, what leaves a guest passes its own device, and neither
 is the device of the controller or of the user's srun. Nothing is forwarded to a real network.
@@ -61,6 +62,7 @@ def create(network: Network, guests: Sequence[str]) -> None:
         f"link add {name} type veth peer name host netns {name}",
         f"link set {name} addrgenmode none",  # no IPv6 chatter between the packets that are weighed
         f"addr add {network.controller}/24 dev {name}",
+        f"addr add {network.peer}/24 dev {name}",
         f"link set {name} up",
     ]
     inside = [

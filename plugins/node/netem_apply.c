@@ -31,6 +31,15 @@ static json_t *networks_json(const struct sy_work *work)
 	return list;
 }
 
+/* The policy's peer tells nothing of a device that does not lead to it. */
+static const char *policy_peer(const struct sy_work *work)
+{
+	const char *peer = work->request->policy ? sy_policy_peer(work->request->policy) : NULL;
+	const char *device = work->spec->device;
+
+	return peer && (!*device || sy_netem_leads_over(peer, device)) ? peer : NULL;
+}
+
 static json_t *new_document(const struct sy_work *work)
 {
 	const struct sy_netem_request *request = work->request;
@@ -38,8 +47,8 @@ static json_t *new_document(const struct sy_work *work)
 	char text[SY_NETEM_SIZE];
 	json_t *document;
 
-	if (!peer && request->policy)
-		peer = sy_policy_peer(request->policy);
+	if (!peer)
+		peer = policy_peer(work);
 	(void)sy_netem_format(work->spec, text);
 	document = json_pack(
 	    "{s:s, s:o, s:n, s:s, s:s?, s:[], s:o, s:s?, s:{s:n, s:n, s:n, s:n}, s:n, s:n, s:n, "

@@ -248,6 +248,16 @@ int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *device
 	return count;
 }
 
+bool sy_netem_leads_over(const char *address, const char *device)
+{
+	cleanup_free char *name = NULL;
+	struct sy_network host;
+
+	if (sy_parse_network(address, &host, NULL) == 0)
+		name = device_to_host(host, 0, NULL);
+	return !name || !strcmp(name, device);
+}
+
 static int64_t third_number(const char *path)
 {
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

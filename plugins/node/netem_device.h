@@ -23,6 +23,9 @@ struct sy_netem_device {
 int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *devices, int size,
 		     struct sy_error *err);
 
+/* Whether packets to an address leave by this device; true when nobody can tell. */
+bool sy_netem_leads_over(const char *address, const char *device);
+
 /* Whether this device, or one below it (bond, VLAN), has an RDMA device beside it, by sysfs below
  * `root`. /sys may show another network namespace's devices: believed only where `index` agrees. */
 bool sy_has_rdma(int root, const char *device, int index);

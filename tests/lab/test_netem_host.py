@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,6 +235,27 @@ def test_the_policys_lists_of_users_and_groups_hold_for_jobs(lab: Lab, tmp_path:
     code, said = ask("rate=5mbit,dev=v0", "--uid=0")
     assert code == 4 and "chmod go-w" in said
     assert lab.tree() == before
+
+
+def test_the_policys_peer_is_asked_only_over_a_device_that_leads_to_it(
+    lab: Lab, tmp_path: Path
+) -> None:
+    policy = tmp_path / "netem.conf"
+    policy.write_text("enabled yes\ndevices v* lo\npeer 10.77.0.2\n")
+
+    def document(spec: str, *words: str) -> dict[str, Any]:
+        whose = ("--node=n", "--job-id=1", "--uid=0", "--exclusive=yes", f"--policy={policy}")
+        done = lab.netem("apply", *whose, *words, "--", spec)
+        assert done.returncode == 0, done.stderr
+        assert lab.finish()["undone"] is True
+        return dict(json.loads(done.stdout))
+
+    over = document("rate=10mbit,dev=v0")
+    assert over["peer"] == "10.77.0.2" and over["rtt"]["during_start"]["received"] > 0
+    other = document("rate=10mbit,dev=lo")
+    assert other["peer"] is None and other["rtt"]["during_start"] is None
+    assert "no peer" in other["missing"]["rtt.during_start"]
+    assert document("rate=10mbit,dev=lo", "--peer=127.0.0.1")["peer"] == "127.0.0.1"
 
 
 def test_offloads_come_back_when_it_cannot_be_put_in_place(lab: Lab) -> None:

@@ -163,8 +163,10 @@ def test_a_whole_device_is_shaped_but_ssh_and_the_controller(jobs: dict[str, Job
     job = jobs["device"]
     assert int(job.word("other")) >= 400
     assert max(int(job.word("ssh")), int(job.word("controller"))) < 400
-    assert job.conditions["peer"] is None
-    assert "no peer" in job.conditions["missing"]["rtt.before"]
+    network = job.lab.cluster.state.network
+    assert network is not None and job.conditions["peer"] == network.peer, "the policy's"
+    assert job.added_ms() == pytest.approx((400, 400), abs=45)
+    assert job.conditions["valid"] is True, job.conditions["invalid_reason"]
 
 
 def test_two_jobs_on_a_guest_have_each_its_own_and_others_none(

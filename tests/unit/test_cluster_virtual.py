@@ -196,8 +196,16 @@ def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) 
 
 def test_only_devices_of_the_clusters_own_network_may_be_shaped() -> None:
     """Without guests eth0 would be this machine's."""
-    assert "devices lo eth0 vec* sy-* " in cluster_config.netem_conf(own_network=True)
-    assert "devices lo vec* sy-* " in cluster_config.netem_conf(own_network=False)
+    assert "devices lo eth0 vec* sy-* " in cluster_config.netem_conf(NETWORK)
+    assert "devices lo vec* sy-* " in cluster_config.netem_conf(None)
+
+
+def test_round_trips_are_measured_to_an_address_that_conditions_reach() -> None:
+    """Not the controller's, which is never shaped; and no node's."""
+    assert "\npeer 10.79.26.3\n" in cluster_config.netem_conf(NETWORK)
+    assert "peer" not in cluster_config.netem_conf(None)
+    others = {NETWORK.controller, *map(NETWORK.address, ("n1", "v1", "v2", "nfs"))}
+    assert len(others | {NETWORK.peer}) == len(others) + 1
 
 
 def test_a_crashed_kernel_is_told_at_once_by_its_reason_not_by_its_stack(tmp_path: Path) -> None:
