@@ -2,6 +2,7 @@
 
 #include "file.h"
 #include "netem_exec.h"
+#include "netem_judge.h"
 #include "netem_units.h"
 #include "tree.h"
 
@@ -161,12 +162,19 @@ static bool carries(json_t *route)
 	return true;
 }
 
-/* The device of all routes to networks inside of this one, when it is the same; free it. */
-static char *only_device(const char *family, const char *within)
+/* All routes to networks inside of this one; NULL when they cannot be read. */
+static json_t *routes_within(const char *family, const char *within)
 {
 	const char *argv[] = {"ip", "-j", family, "route", "show", "root", within, NULL};
 	cleanup_free char *text = sy_run_text(argv, NULL, NULL);
-	json_t *routes = text ? json_loads(text, 0, NULL) : NULL;
+
+	return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+/* The device of these routes, when it is the same; free it. */
+static char *only_device(const char *family, const char *within)
+{
+	json_t *routes = routes_within(family, within);
 	const char *only = NULL;
 	bool several = false;
 	char *copy;
@@ -246,6 +254,43 @@ int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *device
 	for (int i = 0; i < spec->to_count && count >= 0 && count < size; i++)
 		count = add(device_towards(&spec->to[i], err), devices, count, err);
 	return count;
+}
+
+static bool is_shaped(const struct sy_netem_device *devices, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(devices[i].name, name))
+			return true;
+	return !strcmp(name, "lo");
+}
+
+static void note_others(json_t *document, const struct sy_network *network,
+			const struct sy_netem_device *devices, int count)
+{
+	const char *family = network->family == AF_INET ? "-4" : "-6";
+	char text[SY_UNIT_SIZE];
+	json_t *routes = routes_within(family, sy_format_network(network, text));
+
+	for (size_t i = 0; i < json_array_size(routes); i++) {
+		json_t *route = json_array_get(routes, i);
+		const char *name = json_string_value(json_object_get(route, "dev"));
+		const char *where = json_string_value(json_object_get(route, "dst"));
+
+		if (name && where && carries(route) && !is_shaped(devices, count, name))
+			sy_netem_note(document,
+				      "to=%s: what goes to %s leaves by %s and was not shaped; a "
+				      "to= of its own shapes it",
+				      text, where, name);
+	}
+	json_decref(routes);
+}
+
+void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
+			  const struct sy_netem_device *devices, int count)
+{
+	for (int i = 0; i < spec->to_count && !spec->device[0]; i++)
+		if (spec->to[i].prefix < (spec->to[i].family == AF_INET ? 32 : 128))
+			note_others(document, &spec->to[i], devices, count);
 }
 
 bool sy_netem_leads_over(const char *address, const char *device)

@@ -23,6 +23,10 @@ struct sy_netem_device {
 int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *devices, int size,
 		     struct sy_error *err);
 
+/* Note in the document what of the networks of to= leaves by other devices than these. */
+void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
+			  const struct sy_netem_device *devices, int count);
+
 /* Whether packets to an address leave by this device; true when nobody can tell. */
 bool sy_netem_leads_over(const char *address, const char *device);
 

@@ -218,5 +218,7 @@ int sy_work_place(struct sy_work *work, struct sy_error *err)
 	for (int i = 0; i < count; i++)
 		if (place_on(work, &devices[i], err) < 0)
 			return -1;
+	if (count > 0)
+		sy_netem_note_others(work->document, work->spec, devices, count);
 	return count < 0 ? -1 : 0;
 }
