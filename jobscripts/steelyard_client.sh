@@ -93,27 +93,38 @@ sy_child() {
     sy_client
 }
 
-# The benchmark in a child, so that a signal is handled at once and its end still written.
-sy_timed_client() {
-    local code start end start_up end_up
+# One execution of sy_client and its end, told to a descriptor: `end CODE START END UPTIME UPTIME`.
+# In the foreground: `wait`, once a signal has interrupted it, may tell -1 or that signal instead of
+# the exit code (bash 5.2). Signals are for what runs below.
+sy_timed_child() { # <descriptor>
+    local code start end start_up end_up to=$1
+    trap : TERM INT
     start_up=$(sy_uptime_us)
     start=${EPOCHREALTIME//[^0-9]/}
-    sy_child &
-    local pid=$!
-    sy_start_clock
-    wait "$pid"
+    (sy_child) {to}>&-
     code=$?
-    while [[ -n $SY_SIGNAL ]] && kill -0 "$pid" 2>/dev/null; do
-        sy_signal_below "$SY_SIGNAL" "$pid"
-        SY_SIGNAL=
-        wait "$pid"
-        code=$?
-    done
     end=${EPOCHREALTIME//[^0-9]/}
+    end_up=$(sy_uptime_us)
+    printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" >&"$to"
+}
+
+# The benchmark in a child, so that a signal is handled at once and its end still written.
+sy_timed_client() {
+    local line='' part words out end pid code=129
+    exec {out}>&1
+    exec {end}< <(exec {to}>&1 1>&"$out" {out}>&- && sy_timed_child "$to")
+    pid=$!
+    sy_start_clock
+    while ((code > 128)); do # a trap that did more than to set SY_SIGNAL would be nested by the next
+        [[ -z $SY_SIGNAL ]] || sy_signal_below "$SY_SIGNAL" "$pid"
+        SY_SIGNAL=
+        IFS= read -r -t 0.2 -u "$end" part
+        code=$? line+=$part
+    done
     sy_stop_clock
     trap '' TERM INT # what follows is short, and must be done
-    end_up=$(sy_uptime_us)
-    printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
-        >>"$SY_STATE_FILE"
-    return "$code"
+    [[ -n $line ]] || return 1
+    printf '%s\n' "$line" >>"$SY_STATE_FILE"
+    words=${line#* }
+    return "${words%% *}"
 }

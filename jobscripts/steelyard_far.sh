@@ -150,7 +150,7 @@ sy_far_in_force() { # <pid of what started it>
 
 # The command, in there; the input brings signals, and its end is the end.
 sy_far_inside() {
-    local pid code again=1
+    local pid out end code=''
     local -a argv=() variables=()
     mapfile -d '' -t argv <"$SY_ATTEMPT_DIR/$SY_FAR_FILE"
     mapfile -d '' -t variables < <(grep -zvE '^(SY_(THIS_NODE|SCRATCH|FAR_|ROLE)|SLURM|PWD=|_=|HOSTNAME=)' \
@@ -161,16 +161,18 @@ sy_far_inside() {
         exit 4
     fi
     unset SY_FAR_FILE SY_FAR_DOOR
-    "${argv[@]}" </dev/null &
+    # In the foreground of a shell of its own, for the reason told at sy_timed_child.
+    exec {out}>&1
+    exec {end}< <(
+        trap : TERM INT
+        ("${argv[@]}" </dev/null >&"$out")
+        printf '%d\n' "$?"
+    )
     pid=$!
     sy_far_listen "$pid" <&0 &
-    trap 'again=1' TERM INT
-    while [[ -n $again ]]; do
-        again=
-        wait "$pid"
-        code=$?
-    done
-    exit "$code"
+    trap : TERM INT
+    read -r -u "$end" code
+    exit "${code:-1}"
 }
 
 sy_far_listen() { # <pid>

@@ -224,22 +224,7 @@ sy_inside_end() {
 
 # One execution of sy_client, and the answer.
 sy_inside_run() { # <folder below the attempt's> <descriptor to answer to>
-    local code start end start_up end_up pid answer_to=$2 again=1
     [[ $1 == . ]] || SY_ATTEMPT_DIR=$SY_ATTEMPT_DIR/$1
     exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
-    # Signals are for what runs below; this shell reports its end. They interrupt `wait`.
-    trap 'again=1' TERM INT
-    start_up=$(sy_uptime_us)
-    start=${EPOCHREALTIME//[^0-9]/}
-    sy_child {answer_to}>&- &
-    pid=$!
-    while [[ -n $again ]]; do
-        again=
-        wait "$pid"
-        code=$?
-    done
-    end=${EPOCHREALTIME//[^0-9]/}
-    end_up=$(sy_uptime_us)
-    printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
-        >&"$answer_to"
+    sy_timed_child "$2"
 }
