@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from .conftest import Lab, until
-from .test_study import steelyard
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
@@ -81,9 +80,9 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
         clients |= {engine: 1, two: 2}
         weighed |= {engine: "no", two: "no"}
     study = write_study(lab, *clients)
-    steelyard(lab, "submit", study)
-    steelyard(lab, "status", study, "--watch")
-    steelyard(lab, "collect", study)
+    lab.steelyard("submit", study)
+    lab.steelyard("status", study, "--watch")
+    lab.steelyard("collect", study)
     found = lab.rows(
         "boxes",
         "SELECT condition->>'launcher' AS launcher, state, clients, len(nodes), "
@@ -106,10 +105,10 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
 def test_a_cancelled_study_leaves_no_container(lab: Lab, image: str) -> None:
     """`steelyard cancel` while the container works."""
     study = write_study(lab, image, files=1000, iterations=500)
-    steelyard(lab, "submit", study)
+    lab.steelyard("submit", study)
     label = f"label=steelyard.study={(lab.work / 'boxes.study').absolute()}"
     until(lambda: docker("ps", "-q", "--filter", label), "the container is there")
-    steelyard(lab, "cancel", study)
+    lab.steelyard("cancel", study)
     until(lambda: not docker("ps", "-aq", "--filter", label), "the container is gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
 
@@ -120,7 +119,7 @@ def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: 
     done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", "submit", study)
     assert done.returncode == 0
     assert f"docker pull {IMAGE}-nowhere" in done.stderr
-    steelyard(lab, "status", study, "--watch", code=5)
-    steelyard(lab, "collect", study)
+    lab.steelyard("status", study, "--watch", code=5)
+    lab.steelyard("collect", study)
     ((reason,),) = lab.rows("boxes", "SELECT reason FROM runs")
     assert f"docker pull {IMAGE}-nowhere" in reason
