@@ -15,7 +15,7 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.wrappers import launchers
 
-from .launcher_lab import containers, needs_root, out, processes, tags, told, wait_for
+from .launcher_lab import containers, needs_root, open_way, out, processes, tags, told, wait_for
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
@@ -190,14 +190,26 @@ def test_lxcs_macvlan_is_what_its_configuration_says(study: Study, parent: str, 
 # --- podman without root ---
 
 
-def ordinary_user() -> pwd.struct_passwd | None:
-    """One with subordinate ids and a home, when we are root; else ourselves."""
+@pytest.fixture
+def ordinary_user() -> Iterator[pwd.struct_passwd]:
+    """Ourselves; when we are root, a user made for this test, with subordinate ids."""
+    if shutil.which("podman") is None or shutil.which("newuidmap") is None:
+        pytest.skip("podman without root is not on this machine: apt install podman uidmap")
     if os.geteuid() != 0:
-        return pwd.getpwuid(os.geteuid())
-    named = Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").exists() else []
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    found = (known.get(line.partition(":")[0]) for line in named)
-    return next((one for one in found if one and one.pw_uid and Path(one.pw_dir).is_dir()), None)
+        yield pwd.getpwuid(os.geteuid())
+        return
+    name = f"sytest{os.getpid()}"
+    words = ["useradd", "--create-home", "--shell=/bin/sh", name]
+    made = subprocess.run(words, check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"useradd cannot make a user on this machine: {made.stderr.strip()}")
+    user = pwd.getpwnam(name)
+    try:
+        yield user
+    finally:
+        # Podman's pause process outlives it; nobody else has this user.
+        subprocess.run(["pkill", "-KILL", "-U", str(user.pw_uid)], check=False)
+        subprocess.run(["userdel", "--remove", "--force", name], check=True, capture_output=True)
 
 
 class Rootless:
@@ -220,9 +232,7 @@ class Rootless:
         for folder in folders if os.geteuid() == 0 else ():
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, self.user.pw_uid, self.user.pw_gid)
-            for path in folder.parents:
-                if "pytest" in str(path):
-                    path.chmod(path.stat().st_mode | 0o711)
+            open_way(folder)
 
     def run(self, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """A command as them, away from folders that they cannot enter."""
@@ -239,14 +249,13 @@ class Rootless:
 
 
 @pytest.fixture
-def rootless(tmp_path: Path, image_tar: Path) -> Iterator[tuple[Rootless, str]]:
+def rootless(
+    tmp_path: Path, image_tar: Path, ordinary_user: pwd.struct_passwd
+) -> Iterator[tuple[Rootless, str]]:
     """With an image."""
-    user = ordinary_user()
-    if shutil.which("podman") is None or user is None:
-        pytest.skip("apt install podman uidmap slirp4netns; and a user with lines in /etc/subuid")
     folder = tmp_path / "user"
     folder.mkdir()
-    it = Rootless(user, folder)
+    it = Rootless(ordinary_user, folder)
     tar = folder / "image.tar"
     shutil.copyfile(image_tar, tar)
     it.own(folder)
@@ -255,7 +264,7 @@ def rootless(tmp_path: Path, image_tar: Path) -> Iterator[tuple[Rootless, str]]:
     for argv in (("podman", "system", "migrate"), ("podman", "import", str(tar), name), words):
         done = it.run(*argv)
         if done.returncode:
-            pytest.skip(f"podman cannot run as {user.pw_name}: {done.stderr.strip()[-200:]}")
+            pytest.skip(f"podman cannot run as an ordinary user here: {done.stderr.strip()[-200:]}")
     yield it, name
     it.run("podman", "rmi", "--force", name)
 
