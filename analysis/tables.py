@@ -42,10 +42,11 @@ ATTEMPT_COLUMNS = (
     "nodes",
 )
 
-# The last sample of each record that was cut short; a NULL there is a total that is not known.
+# The last sample of each record that was cut short; a NULL there is a total that is not known. No
+# process has no memory: 0 means that none was seen.
 LAST_SAMPLES = """
-SELECT run_id, attempt, node, max(memory_bytes) AS max_memory_bytes, count(*) AS samples,
-    max(unix_s) AS end_unix_s, unnest(arg_max_null(struct_pack({totals}), elapsed_s))
+SELECT run_id, attempt, node, nullif(max(memory_bytes), 0) AS max_memory_bytes,
+    count(*) AS samples, max(unix_s) AS end_unix_s, unnest(arg_max_null(struct_pack({totals}), elapsed_s))
 FROM samples SEMI JOIN (SELECT * FROM spooled WHERE NOT complete) USING (run_id, attempt, node)
 GROUP BY run_id, attempt, node
 """

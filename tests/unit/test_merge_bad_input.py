@@ -222,3 +222,20 @@ def test_a_benchmark_whose_unit_changed(study: Any, monkeypatch: pytest.MonkeyPa
     ((state,),) = query(study, f"SELECT state FROM runs WHERE run_id = '{run_id('twonodes')}'")
     assert state == "failed"
     assert query(study, "SELECT * FROM results WHERE attempt = '11.0'") == []
+
+
+def test_a_record_cut_short_before_any_process_was_seen_has_no_largest_memory(study: Any) -> None:
+    row = study.row("11")
+    study.record(row, row.nodes[1], complete=False, incomplete_reason="killed")
+    (path,) = (study.record_dir / "11").glob(f"{row.nodes[1]}.*.csv")
+    header, *lines = path.read_text(encoding="utf-8").splitlines()
+    column = header.split(",").index("memory_bytes")
+    cells = [line.split(",") for line in lines]
+    empty = [",".join([*c[:column], "0", *c[column + 1 :]]) for c in cells]
+    path.write_text("\n".join([header, *empty]) + "\n", encoding="utf-8")
+    study.collect()
+    assert query(
+        study,
+        "SELECT max_memory_bytes, samples FROM records "
+        f"WHERE attempt = '11.0' AND node = '{row.nodes[1]}'",
+    ) == [(None, 3)]
