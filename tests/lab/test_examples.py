@@ -16,10 +16,10 @@ from .netem_guests import address
 
 pytestmark = pytest.mark.lab
 ONCE = {"repeat": "1", "blocks": "1", "time_limit": '"00:02:00"'}
-NPB = {"class": '"S"', "kernel": '["cg", "is"]', "ranks": "2"}
+NPB = {"class": '"S"', "kernel": '["cg"]', "ranks": "2"}
 SMALL: dict[str, dict[str, str]] = {
     "jungels2012-files": {
-        "clients": "[1, 2]",
+        "clients": "[1]",  # one of the two virtual nodes may have the session's slow job
         "directory": '["{folder}"]',
         "iterations": '1\nsize = "1MiB"\ncopy_files = 10\nwrite_files = 10',
     },
@@ -30,7 +30,8 @@ SMALL: dict[str, dict[str, str]] = {
     },
     "bourilkov2012-network": {"nodes": "3", "streams": "1", "seconds": "1\nomit = 0"},
     "bourilkov2012-storage": {
-        "clients": "[1, 2]",
+        "clients": "[2]",
+        "[baseline]\nclients": "2",
         "cache": '["warm"]',
         "directory": '"{folder}"',
         "data": '"{folder}"',
@@ -41,12 +42,12 @@ SMALL: dict[str, dict[str, str]] = {
         "iterations": "1\nevents = 2000",
     },
     "kommeri2016": {
-        "network": '["loss=0%,to={to}", "delay=20ms,to={to}", "loss=1%,to={to}", '
-        '"duplicate=1%,to={to}", "corrupt=0.1%,to={to}", "rate=100mbit,to={to}"]',
+        "network": '["loss=0%,to={to}", '
+        '"delay=20ms,loss=0.1%,duplicate=1%,corrupt=0.1%,rate=100mbit,to={to}"]',
         "[baseline]\nnetwork": '"loss=0%,to={to}"',
         "nodes": '2\nconstraint = "virtual"',
         "mode": '"analysis"',
-        "events": "20000",
+        "events": "2000",
     },
 }
 
@@ -65,9 +66,9 @@ def small(lab: Lab, name: str, **words: object) -> str:
 
 def ran(lab: Lab, file: str) -> list[tuple[Any, ...]]:
     """Submit, wait, collect and report: condition, benchmark, state, reason of every run."""
-    lab.steelyard("submit", file, "--dry-run")
     lab.steelyard("submit", file)
-    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end", 240)
+    until(lambda: lab.queued() <= {lab.slow_job}, "the end", 240)
+    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end is told")
     lab.steelyard("collect", file)
     lab.steelyard("report", file, "-o", "report.html")
     return lab.rows(
@@ -84,37 +85,49 @@ def completed(rows: list[tuple[Any, ...]], count: int) -> None:
 
 
 def test_file_copies_on_physical_and_virtual_nodes(lab: Lab) -> None:
-    completed(ran(lab, small(lab, "jungels2012-files", folder=lab.work)), 2 * 2 * 3)
+    completed(ran(lab, small(lab, "jungels2012-files", folder=lab.work)), 2 * 3)
 
 
 def test_npb_and_linpack_on_physical_and_virtual_nodes(lab: Lab) -> None:
-    completed(ran(lab, small(lab, "jungels2012-hpc")), 2 * 3)
+    completed(ran(lab, small(lab, "jungels2012-hpc")), 2 * 2)
 
 
 def test_npb_in_containers(lab: Lab) -> None:
-    completed(ran(lab, small(lab, "ruiz2015")), 4 * 2)
+    completed(ran(lab, small(lab, "ruiz2015")), 4)
 
 
 def test_network_throughput_in_turn_and_all_at_once(lab: Lab) -> None:
     completed(ran(lab, small(lab, "bourilkov2012-network")), 2)
 
 
-def test_a_mounted_file_system_in_turn_and_all_at_once(lab: Lab) -> None:
-    """IOzone is a user's own program: without one its half is left out."""
+IOZONE = r'\[\[benchmark\]\]\nuse = "iozone".*?(?=\[\[)'
+
+
+def test_root_trees_on_a_mount_in_turn_and_all_at_once(lab: Lab) -> None:
     file = small(lab, "bourilkov2012-storage", folder=lab.work)
-    count = 2
+    text = (lab.work / file).read_text(encoding="utf-8")
+    without, count = re.subn(IOZONE, "", text, flags=re.DOTALL)
+    assert count == 1
+    (lab.work / file).write_text(without, encoding="utf-8")
+    completed(ran(lab, file), 2)
+
+
+def test_iozone_on_a_mount_in_turn_and_all_at_once(lab: Lab) -> None:
+    """The example's other half: a user's own program."""
     if shutil.which("iozone") is None:
-        text = (lab.work / file).read_text(encoding="utf-8")
-        text = re.sub(r"\[\[benchmark\]\]\nuse = \"iozone\".*?(?=\[\[)", "", text, flags=re.DOTALL)
-        (lab.work / file).write_text(text, encoding="utf-8")
-        count = 1
-    completed(ran(lab, file), 2 * 2 * count)
+        pytest.skip("iozone is not in PATH: Debian has no package, iozone.org has the source")
+    file = small(lab, "bourilkov2012-storage", folder=lab.work)
+    text = (lab.work / file).read_text(encoding="utf-8")
+    found = re.search(IOZONE, text, flags=re.DOTALL)
+    assert found is not None
+    (lab.work / file).write_text(text[: found.end()], encoding="utf-8")
+    completed(ran(lab, file), 2)
 
 
 def test_an_analysis_whose_data_is_far_away(virtual_lab: Lab) -> None:
     network = address(virtual_lab.cluster, "v1").rpartition(".")[0]
     file = small(virtual_lab, "kommeri2016", to=f"{network}.8/29")
-    completed(ran(virtual_lab, file), 6)
+    completed(ran(virtual_lab, file), 2)
 
 
 def test_every_example_has_a_small_version_here() -> None:

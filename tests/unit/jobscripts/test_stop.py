@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .launcher_lab import told
+
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
 
@@ -94,6 +96,21 @@ def test_ctrl_c_stops_a_run(study: Study) -> None:
         assert child.wait(timeout=20) == 130
     assert study.result()["reason"] == "stopped by SIGINT before its end"
     assert not list(study.scratch.iterdir())
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_stopped_benchmarks_own_exit_code_is_kept(study: Study, inside: bool) -> None:
+    """However many signals come while it ends: bash's wait would tell -1, or the signal."""
+    study.body("trap : TERM; echo here; sleep 60; return 3", 8)
+    level = told("unshare,containers=8") if inside else {}
+    with study.start(**level) as child:
+        outs = [study.attempt() / f"out.{client}" for client in range(8)]
+        wait_for(lambda: all(out.exists() and out.stat().st_size for out in outs), "all run")
+        for _ in range(3):
+            os.killpg(child.pid, signal.SIGTERM)
+            time.sleep(0.002)
+        assert child.wait(timeout=60) == 143
+    assert study.result()["exit_codes"] == [3] * 8
 
 
 def test_sigterm_after_sigterm_to_every_process_spoils_nothing(study: Study) -> None:
