@@ -162,6 +162,14 @@ def test_what_the_cluster_refuses_is_passed_on(
     assert err.endswith("steelyard: --netem=delay=0ms: network conditions are switched off here")
 
 
+def output_of_another_job(study_file: Path, job_id: str) -> Path:
+    """Where the first submission of another job says what its job said."""
+    (ledger,) = study_file.parent.glob("*.study/submissions.jsonl")
+    lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    name = next(line["submission_id"] for line in lines if line.get("job_id", job_id) != job_id)
+    return ledger.parent / "submissions" / f"{name}.out"
+
+
 def test_a_job_whose_node_could_not_apply_its_condition_has_failed_and_says_so(
     slurm: Any, write_study: Write, capsys: Capture
 ) -> None:
@@ -171,19 +179,17 @@ def test_a_job_whose_node_could_not_apply_its_condition_has_failed_and_says_so(
     slurm.end_jobs("FAILED")
     slurm.change(exit_codes=dict.fromkeys(slurm.jobs, "4:0") | {"100": "1:0"})
     capsys.readouterr()
-    outputs = [
-        script.with_suffix(".out") for script in path.parent.glob("*.study/submissions/*.sh")
-    ]
     line = "--netem=delay=25ms: this node has no default route"
-    for output in outputs:
-        output.write_text(f"steelyard: {line}\n", encoding="utf-8")
-    outputs[0].unlink()
+    for script in path.parent.glob("*.study/submissions/*.sh"):
+        script.with_suffix(".out").write_text(f"steelyard: {line}\n", encoding="utf-8")
+    silent = output_of_another_job(path, "100")
+    silent.unlink()
     assert cli.main(["status", str(path), "--json"]) == 5
     reasons = [entry["reason"] for entry in json.loads(capsys.readouterr().out)["failures"]]
     assert sum(reason == "sacct: FAILED" for reason in reasons) == 1
     assert sum("condition could not be applied (exit code 4): " in r for r in reasons) == 7
     assert sum(reason.endswith(f": {line}") for reason in reasons) >= 5
-    assert any(reason.endswith(f": {outputs[0]} may say why") for reason in reasons)
+    assert any(reason.endswith(f": {silent} may say why") for reason in reasons)
     cli.main(["submit", str(path)])
     assert "nothing to add" in capsys.readouterr().out
 
