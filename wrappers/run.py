@@ -242,7 +242,8 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     paths = sorted(place.rglob("*.json"))
     if not paths:
         raise MissingError(
-            f"run {number}: steelyard-node left no record in {place} (exit code {code})"
+            f"run {number}: steelyard-node left no record in {place}, see what it said above; "
+            f"is its disk full? (exit code {code})"
         )
     try:
         record = json.loads(paths[-1].read_bytes())
