@@ -9,7 +9,6 @@ import pytest
 from steelyard.jobscripts.hep import datafile
 
 from .conftest import Lab, until
-from .test_study import rows, steelyard
 
 pytestmark = pytest.mark.lab
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 4000, "cluster": 500, "seed": 1}
@@ -56,13 +55,13 @@ def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     """The server is a step of its own, which is asked to end before Slurm makes it."""
     (lab.work / "small.toml").write_text(LONG, encoding="utf-8")
     before = servers()
-    steelyard(lab, "submit", "small.toml")
+    lab.steelyard("submit", "small.toml")
     tags = "small.study/runs/*/*/tags.0"  # written when the server is ready
     until(lambda: [path.read_text() for path in lab.work.glob(tags)], "the server runs")
     (path,) = lab.work.glob(tags)
     assert path.read_text() == "server_node=n2\n"
     assert len(servers() - before) == 2
-    steelyard(lab, "cancel", "small.toml")
+    lab.steelyard("cancel", "small.toml")
     until(lambda: not servers() - before, "the server and its files are gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "the job is over")
 
@@ -76,15 +75,15 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     guests = network.address("v1").rpartition(".")[0] + ".8/29"
     (lab.work / "small.toml").write_text(STUDY.format(guests=guests), encoding="utf-8")
     datafile.keep(lab.work / "small.study" / "data", RECIPE)  # a guest would take long
-    steelyard(lab, "submit", "small.toml")
+    lab.steelyard("submit", "small.toml")
     # Python with uproot takes its time to start where every system call is slow.
     until(lambda: not lab.run("squeue", "-h").stdout, "both runs are over", limit_s=200)
-    steelyard(lab, "collect", "small.toml")
-    assert rows(lab, "SELECT state, valid FROM runs") == [("completed", True)] * 2
+    lab.steelyard("collect", "small.toml")
+    assert lab.rows("small", "SELECT state, valid FROM runs") == [("completed", True)] * 2
 
     sql = "SELECT value FROM results JOIN runs USING (run_id) WHERE metric = '{}' ORDER BY is_baseline"
     figures = {
-        name: [value for (value,) in rows(lab, sql.format(name))]
+        name: [value for (value,) in lab.rows("small", sql.format(name))]
         for name in ("seconds", "vector_read_requests", "server_vector_read_requests", "wait_share")
     }
     # 8 steps; opening the file, and three reads before the first step, wait too.
@@ -92,7 +91,7 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     # Not beside the plain run's time: one run of each says little on a busy machine.
     assert figures["seconds"][0] * figures["wait_share"][0] > 8 * 0.05, "each request waited"
     assert figures["wait_share"][0] > figures["wait_share"][1]
-    nodes = rows(lab, "SELECT DISTINCT key, value FROM tags WHERE key = 'server_node'")
+    nodes = lab.rows("small", "SELECT DISTINCT key, value FROM tags WHERE key = 'server_node'")
     assert nodes == [("server_node", "v2")]
-    rtt = rows(lab, "SELECT max(rtt_during_start_s) - max(rtt_before_s) FROM network")[0][0]
+    rtt = lab.rows("small", "SELECT max(rtt_during_start_s) - max(rtt_before_s) FROM network")[0][0]
     assert rtt > 0.02, "the delay was there"
