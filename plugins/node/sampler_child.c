@@ -243,6 +243,8 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		break;
 	case SY_WORD_DONE:
 		root_done(&message);
+		/* The job may end now, and another node sum up what lies in our file. */
+		write_lines(sy_now_us(CLOCK_MONOTONIC));
 		break;
 	case SY_WORD_TOTALS:
 		answer_totals(from, length);
