@@ -183,16 +183,3 @@ def level_index(summary: Summary, group: Group) -> int:
     if len(levels) > len(COLOURS):
         return 0 if group.label == group.baseline_label else 1
     return levels.index(level) if level in levels else 0
-
-
-def short_labels(summary: Summary, groups: Sequence[Group]) -> tuple[list[str], str]:
-    """The levels of the factors that vary, and what they are levels of."""
-    names = [
-        name
-        for name in summary.data.meta.factors
-        if len({str(group.condition.get(name)) for group in groups}) > 1
-    ]
-    if not names:
-        return [group.label or "all runs" for group in groups], ""
-    labels = [" · ".join(str(group.condition.get(n, "–")) for n in names) for group in groups]
-    return labels, " · ".join(names)

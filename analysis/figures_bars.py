@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import COLOURS, HATCHES, Drawing
 from steelyard.analysis.quantities import decimals, scale, text
 from steelyard.analysis.summary import Row, Summary
@@ -35,14 +35,14 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     draw_rows(axes, summary, rows, factor)
     draw_dots(axes, rows, factor)
     draw_intervals(axes, rows, factor)
-    labels, names = figures.short_labels(summary, [row.group for row in rows])
+    labels, names = figures_labels.short_labels(summary, [row.group for row in rows])
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(lowest(rows, factor), 1.3 * max(highest(row, factor) for row in rows) or 1)
     axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}")
-    axes.set_title(first.group.variant)
+    figures_labels.set_title(figure, first.group.variant)
     return Drawing(
         name=figures.slug("bars", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} by condition",

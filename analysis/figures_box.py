@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.factor_series import OverFactor, left_out, n_words, shown
 from steelyard.analysis.figures import COLOURS, HATCHES, Drawing
 from steelyard.analysis.quantities import scale
@@ -18,6 +18,7 @@ COLUMNS = (
 )  # fmt: skip
 WHISKER = 1.5  # interquartile ranges: Tukey (1977), "Exploratory Data Analysis"
 MAX_TICKS = 12
+Y_LETTERS = 24  # that have room beside a panel
 BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 
@@ -29,14 +30,16 @@ def draw_boxes(panels: list[OverFactor]) -> Drawing:
 
 def boxes(panels: list[OverFactor]) -> Drawing:
     first = panels[0]
-    figure = figures.new_figure(0.9 + 2.0 * len(panels))
+    legend = figures_labels.legend([one.others for one in shown(first)])
+    figure = figures.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, found in zip(grid, panels, strict=True):
         draw_panel(axes, found)
-    grid[0].set_title(first.variant)
+    figures_labels.set_title(figure, first.variant)
     grid[-1].set_xlabel(first.factor_words)
-    if len(shown(first)) > 1:
-        figure.legend(handles=legend(first), loc="outside lower center", ncols=2)
+    if len(legend.words) > 1:
+        handles = boxes_of_legend(legend.words)
+        figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns)
     names = " and ".join(found.metric for found in panels)
     return Drawing(
         name=figures.slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
@@ -67,7 +70,7 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
     axes.set_xticks(range(0, len(levels), step), [f"{level:g}" for level in levels[::step]])
     axes.grid(visible=False, axis="x")
     axes.set_ylim(bottom=0 if min(row.minimum or 0 for row in found.rows) >= 0 else None)
-    axes.set_ylabel(f"{found.metric} ({unit})")
+    axes.set_ylabel(figures_labels.wrapped(f"{found.metric} ({unit})", Y_LETTERS))
 
 
 def draw_series(
@@ -112,15 +115,15 @@ def box_of(values: tuple[float, ...], factor: float) -> dict[str, Any]:
     }
 
 
-def legend(found: OverFactor) -> list[Any]:
+def boxes_of_legend(names: list[str]) -> list[Any]:
     from matplotlib.patches import Patch
 
     return [
         Patch(
             facecolor=COLOURS[number], alpha=0.6, hatch=HATCHES[number], edgecolor="black",
-            label=one.others,
+            label=name,
         )
-        for number, one in enumerate(shown(found))
+        for number, name in enumerate(names)
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import Drawing
 from steelyard.analysis.stats_overhead import Direction
 from steelyard.analysis.summary import Row, Summary
@@ -22,7 +22,9 @@ MAX_PANELS = 4
 MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
 # Light in the middle and dark at both ends, told apart by blue and orange: the sign and the
 # number stand in each cell, for grey print.
-SIDE_BY_SIDE = 6  # columns of a panel up to which two stand beside each other
+ACROSS = (55, 24)  # letters that have room below the cells of one panel, or of each of two
+ROW_NAME = (24, 12)  # letters of a row's name there
+NAME_LINES = 3  # that a column's name may take
 COLOUR_MAP = "PuOr_r"
 
 Grid = dict[tuple[str, str], Row]
@@ -53,19 +55,26 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     panels = [(o, grid) for o, grid in panels_of(rows, factors).items() if any_overhead(grid)]
     levels = [levels_of(summary, rows, factor) for factor in factors]
     drawn = panels[:MAX_PANELS]
-    columns = 2 if len(drawn) > 1 and len(levels[1]) <= SIDE_BY_SIDE else 1
+    columns = panels_beside(len(drawn), levels)
     shelves = math.ceil(len(drawn) / columns)
-    figure = figures.new_figure(0.9 + shelves * (0.7 + 0.36 * len(levels[0])))
+    names = tick_names(levels, columns)
+    lines = max(name.count("\n") for name in names[1])
+    figure = figures.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
     limit = max(abs(v) for _, cells in drawn for row in cells.values() if (v := value_of(row)))
     image: Any = None
     for axes in grid.flat[len(drawn) :]:
         axes.set_visible(False)
     for axes, (others, cells) in zip(grid.flat, drawn, strict=False):
-        image = draw_panel(axes, cells, levels, factors, limit)
-        axes.set_title(others, fontsize=8.5)
+        image = draw_panel(axes, cells, levels, names, limit)
+        axes.set_xlabel(factors[1])
+        axes.set_title(
+            figures_labels.cut(others, figures_labels.TITLE // (2 * columns)), fontsize=8.5
+        )
+    for line in grid:
+        line[0].set_ylabel(factors[0])
     figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
-    figure.suptitle(f"{first.group.variant}: {first.metric.name}", x=0.01, ha="left", fontsize=9.5)
+    figures_labels.set_title(figure, f"{first.group.variant}: {first.metric.name}")
     return Drawing(
         name=figures.slug("heat", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
@@ -74,6 +83,23 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
         columns=COLUMNS,
         rows=[cells for others, grid in panels for cells in data_rows(others, grid, factors)],
     )
+
+
+def panels_beside(panels: int, levels: list[list[str]]) -> int:
+    """Two where the names of the columns have room in half of the figure, else one."""
+    letters = len(levels[1]) * (1 + max(map(len, levels[1])))
+    return 2 if panels > 1 and letters <= ACROSS[1] else 1
+
+
+def tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
+    """What stands beside the rows and, wrapped, below the columns."""
+    beside = figures_labels.shortened(levels[0], ROW_NAME[columns - 1])
+    each = ACROSS[columns - 1] // len(levels[1]) - 1
+    below = figures_labels.shortened(levels[1], NAME_LINES * each)
+    return [
+        [beside[level] for level in levels[0]],
+        [figures_labels.wrapped(below[level], each) for level in levels[1]],
+    ]
 
 
 def any_overhead(grid: Grid) -> bool:
@@ -115,7 +141,7 @@ def text_colour(behind: Sequence[float]) -> str:
 
 
 def draw_panel(
-    axes: Axes, cells: Grid, levels: list[list[str]], factors: tuple[str, str], limit: float
+    axes: Axes, cells: Grid, levels: list[list[str]], names: list[list[str]], limit: float
 ) -> Any:
     """Colours, and in each cell the number; `=` for the baseline, in brackets what is not shown."""
     import numpy as np
@@ -132,10 +158,8 @@ def draw_panel(
             value = numbers[y][x]
             colour = "black" if value is None else text_colour(image.to_rgba(np.array([value]))[0])
             axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
-    axes.set_xticks(range(len(levels[1])), [level.replace("=", "=\n") for level in levels[1]])
-    axes.set_yticks(range(len(levels[0])), levels[0])
-    axes.set_xlabel(factors[1])
-    axes.set_ylabel(factors[0])
+    axes.set_xticks(range(len(levels[1])), names[1], fontsize=8)
+    axes.set_yticks(range(len(levels[0])), names[0], fontsize=8)
     axes.grid(visible=False)
     return image
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.factor_series import OverFactor, Series, left_out, n_words, shown
 from steelyard.analysis.figures import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.quantities import scale
@@ -16,6 +16,7 @@ COLUMNS = (
     "variant", "factor", "level", "others", "metric", "unit", "n", "mean", "low", "high",
 )  # fmt: skip
 BAND_ALPHA = 0.2
+Y_LETTERS = 30  # that have room beside the lines
 
 
 def draw_lines(found: OverFactor) -> Drawing:
@@ -25,21 +26,24 @@ def draw_lines(found: OverFactor) -> Drawing:
 
 
 def lines(found: OverFactor) -> Drawing:
-    figure = figures.new_figure(2.9)
-    axes = figure.add_subplot()
     factor, unit = scale(max((row.maximum or 0.0 for row in found.rows), default=None), found.unit)
-    for number, one in enumerate(shown(found)):
-        draw_series(axes, one, number, factor)
+    series = shown(found)
+    legend = figures_labels.legend([one.others for one in series])
+    figure = figures.new_figure(2.9 + legend.height_in)
+    axes = figure.add_subplot()
+    for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
+        draw_series(axes, one, number, factor, name)
     better = found.series[0].rows[0].metric.better
-    axes.set_ylabel(f"{found.metric} ({unit})" + (f", {better} is better" if better else ""))
+    words = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
+    axes.set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
     axes.set_xlabel(found.factor_words)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set_title(found.variant)
+    figures_labels.set_title(figure, found.variant)
     levels = sorted({place for one in found.series for place in one.places})
     if len(levels) <= 8:
         axes.set_xticks(levels, [f"{level:g}" for level in levels])
-    if len(shown(found)) > 1:
-        figure.legend(loc="outside lower center", ncols=2)
+    if len(series) > 1:
+        figure.legend(loc="outside lower center", ncols=legend.columns)
     return Drawing(
         name=figures.slug("lines", found.variant, found.factor, found.metric),
         title=f"{found.variant}: {found.metric} over {found.factor_words}",
@@ -53,13 +57,13 @@ def lines(found: OverFactor) -> Drawing:
     )
 
 
-def draw_series(axes: Axes, one: Series, number: int, factor: float) -> None:
+def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) -> None:
     """A line through the means, and its band where there are intervals."""
     means = [row.interval.mean / factor if row.interval else float("nan") for row in one.rows]
     axes.plot(
         one.places, means, DASHES[number % len(DASHES)], color=COLOURS[number], linewidth=1.4,
         marker=MARKERS[number], markersize=4.5, markeredgecolor="#333333", markeredgewidth=0.4,
-        label=one.others or None,
+        label=name or None,
     )  # fmt: skip
     known = [
         (place, row.interval.low / factor, row.interval.high / factor)

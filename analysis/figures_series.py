@@ -6,7 +6,7 @@ import math
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import COLOURS, MARKERS, Drawing
 from steelyard.analysis.quantities import scale
 from steelyard.analysis.summary import Row, Summary
@@ -20,6 +20,10 @@ COLUMNS = ("variant", "condition", "metric", "unit", "place", "run_id", "value",
 BANDS = 8  # conditions side by side; more stand in further rows
 MAX_BANDS = 24  # conditions in the figure; its CSV has all
 CROWDED = 75  # letters that have room beside each other
+LINES = 2  # that a level may take in a crowded label
+LINE_IN = 0.15
+LEAST_BAND = 0.9  # of the widest one beside it
+Y_LETTERS = 16  # that have room beside a shelf
 RASTER = 300  # points from which on they are drawn as an image, for the size of the file
 
 
@@ -34,15 +38,15 @@ def series(summary: Summary, rows: list[Row]) -> Drawing:
     rows = shown(rows)
     factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), first.metric.unit)
     shelves = list(split(rows))
-    figure = figures.new_figure(0.75 + 1.5 * len(shelves))
+    by_row, names = band_labels(summary, rows, len(shelves[0]))
+    lines = max(words.count("\n") for words in by_row.values())
+    figure = figures.new_figure(0.75 + (1.5 + LINE_IN * max(lines - 1, 0)) * len(shelves))
     grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
-    labels, names = figures.short_labels(summary, [row.group for row in rows])
-    by_row = dict(zip((id(row) for row in rows), labels, strict=True))
     raster = sum(row.n for row in rows) > RASTER
     for axes, shelf in zip(grid[:, 0], shelves, strict=True):
         draw_shelf(axes, summary, shelf, [by_row[id(row)] for row in shelf], factor, raster)
-        axes.set_ylabel(f"{first.metric.name} ({unit})")
-    grid[0, 0].set_title(first.group.variant)
+        axes.set_ylabel(figures_labels.wrapped(f"{first.metric.name} ({unit})", Y_LETTERS))
+    figures_labels.set_title(figure, first.group.variant)
     order = "runs in the order in which they started"
     grid[-1, 0].set_xlabel(f"{names}: {order}" if names else order)
     return Drawing(
@@ -53,6 +57,18 @@ def series(summary: Summary, rows: list[Row]) -> Drawing:
         columns=COLUMNS,
         rows=[cells for row in everything for cells in data_rows(row)],
     )
+
+
+def band_labels(summary: Summary, rows: list[Row], beside: int) -> tuple[dict[int, str], str]:
+    """The label of each row by its id, wrapped where so many bands stand beside each other."""
+    groups = [row.group for row in rows]
+    most = CROWDED // beside
+    labels, names = figures_labels.short_labels(summary, groups, CROWDED)
+    if max(map(len, labels)) > most:
+        factors = names.count(figures_labels.BETWEEN) + 1
+        labels, names = figures_labels.short_labels(summary, groups, LINES * most * factors)
+        labels = [figures_labels.wrapped(label, most) for label in labels]
+    return dict(zip((id(row) for row in rows), labels, strict=True)), names
 
 
 def shown(rows: list[Row]) -> list[Row]:
@@ -75,27 +91,26 @@ def draw_shelf(
     axes: Axes, summary: Summary, rows: list[Row], labels: list[str], factor: float, raster: bool
 ) -> None:
     """Bands of runs, one a condition, with the mean as a line through each."""
-    gap = max(max(row.n for row in rows) * 0.08, 0.5)
-    starts = [0.0, *accumulate(max(row.n, 1) + gap for row in rows)]
+    gap = max(max(row.n for row in rows) * 0.08, 0.5)  # in steps from run to run
+    widths = band_widths(rows)
+    starts = [0.0, *accumulate(width + gap for width in widths)]
     for start in starts[1:-1]:
         axes.axvline(start - gap / 2 - 0.5, color="#bbbbbb", linewidth=0.8)
-    draw_points(axes, summary, rows, starts, factor, raster)
-    for row, start in zip(rows, starts, strict=False):
+    centres = [start + (width - 1) / 2 for start, width in zip(starts, widths, strict=False)]
+    firsts = [c - (max(row.n, 1) - 1) / 2 for c, row in zip(centres, rows, strict=True)]
+    draw_points(axes, summary, rows, firsts, factor, raster)
+    for row, start in zip(rows, firsts, strict=True):
         draw_mean(axes, row, start, factor)
     axes.set_xlim(-gap / 2 - 0.5, starts[-1] - gap / 2 - 0.5)
-    crowded = len(rows) > 1 and max(map(len, labels)) * len(rows) > CROWDED
-    words = [wrapped(label, CROWDED // len(rows)) for label in labels] if crowded else labels
-    centres = [start + (max(row.n, 1) - 1) / 2 for row, start in zip(rows, starts, strict=False)]
-    axes.set_xticks(centres, words)
+    axes.set_xticks(centres, labels)
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
 
 
-def wrapped(label: str, most: int) -> str:
-    """A label on several lines, broken between levels, those of more than `most` letters at `=`."""
-    levels = label.split(" · ")
-    short = [part if len(part) <= most else part.replace("=", "=\n") for part in levels]
-    return "\n".join(short)
+def band_widths(rows: list[Row]) -> list[float]:
+    """Steps that each band takes: one a run, and for its label no much less than the widest."""
+    least = LEAST_BAND * max(row.n for row in rows)
+    return [max(row.n, least, 1.0) for row in rows]
 
 
 def draw_points(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import COLOURS, HATCHES, Drawing
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     left = [0.0] * len(groups)
     for number, name in enumerate(PARTS):
         left = draw_part(axes, summary, groups, name, number, left)
-    labels, names = figures.short_labels(summary, groups)
+    labels, names = figures_labels.short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(groups) - 0.4, -0.6)
     axes.set_xlim(0, max(100.0, *left))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share of the program's time (%)")
-    axes.set_title(variant)
+    figures_labels.set_title(figure, variant)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
     rows = [row for group in groups for row in part_rows(summary, group).values() if row]
     sizes = sorted({row.n for row in rows})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis import figures
+from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import COLOURS, DASHES, Drawing
 from steelyard.analysis.quantities import scale
 from steelyard.analysis.summary import Group, Row, Summary
@@ -145,19 +145,20 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     energy = any(trace.has_energy for trace in traces)
     panels = [draw_power] if energy else []
     panels += [draw_cpu, draw_network]
-    figure = figures.new_figure(0.6 + 1.3 * len(panels))
-    grid = figure.subplots(len(panels), len(traces), squeeze=False, sharey="row")
+    figure = figures.new_figure(0.8 + 1.2 * len(panels))
+    grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
     for column, trace in enumerate(traces):
         for row, panel in enumerate(panels):
             panel(grid[row, column], traces, trace)
-            grid[row, column].set_xlim(left=0)
             top = max((v for line in grid[row, column].lines for v in line.get_ydata()), default=0)
             highest[row] = max(highest[row], top)
             grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
+        grid[-1, column].set_xlim(left=0)  # once all panels are there, which share it
         grid[-1, column].set_xlabel("time since the job's start (s)")
         label = textwrap.fill(trace.group.label, TITLE // len(traces))
-        grid[0, column].set_title(f"{label}\n{trace.run.run_id}", fontsize=8.5)
+        grid[0, column].set_title(f"{label}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
+    figures_labels.set_title(figure, variant)
     for row in range(len(panels)):
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")

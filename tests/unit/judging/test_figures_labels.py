@@ -1,0 +1,148 @@
+"""Long names in figures: all text lies inside, none lies on another, and no two names are one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from types import ModuleType
+
+import pytest
+from matplotlib.axis import Tick
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from steelyard.analysis.factor_series import over_factor
+from steelyard.analysis.figures import Drawing, lay_out, style
+from steelyard.analysis.figures_bars import draw_bars
+from steelyard.analysis.figures_box import draw_boxes
+from steelyard.analysis.figures_heat import draw_heat
+from steelyard.analysis.figures_labels import cut, legend, short_labels, shortened, wrapped
+from steelyard.analysis.figures_lines import draw_lines
+from steelyard.analysis.figures_rtt import draw_rtt
+from steelyard.analysis.figures_series import draw_series
+from steelyard.analysis.figures_stack import draw_stack
+from steelyard.analysis.figures_time import draw_times
+from steelyard.analysis.summary import Summary, summarize
+
+IMAGE = "podman:registry.example.org/group/debian"
+FACTORS = {
+    "network": [
+        "none",
+        "delay=10ms",
+        "delay=25ms",
+        "delay=50ms~5ms/normal,loss=0.1%",
+        "delay=99ms",
+    ],
+    "node_type": ["physical", "virtual"],
+    "launcher": ["bare", f"{IMAGE}:12-slim", f"{IMAGE}:13-slim"],
+}
+BASELINE = {"network": "none", "node_type": "physical", "launcher": "bare"}
+SHARES = {"compute_share": 0.6, "communication_share": 0.3, "init_share": 0.1}
+URL = "root://data.example.org:1094//store/user/someone/run2026/events-of-a-long-name.root"
+
+METRIC = "seconds_per_gigabyte"
+
+
+@pytest.fixture(scope="module")
+def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """30 conditions of long names, of one benchmark with a long parameter."""
+    maker = synthetic.StudyMaker("long", FACTORS, BASELINE)
+    chance = random.Random(4)
+    levels = list(itertools.product(*FACTORS.values()))
+    for number, level in itertools.product(range(1, 5), levels):
+        condition = dict(zip(FACTORS, level, strict=True))
+        place = levels.index(level)
+        run = maker.run("xrootd", {"url": URL}, condition, number, elapsed_s=20.0)
+        maker.result(run, METRIC, 20 + place + chance.gauss(0, 0.3), "s_per_GB")
+        for name, share in SHARES.items():
+            maker.result(run, name, share * chance.gauss(1, 0.01), "1", None, primary=False)
+        maker.record(run, "n1", 20.0, energy_j=900 + chance.gauss(0, 9), rtt_median_s=0.01 + place)
+        if number == 1:
+            maker.samples(run, "n1", 20.0, watts=90)
+    return summarize(maker.write(tmp_path_factory.mktemp("long")))
+
+
+@pytest.fixture(scope="module")
+def drawings(summary: Summary) -> dict[str, Drawing]:
+    (variant,) = summary.variants
+    rows = [row for row in summary.rows if row.metric.name == METRIC]
+    panels = list(over_factor(summary, variant, "network", [METRIC, "energy_j"]))
+    ((_, time),) = draw_times(summary, [variant])
+    return {
+        "bars": draw_bars(summary, rows),
+        "series": draw_series(summary, rows),
+        "time": time,
+        "boxes": draw_boxes(panels),
+        "lines": draw_lines(panels[0]),
+        "heat": found(draw_heat(summary, rows)),
+        "stack": found(draw_stack(summary, variant)),
+        "round-trip": found(draw_rtt(summary)),
+    }
+
+
+def found(drawing: Drawing | None) -> Drawing:
+    assert drawing is not None
+    return drawing
+
+
+def drawn_texts(figure: Figure) -> list[Text]:
+    """Without the labels of ticks beyond an axis' ends, which matplotlib has and does not draw."""
+    labels = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
+    drawn = [text for text in figure.findobj(Text) if text not in labels]
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels())  # noqa: B905 - none on a shared axis
+        drawn += [label for place, label in ticks if low <= place <= high]
+    return [text for text in drawn if text.get_visible() and text.get_text().strip()]
+
+
+KINDS = ("bars", "series", "time", "boxes", "lines", "heat", "stack", "round-trip")
+
+
+@pytest.mark.filterwarnings("error::UserWarning")  # of a layout that finds no room
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: str) -> None:
+    figure = drawings[kind].figure
+    with style():
+        lay_out(figure)
+        figure.canvas.draw()  # type: ignore[attr-defined]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
+    assert len(boxes) > 5
+    width, height = figure.bbox.width, figure.bbox.height
+    for words, box in boxes:
+        assert box.x0 > -2 and box.x1 < width + 2, words
+        assert box.y0 > -2 and box.y1 < height + 2, words
+    for (a, one), (b, other) in itertools.combinations(boxes, 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        down = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert across < 2 or down < 2, (a, b)
+
+
+def test_names_that_look_alike_when_cut_get_numbers() -> None:
+    names = ["a" * 20 + "1" + "b" * 20, "a" * 20 + "2" + "b" * 20, "short"]
+    found = shortened(names, 9)
+    assert list(found) == names
+    assert len(set(found.values())) == 3
+    assert max(map(len, found.values())) <= 9
+    assert found["short"] == "short"
+
+
+def test_labels_of_conditions_stay_apart_and_in_bounds(summary: Summary) -> None:
+    labels, names = short_labels(summary, summary.groups)
+    assert names == "network · node_type · launcher"
+    assert len(set(labels)) == len(labels) == 30
+    assert max(map(len, labels)) <= 44
+
+
+def test_short_names_are_left_alone(demo_summary: Summary) -> None:
+    groups = [g for g in demo_summary.groups if g.variant == "hpl N=4000"]
+    assert short_labels(demo_summary, groups) == (["1", "2"], "clients")
+    assert cut("delay=10ms", 10) == "delay=10ms"
+    assert legend(["a=1", "a=2"]).columns == 2
+    assert legend(["a" * 60, "a=2"]).columns == 1
+
+
+def test_lines_break_behind_signs_and_never_lose_a_letter() -> None:
+    label = "delay=50ms~5ms/normal · virtual"
+    assert wrapped(label, 12) == "delay=50ms~\n5ms/normal\nvirtual"
+    assert wrapped("x" * 25, 10).replace("\n", "") == "x" * 25
