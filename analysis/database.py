@@ -13,11 +13,12 @@ from pathlib import Path
 import duckdb
 
 from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.migration import STEPS, migrate
 from steelyard.analysis.spool import Spool, quote
 
 FILE_NAME = "study.duckdb"
 SCHEMA_FILES = ("schema.sql", "schema_views.sql")
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
 
@@ -45,6 +46,7 @@ KEYS = {
     "tags": ("run_id", "attempt", "node", "key"),
     "environment": ("run_id", "attempt", "node", "path", "sha256"),
     "sources": ("path",),
+    "sample_parts": ("path",),
     "network": ("run_id", "attempt", "node"),
     "flows": ("run_id", "attempt", "node", "flow", "direction"),
     "captures": ("path",),
@@ -62,8 +64,11 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         bound(connection, study_dir)
         connection.execute("BEGIN")
-        if schema_version(connection) is None:
+        version = schema_version(connection)
+        if version is None:
             connection.execute(schema_text())
+        elif version < SCHEMA_VERSION:
+            migrate(connection, study_dir, version)
         yield connection
         connection.execute("COMMIT")
     except WRITE_ERRORS as error:
@@ -139,11 +144,11 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     except duckdb.Error:
         connection.close()
         raise
-    if version not in (None, SCHEMA_VERSION):
+    if version not in (None, SCHEMA_VERSION, *(() if read_only else STEPS)):
         connection.close()
         raise UsageError(
-            f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: move it "
-            f"away and collect again, or use the Steelyard that made it",
+            f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: use the "
+            f"Steelyard that made it, or move it away and collect again",
             str(path),
         )
     return connection

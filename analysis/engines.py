@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.export import is_whole
+from steelyard.analysis.parts import is_whole
 from steelyard.analysis.samples import TOTALS
 from steelyard.analysis.stats import CONFIDENCE, student_quantile
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis import captures, export, network, samples, tables
+from steelyard.analysis import captures, export, network, parts, samples, tables
 from steelyard.analysis.accounting import FINAL_STATES, Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
@@ -81,13 +81,15 @@ class Work:
     progress: Progress
     attempts: list[Attempt] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    days: set[str] = field(default_factory=set)  # whose samples changed
+    parts: parts.Parts = field(init=False)
     sample_files: int = 0
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
+        parts.sweep(self.connection, self.study_dir)
+        self.parts = parts.Parts(self.connection, self.study_dir, self.scratch)
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -115,11 +117,12 @@ def collect(
     by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
     with open_for_writing(study_dir) as connection, scratch_folder(study_dir) as scratch:
         work = Work(connection, study_dir, scratch, plan, now(), progress)
-        before = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
         find_ended_attempts(work, by_scheduler, patience_s)
         find_records(work, dirs)
         states = write_tables(work)
-    export_again(work, (repr(before[0][0]) if before else "", repr(work.now_unix_s)))
+        export.begin(study_dir / "parquet")
+        work.parts.publish()
+    export_again(work)
     return Collected(
         study_dir=study_dir,
         database=study_dir / FILE_NAME,
@@ -227,12 +230,13 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
 
     DuckDB reads samples while other records are copied and outputs read.
     """
+    samples.forget_broken(work.connection, work.parts)
     rows = work.connection.execute(
         "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
     ).fetchall()
     stored = {row[0]: row[1:] for row in rows}
     found = []
-    with samples.Loader(work.connection, work.scratch) as loader:
+    with samples.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in bring_records(
             work.study_dir, record_dirs, work.attempts, work.progress
         ):
@@ -248,7 +252,7 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
         work.progress("samples", loader.loaded, loader.count)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
     work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
-    work.days, work.sample_files = loader.days, loader.count
+    work.sample_files = loader.count
     work.gaps += sample_gaps(work)
     work.gaps += captures.take_in(
         work.connection, work.study_dir, work.attempts, work.scratch, work.progress
@@ -318,13 +322,14 @@ def name_refusals(work: Work) -> None:
         attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
 
 
-def export_again(work: Work, stamps: tuple[str, str]) -> None:
+def export_again(work: Work) -> None:
     """The Parquet files, from the committed database."""
     folder = work.study_dir / "parquet"
     connection = connect(work.study_dir / FILE_NAME, read_only=True)
     try:
         bound(connection, work.study_dir)
-        export.export(connection, folder, work.days, stamps, work.progress)
+        parts.sweep(connection, work.study_dir)
+        export.export(connection, folder, repr(work.now_unix_s), work.progress)
     except WRITE_ERRORS as error:
         what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"
         raise unwritten(what, error, work.study_dir) from error

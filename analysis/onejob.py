@@ -214,7 +214,7 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
     """Totals of records cut short, by node, computed as collect does."""
     import duckdb
 
-    from steelyard.analysis import database, samples, tables
+    from steelyard.analysis import database, parts, samples, tables
 
     attempt = Attempt("run", "attempt", "none", "completed", records=records)
     files = [
@@ -227,7 +227,8 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
         duckdb.connect() as connection,
     ):
         connection.execute(database.schema_text())
-        for _ in samples.load(connection, files, Path(scratch)):
+        nowhere = parts.Parts(connection, Path(scratch), Path(scratch))
+        for _ in samples.load(connection, files, nowhere, Path(scratch)):
             pass
         tables.write_records(connection, [attempt], Path(scratch))
         tables.write_notes(connection, [attempt], Path(scratch))

@@ -41,6 +41,7 @@ COLUMNS = {
     "retransmitted_segments": ("tcp.retransmitted_segments", "int"),
     "tcp_connections": ("tcp.connections", "int"),
     "rtt_readings": ("tcp.rtt_readings", "int"),
+    "rtt_floor_s": ("tcp.rtt_floor_s", "float"),
     "rtt_min_s": ("tcp.rtt_min_s", "float"),
     "rtt_median_s": ("tcp.rtt_median_s", "float"),
     "rtt_mean_s": ("tcp.rtt_mean_s", "float"),

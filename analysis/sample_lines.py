@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.spool import quote
+from steelyard.analysis.spool import quote, quote_path
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
 COLUMNS = {
@@ -36,7 +38,8 @@ COLUMNS = {
 }
 NEEDED = ("unix_s", "elapsed_s")
 
-COUNT_BYTES = 1_000_000
+TAIL_BYTES = 4096  # longer than a line
+COUNT_BYTES = 128_000  # stays in the processor's cache
 # Searched at once for those that do not fit: DuckDB keeps more than 1 KB for each of them.
 LINES_AT_ONCE = 10_000
 
@@ -66,6 +69,22 @@ def count_lines(path: Path) -> tuple[int, bool]:
     return lines, last == ord("\n")
 
 
+def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
+    """unix_s of the first and the last whole line behind the header, where `file` stands and stays.
+
+    Less than both where a line has none, or the last is longer than any of ours.
+    """
+    begin = file.tell()
+    first = file.readline()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(begin, end - TAIL_BYTES))
+    tail = file.read().rpartition(b"\n")[0]
+    file.seek(begin)
+    for line in (first, tail.rpartition(b"\n")[2]):
+        with contextlib.suppress(ValueError, IndexError):
+            yield float(line.split(b",")[columns.index("unix_s")])
+
+
 def csv_scan(columns: Sequence[str], paths: Sequence[Path], what: str, is_batch: bool) -> str:
     """Files of these columns as a relation; `what` is read_csv's option for lines that do not fit.
 
@@ -75,7 +94,7 @@ def csv_scan(columns: Sequence[str], paths: Sequence[Path], what: str, is_batch:
     if is_batch:
         types.insert(0, "'sy file': 'BIGINT'")
     return (
-        f"read_csv([{', '.join(quote(str(path)) for path in paths)}], auto_detect = false, "
+        f"read_csv([{', '.join(map(quote_path, paths))}], auto_detect = false, "
         f"header = {not is_batch}, delim = ',', quote = '', escape = '', new_line = '\\n', "
         f"columns = {{{', '.join(types)}}}, {what} = true, filename = 'sy path')"
     )
@@ -83,7 +102,10 @@ def csv_scan(columns: Sequence[str], paths: Sequence[Path], what: str, is_batch:
 
 def select_columns(columns: Sequence[str]) -> str:
     """The fixed columns, NULL where a file of these columns has none."""
-    return ", ".join(f's."{name}"' if name in columns else "NULL" for name in COLUMNS)
+    return ", ".join(
+        f's."{name}"' if name in columns else f"NULL::{kind} AS {name}"
+        for name, kind in COLUMNS.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

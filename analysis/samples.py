@@ -1,8 +1,8 @@
-"""Samples: many CSV files into the table `samples` by few statements, docs/formats.md part 2.
+"""Samples: many CSV files into few Parquet files by few statements, docs/formats.md part 2.
 
 A study has ten thousand small files; opening each in DuckDB takes 1 ms. So small files of the same
-columns are first put together into one, each line with the number of its file before it; large ones
-are read where they are, many by one statement.
+columns and day are first put together into one, each line with the number of its file before it;
+large ones are read where they are, many by one statement.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis import export, records
+from steelyard.analysis import records
 from steelyard.analysis.background import Background
+from steelyard.analysis.parts import KEY, Parts, day_of, scan
 from steelyard.analysis.sample_lines import (
     COLUMNS,
     check_header,
@@ -25,6 +26,7 @@ from steelyard.analysis.sample_lines import (
     csv_scan,
     find_refused,
     select_columns,
+    times_of_ends,
 )
 from steelyard.analysis.spool import NO_ROOM, Spool
 
@@ -32,9 +34,11 @@ from steelyard.analysis.spool import NO_ROOM, Spool
 TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
 
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
+BATCHES = 64  # open at once, one for each day and kind of columns
 CHUNK_BYTES = 8_000_000
 LARGE_BYTES = 256_000  # opening costs less than putting together
 FILES_AT_ONCE = 500  # large ones in a statement
+BYTES_AT_ONCE = 500_000_000  # of large ones: a part of some 60 MB
 
 CUT = "the last line was cut short and is left out"
 
@@ -56,10 +60,14 @@ class SampleFile:
 
 
 class Batch:
-    """Files of the same columns on their way; put together into `path`, or where they are."""
+    """Files of the same columns and day on their way; put together into `path`, or where they are.
 
-    def __init__(self, columns: tuple[str, ...], path: Path | None) -> None:
+    `day` None: files that begin on one day and end on another.
+    """
+
+    def __init__(self, columns: tuple[str, ...], day: str | None, path: Path | None) -> None:
         self.columns = columns
+        self.day = day
         self.paths = [] if path is None else [path]
         self.is_batch = path is not None
         self.size_bytes = 0
@@ -79,22 +87,29 @@ class Batch:
                 lines += whole.count(b"\n") + 1
         return lines, not rest
 
-    def load(self, connection: DuckDBPyConnection) -> None:
-        """Into `samples`; lines that do not fit are left out."""
-        scan = csv_scan(self.columns, self.paths, "ignore_errors", self.is_batch)
+    def select(self) -> str:
+        """The samples as a SELECT; lines that do not fit are left out."""
+        lines = csv_scan(self.columns, self.paths, "ignore_errors", self.is_batch)
         file = 'f.file = s."sy file"' if self.is_batch else 'f.path = s."sy path"'
-        connection.execute(
-            f"INSERT INTO samples (run_id, attempt, node, {', '.join(COLUMNS)}) "
+        return (
             f"SELECT f.run_id, f.attempt, f.node, {select_columns(self.columns)} "
-            f"FROM {scan} AS s JOIN sample_files AS f ON {file}"
+            f"FROM {lines} AS s JOIN sample_files AS f ON {file}"
         )
-        if self.is_batch:
-            self.paths[0].unlink()
 
     def close(self) -> None:
         """Nothing more comes: what was put together is written."""
         if self._file is not None:
             self._file.close()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether DuckDB should read it now."""
+        return self.size_bytes >= BYTES_AT_ONCE or len(self.paths) >= FILES_AT_ONCE
+
+    def remove(self) -> None:
+        """DuckDB has read it."""
+        if self.is_batch:
+            self.paths[0].unlink()
 
 
 FILE_COLUMNS = {
@@ -109,28 +124,32 @@ FILE_COLUMNS = {
     "lines": "BIGINT",  # whole ones behind the header
     "reason": "VARCHAR",  # what is wrong with it
 }
+LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: COLUMNS[name] for name in TOTALS}}
+
+BatchKey = tuple[tuple[str, ...], str | None, bool]  # columns, day, whether put together
 
 
 class Loader:
-    """Appends files' samples and notes them in `sources`; DuckDB reads them in the background.
+    """Writes files' samples to parts and notes them in `sources`; DuckDB works in the background.
 
     Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
     is a folder for what is on its way.
     """
 
-    def __init__(self, connection: DuckDBPyConnection, scratch: Path) -> None:
+    def __init__(self, connection: DuckDBPyConnection, parts: Parts, scratch: Path) -> None:
         self.count = 0  # files that were added
         self.loaded = 0  # of which DuckDB has read
-        self.days: set[str] = set()  # UTC days that lost samples, after finish() also got some
         self._connection = connection
+        self._parts = parts
         self._scratch = scratch
         self._background = Background(connection)
-        self._batches: dict[tuple[tuple[str, ...], bool], Batch] = {}
+        self._batches: dict[BatchKey, Batch] = {}
         self._changed: list[str] = []
         self._flushed = 0
         self._spool = self._new_spool()
-        names = ", ".join(f"{name} {kind}" for name, kind in FILE_COLUMNS.items())
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE sample_files ({names})")
+        for table, columns in (("sample_files", FILE_COLUMNS), ("loaded", LOADED_COLUMNS)):
+            names = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({names})")
 
     def __enter__(self) -> Self:
         return self
@@ -164,10 +183,11 @@ class Loader:
             lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
         what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
         self._spool.write((number, *what, str(file.path), lines, reason))
-        if batch is not None and (
-            batch.size_bytes >= BATCH_BYTES or len(batch.paths) >= FILES_AT_ONCE
-        ):
-            self._flush(batch)
+        together = [batch for batch in self._batches.values() if batch.is_batch]
+        if sum(batch.size_bytes for batch in together) >= BATCH_BYTES or len(together) >= BATCHES:
+            self._flush(together)
+        elif batch is not None and not batch.is_batch and batch.is_full:
+            self._flush([batch])
 
     def _take(self, number: int, file: SampleFile) -> tuple[int, str | None, Batch | None]:
         """Lines of a file, what is wrong with it, and the batch that has it now."""
@@ -175,31 +195,32 @@ class Loader:
             columns, problem = check_header(source.readline(), file.path)
             if problem is not None:
                 return 0, problem, None
+            days = {day_of(time) for time in times_of_ends(source, columns)}
+            day = days.pop() if len(days) == 1 else None
             size = file.path.stat().st_size
-            # DuckDB would take these letters in a name for a pattern.
-            if size >= LARGE_BYTES and not set(str(file.path)) & set("*?[]"):
+            if size >= LARGE_BYTES:
                 lines, is_whole = count_lines(file.path)
                 if is_whole:
-                    batch = self._batch(columns, number, is_batch=False)
+                    batch = self._batch((columns, day, False), number)
                     batch.paths.append(file.path)
                     batch.size_bytes += size
                     return lines - 1, None, batch
-            batch = self._batch(columns, number, is_batch=True)
+            batch = self._batch((columns, day, True), number)
             lines, is_whole = batch.append(number, source)
             return lines, None if is_whole else CUT, batch
 
-    def _batch(self, columns: tuple[str, ...], number: int, *, is_batch: bool) -> Batch:
-        """The batch for files of these columns, begun when there is none."""
-        key = (columns, is_batch)
+    def _batch(self, key: BatchKey, number: int) -> Batch:
+        """The batch for such files, begun when there is none."""
         if key not in self._batches:
+            columns, day, is_batch = key
             path = self._scratch / f"samples-{number}.csv" if is_batch else None
-            self._batches[key] = Batch(columns, path)
+            self._batches[key] = Batch(columns, day, path)
         return self._batches[key]
 
-    def _flush(self, batch: Batch | None) -> None:
-        """Have DuckDB take the names of all files so far, and read a batch."""
-        if batch is not None:
-            del self._batches[batch.columns, batch.is_batch]
+    def _flush(self, batches: Sequence[Batch]) -> None:
+        """Have DuckDB take the names of all files so far, and read batches."""
+        for batch in batches:
+            del self._batches[batch.columns, batch.day, batch.is_batch]
             batch.close()
         spool, changed, count = self._spool, self._changed, self.count
         spool.close()
@@ -210,46 +231,47 @@ class Loader:
             self._connection.execute(f"INSERT INTO sample_files {spool.select()}")
             spool.path.unlink()
             if changed:
-                self.days |= days_of(self._connection, changed)
-                forget(self._connection, changed)
-            if batch is not None:
-                batch.load(self._connection)
+                forget(self._connection, self._parts, changed)
+            for batch in batches:
+                written = self._parts.write(batch.select(), batch.day)
+                batch.remove()
+                note_loaded(self._connection, [part.path for part in written])
             self.loaded = count
 
         self._background.submit(work)
 
     def finish(self) -> None:
         """What is still on its way; then nothing is at work in the background."""
-        for batch in [*self._batches.values(), None]:
-            self._flush(batch)
+        self._flush(list(self._batches.values()))
         self._background.wait()
         if self.count:
             note_sources(self._connection, self._scratch)
-            self.days |= days_loaded(self._connection)
+            self._parts.refresh()
 
 
 def load(
-    connection: DuckDBPyConnection, files: Sequence[SampleFile], scratch: Path
+    connection: DuckDBPyConnection, files: Sequence[SampleFile], parts: Parts, scratch: Path
 ) -> Iterator[int]:
     """Load files one after the other; yields how many."""
-    with Loader(connection, scratch) as loader:
+    with Loader(connection, parts, scratch) as loader:
         for file in files:
             loader.add(file)
             yield loader.count
         loader.finish()
 
 
+def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
+    """Rows and totals of what was just written, per file of samples; all rows of one are in it."""
+    # Counters only grow: the largest value is the last one.
+    totals = ", ".join(f"max({name})" for name in TOTALS)
+    keys = ", ".join(KEY)
+    connection.execute(
+        f"INSERT INTO loaded SELECT {keys}, count(*), {totals} FROM {scan(paths)} GROUP BY {keys}"
+    )
+
+
 def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     """Rows read and lines refused, per file."""
-    # Counters only grow: the largest value is the last one.
-    totals = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
-    day = export.number_of_day()
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE loaded AS "
-        f"SELECT run_id, attempt, node, count(*) AS samples, min({day}) AS first_day, "
-        f"max({day}) AS last_day, count({day}) < count(*) AS unknown_day, {totals} FROM samples "
-        "SEMI JOIN sample_files USING (run_id, attempt, node) GROUP BY ALL"
-    )
     with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
         for file, path, samples in connection.execute(
             "SELECT f.file, f.path, coalesce(n.samples, 0) FROM sample_files AS f "
@@ -269,37 +291,24 @@ def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     )
 
 
-def days_loaded(connection: DuckDBPyConnection) -> set[str]:
-    """The UTC days of what note_sources saw; a day between those of a file counts as one of it."""
-    spans = connection.execute(
-        "SELECT DISTINCT first_day, last_day, unknown_day FROM loaded"
-    ).fetchall()
-    days = {export.UNKNOWN} if any(unknown for _, _, unknown in spans) else set()
-    for (number,) in connection.execute(
-        f"SELECT DISTINCT {export.number_of_day()} AS day FROM samples WHERE day IS NOT NULL"
-    ).fetchall():
-        if any(first is not None and first <= number <= last for first, last, _ in spans):
-            days.add(export.name_of_day(number))
-    return days
-
-
-def days_of(connection: DuckDBPyConnection, keys: Sequence[str]) -> set[str]:
-    """The UTC days in which these files have samples."""
-    connection.execute("CREATE OR REPLACE TEMP TABLE keys AS SELECT unnest(?) AS path", [keys])
-    return export.days_of(
-        connection,
-        "(SELECT s.unix_s FROM samples AS s SEMI JOIN "
-        "(SELECT * FROM sources SEMI JOIN keys USING (path)) USING (run_id, attempt, node))",
-    )
-
-
-def forget(connection: DuckDBPyConnection, keys: Sequence[str]) -> None:
-    """Take the samples of these files out again: the files have changed."""
-    if not keys:
-        return
+def forget(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
+    """Take the samples of these files, names in `sources`, out again: the files have changed."""
     connection.execute(
-        "DELETE FROM samples USING sources AS s WHERE s.path IN (SELECT unnest(?)) AND "
-        "samples.run_id = s.run_id AND samples.attempt = s.attempt AND samples.node = s.node",
+        f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT DISTINCT {', '.join(KEY)} "
+        "FROM sources WHERE path IN (SELECT unnest(?))",
         [list(keys)],
     )
+    parts.remove("forgotten")
     connection.execute("DELETE FROM sources WHERE path IN (SELECT unnest(?))", [list(keys)])
+
+
+def forget_broken(connection: DuckDBPyConnection, parts: Parts) -> None:
+    """Files of which samples are lost with a part that is gone or cut short are to be read again."""
+    if not parts.broken:
+        return
+    rows = connection.execute(
+        "SELECT path FROM sources LEFT JOIN (SELECT run_id, attempt, node, count(*) AS there "
+        "FROM samples GROUP BY ALL) USING (run_id, attempt, node) "
+        "WHERE sources.samples <> coalesce(there, 0)"
+    ).fetchall()
+    forget(connection, parts, [path for (path,) in rows])

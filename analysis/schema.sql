@@ -1,4 +1,4 @@
--- The database of a study, schema version 2: docs/formats.md part 8, which a test holds against
+-- The database of a study, schema version 3: docs/formats.md part 8, which a test holds against
 -- this file. Units stand in the names; NULL is "not known" and never 0.
 -- Plain tables without indexes: DuckDB scans columns, and a collect replaces whole tables in one
 -- transaction, which unique indexes would make slow. Keys are named in the comments and checked
@@ -132,6 +132,7 @@ CREATE TABLE records (
     retransmitted_segments BIGINT,
     tcp_connections BIGINT,
     rtt_readings BIGINT,
+    rtt_floor_s DOUBLE,
     rtt_min_s DOUBLE,
     rtt_median_s DOUBLE,
     rtt_mean_s DOUBLE,
@@ -151,6 +152,7 @@ COMMENT ON COLUMN records.energy_j IS 'of the node: RAPL knows no jobs; read wit
 COMMENT ON COLUMN records.rx_bytes IS 'of the node: sum over its uplinks';
 COMMENT ON COLUMN records.tx_bytes IS 'of the node: sum over its uplinks';
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
+COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
 COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
 COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
@@ -177,32 +179,16 @@ COMMENT ON TABLE environment IS
     'one row per program or library that a run used on a node; key run_id, attempt, node, path, sha256';
 COMMENT ON COLUMN environment.kind IS 'program or library';
 
-CREATE TABLE samples (
-    run_id VARCHAR NOT NULL,
-    attempt VARCHAR NOT NULL,
-    node VARCHAR NOT NULL,
-    unix_s DOUBLE,
-    elapsed_s DOUBLE,
-    cpu_s DOUBLE,
-    memory_bytes BIGINT,
-    processes BIGINT,
-    rchar_bytes BIGINT,
-    wchar_bytes BIGINT,
-    read_bytes BIGINT,
-    write_bytes BIGINT,
-    rx_bytes BIGINT,
-    tx_bytes BIGINT,
-    sent_segments BIGINT,
-    retransmitted_segments BIGINT,
-    pressure_cpu_s DOUBLE,
-    pressure_io_s DOUBLE,
-    pressure_memory_s DOUBLE,
-    energy_j DOUBLE,
-    rtt_s DOUBLE
+CREATE TABLE sample_parts (
+    path VARCHAR NOT NULL,
+    day VARCHAR NOT NULL,
+    samples BIGINT NOT NULL,
+    size_bytes BIGINT NOT NULL
 );
-COMMENT ON TABLE samples IS
-    'one row per sample; counters start at 0 with the first sample of a node and only grow';
-COMMENT ON COLUMN samples.rtt_s IS 'mean of the smoothed round-trip times of the job''s sockets at that moment; NULL: none';
+COMMENT ON TABLE sample_parts IS
+    'one row per Parquet file of samples that counts, docs/collect.md; key path';
+COMMENT ON COLUMN sample_parts.path IS 'below parquet/samples in the study folder';
+COMMENT ON COLUMN sample_parts.day IS 'UTC, YYYY-MM-DD, or unknown';
 
 CREATE TABLE network (
     run_id VARCHAR NOT NULL,

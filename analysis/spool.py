@@ -23,6 +23,11 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def quote_path(path: Path) -> str:
+    """A path as an SQL literal for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
+    return quote(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
+
+
 def plain(value: Any) -> Any:
     """The value as JSON has it: NaN and infinity, which it has not, as words that DuckDB reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis import parts
 from steelyard.analysis.database import FILE_NAME, SCHEMA_VERSION
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.records import TOTALS
@@ -187,6 +188,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
         raise unreadable(path, error) from error
     try:
         check_version(connection, path)
+        parts.attach(connection, folder)
     except BaseException:
         connection.close()
         raise
@@ -235,7 +237,7 @@ def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
             metrics=metrics,
             values=values,
             records=read_records(connection),
-            gaps=read_gaps(connection),
+            gaps=[*read_gaps(connection), *lost_samples(connection, folder)],
             network=read_network(connection),
             repeated=read_repeated(connection),
             checks=read_checks(connection),
@@ -339,6 +341,15 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
         "SELECT run_id, node, what, reason FROM gaps ORDER BY what, run_id NULLS FIRST, node"
     ).fetchall()
     return [Gap(*row) for row in rows]
+
+
+def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
+    for part in parts.lost(connection, folder):
+        words = "is cut short" if part.path.exists() else "is not there"
+        reason = (
+            f"{parts.FOLDER / part.name} {words}: its {part.samples} samples are in no figure; "
+        )
+        yield Gap(None, None, "samples", reason + "`steelyard collect` makes it anew")
 
 
 def read_repeated(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis import parts
 from steelyard.analysis.database import (
     SCHEMA_VERSION,
     check_keys,
@@ -80,17 +81,20 @@ def make(folder: Path, runs: int) -> Path:
                     spool.write([row.get(name) for name in columns])
             replace_rows(connection, table, spool)
             spool.path.unlink()
-        connection.execute(SAMPLES)
+        parts.store(connection, study_dir, SAMPLES)
         check_keys(connection)
     return study_dir
 
 
+MADE = {
+    "run_id": "run_id", "attempt": "attempt", "node": "node", "unix_s": "start_unix_s + s",
+    "elapsed_s": "s", "cpu_s": "0.9 * s", "memory_bytes": "100000000 + 1000000 * s",
+    "processes": "3", "energy_j": "95.0 * s", "rx_bytes": "40000000 * least(s, 7)",
+    "tx_bytes": "900000 * s",
+}  # fmt: skip
 # A job that reads first and computes then.
 SAMPLES = f"""
-INSERT INTO samples BY NAME
-SELECT run_id, attempt, node, start_unix_s + s AS unix_s, s AS elapsed_s, 0.9 * s AS cpu_s,
-    100000000 + 1000000 * s AS memory_bytes, 3 AS processes, 95.0 * s AS energy_j,
-    40000000 * least(s, 7) AS rx_bytes, 900000 * s AS tx_bytes
+SELECT {", ".join(f"{MADE.get(name, 'NULL')}::{kind} AS {name}" for name, kind in parts.ALL_COLUMNS.items())}
 FROM records CROSS JOIN generate_series(0, {SECONDS}) AS t (s)
 """
 

@@ -267,20 +267,6 @@ def test_a_submission_line_cut_short_is_left_out(study: Any) -> None:
     assert run_state(study, "twonodes")[0] == "completed"
 
 
-def test_a_database_of_another_version_is_left_alone(study: Any) -> None:
-    study.collect()
-    with duckdb.connect(str(study.dir / "study.duckdb")) as connection:
-        connection.execute("UPDATE meta SET schema_version = 99")
-    with pytest.raises(UsageError, match="schema version 99"):
-        study.collect()
-
-
-def test_what_is_no_database_is_left_alone(study: Any) -> None:
-    (study.dir / "study.duckdb").write_bytes(b"x" * 8192)
-    with pytest.raises(UsageError, match="cannot be opened"):
-        study.collect()
-
-
 # --- kills and full disks ---------------------------------------------------------------------
 
 KILLED = """
@@ -338,7 +324,9 @@ def everything_in(study: Any) -> dict[str, list[str]]:
     """All rows of all tables but the moment of the collect, as text; of Parquet too."""
     tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
     found = {
-        t: sorted(map(repr, query(study, f"SELECT * FROM {t}"))) for t in tables if t != "meta"
+        t: sorted(map(repr, query(study, f"SELECT * FROM {t}")))
+        for t in (*tables, "samples")
+        if t not in ("meta", "sample_parts")
     }
     with duckdb.connect() as connection:
         files = f"{study.dir}/parquet/samples/*/*.parquet"

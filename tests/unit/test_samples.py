@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import database, sample_lines, samples
+from steelyard.analysis import database, parts, sample_lines, samples
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
@@ -39,8 +39,11 @@ def load(
         files.append(samples.SampleFile(path, f"records/{name}.csv", "run", "1.0", name))
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
-    for _ in samples.load(connection, files, scratch):
+    found = parts.Parts(connection, tmp_path, scratch)
+    for _ in samples.load(connection, files, found, scratch):
         pass
+    found.publish()
+    parts.attach(connection, tmp_path)
     return connection.execute("SELECT node, samples, reason FROM sources ORDER BY path").fetchall()
 
 
@@ -143,11 +146,17 @@ def test_a_file_that_changed_is_read_anew(
     path = tmp_path / "n1.csv"
     path.write_text(f"{COLUMNS}\n172801,0,0,3\n172802,0,0,3\n", encoding="utf-8")
     file = samples.SampleFile(path, "records/n1.csv", "run", "1.0", "n1")
-    with samples.Loader(connection, tmp_path / "scratch") as loader:
+    scratch = tmp_path / "scratch"
+    found = parts.Parts(connection, tmp_path, scratch)
+    with samples.Loader(connection, found, scratch) as loader:
         loader.add(file, changed=True)
         loader.finish()
+    found.publish()
+    parts.sweep(connection, tmp_path)
+    parts.attach(connection, tmp_path)
     assert [row[3] for row in rows(connection)] == [2, 3, 3]
-    assert loader.days == {"1970-01-01", "1970-01-03"}  # lost some, got some
+    files = sorted(str(path.parent.name) for path in (tmp_path / parts.FOLDER).glob("*/*"))
+    assert files == ["day=1970-01-01", "day=1970-01-03"]
     kept = connection.execute("SELECT node, samples FROM sources ORDER BY node").fetchall()
     assert kept == [("n1", 2), ("n2", 1)]
 
@@ -173,13 +182,13 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
-from steelyard.analysis import database, samples
+from steelyard.analysis import database, parts, samples
 connection = duckdb.connect()
 connection.execute(database.schema_text())
 folder = Path(sys.argv[1])
 file = samples.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for _ in samples.load(connection, [file], folder):
+for _ in samples.load(connection, [file], parts.Parts(connection, folder, folder), folder):
     pass
 print(connection.execute("SELECT samples, reason FROM sources").fetchall())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)

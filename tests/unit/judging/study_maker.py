@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis import database
+from steelyard.analysis import database, parts
 
 START_UNIX_S = 1_790_000_000.0
 
@@ -197,7 +197,7 @@ class StudyMaker:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         self.rows["meta"] = [
             {
-                "schema_version": 2,
+                "schema_version": database.SCHEMA_VERSION,
                 "study": self.name,
                 "seed": 1,
                 "toml": toml,
@@ -210,8 +210,12 @@ class StudyMaker:
         ]
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
             connection.execute(database.schema_text())
+            columns = ", ".join(f"{name} {kind}" for name, kind in parts.ALL_COLUMNS.items())
+            connection.execute(f"CREATE TEMP TABLE samples ({columns})")
             for table, rows in self.rows.items():
                 load(connection, table, rows)
+            connection.execute("ALTER TABLE samples RENAME TO sampled")
+            parts.store(connection, folder, "FROM sampled")
         return folder
 
 

@@ -129,7 +129,7 @@ def test_figures_that_are_none_are_in_no_mean(
 
 
 def test_no_runs_at_all(folder: Path, tmp_path: Path, capsys: Capture) -> None:
-    tables = ("runs", "attempts", "results", "records", "samples")
+    tables = ("runs", "attempts", "results", "records", "sample_parts")
     change(*(f"DELETE FROM {table}" for table in tables))(folder / "study.duckdb")
     told = report_of(folder, tmp_path, capsys)
     assert told["rows"] == [] and told["figures"] == []

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from steelyard.analysis import merge, sacct
+from steelyard.analysis import merge, parts, sacct
 from steelyard.analysis.accounting import AccountingRow
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import Gap
@@ -265,6 +265,7 @@ def write_record(
 def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
     """Rows of the study's database."""
     with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
+        parts.attach(connection, study.dir)
         return connection.execute(sql).fetchall()
 
 
