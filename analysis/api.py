@@ -128,12 +128,12 @@ class Study:
 
     def figures(self, variant: str) -> list[Drawing]:
         """The report's figures of a variant; each has a matplotlib figure and its numbers."""
-        from steelyard.analysis.report import draw_all
+        from steelyard.analysis.report_figures import drawn, variant_draws
 
         if variant not in self.summary.variants:
             known = ", ".join(self.summary.variants)
             raise UsageError(f"no variant '{variant}'; there are {known}", variant)
-        return draw_all(self.summary, [variant])[variant]
+        return drawn(variant_draws(self.summary, variant))
 
     @cached_property
     def _computed(self) -> dict[str, Relation]:

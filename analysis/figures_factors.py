@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from steelyard.analysis.factor_series import numeric_factors, over_factor
 from steelyard.analysis.figures import Drawing
@@ -18,21 +19,17 @@ TIME, ENERGY = "elapsed_s", "energy_j"
 MAX_THROUGHPUTS = 2  # secondary ones, over delay
 
 
-def draw_factors(summary: Summary, variant: str) -> Iterator[Drawing]:
-    """In the order of the report."""
+def factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
+    """Each draws a figure when it is called, if there is one; in the order of the report."""
     for factor in numeric_factors(summary):
         panels = list(over_factor(summary, variant, factor, box_metrics(summary, variant)))
         if panels:
-            yield draw_boxes(panels)
+            yield partial(draw_boxes, panels)
         for found in over_factor(summary, variant, factor, line_metrics(summary, variant, factor)):
-            yield draw_lines(found)
+            yield partial(draw_lines, found)
     for rows in primary_rows(summary, variant).values():
-        heat = draw_heat(summary, rows)
-        if heat is not None:
-            yield heat
-    stack = draw_stack(summary, variant)
-    if stack is not None:
-        yield stack
+        yield partial(draw_heat, summary, rows)
+    yield partial(draw_stack, summary, variant)
 
 
 def box_metrics(summary: Summary, variant: str) -> list[str]:

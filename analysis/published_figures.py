@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import figures
-from steelyard.analysis.figures import COLOURS, MARKERS, Drawing
+from steelyard.analysis.figures import Drawing
+from steelyard.analysis.figures_iterations import Level, draw_panel, label_averages, legend
 from steelyard.analysis.published import FACTORS, Published, Series
 from steelyard.analysis.quantities import unit_text
 from steelyard.analysis.stats import Interval, mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLUMNS = (
     "figure",
@@ -30,8 +33,7 @@ COLUMNS = (
     "average",
     "repeats_figure",
 )
-LOOKS: dict[str, tuple[str, Any]] = {"physical": (COLOURS[0], "-"), "virtual": (COLOURS[1], "--")}
-MARK_EVERY = 6  # iterations between the marks that tell nodes apart
+NOT_PRINTED = "not printed"
 TESTS = {
     "large_file_copy": "Copy of a large file",
     "small_file_copy": "Copy of small files",
@@ -39,119 +41,87 @@ TESTS = {
 }
 
 
-def draw_published(published: Published) -> list[Drawing]:
-    """Tests of file systems by nodes at once, then the benchmarks of computing."""
-    with figures.style():
-        return [*filesystem_drawings(published), *hpc_drawings(published)]
-
-
-def filesystem_drawings(published: Published) -> Iterator[Drawing]:
-    """A figure per test and number of nodes at once, a panel per file system."""
+def published_draws(published: Published) -> Iterator[Callable[[], Drawing]]:
+    """Each draws a figure: tests of file systems by nodes at once, then the benchmarks of computing."""
     for test, words in TESTS.items():
         for at_once in FACTORS["concurrent_nodes"]:
-            members = [
-                one
-                for one in published.series
-                if one.variant.endswith(f"test={test}")
-                and one.condition["concurrent_nodes"] == at_once
-            ]
-            nodes = "one node" if at_once == 1 else f"{at_once} nodes at once"
-            yield filesystem_drawing(published, members, f"{words}, {nodes}")
-
-
-def filesystem_drawing(published: Published, members: list[Series], title: str) -> Drawing:
-    names = FACTORS["filesystem"]
-    figure = figures.new_figure(3.0)
-    grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
-    for axes, name in zip(grid, names, strict=True):
-        here = [one for one in members if one.condition["filesystem"] == name]
-        draw_panel(axes, [one for one in here if one.figure not in published.repeated])
-        axes.set_title(name)
-        axes.set_xlabel("iteration")
-    grid[0].set_ylabel("time (s), lower is better")
-    grid[0].set_ylim(bottom=0)
-    for axes, name in zip(grid, names, strict=True):
-        label_averages(axes, [one for one in members if one.condition["filesystem"] == name])
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-    nodes = max((one.node_index for one in members), default=1)
-    figure.legend(handles=legend(nodes), loc="outside lower center", ncols=6)
-    return drawing_of(published, members, title, figure)
-
-
-def hpc_drawings(published: Published) -> Iterator[Drawing]:
-    """A figure per benchmark."""
+            yield partial(filesystem_drawing, published, test, words, at_once)
     series = [one for one in published.series if one.metric.name == "total"]
     for variant in dict.fromkeys(one.variant for one in series):
         members = [one for one in series if one.variant == variant]
+        yield partial(hpc_drawing, published, members)
+
+
+def filesystem_drawing(published: Published, test: str, words: str, at_once: int) -> Drawing:
+    """A panel per file system."""
+    members = [
+        one
+        for one in published.series
+        if one.variant.endswith(f"test={test}") and one.condition["concurrent_nodes"] == at_once
+    ]
+    names = FACTORS["filesystem"]
+    panels = [
+        levels_of(
+            one
+            for one in members
+            if one.condition["filesystem"] == name and one.figure not in published.repeated
+        )
+        for name in names
+    ]
+    title = f"{words}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
+    with figures.style():
+        figure = figures.new_figure(3.0)
+        grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
+        for axes, name, levels in zip(grid, names, panels, strict=True):
+            draw_panel(axes, levels, NOT_PRINTED)
+            axes.set_title(name)
+            axes.set_xlabel("iteration")
+        grid[0].set_ylabel("time (s), lower is better")
+        grid[0].set_ylim(bottom=0)
+        for axes, levels in zip(grid, panels, strict=True):
+            label_averages(axes, levels)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+        nodes = max((one.node_index for one in members), default=1)
+        add_legend(figure, panels[0], nodes)
+    return drawing_of(published, members, title, figure)
+
+
+def hpc_drawing(published: Published, members: list[Series]) -> Drawing:
+    """A figure of one benchmark."""
+    variant, levels = members[0].variant, levels_of(members)
+    with figures.style():
         figure = figures.new_figure(2.6)
         axes = figure.add_subplot()
-        draw_panel(axes, members)
+        draw_panel(axes, levels, NOT_PRINTED)
         axes.set_xlabel("iteration")
         axes.set_ylabel(f"total ({unit_text(members[0].metric.unit)}), higher is better")
         axes.margins(y=0.12)
-        label_averages(axes, members)
+        label_averages(axes, levels)
         axes.set_title(variant)
-        figure.legend(handles=legend(1), loc="outside lower center", ncols=6)
-        yield drawing_of(published, members, variant, figure)
+        add_legend(figure, levels, 1)
+    return drawing_of(published, members, variant, figure)
 
 
-def draw_panel(axes: Axes, members: list[Series]) -> None:
-    """A line per node, and one through the average of each node type."""
-    for one in members:
-        colour, dash = LOOKS[one.condition["node_type"]]
-        axes.plot(
-            range(1, len(one.values) + 1), one.values, dash, color=colour, linewidth=0.9,
-            marker=MARKERS[one.node_index - 1], markersize=3.5, markeredgecolor="#333333",
-            markeredgewidth=0.3, markevery=(one.node_index, MARK_EVERY),
-        )  # fmt: skip
-    for node_type, interval in averages(members):
-        axes.axhline(interval.mean, color="black", linestyle=LOOKS[node_type][1], linewidth=0.9)
-    if not members:
-        axes.text(0.5, 0.5, "not printed", transform=axes.transAxes, ha="center", style="italic")
-    axes.set_xlim(0, 1.22 * max((len(one.values) for one in members), default=35))
+def add_legend(figure: Figure, levels: Sequence[Level], nodes: int) -> None:
+    names = [f"node {number}" for number in range(1, nodes + 1)] if nodes > 1 else []
+    figure.legend(handles=list(legend(levels, names)), loc="outside lower center", ncols=6)
 
 
-def label_averages(axes: Axes, members: list[Series]) -> None:
-    """The averages as numbers at the right; when the axes' limits are set."""
-    means = [interval.mean for _, interval in averages(members)]
-    low, high = axes.get_ylim()
-    for mean, place in zip(means, apart(means, 0.12 * (high - low)), strict=True):
-        axes.annotate(
-            f"{mean:.4g}", (1.0, place), xycoords=("axes fraction", "data"),
-            xytext=(-2, 0), textcoords="offset points", ha="right", va="center", fontsize=8,
-            bbox={"facecolor": "white", "edgecolor": "#999999", "pad": 1.2, "linewidth": 0.5},
-        )  # fmt: skip
+def levels_of(members: Iterable[Series]) -> list[Level]:
+    """Nodes and averages of both node types; without an average where none of it is printed."""
+    every = list(members)
+    found = []
+    for place, node_type in enumerate(FACTORS["node_type"]):
+        here = [one for one in every if one.condition["node_type"] == node_type]
+        lines = [(one.node_index - 1, one.values) for one in here]
+        found.append(Level(node_type, place, average_of(here), lines))
+    return found
 
 
-def apart(means: Sequence[float], gap: float) -> list[float]:
-    """Where labels of two means stand so that they do not hide each other."""
-    if len(means) < 2 or abs(means[0] - means[1]) >= gap:
-        return list(means)
-    middle, sign = sum(means) / 2, 1 if means[0] > means[1] else -1
-    return [middle + sign * gap / 2, middle - sign * gap / 2]
-
-
-def averages(members: Sequence[Series]) -> Iterator[tuple[str, Interval]]:
-    """(node type, mean of all its values, with Student's interval) where there are any."""
-    for node_type in FACTORS["node_type"]:
-        values = [v for s in members if s.condition["node_type"] == node_type for v in s.values]
-        if values:
-            yield node_type, mean_interval(values)
-
-
-def legend(nodes: int) -> list[Any]:
-    """Node types by colour and dashes, nodes by marks."""
-    from matplotlib.lines import Line2D
-
-    types = [
-        Line2D([], [], color=colour, linestyle=dash, label=node_type)
-        for node_type, (colour, dash) in LOOKS.items()
-    ]
-    marks = [
-        Line2D([], [], color="#333333", linestyle="", marker=MARKERS[i], label=f"node {i + 1}")
-        for i in range(nodes if nodes > 1 else 0)
-    ]
-    return types + marks
+def average_of(members: Iterable[Series]) -> Interval | None:
+    """The mean of all values, with Student's interval."""
+    values = [value for one in members for value in one.values]
+    return mean_interval(values) if values else None
 
 
 def drawing_of(published: Published, members: list[Series], title: str, figure: Any) -> Drawing:
@@ -186,7 +156,8 @@ def data_rows(
     """Each value, with the average that is drawn through its panel and node type."""
     condition = one.condition
     alike = [s for s in shown if s.condition == condition]
-    ((_, average),) = averages(alike)
+    average = average_of(alike)
+    assert average is not None  # `one` is among them, or has the values of one that is
     drawn = (average.n, average.low, average.high, average.mean)
     fixed = (
         one.figure,

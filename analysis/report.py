@@ -7,6 +7,10 @@ import importlib.resources
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +19,23 @@ from markupsafe import Markup, escape
 from steelyard.analysis import report_tables as tables
 from steelyard.analysis import report_words as words
 from steelyard.analysis.errors import MissingError
-from steelyard.analysis.figures import FORMATS, Drawing, inline_svg, save
+from steelyard.analysis.figures import FORMATS
 from steelyard.analysis.report_environment import facts, program_table, tag_table
+from steelyard.analysis.report_figures import (
+    ROUND_TRIPS,
+    Job,
+    Shown,
+    begin,
+    by_place,
+    figure_jobs,
+    metric_rows,
+    show,
+)
 from steelyard.analysis.report_network import network_part
 from steelyard.analysis.report_parts import Extra
 from steelyard.analysis.report_slopes import slope_table
 from steelyard.analysis.report_split import split_part
-from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary import Summary
 from steelyard.analysis.summary_codes import Finding
 from steelyard.analysis.summary_findings import find
 
@@ -36,111 +50,78 @@ def write_report(
     figures: Path | None = None,
     formats: Sequence[str] = FORMATS,
     extra: Extra | None = None,
-    findings: Sequence[Finding] | None = None,
-) -> list[Path]:
-    """Write the report, and its figures into a folder of their own; returns all paths written.
+) -> tuple[list[Path], list[Finding]]:
+    """Write the report, and its figures into a folder of their own.
 
-    `findings`: those of the summary where they are known already (they take time).
+    Returns all paths written, the report's first, and the findings told. MissingError when
+    something cannot be written.
     """
-    drawings = draw_all(summary, summary.variants if figures else drawn_variants(summary))
-    rtt = draw_rtt(summary) if summary.data.network else None
-    if findings is None:
-        findings = extra.findings if extra else find(summary)
-    page = render(summary, findings, drawings, rtt, extra)
+    variants = summary.variants if figures else drawn_variants(summary)
+    jobs = figure_jobs(summary, variants)
+    jobs += [
+        Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
+    ]
+    finish = partial(show, folder=figures, formats=formats)
     try:
-        write_whole(output, page)
-        paths = [output]
-        if figures is not None:
-            every = [drawing for drawn in drawings.values() for drawing in drawn]
-            every += [rtt] if rtt is not None else []
-            every += [d for part in (extra.sections if extra else ()) for d in part.drawings]
-            paths += [path for drawing in every for path in save(drawing, figures, formats)]
+        with replacement(output) as part:
+            if figures is not None:
+                figures.mkdir(parents=True, exist_ok=True)
+            with begin(jobs, finish) as work:
+                findings = list(extra.findings) if extra else find(summary)
+                whole = context(summary, findings, extra)
+                results = work.results()
+            part.write_text(render(whole, by_place(jobs, results)), encoding="utf-8")
     except OSError as error:
-        where = error.filename or output
+        where = error.filename or figures or output
         raise MissingError(
             f"{where} cannot be written: {error.strerror}; choose another place with -o"
         ) from error
-    return paths
+    return [output, *(path for shown in results if shown for path in shown.paths)], findings
 
 
-def write_whole(path: Path, text: str) -> None:
-    """The file as a whole or not at all."""
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """An empty file that becomes `path` in the end: as a whole, or not at all.
+
+    Made at once, so that a place where nothing can be written is known before the work.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:  # nobody knows the other name
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
+        try:
+            part.touch()
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        if error.filename == str(part):  # nobody knows the other name
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def drawn_variants(summary: Summary) -> list[str]:
     return summary.variants[:MAX_VARIANTS_DRAWN]
 
 
-def draw_all(summary: Summary, variants: list[str]) -> dict[str, list[Drawing]]:
-    """The figures of each variant."""
-    # Heavy; not needed by whoever only wants words.
-    from steelyard.analysis.figures_bars import draw_bars
-    from steelyard.analysis.figures_factors import draw_factors
-    from steelyard.analysis.figures_series import draw_series
-    from steelyard.analysis.figures_time import draw_times
-
-    drawings: dict[str, list[Drawing]] = {variant: [] for variant in variants}
-    for variant in variants:
-        for rows in metric_rows(summary, variant, primary=True):
-            drawings[variant] += [draw_bars(summary, rows), draw_series(summary, rows)]
-        drawings[variant] += draw_factors(summary, variant)
-    for variant, drawing in draw_times(summary, variants):
-        drawings[variant].append(drawing)
-    return drawings
-
-
-def all_drawings(summary: Summary) -> list[Drawing]:
-    """Every figure of every variant, and the round-trip times."""
-    drawings = [d for drawn in draw_all(summary, summary.variants).values() for d in drawn]
-    rtt = draw_rtt(summary) if summary.data.network else None
-    return drawings if rtt is None else [*drawings, rtt]
-
-
-def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> Iterator[list[Row]]:
-    """The rows of each metric of a variant, over the conditions."""
-    by_metric: dict[str, list[Row]] = {}
-    for row in summary.rows:
-        if row.group.variant == variant and primary in (None, row.metric.is_primary):
-            by_metric.setdefault(row.metric.name, []).append(row)
-    yield from by_metric.values()
-
-
-def draw_rtt(summary: Summary) -> Drawing | None:
-    """The study's round-trip times."""
-    from steelyard.analysis import figures_rtt
-
-    return figures_rtt.draw_rtt(summary)
-
-
-def render(
-    summary: Summary,
-    findings: Sequence[Finding],
-    drawings: dict[str, list[Drawing]],
-    rtt: Drawing | None = None,
-    extra: Extra | None = None,
-) -> str:
-    """The page."""
+def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
+    """The page: all that context() gives, with the figures by their places."""
     import jinja2
 
     folder = importlib.resources.files("steelyard.analysis")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["svg"] = inline_svg
+    environment.filters["svg"] = attrgetter("svg")
     environment.filters["cells"] = cells
     environment.filters["prose"] = prose
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     css = folder.joinpath("report.css").read_text("utf-8")
-    whole = context(summary, findings, drawings, extra)
-    return template.render(css=css, rtt=rtt, **whole)
+    variants = [part | figures_of(part, shown) for part in whole["variants"]]
+    sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
+    rtt = next(iter(shown.get(ROUND_TRIPS, ())), None)
+    undrawn = sum(part["name"] not in shown for part in variants)
+    figures = {"variants": variants, "sections": sections, "rtt": rtt, "undrawn": undrawn}
+    return template.render(css=css, **(whole | figures))
 
 
 def cells(row: Sequence[str]) -> Markup:
@@ -155,13 +136,8 @@ def prose(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
 
 
-def context(
-    summary: Summary,
-    findings: Sequence[Finding],
-    drawings: dict[str, list[Drawing]],
-    extra: Extra | None,
-) -> dict[str, Any]:
-    """All that the template sets."""
+def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) -> dict[str, Any]:
+    """All that the template sets but the figures."""
     data, anchors = summary.data, tables.run_anchors(summary)
     return {
         "meta": data.meta,
@@ -180,11 +156,7 @@ def context(
         "network": network_part(summary),
         "slopes": slope_table(summary),
         "split": split_part(summary),
-        "variants": [
-            variant_part(summary, variant, drawings.get(variant, []), anchors)
-            for variant in summary.variants
-        ],
-        "undrawn": len(summary.variants) - len(drawings),
+        "variants": [variant_part(summary, variant, anchors) for variant in summary.variants],
         "findings": findings,
         "max_places": MAX_PLACES,
         "gap_counts": tables.gap_counts(data),
@@ -204,23 +176,29 @@ def redo_commands(study: str) -> list[str]:
     ]
 
 
-def variant_part(
-    summary: Summary, variant: str, drawings: list[Drawing], anchors: tables.Anchors
-) -> dict[str, Any]:
-    """One variant's overheads, figures, tables and runs."""
+def variant_part(summary: Summary, variant: str, anchors: tables.Anchors) -> dict[str, Any]:
+    """One variant's tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
     unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
     every = [(rows[0], *tables.metric_table(rows, anchors)) for rows in known]
     return {
         "name": variant,
-        "drawings": drawings,
         "main": [entry for entry in every if words.is_main(entry[0])],
         "others": [entry for entry in every if not words.is_main(entry[0])],
         "unknown": unknown,
-        "no_time": bool(drawings and summary.data.records)
-        and not any(d.name.startswith("time-") for d in drawings),
+        "has_records": bool(summary.data.records),
         "inside": summary.data.repeated.get(variant, 1),
         "run_headings": tables.run_headings(summary, variant),
         "run_groups": list(tables.run_groups(summary, variant, anchors)),
+    }
+
+
+def figures_of(part: dict[str, Any], shown: dict[str, list[Shown]]) -> dict[str, Any]:
+    """A variant's figures, and whether that over time is missing among them."""
+    drawings = shown.get(part["name"], [])
+    has_time = any(drawing.name.startswith("time-") for drawing in drawings)
+    return {
+        "drawings": drawings,
+        "no_time": bool(drawings) and part["has_records"] and not has_time,
     }

@@ -6,41 +6,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.analysis.figures import Drawing
-from steelyard.analysis.report import all_drawings
+from steelyard.analysis.report_figures import begin, figure_jobs
 from steelyard.analysis.report_network import network_document
 from steelyard.analysis.report_split import split_document
 from steelyard.analysis.report_words import answer
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Finding
+from steelyard.analysis.summary_findings import find
 from steelyard.analysis.summary_slopes import FactorLine, factor_lines
 from steelyard.analysis.summary_split import MODEL, split_rows
 
 FORMAT, VERSION = "steelyard-report", 1
 
 
-def document(summary: Summary, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The whole report."""
+def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dict[str, Any]:
+    """The whole report; `findings`: those of the summary, where they are known already."""
     meta = summary.data.meta
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "study": meta.study,
-        "seed": meta.seed,
-        "baseline": meta.baseline,
-        "factors": meta.factors,
-        "toml_sha256": meta.toml_sha256,
-        "collected_unix_s": meta.collected_unix_s,
-        "answer": answer(summary),
-        "rows": [row_document(row) for row in summary.rows],
-        "slopes": [slope_document(line) for line in factor_lines(summary)],
-        "latency_and_throughput": {
-            "model": MODEL,
-            "splits": [split_document(one) for one in split_rows(summary)],
-        },
-        "network": network_document(summary),
-        "findings": [finding_document(found) for found in findings],
-        "figures": [figure_document(drawing) for drawing in all_drawings(summary)],
-    }
+    with begin(figure_jobs(summary, summary.variants), figure_document) as work:
+        found = find(summary) if findings is None else findings
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "study": meta.study,
+            "seed": meta.seed,
+            "baseline": meta.baseline,
+            "factors": meta.factors,
+            "toml_sha256": meta.toml_sha256,
+            "collected_unix_s": meta.collected_unix_s,
+            "answer": answer(summary),
+            "rows": [row_document(row) for row in summary.rows],
+            "slopes": [slope_document(line) for line in factor_lines(summary)],
+            "latency_and_throughput": {
+                "model": MODEL,
+                "splits": [split_document(one) for one in split_rows(summary)],
+            },
+            "network": network_document(summary),
+            "findings": [finding_document(one) for one in found],
+            "figures": [one for one in work.results() if one is not None],
+        }
 
 
 def slope_document(found: FactorLine) -> dict[str, Any]:

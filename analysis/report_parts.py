@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.figures import Drawing
+from steelyard.analysis.report_figures import Draw, Shown
 from steelyard.analysis.report_tables import Table
 from steelyard.analysis.summary_codes import Finding
 
@@ -18,7 +18,8 @@ class Section:
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[tuple[str, Table]] = ()
-    drawings: Sequence[Drawing] = ()
+    draws: Sequence[Draw] = ()
+    drawings: Sequence[Shown] = ()  # what they drew
 
 
 @dataclass(frozen=True)

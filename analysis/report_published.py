@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.analysis import report_words as words
-from steelyard.analysis.figures import Drawing
 from steelyard.analysis.published import Published, read_preset
 from steelyard.analysis.published_conclusions import (
     FAILS,
@@ -19,7 +18,7 @@ from steelyard.analysis.published_conclusions import (
     Tested,
     test_conclusions,
 )
-from steelyard.analysis.published_figures import draw_published
+from steelyard.analysis.published_figures import published_draws
 from steelyard.analysis.published_findings import (
     CheckedAverage,
     check_averages,
@@ -27,6 +26,7 @@ from steelyard.analysis.published_findings import (
     find_published,
 )
 from steelyard.analysis.quantities import MISSING, decimals, text
+from steelyard.analysis.report_figures import Draw, Job, begin
 from steelyard.analysis.report_json import document, figure_document
 from steelyard.analysis.report_parts import Extra, Section
 from steelyard.analysis.report_tables import Table, p_text
@@ -37,6 +37,7 @@ from steelyard.analysis.summary_findings import by_gravity, find
 WHEN = {
     "jungels2012": "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
 }
+FIGURES = "published-figures"
 OUTCOMES = (HOLDS, IN_PART, FAILS, NOT_SHOWN)
 
 
@@ -47,7 +48,7 @@ class PublishedReport:
     published: Published
     tested: list[Tested]
     findings: list[Finding]
-    drawings: list[Drawing]
+    draws: list[Draw]
 
     @property
     def summary(self) -> Summary:
@@ -55,11 +56,11 @@ class PublishedReport:
 
 
 def published_report(name: str) -> PublishedReport:
-    """Read, test, draw."""
+    """Read and test."""
     published = read_preset(name)
     tested = test_conclusions(published)
     findings = by_gravity([*find_published(published, tested), *find(published.summary)])
-    return PublishedReport(published, tested, findings, draw_published(published))
+    return PublishedReport(published, tested, findings, list(published_draws(published)))
 
 
 def extra_of(report: PublishedReport) -> Extra:
@@ -71,7 +72,7 @@ def extra_of(report: PublishedReport) -> Extra:
         sections=[
             conclusions_section(report.tested),
             averages_section(report.published),
-            figures_section(report.drawings),
+            figures_section(report.draws),
         ],
         findings=report.findings,
         redo=[f"steelyard report --preset {name}"],
@@ -191,32 +192,35 @@ def average_row(row: Row, printed: dict[tuple[str, str], CheckedAverage]) -> tup
     )
 
 
-def figures_section(drawings: Sequence[Drawing]) -> Section:
+def figures_section(draws: Sequence[Draw]) -> Section:
     return Section(
-        anchor="published-figures",
+        anchor=FIGURES,
         title="The figures redone",
         sentences=[
             (
-                f"{len(drawings)} figures: the three file-system tests with 1 to 4 nodes at once, and the "
+                f"{len(draws)} figures: the three file-system tests with 1 to 4 nodes at once, and the "
                 "nine benchmarks. How they are put together is ours."
             )
         ],
-        drawings=drawings,
+        draws=draws,
     )
 
 
 def published_document(report: PublishedReport) -> dict[str, Any]:
     """The report as JSON, with conclusions, averages and every figure."""
-    plain = document(report.summary, report.findings)
-    return plain | {
-        "preset": report.published.name,
-        "answer": answer(report),
-        "conclusions": [conclusion_document(one) for one in report.tested],
-        "averages": [average_document(one) for one in check_averages(report.published)],
-        "repeated_series": report.published.repeated,
-        "figures": [figure_document(drawing) for drawing in report.drawings],
-        "figures_of_any_study": plain["figures"],
-    }
+    jobs = [Job(FIGURES, draw) for draw in report.draws]
+    with begin(jobs, figure_document) as work:
+        found = document(report.summary, report.findings) | {
+            "preset": report.published.name,
+            "answer": answer(report),
+            "conclusions": [conclusion_document(one) for one in report.tested],
+            "averages": [average_document(one) for one in check_averages(report.published)],
+            "repeated_series": report.published.repeated,
+        }
+        return found | {
+            "figures": work.results(),
+            "figures_of_any_study": found["figures"],
+        }
 
 
 def conclusion_document(one: Tested) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from steelyard.wrappers.errors import DONE, UsageError
 if TYPE_CHECKING:
     from steelyard.analysis.report_parts import Extra
     from steelyard.analysis.summary import Summary
-    from steelyard.analysis.summary_codes import Finding
 
 FORMATS = ("svg", "pdf", "png", "csv")
 EXPORTS = ("csv", "parquet", "json", "latex")
@@ -63,14 +62,12 @@ def main(args: argparse.Namespace) -> int:
         return report_preset(args, formats, exports)
     from steelyard.analysis.report_json import document
     from steelyard.analysis.summary import summarize
-    from steelyard.analysis.summary_findings import find
 
     summary = summarize(studydir.resolve(args.study), args.include_invalid)
-    findings = find(summary)
     if args.json:
-        console.print_json(document(summary, findings))
+        console.print_json(document(summary))
         return DONE
-    return write(args, formats, exports, summary, findings, None)
+    return write(args, formats, exports, summary, None)
 
 
 def report_preset(
@@ -92,7 +89,7 @@ def report_preset(
     if args.json:
         console.print_json(published_document(report))
         return DONE
-    code = write(args, formats, exports, report.summary, report.findings, extra_of(report))
+    code = write(args, formats, exports, report.summary, extra_of(report))
     print(outcome_words(report.tested))
     return code
 
@@ -102,7 +99,6 @@ def write(
     formats: tuple[str, ...],
     exports: tuple[str, ...],
     summary: Summary,
-    findings: list[Finding],
     extra: Extra | None,
 ) -> int:
     """Page, figures, tables; then the words."""
@@ -112,7 +108,7 @@ def write(
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or args.output.parent / "figures")
-    paths = write_report(summary, args.output, figures, formats, extra, findings)
+    paths, findings = write_report(summary, args.output, figures, formats, extra)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:

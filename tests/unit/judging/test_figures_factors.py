@@ -11,8 +11,9 @@ import pytest
 
 from steelyard.analysis.figures import Drawing, inline_svg
 from steelyard.analysis.figures_box import box_of
-from steelyard.analysis.figures_factors import draw_factors
+from steelyard.analysis.figures_factors import factor_draws
 from steelyard.analysis.figures_heat import draw_heat
+from steelyard.analysis.report_figures import drawn
 from steelyard.analysis.summary import Summary, summarize
 
 DELAYS = (0, 10, 25, 50, 100)
@@ -44,7 +45,7 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def drawings(summary: Summary) -> dict[str, Drawing]:
-    return {drawing.name: drawing for drawing in draw_factors(summary, "xrootd")}
+    return {drawing.name: drawing for drawing in drawn(factor_draws(summary, "xrootd"))}
 
 
 def cells(drawing: Drawing) -> list[dict[str, object]]:
@@ -106,7 +107,7 @@ def test_the_heat_map_says_what_is_not_shown(drawings: dict[str, Drawing]) -> No
 def test_one_factor_gives_no_heat_map(demo_summary: Summary) -> None:
     rows = [row for row in demo_summary.rows if row.group.variant == "hpl N=4000"]
     assert draw_heat(demo_summary, rows) is None
-    assert list(draw_factors(demo_summary, "hpl N=4000")) == []
+    assert drawn(factor_draws(demo_summary, "hpl N=4000")) == []
 
 
 def test_the_stack_is_the_mean_shares(drawings: dict[str, Drawing]) -> None:
@@ -126,6 +127,6 @@ def test_many_levels_are_thinned_and_the_caption_says_so(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
     large = summarize(synthetic.large(runs=300, conditions=60).write(tmp_path))
-    drawing = next(iter(draw_factors(large, "xrootd")))
+    drawing = drawn(factor_draws(large, "xrootd"))[0]
     assert "Of more than 24 levels every few are shown." in drawing.caption
     assert len(drawing.rows) == 120  # two metrics

@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 
 from steelyard.analysis.figures_rtt import read_boxes
-from steelyard.analysis.report import draw_rtt, write_report
+from steelyard.analysis.report import write_report
+from steelyard.analysis.report_figures import draw_rtt
 from steelyard.analysis.report_network import loss_words, network_part
 from steelyard.analysis.stats_proportion import wilson
 from steelyard.analysis.summary import summarize

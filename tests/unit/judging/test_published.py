@@ -18,6 +18,7 @@ from steelyard.analysis.published_findings import (
     PublishedCode,
     check_averages,
 )
+from steelyard.analysis.report_figures import drawn
 from steelyard.analysis.report_published import (
     PublishedReport,
     published_document,
@@ -156,7 +157,7 @@ def test_21_figures_hold_every_measurement(report: PublishedReport, found: dict[
     averages = {row[-2] for row in found["figures"][12]["rows"]}
     assert sorted(averages) == [pytest.approx(629.918, abs=1e-3), pytest.approx(694.612, abs=1e-3)]
     assert sum(row[-1] == "B6" for row in rows) == 34
-    for drawing in report.drawings:
+    for drawing in drawn(report.draws):
         assert re.search(r"n = \d+ physical \+ \d+ virtual", drawing.caption)
         svg = inline_svg(drawing)
         assert "iteration" in svg and re.search(r"time \(s\)|op/s\)", svg)

@@ -54,7 +54,7 @@ class Checker(HTMLParser):
 @pytest.fixture(scope="module")
 def page(demo_summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    assert write_report(demo_summary, path) == [path]
+    assert write_report(demo_summary, path) == ([path], find(demo_summary))
     return path.read_text(encoding="utf-8")
 
 
