@@ -3,7 +3,8 @@
 What is drawn again is then the job, or the block with both conditions in it, and not the run:
 Davison & Hinkley (1997), "Bootstrap Methods and their Application", part 3.8; Field & Welsh (2007),
 "Bootstrapping Clustered Data", JRSS B 69(3). Limits and widening are those of stats_overhead, with
-jobs or blocks in the place of runs. bench/coverage.py has a setting for each.
+jobs or blocks in the place of runs, Fieller's for fewer than 10 jobs too. bench/coverage.py has a
+setting for each.
 """
 
 from __future__ import annotations
@@ -15,11 +16,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats import CONFIDENCE, checked, student_quantile
+from steelyard.analysis.stats_groups import covariance, mean, residuals
 from steelyard.analysis.stats_overhead import (
+    MIN_BOOTSTRAP,
+    NO_LIMITS,
     SEED,
+    Limits,
+    MeanError,
     Overhead,
-    bca_levels,
+    bca_limits,
+    by_fieller,
+    found_in,
     weights,
+    widened,
     without_bootstrap,
 )
 
@@ -51,15 +60,22 @@ def overhead_by_job(
     if min(jobs) < MIN_JOBS:
         reason = f"all runs are of {jobs[0]} + {jobs[1]} jobs: {MIN_JOBS} each are needed"
         return replace(plain, low=None, high=None, method="none", reason=reason)
+    errors = mean_error(ours), mean_error(base)
+    design = f"by {jobs[0]} + {jobs[1]} jobs"
+    if min(jobs) < MIN_BOOTSTRAP:
+        return replace(by_fieller(plain, *errors), design=design)
+    ratio = errors[0].mean / errors[1].mean
+    z = widened([errors[0].variance, ratio**2 * errors[1].variance], [n - 1 for n in jobs])
     a, b = tallies(ours), tallies(base)
-    parts = [variance_part(*side) for side in (a, b)]
-    degrees = sum(parts) ** 2 / math.fsum(p**2 / (n - 1) for p, n in zip(parts, jobs, strict=True))
-    seen = math.fsum(p * (n - 1) / n for p, n in zip(parts, jobs, strict=True))
-    z = student_quantile((1 + CONFIDENCE) / 2, degrees) * math.sqrt(sum(parts) / seen)
-    ratios = drawn(a, jobs[0], seed, 0) / drawn(b, jobs[1], seed, 1)
     without = [left_out(*a) / mean_of(*b), mean_of(*a) / left_out(*b)]
-    found = limits(ratios, mean_of(*a) / mean_of(*b), without, z)
-    return replace(found_in(plain, found), design=f"by {jobs[0]} + {jobs[1]} jobs")
+    found = limits(drawn(a, jobs[0], seed, 0), drawn(b, jobs[1], seed, 1), ratio, without, z)
+    return replace(found_in(plain, found), design=design)
+
+
+def mean_error(jobs: Sequence[Group]) -> MeanError:
+    """Of all runs, jobs drawn as wholes."""
+    errors = residuals(jobs)
+    return MeanError(mean(jobs), covariance(errors, errors), len(jobs) - 1)
 
 
 def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -> Overhead:
@@ -78,9 +94,9 @@ def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -
     a, b = tallies(ours), tallies(base)
     z = student_quantile((1 + CONFIDENCE) / 2, m - 1) * math.sqrt(m / (m - 1))
     # One draw for both: the pairs stay together.
-    ratios = drawn(a, m, seed, 0) / drawn(b, m, seed, 0)
+    ours_drawn, base_drawn = (drawn(side, m, seed, 0) for side in (a, b))
     without = [left_out(*a) / left_out(*b)]
-    found = limits(ratios, mean_of(*a) / mean_of(*b), without, z)
+    found = limits(ours_drawn, base_drawn, mean_of(*a) / mean_of(*b), without, z)
     return replace(found_in(plain, found), design=f"paired in {m} blocks")
 
 
@@ -117,13 +133,6 @@ def mean_of(sums: Floats, sizes: Floats) -> float:
     return float(sums.sum() / sizes.sum())
 
 
-def variance_part(sums: Floats, sizes: Floats) -> float:
-    """Variance of the mean over its square, groups drawn as wholes (Cochran 1977, equation 6.13)."""
-    mean, m = mean_of(sums, sizes), len(sums)
-    residuals = (sums - mean * sizes) / sizes.sum()
-    return float(m / (m - 1) * (residuals**2).sum() / mean**2)
-
-
 def drawn(side: tuple[Floats, Floats], m: int, seed: int, role: int) -> Floats:
     """RESAMPLES means, groups drawn with replacement."""
     shares, (sums, sizes) = weights(m, seed, role), side
@@ -139,29 +148,6 @@ def left_out(sums: Floats, sizes: Floats) -> Floats:
     return means
 
 
-def limits(
-    ratios: Floats, ratio: float, without: Sequence[Floats], z: float
-) -> tuple[float, float, str]:
-    """BCa limits of a ratio of means; (low, high, method)."""
-    import numpy as np
-
-    if not np.isfinite(ratios).all() or ratios.min() <= 0:
-        return math.nan, math.nan, "none"
-    top = bottom = 0.0
-    for values in without:
-        influence = (len(values) - 1) * (values.mean() - values) / len(values)
-        top += float(np.sum(influence**3))
-        bottom += float(np.sum(influence**2))
-    acceleration = top / 6 / bottom**1.5 if bottom > 0 else math.nan
-    levels, method = bca_levels(ratios, ratio, acceleration, z)
-    low, high = np.quantile(ratios, levels)
-    return float(low), float(high), method
-
-
-def found_in(plain: Overhead, found: tuple[float, float, str]) -> Overhead:
-    """The overhead with these limits of its ratio."""
-    low, high, method = found
-    if method == "none":
-        reason = "the baseline is too close to 0"
-        return replace(plain, low=None, high=None, method=method, reason=reason)
-    return replace(plain, low=low - 1, high=high - 1, method=method)
+def limits(ours: Floats, base: Floats, ratio: float, without: Sequence[Floats], z: float) -> Limits:
+    """BCa limits of a ratio of means, from the means that were drawn."""
+    return bca_limits(ours / base, ratio, without, z) if base.min() > 0 else NO_LIMITS

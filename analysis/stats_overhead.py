@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats import CONFIDENCE, checked, student_quantile, variance
+from steelyard.analysis.stats_ratio import fieller, welch_degrees
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RESAMPLES = 9999
-MIN_RUNS = 3  # of 2 runs a side the bootstrap's 95 % interval holds in about 65 % of cases
+MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
+# Of fewer runs (or jobs) resamples cannot reach as far as a 95 % interval must: bench/coverage.py.
+MIN_BOOTSTRAP = 10
 SEED = 20121129
 CACHED_VALUES = 500  # weights of larger samples are made anew: 9,999 x 500 doubles are 40 MB
 CHUNK = 2_000_000  # weights held at once
+
+Limits = tuple[float, float, str]  # of a ratio: low, high, method
+NO_LIMITS: Limits = (math.nan, math.nan, "none")
+TOO_CLOSE = "the baseline is too close to 0"
 
 NO_DURATION = frozenset(("cpu_s",))  # seconds of which more is not slower
 
@@ -32,7 +39,7 @@ class Overhead:
     """(condition − baseline) / baseline of two means; 0.1 is 10 % more.
 
     value is None where the ratio does not exist, low and high where no interval can be given;
-    `reason` then says why. `method`: `BCa`, `percentile`, or `none`.
+    `reason` then says why. `method`: `BCa`, `percentile`, `Fieller`, or `none`.
     """
 
     value: float | None
@@ -70,23 +77,59 @@ def overhead(
     seed: int = SEED,
     expand: bool = True,
 ) -> Overhead:
-    """Overhead of two independent samples with a bootstrap interval of the ratio of their means.
+    """Overhead of two independent samples with an interval of the ratio of their means.
 
-    BCa: Efron (1987), "Better Bootstrap Confidence Intervals", JASA 82(397); the percentile
-    interval where BCa does not exist. `expand` widens the nominal level so that few runs do not
+    Fieller's for fewer than 10 runs on a side. Else the bootstrap's, BCa: Efron (1987), "Better
+    Bootstrap Confidence Intervals", JASA 82(397); the percentile interval where BCa does not exist.
+    `expand` widens the nominal level so that few runs do not
     look too certain: Hesterberg (2015), "What Teachers Should Know About the Bootstrap", The
-    American Statistician 69(4), part 5.3, here for two samples. The same values and seed give the
-    same interval.
+    American Statistician 69(4), part 5.3, here for two samples; without it all is BCa. The same
+    values and seed give the same interval.
     """
     numbers, base = checked(condition), checked(baseline)
     plain, is_final = without_bootstrap(numbers, base)
     if is_final:
         return plain
+    if expand and min(len(numbers), len(base)) < MIN_BOOTSTRAP:
+        return by_fieller(plain, MeanError.of(numbers), MeanError.of(base), confidence)
     z = normal_limit(numbers, base, confidence, expand)
-    low, high, method = bootstrap_ratio(numbers, base, z, seed)
+    return found_in(plain, bootstrap_ratio(numbers, base, z, seed))
+
+
+def found_in(plain: Overhead, found: Limits) -> Overhead:
+    """The overhead with these limits of its ratio."""
+    low, high, method = found
     if method == "none":
-        return replace(plain, method=method, reason="the baseline is too close to 0")
+        return replace(plain, low=None, high=None, method=method, reason=TOO_CLOSE)
     return replace(plain, low=low - 1, high=high - 1, method=method)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanError:
+    """A mean, its variance, and the degrees of freedom of that."""
+
+    mean: float
+    variance: float
+    degrees: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> MeanError:
+        """Of independent values."""
+        mean = statistics.fmean(values)
+        return cls(mean, variance(values, mean) / len(values), len(values) - 1)
+
+
+def by_fieller(
+    plain: Overhead, ours: MeanError, base: MeanError, confidence: float = CONFIDENCE
+) -> Overhead:
+    """The overhead with Fieller's interval; Welch's degrees of freedom at the ratio that was seen."""
+    parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
+    if math.fsum(parts) <= 0:  # the condition gave nothing but 0
+        return found_in(plain, (ours.mean / base.mean, ours.mean / base.mean, "Fieller"))
+    degrees = welch_degrees(parts, (ours.degrees, base.degrees))
+    t = student_quantile((1 + confidence) / 2, degrees)
+    ends = fieller(ours.mean, base.mean, (ours.variance, 0.0, base.variance), t)
+    return found_in(plain, (*ends, "Fieller") if ends else NO_LIMITS)
 
 
 def without_bootstrap(numbers: Sequence[float], base: Sequence[float]) -> tuple[Overhead, bool]:
@@ -129,35 +172,42 @@ def normal_limit(
     """
     from scipy.special import ndtri
 
-    if not expand:
+    ours, base = MeanError.of(condition), MeanError.of(baseline)
+    parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
+    if not expand or math.fsum(parts) <= 0:
         return float(ndtri((1 + confidence) / 2))
-    parts = []  # relative variance of each mean
-    for values in (condition, baseline):
-        mean = statistics.fmean(values)
-        parts.append(variance(values, mean) / len(values) / mean**2 if mean else 0.0)
-    sizes = len(condition), len(baseline)
-    total = math.fsum(parts)
-    if total <= 0:
-        return float(ndtri((1 + confidence) / 2))
-    seen = math.fsum(part * (n - 1) / n for part, n in zip(parts, sizes, strict=True))
-    # Welch (1947), "The Generalization of 'Student's' Problem", Biometrika 34.
-    degrees = total**2 / math.fsum(p**2 / (n - 1) for p, n in zip(parts, sizes, strict=True))
-    return student_quantile((1 + confidence) / 2, degrees) * math.sqrt(total / seen)
+    return widened(parts, (ours.degrees, base.degrees), confidence)
+
+
+def widened(
+    parts: Sequence[float], degrees: Sequence[int], confidence: float = CONFIDENCE
+) -> float:
+    """Student's quantile times what the bootstrap's standard error of these parts is too small."""
+    seen = math.fsum(part * n / (n + 1) for part, n in zip(parts, degrees, strict=True))
+    quantile = student_quantile((1 + confidence) / 2, welch_degrees(parts, degrees))
+    return quantile * math.sqrt(math.fsum(parts) / seen)
 
 
 def bootstrap_ratio(
     condition: Sequence[float], baseline: Sequence[float], z: float, seed: int
-) -> tuple[float, float, str]:
+) -> Limits:
     """Limits of mean(condition) / mean(baseline) and the method: `BCa`, `percentile`, `none`."""
     import numpy as np
 
     above, below = np.asarray(condition, float), np.asarray(baseline, float)
     below_means = baseline_means(tuple(baseline), seed)
     if below_means.min() <= 0:
-        return math.nan, math.nan, "none"
+        return NO_LIMITS
     ratios = resampled_means(above, seed, 0) / below_means
-    ratio = above.mean() / below.mean()
-    levels, method = bca_levels(ratios, ratio, jackknife_acceleration(above, below), z)
+    without = [left_out_means(above) / below.mean(), above.mean() / left_out_means(below)]
+    return bca_limits(ratios, float(above.mean() / below.mean()), without, z)
+
+
+def bca_limits(ratios: Floats, ratio: float, without: Sequence[Floats], z: float) -> Limits:
+    """From resampled ratios, and those without each member (of each side) in turn."""
+    import numpy as np
+
+    levels, method = bca_levels(ratios, ratio, acceleration(without), z)
     low, high = np.quantile(ratios, levels)
     return float(low), float(high), method
 
@@ -177,20 +227,17 @@ def bca_levels(ratios: Floats, ratio: float, acceleration: float, z: float) -> t
     return ndtr(limits), "percentile"
 
 
-def jackknife_acceleration(above: Floats, below: Floats) -> float:
-    """Efron's acceleration of a two-sample ratio of means; nan where it does not exist.
+def acceleration(without: Sequence[Floats]) -> float:
+    """Efron's, from estimates without each member of each sample in turn; nan where there is none.
 
-    Efron & Tibshirani (1993), "An Introduction to the Bootstrap", equation 14.15, summed over both
+    Efron & Tibshirani (1993), "An Introduction to the Bootstrap", equation 14.15, summed over the
     samples as in Davison & Hinkley (1997), "Bootstrap Methods and their Application", part 5.3.
     """
     import numpy as np
 
-    without_below = left_out_means(below)
-    if without_below.min() <= 0:
-        return math.nan
     top = bottom = 0.0
-    for left_out in (left_out_means(above) / below.mean(), above.mean() / without_below):
-        influence = (len(left_out) - 1) * (left_out.mean() - left_out) / len(left_out)
+    for estimates in without:
+        influence = (len(estimates) - 1) * (estimates.mean() - estimates) / len(estimates)
         top += float(np.sum(influence**3))
         bottom += float(np.sum(influence**2))
     return top / 6 / bottom**1.5 if bottom > 0 else math.nan

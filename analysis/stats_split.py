@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from steelyard.analysis.stats import CONFIDENCE, student_quantile
 from steelyard.analysis.stats_groups import Groups, covariance, mean, residuals
+from steelyard.analysis.stats_ratio import fieller, welch_degrees
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
 
@@ -72,10 +73,9 @@ class Part:
 def split(condition: Side, baseline: Side) -> Split:
     """The parts of mean(condition) − mean(baseline), each with its 95 % interval.
 
-    Shares are ratios of correlated estimates: Fieller (1954), "Some Problems in Interval
-    Estimation", JRSS B 16(2), with Welch's and Satterthwaite's degrees of freedom. Jobs, not runs,
-    are independent. ValueError for fewer than 3 jobs of runs or of
-    transfers on a side.
+    Shares are ratios of correlated estimates: Fieller's interval with Welch's and Satterthwaite's
+    degrees of freedom (stats_ratio). Jobs, not runs, are independent. ValueError for fewer than 3
+    jobs of runs or of transfers on a side.
     """
     sides = (condition, baseline)
     if (
@@ -91,7 +91,7 @@ def split(condition: Side, baseline: Side) -> Split:
         difference_s=difference,
         throughput_s=interval(carried, parts, 1.0, 0.0),
         latency_s=interval(slower - carried, parts, -1.0, 1.0),
-        throughput_share=fieller(carried, slower, parts) if excludes_zero(difference) else None,
+        throughput_share=share_of(carried, slower, parts) if excludes_zero(difference) else None,
     )
 
 
@@ -127,13 +127,13 @@ def parts_of(side: Side) -> list[Part]:
 
 
 def quantile(parts: Sequence[Part], a: float, b: float) -> float:
-    """Student's, with the degrees of freedom of this combination (Welch 1947); 0 without spread."""
+    """Student's, with the degrees of freedom of this combination; 0 without spread."""
     variances = [max(part.variance(a, b), 0.0) for part in parts]
     total = math.fsum(variances)
     if total <= 0:
         return 0.0
-    weights = math.fsum(v**2 / part.degrees for v, part in zip(variances, parts, strict=True))
-    return student_quantile((1 + CONFIDENCE) / 2, total**2 / weights)
+    degrees = welch_degrees(variances, [part.degrees for part in parts])
+    return student_quantile((1 + CONFIDENCE) / 2, degrees)
 
 
 def interval(value: float, parts: Sequence[Part], a: float, b: float) -> Estimate:
@@ -143,14 +143,11 @@ def interval(value: float, parts: Sequence[Part], a: float, b: float) -> Estimat
     return Estimate(value, value - half, value + half)
 
 
-def fieller(carried: float, slower: float, parts: Sequence[Part]) -> Estimate:
-    """carried / slower: all shares s for which carried − s x slower may be 0."""
+def share_of(carried: float, slower: float, parts: Sequence[Part]) -> Estimate:
+    """carried / slower, without ends where the difference is shown, but barely."""
     share = carried / slower
-    t2 = quantile(parts, 1.0, -share) ** 2
-    a = slower**2 - t2 * math.fsum(part.differences for part in parts)
-    b = carried * slower - t2 * math.fsum(part.products for part in parts)
-    c = carried**2 - t2 * math.fsum(part.squares for part in parts)
-    if a <= 0:  # the difference is shown, but barely: the set of shares has no ends
-        return Estimate(share)
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    return Estimate(share, (b - root) / a, (b + root) / a)
+    sums = [(part.squares, part.products, part.differences) for part in parts]
+    of_top, of_both, of_bottom = (math.fsum(column) for column in zip(*sums, strict=True))
+    t = quantile(parts, 1.0, -share)
+    ends = fieller(carried, slower, (of_top, of_both, of_bottom), t)
+    return Estimate(share, *ends) if ends else Estimate(share)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats_clusters import (
     MIN_BLOCKS,
+    block_mean,
     overhead_by_block,
     overhead_by_job,
     paired_p,
 )
 from steelyard.analysis.stats_overhead import Overhead, overhead
-from steelyard.analysis.stats_tests import Effect, hedges, welch
+from steelyard.analysis.stats_tests import Effect, hedges, hedges_paired, welch
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary import Row
@@ -47,7 +48,12 @@ def p_of_means(row: Row, base: Row) -> float | None:
 
 
 def effect_of(row: Row, base: Row) -> Effect | None:
-    """Hedges' g; where runs share jobs of the jobs' means, in their standard deviations."""
+    """Hedges' g; of blocks' means where they are paired, of jobs' where runs share jobs."""
+    pairs = pairs_of(row, base)
+    if pairs is not None:
+        sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
+        found = hedges_paired(*sides)
+        return found and replace(found, design=f"paired in {len(pairs)} blocks")
     if not shares_jobs(row, base):
         return hedges(row.values, base.values)
     ours, theirs = job_means(row), job_means(base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from steelyard.analysis.stats import mean_interval
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats_groups import mean_bca, mean_by_job
 from steelyard.analysis.stats_overhead import overhead, verdict
-from steelyard.analysis.stats_tests import effect_words, hedges
+from steelyard.analysis.stats_tests import effect_words, hedges, hedges_paired
 from steelyard.analysis.summary import Counts, Group
 
 CHANCE = np.random.default_rng(5)
@@ -46,8 +47,9 @@ def test_runs_that_share_jobs_count_less() -> None:
     assert (found.n_condition, found.n_baseline) == (48, 48)
 
 
-def test_one_run_a_job_is_the_plain_interval() -> None:
-    ours, base = jobs(11.0, 20, 1), jobs(10.0, 20, 1)
+@pytest.mark.parametrize("n", [5, 20])  # Fieller's, and the bootstrap's
+def test_one_run_a_job_is_the_plain_interval(n: int) -> None:
+    ours, base = jobs(11.0, n, 1), jobs(10.0, n, 1)
     found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
 
@@ -71,6 +73,43 @@ def test_what_cannot_be_judged_stays_so() -> None:
     assert overhead_by_block([([1.0], [0.0])] * 12).low is None
     equal = overhead_by_job([[2.0, 2.0]] * 4, [[1.0]] * 4)
     assert (equal.low, equal.high) == (1.0, 1.0)
+    close = overhead_by_job(jobs(5.0), [[0.0, 0.0]] * 11 + [[0.0, 99.0]])
+    assert close.low is None and close.reason == "the baseline is too close to 0"
+
+
+@pytest.mark.parametrize("n", [5, 12])
+def test_a_condition_of_nothing_or_below_0_is_judged(n: int) -> None:
+    """Only the baseline must stay above 0."""
+    base = jobs(10.0, n)
+    for mean, value in ((0.0, -1.0), (-5.0, -1.5)):
+        ours = [[mean + one for one in (-0.2, 0.2 + luck)] for luck in np.linspace(-0.1, 0.1, n)]
+        by_job = overhead_by_job(ours, base)
+        assert by_job.low is not None and by_job.value == pytest.approx(value, abs=0.05)
+    pairs = [([0.0], [10.0 + number]) for number in range(12)]
+    found = overhead_by_block(pairs)
+    assert (found.low, found.high) == (-1.0, -1.0)
+
+
+def test_the_effect_of_pairs_allows_for_what_they_share() -> None:
+    luck = CHANCE.standard_normal(20)
+    a, b = (luck + shift + 0.3 * CHANCE.standard_normal(20) for shift in (0.5, 0.0))
+    paired, apart = hedges_paired(a.tolist(), b.tolist()), hedges(a.tolist(), b.tolist())
+    assert paired is not None and apart is not None
+    assert paired.value == pytest.approx(apart.value, rel=0.03)  # corrected with other degrees
+    assert width(paired) < width(apart) / 1.5
+    # By hand, from the paper: d sqrt(n / (2 (1 - r))) is noncentral t, 2 (n - 1) / (1 + r^2) degrees.
+    pooled = math.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
+    d = (a.mean() - b.mean()) / pooled
+    r = np.cov(a, b)[0, 1] / pooled**2
+    r_pearson = np.corrcoef(a, b)[0, 1]
+    assert r == pytest.approx(r_pearson, rel=0.01)
+    t, degrees = d * math.sqrt(20 / (2 * (1 - r))), 2 * 19 / (1 + r_pearson**2)
+    for end, tail in ((paired.low, 0.975), (paired.high, 0.025)):
+        centre = end * math.sqrt(20 / (2 * (1 - r)))
+        assert scipy.stats.nct.cdf(t, degrees, centre) == pytest.approx(tail, abs=1e-4)
+    assert hedges_paired([1.0, 1.0], [2.0, 2.0]) is None
+    alike = hedges_paired([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])  # every pair differs by the same
+    assert alike is not None and alike.low < 1.0 < alike.high
 
 
 def test_the_paired_test_is_scipys() -> None:
@@ -120,6 +159,8 @@ def test_the_design_decides(
     assert found.design == design and found.low is not None
     p = summary_design.p_of_means(ours, base)
     assert p is not None and p < 0.001
+    effect = summary_design.effect_of(ours, base)
+    assert effect is not None and effect.design == design
 
 
 def test_one_run_a_job_has_students_interval() -> None:

@@ -19,7 +19,15 @@ from steelyard.analysis.stats_planning import (
 )
 from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_slope import fit, line_break, line_slope
-from steelyard.analysis.stats_tests import effect_words, hedges, holm, kruskal, welch
+from steelyard.analysis.stats_tests import (
+    FAR,
+    effect_words,
+    hedges,
+    holm,
+    kruskal,
+    noncentral_limits,
+    welch,
+)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def test_holm_as_in_r() -> None:
 
 def test_hedges_g_of_the_handbook() -> None:
     """Borenstein et al. (2009), "Introduction to Meta-Analysis", chapter 4: means 103 and 100, sd
-    5.5 and 4.5, 50 each: g = 0.5924, variance 0.0411."""
+    5.5 and 4.5, 50 each: g = 0.5924."""
 
     def sample(mean: float, sd: float) -> list[float]:
         raw = np.linspace(-1, 1, 50)
@@ -59,8 +67,33 @@ def test_hedges_g_of_the_handbook() -> None:
     found = hedges(sample(103, 5.5), sample(100, 4.5))
     assert found is not None
     assert found.value == pytest.approx(0.5924, abs=1e-4)
-    assert (found.high - found.low) / 2 / 1.96 == pytest.approx(math.sqrt(0.0411), abs=2e-3)
     assert effect_words(found) == "medium (g = 0.59)"
+
+
+def test_the_interval_of_an_effect_is_rs() -> None:
+    """MBESS of R: ci.smd(smd = 0.3062566, n.1 = 50, n.2 = 26) gives -0.1712149 … 0.7816834."""
+    ends = noncentral_limits(0.3062566, math.sqrt(1 / 50 + 1 / 26), 74)
+    assert ends == pytest.approx((-0.1712149, 0.7816834), abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(3, 3, 12.0), (5, 40, -3.0), (35, 35, 0.0)])
+def test_the_interval_of_an_effect_inverts_scipys_noncentral_t(n: int, m: int, d: float) -> None:
+    error = math.sqrt(1 / n + 1 / m)
+    low, high = noncentral_limits(d, error, n + m - 2)
+    for end, tail in ((low, 0.975), (high, 0.025)):
+        found = scipy.stats.nct.cdf(d / error, n + m - 2, end / error)
+        assert found == pytest.approx(tail, abs=1e-5)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_far_effects_go_on_where_the_noncentral_t_ends(sign: int) -> None:
+    near, far = (noncentral_limits(sign * d, 1.0, 8) for d in (FAR - 1e-6, FAR))
+    assert near == pytest.approx(far, rel=1e-3)
+    assert (
+        noncentral_limits(sign * 1e12, 1.0, 8)[0]
+        < sign * 1e12
+        < noncentral_limits(sign * 1e12, 1.0, 8)[1]
+    )
 
 
 def test_slope_is_scipys_and_hc3_is_the_papers(chance: np.random.Generator) -> None:
