@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Sums = tuple[Floats, Floats]  # sum and number of the runs of each group
 
 # Below this the interval of pairs is wider than that of runs taken as independent, which in
 # interleaved blocks errs on the safe side: t(9) = 2.26 where t(18) = 2.10, but t(4) = 2.78.
@@ -66,9 +67,11 @@ def overhead_by_job(
         return replace(by_fieller(plain, *errors), design=design)
     ratio = errors[0].mean / errors[1].mean
     z = widened([errors[0].variance, ratio**2 * errors[1].variance], [n - 1 for n in jobs])
-    a, b = tallies(ours), tallies(base)
-    without = [left_out(*a) / mean_of(*b), mean_of(*a) / left_out(*b)]
-    found = limits(drawn(a, jobs[0], seed, 0), drawn(b, jobs[1], seed, 1), ratio, without, z)
+    sides = tallies(ours), tallies(base)
+    draws = [
+        drawn(side, n, seed, role) for role, (side, n) in enumerate(zip(sides, jobs, strict=True))
+    ]
+    found = limits(sides, draws, z, is_paired=False)
     return replace(found_in(plain, found), design=design)
 
 
@@ -91,12 +94,11 @@ def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -
     if is_final:
         return plain
     m = len(blocks)
-    a, b = tallies(ours), tallies(base)
+    sides = tallies(ours), tallies(base)
     z = student_quantile((1 + CONFIDENCE) / 2, m - 1) * math.sqrt(m / (m - 1))
     # One draw for both: the pairs stay together.
-    ours_drawn, base_drawn = (drawn(side, m, seed, 0) for side in (a, b))
-    without = [left_out(*a) / left_out(*b)]
-    found = limits(ours_drawn, base_drawn, mean_of(*a) / mean_of(*b), without, z)
+    draws = [drawn(side, m, seed, 0) for side in sides]
+    found = limits(sides, draws, z, is_paired=True)
     return replace(found_in(plain, found), design=f"paired in {m} blocks")
 
 
@@ -120,7 +122,7 @@ def block_mean(values: Group) -> float:
     return values[0] if len(values) == 1 else statistics.fmean(values)
 
 
-def tallies(groups: Sequence[Group]) -> tuple[Floats, Floats]:
+def tallies(groups: Sequence[Group]) -> Sums:
     """Sum and number of the runs of each group."""
     import numpy as np
 
@@ -133,7 +135,7 @@ def mean_of(sums: Floats, sizes: Floats) -> float:
     return float(sums.sum() / sizes.sum())
 
 
-def drawn(side: tuple[Floats, Floats], m: int, seed: int, role: int) -> Floats:
+def drawn(side: Sums, m: int, seed: int, role: int) -> Floats:
     """RESAMPLES means, groups drawn with replacement."""
     shares, (sums, sizes) = weights(m, seed, role), side
     # Shares add up to 1: groups of one size need no second product.
@@ -148,6 +150,13 @@ def left_out(sums: Floats, sizes: Floats) -> Floats:
     return means
 
 
-def limits(ours: Floats, base: Floats, ratio: float, without: Sequence[Floats], z: float) -> Limits:
-    """BCa limits of a ratio of means, from the means that were drawn."""
-    return bca_limits(ours / base, ratio, without, z) if base.min() > 0 else NO_LIMITS
+def limits(sides: tuple[Sums, Sums], draws: Sequence[Floats], z: float, is_paired: bool) -> Limits:
+    """BCa limits of the ratio of two means, from the means that were drawn of each."""
+    if draws[1].min() <= 0 or left_out(*sides[1]).min() <= 0:
+        return NO_LIMITS
+    a, b = sides
+    if is_paired:
+        without = [left_out(*a) / left_out(*b)]
+    else:
+        without = [left_out(*a) / mean_of(*b), mean_of(*a) / left_out(*b)]
+    return bca_limits(draws[0] / draws[1], mean_of(*a) / mean_of(*b), without, z)

@@ -124,7 +124,7 @@ def by_fieller(
 ) -> Overhead:
     """The overhead with Fieller's interval; Welch's degrees of freedom at the ratio that was seen."""
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
-    if math.fsum(parts) <= 0:  # the condition gave nothing but 0
+    if math.fsum(parts) <= 0:  # nothing but 0, or jobs with one and the same mean
         return found_in(plain, (ours.mean / base.mean, ours.mean / base.mean, "Fieller"))
     degrees = welch_degrees(parts, (ours.degrees, base.degrees))
     t = student_quantile((1 + confidence) / 2, degrees)
@@ -172,10 +172,10 @@ def normal_limit(
     """
     from scipy.special import ndtri
 
+    if not expand:
+        return float(ndtri((1 + confidence) / 2))
     ours, base = MeanError.of(condition), MeanError.of(baseline)
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
-    if not expand or math.fsum(parts) <= 0:
-        return float(ndtri((1 + confidence) / 2))
     return widened(parts, (ours.degrees, base.degrees), confidence)
 
 
@@ -183,6 +183,8 @@ def widened(
     parts: Sequence[float], degrees: Sequence[int], confidence: float = CONFIDENCE
 ) -> float:
     """Student's quantile times what the bootstrap's standard error of these parts is too small."""
+    if math.fsum(parts) <= 0:  # no spread to be widened
+        return student_quantile((1 + confidence) / 2, math.inf)
     seen = math.fsum(part * n / (n + 1) for part, n in zip(parts, degrees, strict=True))
     quantile = student_quantile((1 + confidence) / 2, welch_degrees(parts, degrees))
     return quantile * math.sqrt(math.fsum(parts) / seen)

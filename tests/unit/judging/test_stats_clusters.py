@@ -73,6 +73,9 @@ def test_what_cannot_be_judged_stays_so() -> None:
     assert overhead_by_block([([1.0], [0.0])] * 12).low is None
     equal = overhead_by_job([[2.0, 2.0]] * 4, [[1.0]] * 4)
     assert (equal.low, equal.high) == (1.0, 1.0)
+    for n in (5, 12):  # runs vary, jobs do not
+        alike = overhead_by_job([[2.0, 4.0]] * n, [[1.0, 2.0]] * n)
+        assert (alike.low, alike.high) == pytest.approx((1.0, 1.0))
     close = overhead_by_job(jobs(5.0), [[0.0, 0.0]] * 11 + [[0.0, 99.0]])
     assert close.low is None and close.reason == "the baseline is too close to 0"
 
