@@ -292,18 +292,21 @@ def read_values(
 
     So does what is larger than any measurement: its square, which a variance needs, is infinite.
     """
+    # Lists in place of rows take a third of the time.
     rows = connection.execute(
         f"""
-        SELECT r.variant, r.condition_label, m.metric, m.run_id,
-            CASE WHEN isfinite(m.value) AND abs(m.value) < {LARGEST} THEN m.value END, m.unit, m.better, m.is_primary
+        SELECT r.variant, r.condition_label, m.metric, list(m.run_id),
+            list(CASE WHEN isfinite(m.value) AND abs(m.value) < {LARGEST} THEN m.value END),
+            m.unit, m.better, m.is_primary
         FROM measurements AS m JOIN runs AS r USING (run_id)
+        GROUP BY ALL ORDER BY ALL
         """
     ).fetchall()
     values: dict[tuple[str, str, str], dict[str, float | None]] = {}
     found: dict[str, dict[str, Metric]] = {}
     settled, others = settle_units(rows)
-    for variant, label, metric, run_id, value, unit, better, is_primary in settled:
-        values.setdefault((variant, label, metric), {})[run_id] = value
+    for variant, label, metric, run_ids, numbers, unit, better, is_primary in settled:
+        values.setdefault((variant, label, metric), {}).update(zip(run_ids, numbers, strict=True))
         if metric not in found.setdefault(variant, {}):
             found[variant][metric] = Metric(metric, unit, better, is_primary)
     return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
@@ -318,20 +321,26 @@ def metric_order(metric: Metric) -> tuple[bool, int, str]:
     return not metric.is_primary, common, metric.name
 
 
+# Taken together: a record is parsed as often as it is asked for something.
+OF_THE_RECORD = (
+    "$.probe.cpu.cpus_online",
+    "$.probe.memory.memory_bytes",
+    '$.missing."energy.energy_j"',
+)
+
+
 def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
     """Of the attempts that count."""
     rows = connection.execute(
         """
         SELECT n.run_id, n.node, n.complete, n.incomplete_reason, n.node_type, n.vm, n.container,
-            n.kernel, n.cpu_model, n.exclusive,
-            json_extract_string(n.record, '$.probe.cpu.cpus_online'),
-            TRY_CAST(json_extract_string(n.record, '$.probe.memory.memory_bytes') AS DOUBLE),
-            n.energy_j IS NOT NULL,
-            json_extract_string(n.record, '$.missing."energy.energy_j"'),
-            n.samples_lost, n.missed_deadlines, n.samples
-        FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
+            n.kernel, n.cpu_model, n.exclusive, json[1], TRY_CAST(json[2] AS DOUBLE),
+            n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples
+        FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt,
+            LATERAL (SELECT json_extract_string(n.record, ?)) AS j (json)
         ORDER BY n.node, n.run_id
-        """
+        """,
+        [list(OF_THE_RECORD)],
     ).fetchall()
     return [Record(*row) for row in rows]
 

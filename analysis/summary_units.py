@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Of a row of read_values(): variant, condition, metric, run_id, value, unit, …
-VARIANT, METRIC, RUN, VALUE, UNIT = 0, 2, 3, 4, 5
+# Of a row of read_values(): variant, condition, metric, run_ids, their values, unit, …
+VARIANT, METRIC, RUNS, VALUES, UNIT = 0, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def settle_units(
     runs: dict[tuple[str, str], dict[str | None, list[str]]] = {}
     for row in rows:
         by_unit = runs.setdefault((row[VARIANT], row[METRIC]), {})
-        by_unit.setdefault(row[UNIT], []).append(row[RUN])
+        by_unit.setdefault(row[UNIT], []).extend(row[RUNS])
     usual = {
         key: max(by_unit, key=lambda unit: len(by_unit[unit]))
         for key, by_unit in runs.items()
@@ -49,8 +49,8 @@ def settle_units(
 
 
 def settled(row: tuple[Any, ...], usual: dict[tuple[str, str], str | None]) -> tuple[Any, ...]:
-    """The row as it is, or in the usual unit without its value."""
+    """The row as it is, or in the usual unit without its values."""
     unit = usual.get((row[VARIANT], row[METRIC]), row[UNIT])
     if row[UNIT] == unit:
         return row
-    return (*row[:VALUE], None, unit, *row[UNIT + 1 :])
+    return (*row[:VALUES], [None] * len(row[VALUES]), unit, *row[UNIT + 1 :])
