@@ -120,7 +120,7 @@ def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
     for level in levels:
         if level.requested and level.during_s is not None:
             yield measured(level)
-    asked = [level for level in levels if level.requested]
+    asked = [level for level in levels if level.requested or level.valid < level.runs]
     runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
     if asked and runs == valid:
         yield f"All {counted(runs, 'completed run')} with network conditions kept them."

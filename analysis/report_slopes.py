@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.analysis.quantities import MISSING, decimals, scale, text
-from steelyard.analysis.report_tables import Table
+from steelyard.analysis.report_tables import Table, p_text
 from steelyard.analysis.report_words import MAIN
 from steelyard.analysis.stats_slope import Line
 from steelyard.analysis.summary import Summary
@@ -57,12 +57,13 @@ def judgement(line: FactorLine) -> str:
 
 
 def break_words(line: FactorLine) -> str:
-    """`at 50: 10 ms before, 90 ms behind`; the slope over all levels is then of two lines."""
+    """`at 50: 10 ms before it, 90 ms after it`; the slope over all levels is then of two lines."""
     found: Line = line.line
     if found.broken is None:
         return "none shown"
     factor, unit = scale(max(abs(found.broken.before), abs(found.broken.behind)), line.unit)
     before, behind = (f"{v / factor:.3g}" for v in (found.broken.before, found.broken.behind))
     name = "" if unit == "1" else f" {unit}"
-    words = f"at {found.broken.place:g}: {before}{name} before, {behind}{name} behind"
-    return f"{words} (p = {found.broken.p:.2g})".replace("-", "−")
+    words = f"at {found.broken.place:g}: {before}{name} before it, {behind}{name} after it"
+    p = p_text(found.broken.p)
+    return f"{words} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

@@ -65,8 +65,9 @@ def listed(names: Iterable[str]) -> str:
 
 
 def label_of(group: Group) -> str:
-    base = " (baseline)" if group.label == group.baseline_label else ""
-    return f"{group.label or 'all runs'}{base}"
+    if not group.label:
+        return "all runs"
+    return f"{group.label} (baseline)" if group.label == group.baseline_label else group.label
 
 
 def asked_table(summary: Summary) -> Table:

@@ -12,6 +12,7 @@ from steelyard.analysis.summary_codes import Finding, Severity, counted
 MAIN = ("elapsed_s", "energy_j", "cpu_s")  # of every run; shown beside a benchmark's own figures
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
+MAX_MEANS = 3  # of a study without comparisons, in its answer
 
 JUDGED = (Direction.WORSE, Direction.BETTER, Direction.DIFFERENT)
 
@@ -38,17 +39,35 @@ def sentence(row: Row) -> str:
 
 def largest(summary: Summary) -> str:
     """The largest overheads that are shown, of the benchmarks' main figures."""
-    rows = [
-        r for r in summary.compared(primary=True) if r.verdict and r.verdict.direction in JUDGED
-    ]
+    judged = [row for row in summary.compared(primary=True) if row.verdict]
+    rows = [row for row in judged if row.verdict and row.verdict.direction in JUDGED]
+    if not judged:
+        return uncompared(summary)
+    if all(row.verdict and row.verdict.direction is Direction.UNKNOWN for row in judged):
+        return "No main figure can be judged against the baseline: the table of overheads says why."
     if not rows:
-        judged = summary.compared(primary=True)
-        if not judged:
-            return "Nothing was compared: there is no condition beside the baseline."
         return "No main figure was shown to differ from the baseline."
     words = "; ".join(sentence(row) for row in sorted(rows, key=size, reverse=True)[:2])
     which = "The largest overhead" if len(rows) == 1 else "The largest overheads"
     return f"{which} against the baseline: {words}."
+
+
+def uncompared(summary: Summary) -> str:
+    """The means of a study without comparisons, or why there are none."""
+    if not summary.data.runs:
+        return "The study has no runs: nothing was measured."
+    if not any(run.counts for run in summary.data.runs):
+        return "No run has given a result that counts: there is nothing to compare."
+    rows = [row for row in summary.rows if row.metric.is_primary and row.interval]
+    told = "; ".join(mean_sentence(row) for row in rows[:MAX_MEANS])
+    words = "Nothing was compared: no condition beside the baseline has a value"
+    return f"{words}. {told}." if told else f"{words}."
+
+
+def mean_sentence(row: Row) -> str:
+    """`app: seconds 3.01 ± 0.02 s, n = 20`."""
+    where = f"{row.group.variant} under {row.group.label}" if row.group.label else row.group.variant
+    return f"{where}: {row.metric.name} {mean_and_n(row)}"
 
 
 def tally(summary: Summary) -> str:
@@ -76,6 +95,9 @@ def energy(summary: Summary) -> str:
     reasons = Counter(r.no_energy_reason for r in summary.data.records if r.no_energy_reason)
     if reasons:
         return f"No energy can be compared: {reasons.most_common(1)[0][0].rstrip('.')}."
+    measured = [row for row in summary.rows if row.metric.name == "energy_j" and row.interval]
+    if measured:
+        return f"Energy, compared with nothing: {mean_sentence(measured[0])}."
     return "No energy can be compared: no record has any."
 
 
@@ -108,6 +130,8 @@ def baseline_words(summary: Summary) -> str:
 def variant_lines(summary: Summary, variant: str) -> list[str]:
     """The baseline's means, then each condition's overheads, names in a column."""
     rows = [r for r in summary.rows if r.group.variant == variant and is_main(r) and shown(r)]
+    if not rows:
+        return ["  no values"]
     width = max((len(row.metric.name) for row in rows), default=0)
     by_label: dict[str, list[Row]] = {}
     for row in rows:

@@ -37,10 +37,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Standard deviation (None for fewer than 2 values) and median absolute deviation."""
+    """Standard deviation and median absolute deviation; None for fewer than 2 values."""
 
     sd: float | None
-    mad: float
+    mad: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ def median(values: Sequence[float]) -> float:
 def spread(values: Sequence[float]) -> Spread:
     """Sample standard deviation (n − 1) and median absolute deviation from the median, unscaled."""
     numbers = checked(values)
-    sd = None
-    if len(numbers) > 1:
-        sd = math.sqrt(variance(numbers, statistics.fmean(numbers)))
+    if len(numbers) < 2:
+        return Spread(None, None)
+    sd = math.sqrt(variance(numbers, statistics.fmean(numbers)))
     return Spread(sd, median_deviation(numbers))
 
 

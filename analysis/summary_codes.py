@@ -266,6 +266,15 @@ class Code(Kind):
             "you use, leave them out on both sides alike, or let `warm_up = 1` in [job] run once unmeasured."
         ),
     )
+    NO_RUNS = (
+        "SY29",
+        Severity.ERROR,
+        "the study has no runs",
+        (
+            "Its plan is empty. Look whether this is the right study, whether its file has a "
+            "[[benchmark]] and every factor a level, and submit and collect it again."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,12 @@ def total_runs(summary: Summary) -> int:
     return len(summary.data.runs)
 
 
+def find_no_runs(summary: Summary) -> Iterator[Finding]:
+    """SY29."""
+    if not summary.data.runs:
+        yield Finding(Code.NO_RUNS, "There is nothing to report.", ())
+
+
 def find_failed(summary: Summary) -> Iterator[Finding]:
     """SY01."""
     failed = [run for run in summary.data.runs if run.state not in (*WAITING, "completed")]
@@ -232,6 +238,7 @@ def find_other_units(summary: Summary) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Check, ...] = (
+    find_no_runs,
     find_failed,
     find_unfinished,
     find_invalid,

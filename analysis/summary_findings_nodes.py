@@ -76,10 +76,9 @@ NODE_FACTS = ("node_type", "vm", "container", "kernel", "cpu_model", "cpus")
 
 
 def facts_by_group(summary: Summary) -> dict[tuple[str, str], dict[str, set[str]]]:
-    """What the nodes of each group were; a factor of the study is no surprise and left out."""
+    """What the nodes of each group were."""
     where = {run.run_id: (run.variant, run.label) for run in summary.data.runs if run.counts}
-    names = [name for name in NODE_FACTS if name not in hidden_facts(summary)]
-    fact = [attrgetter(name) for name in names]
+    fact = [attrgetter(name) for name in NODE_FACTS]
     # Most records of a group say the same: told apart once, then taken to pieces.
     said: dict[tuple[str, str], set[tuple[object, ...]]] = {}
     for record in summary.data.records:
@@ -89,14 +88,14 @@ def facts_by_group(summary: Summary) -> dict[tuple[str, str], dict[str, set[str]
     return {
         key: {
             name: {str(row[place]) for row in rows if row[place] is not None}
-            for place, name in enumerate(names)
+            for place, name in enumerate(NODE_FACTS)
         }
         for key, rows in said.items()
     }
 
 
 def hidden_facts(summary: Summary) -> set[str]:
-    """Facts that a factor changes on purpose."""
+    """Facts that a factor changes on purpose from condition to condition."""
     factors = summary.data.meta.factors
     if "node_type" in factors:
         return set(NODE_FACTS)
@@ -120,12 +119,14 @@ def find_mixed(summary: Summary) -> Iterator[Finding]:
 
 def find_unlike_baseline(summary: Summary) -> Iterator[Finding]:
     """SY12."""
-    facts = facts_by_group(summary)
+    facts, hidden = facts_by_group(summary), hidden_facts(summary)
     places = []
     for group in summary.groups:
         base = facts.get((group.variant, group.baseline_label or ""), {})
         for name, values in facts.get((group.variant, group.label), {}).items():
-            if group.label != group.baseline_label and base and values != base[name]:
+            if name in hidden or group.label == group.baseline_label or not base:
+                continue
+            if values != base[name]:
                 here, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
                 places.append(f"{place(group)}: {name} {here}, the baseline's {there}")
     if places:

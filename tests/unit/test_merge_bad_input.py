@@ -116,7 +116,8 @@ def test_no_runs_at_all(study: Any) -> None:
     done = study.collect()
     assert (done.states, done.attempts) == ({}, 0)
     summary = summarize(study.dir)
-    assert summary.rows == [] and find(summary) is not None
+    assert summary.rows == []
+    assert find(summary)[0].kind is Code.NO_RUNS
     assert cli.main(["report", str(study.dir), "-o", str(study.dir / "r.html")]) == 0
 
 

@@ -133,7 +133,8 @@ def test_no_runs_at_all(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     change(*(f"DELETE FROM {table}" for table in tables))(folder / "study.duckdb")
     told = report_of(folder, tmp_path, capsys)
     assert told["rows"] == [] and told["figures"] == []
-    assert "Nothing was compared" in told["answer"][0]
+    assert told["answer"][0] == "The study has no runs: nothing was measured."
+    assert [finding["code"] for finding in told["findings"]] == ["SY29"]
     assert main(["compare", str(folder), "clients=1", "clients=2"]) == 2
     assert "no condition 'clients=1'" in capsys.readouterr().err
 
@@ -145,7 +146,9 @@ def test_one_run(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     )
     told = report_of(folder, tmp_path, capsys)
     (row,) = [r for r in told["rows"] if r["metric"] == "seconds"]
-    assert (row["n"], row["low"], row["sd"], row["overhead"]) == (1, None, None, None)
+    spread = (row["low"], row["sd"], row["mad"])
+    assert (row["n"], spread, row["overhead"]) == (1, (None, None, None), None)
+    assert told["answer"][0].startswith("No main figure can be judged against the baseline")
     assert row["verdict"] == "cannot be judged: no runs of the baseline"
 
 
@@ -158,5 +161,6 @@ def test_all_runs_failed(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     told = report_of(folder, tmp_path, capsys)
     assert {row["n"] for row in told["rows"]} == {0}
     assert {row["mean"] for row in told["rows"]} == {None}
+    assert told["answer"][0].startswith("No run has given a result that counts")
     assert told["findings"][0]["code"] == "SY01"
     assert told["findings"][0]["text"] == "12 of 12 runs gave no result: 12 failed."

@@ -200,7 +200,7 @@ def test_an_empty_study_has_a_report(synthetic: ModuleType, tmp_path: Path) -> N
     summary = summarize(maker.write(tmp_path))
     write_report(summary, tmp_path / "r.html")
     words = visible((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "Nothing was compared" in words
+    assert "No run has given a result that counts" in words
     assert "SY02 runs have not finished." in words
     assert "No records: what the nodes were is not known." in words
 

@@ -73,7 +73,7 @@ def test_a_break_stands_beside_it(synthetic: ModuleType, tmp_path: Path) -> None
     path = tmp_path / "report.html"
     write_report(summarize(folder), path)
     page = path.read_text(encoding="utf-8")
-    assert "Over a numeric factor" in page and "at 50: 12" in page and "ms behind" in page
+    assert "Over a numeric factor" in page and "at 50: 12" in page and "ms after it" in page
 
 
 def test_two_levels_are_no_line(demo_folder: Path) -> None:

@@ -188,6 +188,7 @@ CASES = {
     ),
     Code.WIDE_INTERVAL: (with_runs(value=30.0), "1 of 2 means of a main figure."),
     Code.INNER_WARM_UP: (slow_starts, "In 1 of 2 series with iterations inside the runs"),
+    Code.NO_RUNS: (lambda maker: maker.rows.clear(), "There is nothing to report."),
     Code.NO_SPLIT: (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 
@@ -206,6 +207,24 @@ def test_the_finding_fires(code: Code, synthetic: ModuleType, tmp_path: Path) ->
     findings = found(maker, tmp_path)
     assert code in findings
     assert text in findings[code].text
+
+
+def test_unlike_nodes_are_told_where_the_node_type_is_a_factor_too(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Unlike its baseline it is meant to be; among its own runs a condition is not."""
+    types = ("physical", "virtual")
+    maker = synthetic.StudyMaker("types", {"node_type": types}, {"node_type": "physical"})
+    for number, node_type in enumerate(types * 6):
+        run = maker.run("x", {}, {"node_type": node_type}, number // 2 + 1)
+        maker.result(run, "seconds", 10 + STEADY[number], "s")
+        kernel = "6.1.0-21-amd64" if number == 7 else "6.1.0-18-amd64"
+        maker.record(run, "n1", 10.0, energy_j=900.0, node_type=node_type, kernel=kernel)
+    findings = found(maker, tmp_path)
+    assert findings[Code.MIXED_NODES].places == (
+        "x · node_type=virtual: kernel 6.1.0-18-amd64 and 6.1.0-21-amd64",
+    )
+    assert Code.UNLIKE_BASELINE not in findings
 
 
 @pytest.mark.parametrize(("late", "fires"), [(0, False), (1, True)])

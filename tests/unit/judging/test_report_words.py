@@ -1,0 +1,65 @@
+"""The answer where nothing, or little, can be compared: true words for each case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.report_words import answer, terminal
+from steelyard.analysis.summary import summarize
+from steelyard.wrappers.cli import main
+
+RUNS = 6
+
+
+def made(synthetic: ModuleType, levels: list[int], **run: Any) -> Any:
+    """Six runs a level, with energy."""
+    factors = {"clients": levels} if levels else {}
+    maker = synthetic.StudyMaker("few", factors, {"clients": levels[0]} if levels else {})
+    for number in range(RUNS):
+        for level in levels or [0]:
+            condition = {"clients": level} if levels else {}
+            key = maker.run("app", {}, condition, number + 1, **run)
+            if not run:
+                maker.result(key, "seconds", 3 + level + number / 100, "s")
+                maker.record(key, "n1", 10.0, energy_j=900.0 + number)
+    return maker
+
+
+def test_one_condition_has_its_mean_and_its_energy_told(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    words = answer(summarize(made(synthetic, []).write(tmp_path)))
+    assert words == [
+        (
+            "Nothing was compared: no condition beside the baseline has a value. "
+            "app: seconds 3.025 ± 0.020 s, n = 6."
+        ),
+        "6 of 6 runs gave a result.",
+        "Energy, compared with nothing: app: energy_j 902.5 ± 2.0 J, n = 6.",
+    ]
+
+
+@pytest.mark.parametrize("state", ["failed", "planned"])
+def test_without_results_nobody_speaks_of_a_missing_condition(
+    state: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    summary = summarize(made(synthetic, [1, 2], state=state).write(tmp_path))
+    assert answer(summary)[:2] == [
+        "No run has given a result that counts: there is nothing to compare.",
+        "0 of 12 runs gave a result.",
+    ]
+    assert "app\n  no values\n" in terminal(summary, [])
+
+
+def test_without_factors_nothing_is_called_a_baseline(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    page = tmp_path / "r.html"
+    assert main(["report", str(made(synthetic, []).write(tmp_path)), "-o", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert ">all runs</a>" in text
+    assert "all runs (baseline)" not in text
