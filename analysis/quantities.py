@@ -14,6 +14,8 @@ PREFIXES = {
 }
 
 MISSING = "–"
+MOST_DECIMALS = 6
+HUGE = 1e15  # from here on as 1.23e+15
 
 
 def unit_text(unit: str | None) -> str:
@@ -35,17 +37,19 @@ def scale(magnitude: float | None, unit: str | None) -> tuple[float, str]:
 def decimals(value: float, half_width: float | None) -> int:
     """Decimals to print: as many as make the half width at least 5 in the last place."""
     if half_width:
-        return min(max(math.ceil(-math.log10(half_width / 5)), 0), 6)
+        return min(max(math.ceil(-math.log10(half_width / 5)), 0), MOST_DECIMALS)
     if value == 0 or float(value).is_integer():
         return 0
-    return min(max(3 - math.floor(math.log10(abs(value))), 0), 6)
+    return min(max(3 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)
 
 
 def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
-    """`−1.23`, with a true minus sign; `–` for None."""
+    """`−1.23`, with a true minus sign; `–` for None; `3.1e−09` for what decimals cannot tell."""
     if value is None:
         return MISSING
     words = f"{value / factor:.{places}f}"
+    if abs(value / factor) >= HUGE or (value and places == MOST_DECIMALS and not float(words)):
+        words = f"{value / factor:.3g}"
     return words.replace("-", "−") if float(words) else words.lstrip("-")
 
 

@@ -340,14 +340,30 @@ def comparison(
     return word, Direction.WORSE if more == (better == "lower") else Direction.BETTER
 
 
+MOST_DECIMALS = 12
+HUGE_PERCENT = 1e6  # from here on as 1.33e+09: nobody counts digits
+
+
 def percent_decimals(low: float, high: float) -> int:
-    """As many as make half the width at least 5 in the last place, and no more than 3."""
-    half = (high - low) / 2 * 100
-    return 1 if half <= 0 else min(max(math.ceil(-math.log10(half / 5)), 0), 3)
+    """As many as make half the width at least 5 in the last place, and no end 0 that is not."""
+    half, nearest = (high - low) / 2 * 100, min(abs(low), abs(high)) * 100
+    if half > 0:
+        places = max(digits(half / 5), 0)
+        shown = digits(nearest) if low * high > 0 else 0
+    else:
+        places, shown = 1, digits(nearest) + 2 if nearest else 0
+    return min(max(places, shown), MOST_DECIMALS)
+
+
+def digits(number: float) -> int:
+    """Decimals that show a number's first digit; below 0 for a large one."""
+    return math.ceil(-math.log10(number))
 
 
 def percent(value: float, low: float, high: float) -> str:
     """`12.1` from 0.121, to the decimals that the interval allows, with a true minus sign."""
+    if abs(value) * 100 >= HUGE_PERCENT:
+        return f"{value * 100:.3g}".replace("-", "−")
     text = f"{value * 100:.{percent_decimals(low, high)}f}"
     return text.replace("-", "−") if float(text) else text.lstrip("-")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -174,6 +175,16 @@ def result(low: float, value: float, high: float) -> Overhead:
          "higher by 12.1 % (11.3 … 12.9), n = 35 + 34", Direction.DIFFERENT),
         ((-0.004, 0.002, 0.009), "s", "lower", "seconds",
          "not shown to differ (−0.4 … 0.9 %), n = 35 + 34", Direction.NOT_SHOWN),
+        ((0.0004, 0.06, 0.12), "s", "lower", "seconds",  # an end beside 0 is not told as 0
+         "slower by 6.00 % (0.04 … 12.00), n = 35 + 34", Direction.WORSE),
+        ((1e-9, 2e-9, 3e-9), "s", "lower", "seconds",
+         "slower by 0.00000020 % (0.00000010 … 0.00000030), n = 35 + 34", Direction.WORSE),
+        ((-1e-9, 2e-9, 3e-9), "s", "lower", "seconds",
+         "not shown to differ (−0.00000010 … 0.00000030 %), n = 35 + 34", Direction.NOT_SHOWN),
+        ((3e-6, 3e-6, 3e-6), "s", "lower", "seconds",
+         "slower by 0.000300 %, no spread seen, n = 35 + 34", Direction.WORSE),
+        ((5e8, 1.3333e9, 3e9), "s", "lower", "seconds",
+         "slower by 1.33e+11 % (5e+10 … 3e+11), n = 35 + 34", Direction.WORSE),
         ((0.2, 0.8, 1.6), "s", "lower", "seconds",
          "slower by 80 % (20 … 160), n = 35 + 34", Direction.WORSE),
     ],
@@ -189,6 +200,22 @@ def test_words(
     found = verdict(result(*given), unit, better, metric)
     assert found.text == words
     assert found.direction is direction
+
+
+@pytest.mark.parametrize("n", [4, 12])
+@pytest.mark.parametrize("baseline", [1e-9, 1.0, 1e9])
+def test_words_never_say_0_where_there_is_something(n: int, baseline: float) -> None:
+    chance = np.random.default_rng(n)
+    for _ in range(100):
+        base = (baseline * (1 + 10 ** chance.uniform(-9, 0) * chance.random(n))).tolist()
+        more = 10 ** chance.uniform(-9, 12)
+        found = overhead([value * (1 + more) for value in base], base)
+        words = verdict(found, "s", "lower")
+        assert "same" not in words.text
+        assert len(words.text) < 110
+        if words.direction is Direction.WORSE:
+            numbers = re.findall(r"[\d.]+(?:e\+\d+)?", words.text.partition(", n =")[0])
+            assert len(numbers) == 3 and all(float(number) > 0 for number in numbers), words.text
 
 
 def test_nothing_is_ever_called_the_same() -> None:

@@ -1,0 +1,40 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from steelyard.analysis.quantities import decimals, mean_words, quantity, text
+from steelyard.analysis.stats import Interval
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (None, "s", "–"),
+        (0.0, "s", "0 s"),
+        (1234567.0, "bytes", "1.235 MB"),
+        (-0.25, "s", "−250 ms"),
+        (3.1e-9, "bytes_per_s", "3.1e−09 B/s"),
+        (4.2e20, "Mop/s", "4.2e+20 Mop/s"),
+        (0.5, None, "0.5000"),
+    ],
+)
+def test_quantities(value: float | None, unit: str | None, words: str) -> None:
+    assert quantity(value, unit) == words
+
+
+def test_means_with_half_their_interval() -> None:
+    assert mean_words(Interval(0.8, 0.768, 0.832, 5), "s") == "800 ± 32 ms"
+    assert mean_words(Interval(2e-60, 1e-60, 3e-60, 5), "Mop/s") == "2e−60 ± 1e−60 Mop/s"
+    assert mean_words(Interval(12.0, None, None, 1), "s") == "12 s"
+
+
+def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
+    chance = random.Random(4)
+    for _ in range(500):
+        value = chance.choice((-1, 1)) * 10 ** chance.uniform(-70, 70)
+        words = text(value, 1.0, decimals(value, None))
+        assert len(words) < 20 and float(words.replace("−", "-")) == pytest.approx(value, rel=0.01)
