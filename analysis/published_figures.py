@@ -114,7 +114,8 @@ def levels_of(members: Iterable[Series]) -> list[Level]:
     for place, node_type in enumerate(FACTORS["node_type"]):
         here = [one for one in every if one.condition["node_type"] == node_type]
         lines = [(one.node_index - 1, one.values) for one in here]
-        found.append(Level(node_type, place, average_of(here), lines))
+        average = average_of(here)
+        found.append(Level(node_type, place, average.mean if average else None, lines))
     return found
 
 

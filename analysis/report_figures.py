@@ -49,11 +49,13 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     # Here and not above: not needed by whoever only wants words.
     from steelyard.analysis.figures_bars import draw_bars
     from steelyard.analysis.figures_factors import factor_draws
+    from steelyard.analysis.figures_iterations import draw_iterations
     from steelyard.analysis.figures_series import draw_series
 
     for rows in metric_rows(summary, variant, primary=True):
         yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
+        yield partial(draw_iterations, summary, rows)
     yield from factor_draws(summary, variant)
     yield partial(draw_time, summary, variant)
 
