@@ -16,6 +16,8 @@ from steelyard.analysis.summary_network import LevelNetwork, LevelTcp, by_level,
 if TYPE_CHECKING:
     from steelyard.analysis.summary import Summary
 
+MAX_SENTENCES = 6  # of more conditions the table alone tells the round trips
+
 HEADINGS = (
     "Condition",
     "Requested",
@@ -117,9 +119,8 @@ def loss_words(loss: Share | None) -> str:
 
 def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
     """What a reader needs before the table."""
-    for level in levels:
-        if level.requested and level.during_s is not None:
-            yield measured(level)
+    probed = [level for level in levels if level.requested and level.during_s is not None]
+    yield from (map(measured, probed) if len(probed) <= MAX_SENTENCES else [ends(probed)])
     asked = [level for level in levels if level.requested or level.valid < level.runs]
     runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
     if asked and runs == valid:
@@ -129,7 +130,7 @@ def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
     left = sum(level.not_undone for level in levels)
     if left:
         yield (
-            f"On {counted(left, 'node')} the conditions were not undone: "
+            f"After {counted(left, 'job')} on a node the conditions were not undone: "
             "`steelyard netem show` there, then `steelyard netem clear --all`."
         )
     if any(level.tcp_rtt_s is not None for level in levels):
@@ -148,6 +149,15 @@ def measured(level: LevelNetwork) -> str:
         more = level.during_s - level.before_s
         text += f", {quantity(abs(more), 's')} {'more' if more >= 0 else 'less'} than before"
     return f"{text} (median over {counted(level.jobs, 'job')} on a node)."
+
+
+def ends(levels: list[LevelNetwork]) -> str:
+    """All in one sentence, where one each would be too many."""
+    medians = [level.during_s or 0.0 for level in levels]
+    return (
+        f"Under {len(levels)} conditions a round trip took {quantity(min(medians), 's')} to "
+        f"{quantity(max(medians), 's')} (medians over jobs on a node); the table has each."
+    )
 
 
 def kept(summary: Summary, runs: int, valid: int) -> str:

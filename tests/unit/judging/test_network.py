@@ -102,10 +102,42 @@ def test_the_section_says_what_was_asked_for_and_measured(maker: Any, tmp_path: 
         "1 of 12 completed runs with network conditions did not keep them, and they are in no "
         "mean: n1: 3 packets dropped (1)." in words
     )
-    assert "On 1 node the conditions were not undone" in words
+    assert "After 1 job on a node the conditions were not undone" in words
     row = "delay=25ms delay=25ms eth0 (netem, node) 300 µs 25.40 ms 400.0 µs 25.39 ms"
     assert f"{row} 1 % (0.78 … 1.3) of 6000 packets 6 of 6" in words
     assert "network=none none – – – – – 301.1 µs – 6 of 6" in words
+
+
+def test_of_many_conditions_one_sentence_tells_the_ends(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    levels = {f"delay={number}ms": number / 1000 for number in range(10, 18)}
+    maker = synthetic.StudyMaker("many", {"network": list(levels)}, {"network": "delay=10ms"})
+    for level, rtt in levels.items():
+        run = maker.run("x", {}, {"network": level}, 1)
+        maker.record(run, "n1", 10.0)
+        add_network(maker, run, level, rtt, bad=False)
+    part = network_part(summarize(maker.write(tmp_path)))
+    assert part is not None
+    first, second, *_ = part["sentences"]
+    assert first.startswith("Under 8 conditions a round trip took 10.10 ms to 17.10 ms")
+    assert second == "All 8 completed runs with network conditions kept them."
+
+
+def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
+    maker: Any, tmp_path: Path
+) -> None:
+    """No network's row of theirs, yet they are asked for: as many are counted as reasons are told."""
+    for row in maker.rows["runs"]:
+        if row["condition_label"] == "network=delay=25ms":
+            row |= {"valid": False, "invalid_reason": "not applied on any node"}
+    gone = {row["run_id"] for row in maker.rows["runs"] if not row["valid"]}
+    maker.rows["network"] = [r for r in maker.rows["network"] if r["run_id"] not in gone]
+    part = network_part(summarize(maker.write(tmp_path)))
+    assert part is not None
+    (told,) = [text for text in part["sentences"] if "did not keep" in text]
+    assert told.startswith("7 of 12 completed runs")
+    assert "not applied on any node (6)" in told
 
 
 def test_without_any_measurement_there_is_no_section(demo_folder: Path, tmp_path: Path) -> None:
