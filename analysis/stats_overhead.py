@@ -31,6 +31,8 @@ Limits = tuple[float, float, str]  # of a ratio: low, high, method
 NO_LIMITS: Limits = (math.nan, math.nan, "none")
 TOO_CLOSE = "the baseline is too close to 0"
 
+ROUNDING = 1e-12  # of a ratio: a narrower interval is made by rounding
+
 NO_DURATION = frozenset(("cpu_s",))  # seconds of which more is not slower
 
 
@@ -237,12 +239,13 @@ def acceleration(without: Sequence[Floats]) -> float:
     """
     import numpy as np
 
-    top = bottom = 0.0
-    for estimates in without:
-        influence = (len(estimates) - 1) * (estimates.mean() - estimates) / len(estimates)
-        top += float(np.sum(influence**3))
-        bottom += float(np.sum(influence**2))
-    return top / 6 / bottom**1.5 if bottom > 0 else math.nan
+    influences = [(len(e) - 1) * (e.mean() - e) / len(e) for e in without]
+    # Relative to the largest: cubes of very large or small ones are no doubles.
+    largest = max(float(np.abs(influence).max()) for influence in influences)
+    if largest == 0:
+        return math.nan
+    together = np.concatenate(influences) / largest
+    return float(np.sum(together**3) / 6 / np.sum(together**2) ** 1.5)
 
 
 def left_out_means(values: Floats) -> Floats:
@@ -308,6 +311,8 @@ def verdict(
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
     low, high = result.low, result.high
+    if high - low <= ROUNDING * abs(1 + result.value):  # every pair with the same ratio
+        low = high = result.value
     counts = f"n = {result.n_condition} + {result.n_baseline}"
     if result.design is not None:
         counts += f", {result.design}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Condition = dict[str, Any]
 
-LARGEST = 1e150
+SMALLEST, LARGEST = 1e-100, 1e100  # beside 0: what is beyond them no measurement gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +290,14 @@ def read_values(
 ]:
     """Metrics of each variant (primary ones first), and one value per run; nan counts as none.
 
-    So does what is larger than any measurement: its square, which a variance needs, is infinite.
+    So does what is larger or smaller than any measurement: a variance needs its square.
     """
     # Lists in place of rows take a third of the time.
     rows = connection.execute(
         f"""
         SELECT r.variant, r.condition_label, m.metric, list(m.run_id),
-            list(CASE WHEN isfinite(m.value) AND abs(m.value) < {LARGEST} THEN m.value END),
+            list(CASE WHEN isfinite(m.value) AND (m.value = 0
+                OR abs(m.value) BETWEEN {SMALLEST} AND {LARGEST}) THEN m.value END),
             m.unit, m.better, m.is_primary
         FROM measurements AS m JOIN runs AS r USING (run_id)
         GROUP BY ALL ORDER BY ALL

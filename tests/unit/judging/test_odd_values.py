@@ -1,0 +1,129 @@
+"""Odd values all the way: from a database to the report's words and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from steelyard.wrappers.cli import main
+
+NAN, INF = math.nan, math.inf
+STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.2, 9.8, 10.1, 10.0, 9.9, 10.03, 9.97]
+LIKE = [10.02, 10.0, 10.1, 9.8, 10.15, 9.93, 10.04, 9.99, 9.9, 10.2, 9.85, 10.05]
+Values = Sequence[float | None]
+Told = Callable[..., dict[str, Any]]
+
+
+def times(factor: float) -> list[float]:
+    """Like STEADY, `factor` times as large."""
+    return [value * factor for value in LIKE]
+
+
+def refuse(word: str) -> None:
+    raise AssertionError(f"{word} is no JSON")
+
+
+@pytest.fixture
+def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """The row of the condition as `steelyard report --json` tells it; the page is written, too."""
+
+    def report(base: Values, ours: Values, better: str | None = "lower", unit: str = "s") -> Any:
+        name = f"odd{len(list(tmp_path.iterdir()))}"
+        maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
+        for level, values in ((1, base), (2, ours)):
+            for number, value in enumerate(values, start=1):
+                run = maker.run("x", {}, {"clients": level}, number)
+                maker.result(run, "figure", value, unit, better)
+        folder = str(maker.write(tmp_path))
+        assert main(["report", folder, "-o", f"{folder}/r.html"]) == 0
+        capsys.readouterr()
+        assert main(["report", folder, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out, parse_constant=refuse)
+        (row,) = [
+            row
+            for row in document["rows"]
+            if (row["metric"], row["condition"]) == ("figure", "clients=2")
+        ]
+        return row
+
+    return report
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "words"),
+    [
+        (STEADY[:1], LIKE[:1], "cannot be judged: 1 run each"),
+        (STEADY[:2], LIKE[:2], "cannot be judged: 2 runs each"),
+        (STEADY, LIKE[:2], "cannot be judged: 2 runs"),
+        ([], LIKE, "cannot be judged: no runs of the baseline"),
+        ([NAN] * 4, LIKE, "cannot be judged: no values of the baseline"),
+        (STEADY, [None, NAN, INF], "cannot be judged: no values"),
+        ([0.0] * 5, LIKE, "cannot be judged: the baseline's mean is not above 0"),
+        ([-1.0, -2.0, -3.0], LIKE, "cannot be judged: the baseline's mean is not above 0"),
+        ([-1.0, 1.0, 2.0, -2.0, 0.5], LIKE, "cannot be judged: the baseline is too close to 0"),
+        ([2.0] * 5, [2.0] * 5, "not shown to differ, no spread seen, n = 5 + 5"),
+        ([2.0] * 5, [3.0] * 5, "slower by 50.0 %, no spread seen, n = 5 + 5"),
+        (STEADY[:5], [0.0] * 5, "faster by 100.0 %, no spread seen, n = 5 + 5"),
+        ([*STEADY[:5], NAN], [INF, *LIKE[:4]], "not shown to differ (−2.1 … 1.7 %), n = 4 + 5"),
+        (STEADY[:5], [-v for v in STEADY[:5]], "faster by 200.0 % (198.9 … 201.2), n = 5 + 5"),
+        (STEADY, [1e300] * 12, "cannot be judged: no values"),
+        (STEADY, [1e-300] * 12, "cannot be judged: no values"),
+    ],
+)
+def test_odd_values_are_told_as_such(told: Told, base: Values, ours: Values, words: str) -> None:
+    assert told(base, ours)["verdict"] == words
+
+
+@pytest.mark.parametrize("n", [5, 12])
+@pytest.mark.parametrize("size", [1e-95, 1e-9, 1e12, 1e95])
+def test_the_size_of_the_unit_changes_nothing(told: Told, size: float, n: int) -> None:
+    row = told([v * size for v in STEADY[:n]], times(1.3 * size)[:n])
+    assert row["verdict"].startswith("slower by 3") and row["meaning"] == "worse"
+    assert row["overhead_low"] < 0.3 < row["overhead_high"]
+    assert row["sd"] == pytest.approx(statistics.stdev(times(1.3 * size)[:n]))
+    assert 10 < row["effect_low"] < row["effect_size"] < row["effect_high"]
+
+
+@pytest.mark.parametrize(
+    ("better", "factor", "word", "meaning"),
+    [
+        ("lower", 1.2, "slower", "worse"),
+        ("lower", 0.8, "faster", "better"),
+        ("higher", 1.2, "higher", "better"),
+        ("higher", 0.8, "lower", "worse"),
+        (None, 0.8, "lower", "different"),
+    ],
+)
+def test_directions(told: Told, better: str | None, factor: float, word: str, meaning: str) -> None:
+    row = told(STEADY, times(factor), better, "s" if better == "lower" else "Gflop/s")
+    assert row["verdict"].startswith(f"{word} by 2") and row["meaning"] == meaning
+
+
+def test_whatever_is_measured_there_is_a_report(told: Told) -> None:
+    """Any mixture of values: no crash, no nan, an interval around its value, a difference in order."""
+    chance = random.Random(20121129)
+    for _ in range(8):
+        base, ours = (
+            [
+                chance.choice([0.0, NAN, INF, None, 1.0, -1.0, chance.gauss(10, 1)])
+                if chance.random() < 0.3
+                else chance.choice([1, -1, 1, 1]) * 10 ** chance.uniform(-110, 110)
+                for _ in range(chance.choice([0, 1, 2, 3, 5, 12, 21]))
+            ]
+            for _ in range(2)
+        )
+        row = told(base, [*ours, 1.0])
+        assert row["verdict"] and "same" not in row["verdict"] and len(row["verdict"]) < 160
+        if row["overhead_low"] is not None:
+            assert row["overhead_low"] <= row["overhead_high"]
+        if row["meaning"] in ("worse", "better"):
+            assert not row["overhead_low"] <= 0 <= row["overhead_high"]
+            assert (row["overhead"] > 0) == (row["meaning"] == "worse")
