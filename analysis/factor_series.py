@@ -31,6 +31,7 @@ class OverFactor:
     factor: str
     factor_words: str  # `delay (ms)`; of any other factor its own name
     series: tuple[Series, ...]
+    placeless: tuple[str, ...] = ()  # levels that are no numbers
 
     @property
     def metric(self) -> str:
@@ -60,15 +61,18 @@ def over_factor(
     """The metrics that have values at three levels at least."""
     for metric in metrics:
         found: dict[str, list[tuple[float, Row]]] = {}
+        placeless: dict[str, None] = {}
         for row in summary.rows:
             place = number_of(factor, row.group.condition.get(factor))
             is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
             if is_wanted and place is not None:
                 found.setdefault(others_of(row, factor), []).append((place, row))
+            elif is_wanted:
+                placeless[str(row.group.condition.get(factor))] = None
         series = [series_of(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
         if series:
             words = "delay (ms)" if factor == FACTOR else factor
-            yield OverFactor(variant, factor, words, tuple(series))
+            yield OverFactor(variant, factor, words, tuple(series), tuple(placeless))
 
 
 def others_of(row: Row, factor: str) -> str:
@@ -103,11 +107,14 @@ def left_out(found: OverFactor) -> str:
         words = f" Shown are the first {MAX_SERIES} of {len(found.series)} series."
     if any(len(one.places) > MAX_LEVELS for one in found.series):
         words += f" Of more than {MAX_LEVELS} levels every few are shown."
-    return words + (" The figure's CSV has all." if words else "")
+    words += " The figure's CSV has all." if words else ""
+    if found.placeless:
+        words += f" Not here, being no number: {', '.join(found.placeless)}."
+    return words
 
 
-def n_words(rows: Sequence[Row]) -> str:
+def n_words(rows: Sequence[Row], what: str = "level") -> str:
     """`n = 5 to 35 runs a level`."""
     sizes = sorted({row.n for row in rows})
     n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return f"n = {n} runs a level"
+    return f"n = {n} runs a {what}"

@@ -7,8 +7,10 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from steelyard.analysis import figures, figures_labels
+from steelyard.analysis.factor_series import n_words
 from steelyard.analysis.figures import COLOURS, MARKERS, Drawing
 from steelyard.analysis.quantities import scale
+from steelyard.analysis.stats import MIN_FOR_OUTLIERS
 from steelyard.analysis.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -168,6 +170,8 @@ def caption(rows: list[Row], everything: list[Row]) -> str:
         if marked
         else "No outliers (modified z-score above 3.5)."
     )
+    if max((row.n for row in rows), default=0) < MIN_FOR_OUTLIERS:
+        rings = f"Outliers are looked for from {MIN_FOR_OUTLIERS} runs on."
     part = ""
     if len(rows) < len(everything):
         part = (
@@ -175,8 +179,8 @@ def caption(rows: list[Row], everything: list[Row]) -> str:
             "the most outliers; the figure's CSV has all."
         )
     return (
-        f"Each point is a run: {rows[0].metric.name} of {sum(row.n for row in rows)} runs in time order, by "
-        f"condition; the line is the condition's mean (n in the table). {rings}{part}"
+        f"Each point is a run: {rows[0].metric.name} in time order, by condition ({n_words(rows, 'condition')}); "
+        f"the line is the condition's mean. {rings}{part}"
     )
 
 

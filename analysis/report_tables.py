@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.quantities import MISSING, decimals, quantity, scale, text
 from steelyard.analysis.report_words import JUDGED, is_main
-from steelyard.analysis.stats import Interval
+from steelyard.analysis.stats import MIN_FOR_OUTLIERS, Interval
 from steelyard.analysis.stats_tests import effect_words
 from steelyard.analysis.summary import Group, Row, Summary
 from steelyard.analysis.summary_read import Record, Run, StudyData
@@ -206,7 +206,7 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
         cell(row.spread.mad),
         cell(row.minimum),
         cell(row.maximum),
-        str(len(row.outliers.indices)),
+        str(len(row.outliers.indices)) if row.n >= MIN_FOR_OUTLIERS else MISSING,
         *tail,
     )
 

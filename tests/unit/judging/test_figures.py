@@ -66,7 +66,7 @@ def test_small_values_get_a_fitting_unit(demo_summary: Summary) -> None:
 def test_series_mark_outliers_and_list_every_run(demo_summary: Summary) -> None:
     drawing = draw_series(demo_summary, rows_of(demo_summary, WRITE))
     assert "Rings mark 1 outlier (" in drawing.caption
-    assert "10 runs" in drawing.caption
+    assert "(n = 5 runs a condition)" in drawing.caption
     assert len(drawing.rows) == 10
     assert [row[5] for row in drawing.rows if row[-1] == 1] == ["filesystem-d00f3584-004"]
 

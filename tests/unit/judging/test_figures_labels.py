@@ -118,6 +118,14 @@ def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: s
         assert across < 2 or down < 2, (a, b)
 
 
+def test_a_level_that_is_no_number_is_named_below_the_lines(drawings: dict[str, Drawing]) -> None:
+    for kind in ("lines", "boxes"):
+        assert (
+            "Not here, being no number: delay=50ms~5ms/normal,loss=0.1%." in drawings[kind].caption
+        )
+    assert "no number" not in drawings["heat"].caption
+
+
 def test_names_that_look_alike_when_cut_get_numbers() -> None:
     names = ["a" * 20 + "1" + "b" * 20, "a" * 20 + "2" + "b" * 20, "short"]
     found = shortened(names, 9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -63,3 +64,20 @@ def test_without_factors_nothing_is_called_a_baseline(
     text = page.read_text("utf-8")
     assert ">all runs</a>" in text
     assert "all runs (baseline)" not in text
+
+
+def test_of_few_runs_outliers_are_not_said_to_be_none(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = synthetic.StudyMaker("two", {"clients": [1, 2]}, {"clients": 1})
+    for level in (1, 2):
+        maker.result(maker.run("app", {}, {"clients": level}, 1), "seconds", 3.0, "s")
+    page = tmp_path / "r.html"
+    assert main(["report", str(maker.write(tmp_path)), "-o", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert "Outliers are looked for from 5 runs on." in text
+    assert "No outliers" not in text
+    table = text[text.index("<caption>app: seconds (s)</caption>") :]
+    row = table[table.index(">clients=2</a>") :]
+    cells = re.findall(r"<td>([^<]*)</td>", row[: row.index("</tr>")])
+    assert cells == ["1", "3", "–", "–", "3", "–", "–", "3", "3", "–", "0", "0", "0"]
