@@ -6,6 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from steelyard.analysis.spool import TextSpool
+
+SEPARATOR = TextSpool.DELIMITER
+
 # docs/formats.md part 8. The last states of an attempt: nothing more will come of it.
 FINAL_STATES = frozenset(
     ("completed", "failed", "timeout", "cancelled", "node_fail", "out_of_memory", "requeued")
@@ -48,7 +52,7 @@ class StepRow(NamedTuple):
 
     job_id: str
     step: str
-    fields: tuple[str, ...]
+    text: str  # the fields in the order of Accounting.fields, joined by SEPARATOR
 
 
 class Accounting(Protocol):

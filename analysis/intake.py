@@ -10,7 +10,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.accounting import FINAL_STATES, Accounting, AccountingRow
+from steelyard.analysis.accounting import FINAL_STATES, Accounting, AccountingRow, StepRow
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.gather import Gap
 from steelyard.analysis.jobindex import ACCOUNTING_LAG_S, JobIndex, NumberedRow, number_rows
@@ -155,7 +155,11 @@ def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -
     with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
         answer = Answer(spool)
         for row in accounting.rows(list(dict.fromkeys(s.job_id for s in chunk if s.job_id))):
-            if isinstance(row, AccountingRow) and row.step is None:
+            if isinstance(row, StepRow):
+                if row.job_id in last:
+                    spool.write_joined((last[row.job_id], row.step), row.text)
+                continue
+            if row.step is None:
                 last[row.job_id] = str(len(answer.rows))
                 answer.rows.append(without_fields(row))
             if row.job_id in last:

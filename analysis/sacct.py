@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from steelyard.analysis.accounting import AccountingRow, StepRow
+from steelyard.analysis.accounting import SEPARATOR, AccountingRow, StepRow
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.hostlist import expand_nodes, expand_ranges
 
@@ -61,7 +61,7 @@ OPTIONAL = frozenset(("Restarts",))  # since 24.11
 INDEX = {name: index for index, name in enumerate(FIELDS)}
 
 # A byte that no job name holds by accident, unlike "|".
-DELIMITER = "\x1f"
+DELIMITER = SEPARATOR
 
 # The first word of sacct's State -> docs/formats.md part 8.
 STATES = {
@@ -221,14 +221,14 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     )
 
 
-def split_lines(lines: Iterable[str], columns: int) -> Iterator[list[str]]:
-    """Lines of `sacct -P` into fields; a name with a line break in it is put together again."""
+def whole_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """Lines of `sacct -P`; a name with a line break in it is put together again."""
     held = ""
     for line in lines:
         held += line
         if held.count(DELIMITER) < columns - 1:
             continue
-        yield held.rstrip("\n").split(DELIMITER)
+        yield held.rstrip("\n")
         held = ""
     if held.strip():
         raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
@@ -237,7 +237,8 @@ def split_lines(lines: Iterable[str], columns: int) -> Iterator[list[str]]:
 def parse_lines(lines: Iterable[str], asked: Sequence[str] = FIELDS) -> Iterator[AccountingRow]:
     """Rows of sacct's output; `asked` are the fields it was asked for, in order."""
     places = [asked.index(name) if name in asked else None for name in FIELDS]
-    for cells in split_lines(lines, len(asked)):
+    for line in whole_lines(lines, len(asked)):
+        cells = line.split(DELIMITER)
         fields = ["" if place is None else cells[place] for place in places]
         row = parse_row(fields) if len(cells) == len(asked) else None
         if row is None:
@@ -253,13 +254,13 @@ def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[Accounti
     if tuple(asked[: len(FIELDS)]) != FIELDS[: len(asked)]:
         yield from parse_lines(lines, asked)
         return
-    lacking = ("",) * (len(FIELDS) - len(asked))  # the optional ones stand at the end
-    for cells in split_lines(lines, len(asked)):
-        job, _, step = cells[1].partition(".")
-        if step and job.isascii() and job.isdigit() and len(cells) == len(asked):
-            yield StepRow(job, step, (*cells, *lacking))
+    lacking = DELIMITER * (len(FIELDS) - len(asked))  # the optional ones stand at the end
+    for line in whole_lines(lines, len(asked)):
+        job, _, step = line.split(DELIMITER, 2)[1].partition(".")
+        if step and job.isascii() and job.isdigit() and line.count(DELIMITER) == len(asked) - 1:
+            yield StepRow(job, step, line + lacking)
         else:
-            yield from parse_lines([DELIMITER.join(cells)], asked)
+            yield from parse_lines([line], asked)
 
 
 class Sacct:

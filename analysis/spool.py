@@ -120,6 +120,14 @@ class TextSpool:
             line = self.DELIMITER.join('"' + value.replace('"', '""') + '"' for value in values)
         self._file.write(line + "\n")
 
+    def write_joined(self, values: Sequence[str], text: str) -> None:
+        """As write(), with the last values already joined by DELIMITER."""
+        line = self.DELIMITER.join((*values, text))
+        if self.QUOTED.search(line) or line.count(self.DELIMITER) != len(self.columns) - 1:
+            self.write((*values, *text.split(self.DELIMITER)))
+        else:
+            self._file.write(line + "\n")
+
     def select(self) -> str:
         """The rows as a SELECT statement; only after the spool is closed."""
         types = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in self.columns)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis import sacct
-from steelyard.analysis.accounting import AccountingRow, StepRow
+from steelyard.analysis.accounting import SEPARATOR, AccountingRow, StepRow
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.hostlist import expand_nodes
 
@@ -201,21 +201,26 @@ def test_an_answer_cut_short_is_not_taken_for_whole() -> None:
         list(sacct.parse_lines(lines, ASKED))
 
 
+def fields_of(row: AccountingRow | StepRow) -> tuple[str, ...]:
+    return tuple(row.text.split(SEPARATOR)) if isinstance(row, StepRow) else row.fields
+
+
 def test_steps_not_looked_into_are_the_same_rows(rows: list[AccountingRow]) -> None:
     lines = [sacct.DELIMITER.join(row.fields) + "\n" for row in rows]
     light = list(sacct.parse_light(lines, sacct.FIELDS))
-    assert [(r.job_id, r.step, r.fields) for r in light] == [
+    assert [(r.job_id, r.step, fields_of(r)) for r in light] == [
         (r.job_id, r.step, r.fields) for r in rows
     ]
-    assert [r for r in light if r.step is None] == [r for r in rows if r.step is None]
-    assert {type(r) for r in light if r.step is not None} == {StepRow}
+    jobs = [r for r in light if isinstance(r, AccountingRow)]
+    assert jobs == [r for r in rows if r.step is None]
+    assert len(jobs) < len(light)
 
 
 def test_steps_of_a_release_without_the_last_field_have_it_empty() -> None:
     text = (DATA / "jobs.txt").read_text(encoding="utf-8")
     full = list(sacct.parse_lines(text.splitlines(keepends=True), ASKED))
     light = list(sacct.parse_light(text.splitlines(keepends=True), ASKED))
-    assert [r.fields for r in light] == [r.fields for r in full]
+    assert [fields_of(r) for r in light] == [r.fields for r in full]
 
 
 def test_a_line_with_too_many_fields_is_told() -> None:

@@ -37,6 +37,16 @@ def test_any_text_in_any_place(tmp_path: Path, text: str, place: int) -> None:
         assert sorted(connection.execute(spool.select()).fetchall()) == sorted(rows)
 
 
+@pytest.mark.parametrize("text", [text for text in ODD if text != TextSpool.DELIMITER])
+def test_values_that_come_joined(tmp_path: Path, text: str) -> None:
+    rows = [("1", text, "3"), ("4", "5", text), (text, "6", "7")]
+    with TextSpool(tmp_path / "rows", ("a", "b", "end")) as spool:
+        for first, *others in rows:
+            spool.write_joined((first,), TextSpool.DELIMITER.join(others))
+    with duckdb.connect() as connection:
+        assert sorted(connection.execute(spool.select()).fetchall()) == sorted(rows)
+
+
 def test_no_rows(tmp_path: Path) -> None:
     with TextSpool(tmp_path / "rows", ("a", "b")) as spool:
         pass
