@@ -62,6 +62,8 @@ def slope_document(found: FactorLine) -> dict[str, Any]:
         "intercept": slope.intercept,
         "n": slope.n,
         "levels": slope.levels,
+        "blocks": slope.blocks,
+        "p_holm": found.p,
         "break": broken
         and {
             "place": broken.place,

@@ -34,7 +34,8 @@ def table_row(line: FactorLine) -> tuple[str, ...]:
         slope_words(line),
         judgement(line),
         break_words(line),
-        f"{slope.n} over {slope.levels} levels",
+        f"{slope.n} over {slope.levels} levels"
+        + (f", by {slope.blocks} blocks" if slope.blocks is not None else ""),
     )
 
 
@@ -51,9 +52,10 @@ def slope_words(line: FactorLine) -> str:
 def judgement(line: FactorLine) -> str:
     """Never that there is none: the interval says how steep it may still be."""
     slope = line.line.slope
-    if slope.low <= 0 <= slope.high:
-        return "not shown to rise or fall"
-    return "rises" if slope.value > 0 else "falls"
+    if line.is_shown:
+        return "rises" if slope.value > 0 else "falls"
+    among = "" if slope.low <= 0 <= slope.high else f" (among all lines p = {line.p:.2g})"
+    return f"not shown to rise or fall{among}"
 
 
 def break_words(line: FactorLine) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats import CONFIDENCE, checked, student_quantile
+from steelyard.analysis.stats import CONFIDENCE, checked, mean_interval, student_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ MIN_LEVELS_BROKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Units of the measure per unit of the factor."""
+    """Units of the measure per unit of the factor; `p` of there being no slope."""
 
     value: float
     low: float
@@ -31,6 +31,8 @@ class Slope:
     intercept: float
     n: int
     levels: int
+    p: float
+    blocks: int | None = None  # whose slopes they are; None: all values together
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,31 @@ class Line:
     broken: Break | None
 
 
-def fit(places: Sequence[float], values: Sequence[float]) -> Line | None:
-    """The line through values measured at places; None for fewer than 3 levels or 4 values."""
+def fit(
+    places: Sequence[float], values: Sequence[float], blocks: Sequence[object] | None = None
+) -> Line | None:
+    """The line through values measured at places; None for fewer than 3 levels or 4 values.
+
+    `blocks` has the block of each value where all levels were measured in turns, block by block.
+    """
     slope = line_slope(places, values)
     if slope is None or slope.levels < MIN_LEVELS:
         return None
+    if blocks is not None:
+        slope = slope_by_block(by_block(places, values, blocks)) or slope
     return Line(slope, line_break(places, values))
+
+
+def by_block(
+    places: Sequence[float], values: Sequence[float], blocks: Sequence[object]
+) -> list[tuple[list[float], list[float]]]:
+    """(places, values) of each block."""
+    found: dict[object, tuple[list[float], list[float]]] = {}
+    for place, value, block in zip(places, values, blocks, strict=True):
+        x, y = found.setdefault(block, ([], []))
+        x.append(place)
+        y.append(value)
+    return list(found.values())
 
 
 def line_slope(places: Sequence[float], values: Sequence[float]) -> Slope | None:
@@ -83,9 +104,50 @@ def line_slope(places: Sequence[float], values: Sequence[float]) -> Slope | None
     # A level with one value alone may have leverage 1: its residual is 0 then and says nothing.
     free = np.maximum(1 - leverage, 1e-9)
     error = math.sqrt(float(np.sum((centred * residuals / free) ** 2))) / squares
-    half = student_quantile((1 + CONFIDENCE) / 2, n - 2) * error
     intercept = float(y.mean() - slope * x.mean())
-    return Slope(slope, slope - half, slope + half, intercept, n, levels)
+    return Slope(
+        slope, *student_ends(slope, error, n - 2), intercept, n, levels, p_of(slope, error, n - 2)
+    )
+
+
+def student_ends(value: float, error: float, degrees: int) -> tuple[float, float]:
+    """Student's interval from a standard error."""
+    half = student_quantile((1 + CONFIDENCE) / 2, degrees) * error
+    return value - half, value + half
+
+
+def p_of(value: float, error: float, degrees: int) -> float:
+    """Two-sided p of 0; without spread 1 for a value of 0, 0 for any other."""
+    from scipy.special import stdtr
+
+    if error <= 0:
+        return float(value == 0)
+    return 2 * float(stdtr(degrees, -abs(value) / error))
+
+
+def slope_by_block(blocks: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Slope | None:
+    """The mean of the blocks' own slopes, with Student's interval; (places, values) of each block.
+
+    What a block does to all its values drops out of its slope, as out of a paired overhead. None
+    unless all blocks have the same places, at least two of them.
+    """
+    import numpy as np
+
+    places = sorted(blocks[0][0])
+    if len(set(places)) < 2 or any(sorted(x) != places for x, _ in blocks):
+        return None
+    # Each with the same places: the mean of the slopes is that of all values together.
+    centre, middle = np.mean(places), np.mean([np.mean(checked(y)) for _, y in blocks])
+    slopes = [float((np.asarray(x) - centre) @ np.asarray(y)) for x, y in blocks]
+    squares = float(np.sum((np.asarray(places) - centre) ** 2))
+    found = mean_interval([one / squares for one in slopes])
+    if found.low is None or found.high is None or found.half_width is None:
+        return None
+    error = found.half_width / student_quantile((1 + CONFIDENCE) / 2, found.n - 1)
+    return Slope(
+        found.mean, found.low, found.high, float(middle - found.mean * centre),
+        len(places) * len(blocks), len(set(places)), p_of(found.mean, error, found.n - 1), len(blocks),
+    )  # fmt: skip
 
 
 def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.analysis.stats import spread
 from steelyard.analysis.stats_planning import (
     FIRST_LOOK,
     STOPPING_CONFIDENCE,
@@ -11,6 +14,7 @@ from steelyard.analysis.stats_planning import (
     repeats_needed,
 )
 from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary_design import job_means
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,8 @@ def more_repeats(summary: Summary, half_width: float) -> Need:
     from the spread so far, and never more than there are: a study at most doubles between two looks.
     """
     rows = [row for row in summary.rows if row.metric.is_primary and row.n and mean(row)]
-    wide = [row for row in rows if not enough(row.values, half_width * abs(mean(row)))]
-    repeats = max((lacking(row, half_width) for row in wide), default=0)
-    return Need(len(rows), len(wide), repeats)
+    more = [lacking_runs(row, half_width * abs(mean(row))) for row in rows]
+    return Need(len(rows), sum(map(bool, more)), max(more, default=0))
 
 
 def mean(row: Row) -> float:
@@ -39,11 +42,19 @@ def mean(row: Row) -> float:
     return row.interval.mean if row.interval is not None else 0.0
 
 
-def lacking(row: Row, half_width: float) -> int:
-    """How many more runs this row takes, at least 1."""
-    sd = row.spread.sd if row.spread is not None and row.spread.sd is not None else 0.0
+def lacking_runs(row: Row, half_width: float) -> int:
+    """How many more runs this row takes: as many to a job as there are now."""
+    values = job_means(row)
+    return math.ceil(lacking(values, half_width) * row.n / len(values))
+
+
+def lacking(values: Sequence[float], half_width: float) -> int:
+    """How many more values an interval takes to be as narrow as this, 0 for none."""
+    if enough(values, half_width):
+        return 0
     try:
-        needed = repeats_needed(sd, half_width * abs(mean(row)), STOPPING_CONFIDENCE)
+        needed = repeats_needed(spread(values).sd or 0.0, half_width, STOPPING_CONFIDENCE)
     except ValueError:  # more than a million
-        needed = 2 * row.n
-    return min(max(FIRST_LOOK, needed) - row.n, row.n) or 1
+        needed = 2 * len(values)
+    n = len(values)
+    return min(max(FIRST_LOOK, needed) - n, n) or 1

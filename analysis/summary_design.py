@@ -62,7 +62,10 @@ def effect_of(row: Row, base: Row) -> Effect | None:
 
 
 def job_means(row: Row) -> list[float]:
-    """What a job's runs have in common is one sample, however many there are."""
+    """What a job's runs have in common is one sample, however many there are.
+
+    In the order in which the jobs started; where each run is a job of its own, the values.
+    """
     return [statistics.fmean(values) for values in jobs_of(row).values()]
 
 
@@ -77,6 +80,11 @@ def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | Non
 def jobs_of(row: Row) -> Groups:
     """Values by job; a run without one (a local run) stands alone."""
     return grouped(row, row.group.jobs)
+
+
+def sample_word(row: Row) -> str:
+    """What one of job_means() is of."""
+    return "run" if row.jobs is None else "job"
 
 
 def shares_jobs(row: Row, base: Row) -> bool:

@@ -12,6 +12,7 @@ from steelyard.analysis.stats_drift import Timed, trend, wander
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Code, Finding, counted, place
+from steelyard.analysis.summary_design import job_means
 
 LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
 PARTS = 5  # of a study's time, told of when something comes and goes
@@ -44,9 +45,10 @@ def find_drift(summary: Summary) -> Iterator[Finding]:
 
 
 def look_each(rows: Sequence[Row]) -> Iterator[Looked]:
-    """Each condition in the order of its runs."""
+    """Each condition in the order of its jobs."""
     for row in rows:
-        found = trend([Timed(range(row.n), row.values)])
+        values = job_means(row)
+        found = trend([Timed(range(len(values)), values)])
         if found is not None:
             way = "rising" if found.rho > 0 else "falling"
             where = f"{place(row.group)} · {row.metric.name}"

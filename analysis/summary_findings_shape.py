@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from steelyard.analysis.quantities import mean_words, quantity
@@ -12,6 +13,7 @@ from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_tests import holm, kruskal
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import WIDE, Check, Code, Finding, counted, place
+from steelyard.analysis.summary_design import job_means, jobs_of, sample_word
 
 NODE_P = 0.01  # after Holm's correction for all series of the report
 MIN_ON_NODE = 5
@@ -29,7 +31,7 @@ def where(row: Row) -> str:
 
 def find_warm_up(summary: Summary) -> Iterator[Finding]:
     """SY20."""
-    found = [(row, w) for row in main_rows(summary) if (w := warm_up(row.values)) is not None]
+    found = [(row, w) for row in main_rows(summary) if (w := warm_up(job_means(row))) is not None]
     if found:
         yield Finding(
             Code.WARM_UP,
@@ -43,20 +45,20 @@ def warm_up_words(row: Row, found: WarmUp) -> str:
     """`the first 11 of 35 runs: mean 12.1 ± 0.8 s with them, 10.0 ± 0.1 s without`."""
     unit = row.metric.unit
     return (
-        f"the first {found.length} of {counted(row.n, 'run')}: mean "
+        f"the first {found.length} of {counted(found.with_it.n, sample_word(row))}: mean "
         f"{mean_words(found.with_it, unit)} with them, {mean_words(found.without, unit)} without"
     )
 
 
 def find_two_humps(summary: Summary) -> Iterator[Finding]:
     """SY21."""
-    found = [(row, h) for row in main_rows(summary) if (h := two_humps(row.values)) is not None]
+    found = [(row, h) for row in main_rows(summary) if (h := two_humps(job_means(row))) is not None]
     if found:
         yield Finding(
             Code.TWO_HUMPS,
             f"In {len(found)} of {len(main_rows(summary))} series of a main figure.",
             tuple(
-                f"{where(row)}: {h.low_n} runs around {quantity(h.low_mean, row.metric.unit)}, "
+                f"{where(row)}: {counted(h.low_n, sample_word(row))} around {quantity(h.low_mean, row.metric.unit)}, "
                 f"{h.high_n} around {quantity(h.high_mean, row.metric.unit)} (p = {h.p:.2g})"
                 for row, h in found
             ),
@@ -65,7 +67,11 @@ def find_two_humps(summary: Summary) -> Iterator[Finding]:
 
 def find_wide(summary: Summary) -> Iterator[Finding]:
     """SY22."""
-    wide = [row for row in main_rows(summary) if row.n >= MIN_PILOT and half_share(row) > WIDE]
+    wide = [
+        row
+        for row in main_rows(summary)
+        if len(job_means(row)) >= MIN_PILOT and half_share(row) > WIDE
+    ]
     if wide:
         yield Finding(
             Code.WIDE_INTERVAL,
@@ -87,10 +93,10 @@ def repeats_words(row: Row) -> str:
     assert row.interval is not None  # half_share has looked
     told = f"± {100 * half_share(row):.2g} % of the mean with n = {row.n}"
     try:
-        number = repeats_assured(row.values, TARGET * abs(row.interval.mean))
+        number = repeats_assured(job_means(row), TARGET * abs(row.interval.mean))
     except ValueError:
-        return f"{told}; no number of runs one would make gives ± {100 * TARGET:g} %"
-    return f"{told}; {number} runs give ± {100 * TARGET:g} % in 9 of 10 studies"
+        return f"{told}; no number of {sample_word(row)}s one would make gives ± {100 * TARGET:g} %"
+    return f"{told}; {number} {sample_word(row)}s give ± {100 * TARGET:g} % in 9 of 10 studies"
 
 
 def find_node_effect(summary: Summary) -> Iterator[Finding]:
@@ -119,12 +125,16 @@ def find_node_effect(summary: Summary) -> Iterator[Finding]:
 
 
 def values_by_node(row: Row) -> dict[str, list[float]]:
-    """The values of each node, or set of nodes, with at least MIN_ON_NODE runs."""
-    nodes = {run.run_id: ", ".join(sorted(run.nodes)) for run in row.group.runs if run.nodes}
+    """The jobs' means of each node, or set of nodes, with at least MIN_ON_NODE jobs."""
+    nodes = {
+        row.group.jobs[run.run_id]: ", ".join(sorted(run.nodes))
+        for run in row.group.runs
+        if run.nodes
+    }
     found: dict[str, list[float]] = {}
-    for run_id, value in zip(row.run_ids, row.values, strict=True):
-        if run_id in nodes:
-            found.setdefault(nodes[run_id], []).append(value)
+    for job, values in jobs_of(row).items():
+        if job in nodes:
+            found.setdefault(nodes[str(job)], []).append(statistics.fmean(values))
     return {node: values for node, values in found.items() if len(values) >= MIN_ON_NODE}
 
 

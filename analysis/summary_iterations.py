@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 
 from steelyard.analysis.quantities import mean_words
-from steelyard.analysis.stats import mean_interval
+from steelyard.analysis.stats_groups import mean_by_job
 from steelyard.analysis.stats_iterations import InnerWarmUp, inner_warm_up
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import Row, Summary
@@ -46,9 +47,9 @@ def find_inner_warm_up(summary: Summary) -> Iterator[Finding]:
 
 def words(row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp) -> str:
     """`the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
-    runs = [run for job in jobs.values() for run in job if len(run) == found.iterations]
+    kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
     means = [
-        mean_interval([sum(run[cut:]) / len(run[cut:]) for run in runs])
+        mean_by_job([[fmean(run[cut:]) for run in job] for job in kept if job])
         for cut in (0, found.length)
     ]
     with_it, without = (mean_words(mean, row.metric.unit) for mean in means)

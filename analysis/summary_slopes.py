@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from statistics import fmean
 
 from steelyard.analysis.network import FACTOR, NO_LEVEL, QUANTITY, UNITS
-from steelyard.analysis.stats_slope import MIN_LEVELS, Line, fit
+from steelyard.analysis.stats_clusters import MIN_BLOCKS
+from steelyard.analysis.stats_slope import LEVEL, MIN_LEVELS, Line, fit
+from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary_read import LARGEST
 
 DELAY = "delay="
 
@@ -24,7 +27,15 @@ class FactorLine:
     factor: str  # `network` counts in ms of delay
     factor_unit: str  # `ms of delay`; of any other factor its own name
     others: str  # `launcher=podman, cache=cold`; empty: no other factor
+    is_primary: bool
     line: Line
+    p: float  # of the slope, corrected for all lines
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it rises or falls: both the interval and the test among all lines say so."""
+        slope = self.line.slope
+        return self.p <= LEVEL and not slope.low <= 0 <= slope.high
 
 
 def number_of(factor: str, level: object) -> float | None:
@@ -37,7 +48,7 @@ def number_of(factor: str, level: object) -> float | None:
         value = float(str(level))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= LARGEST else None
 
 
 def delay_ms(specification: str) -> float | None:
@@ -58,25 +69,62 @@ def factor_lines(summary: Summary) -> list[FactorLine]:
         for factor, levels in summary.data.meta.factors.items()
         if len({number_of(factor, level) for level in levels} - {None}) >= MIN_LEVELS
     ]
-    return [line for factor in factors for line in lines_over(summary, factor)]
+    plain = [line for factor in factors for line in lines_over(summary, factor)]
+    main = corrected([line for line in plain if line.is_primary])
+    rest = corrected([line for line in plain if not line.is_primary])
+    return [next(main if line.is_primary else rest) for line in plain]
+
+
+def corrected(lines: list[FactorLine]) -> Iterator[FactorLine]:
+    """With Holm's correction of slopes, and of breaks, for all of these lines."""
+    slopes = holm([line.p for line in lines])
+    # Of those without a break the p is not known, but above the level: it raises no other.
+    breaks = holm([b.p if (b := line.line.broken) is not None else 1.0 for line in lines])
+    for line, p, p_break in zip(lines, slopes, breaks, strict=True):
+        found = line.line.broken
+        broken = replace(found, p=p_break) if found is not None and p_break <= LEVEL else None
+        yield replace(line, p=p, line=replace(line.line, broken=broken))
 
 
 def lines_over(summary: Summary, factor: str) -> Iterator[FactorLine]:
-    """One line per variant, metric, and levels of the other factors."""
+    """One line per variant, metric, and levels of the other factors, without correction."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
         others = {k: v for k, v in row.group.condition.items() if k != factor}
         label = ", ".join(f"{name}={level}" for name, level in others.items())
-        groups.setdefault((row.group.variant, row.metric.name, label), []).append(row)
+        if row.values and number_of(factor, row.group.condition.get(factor)) is not None:
+            groups.setdefault((row.group.variant, row.metric.name, label), []).append(row)
     for (variant, metric, others_label), rows in groups.items():
-        pairs = [
-            (place, value)
-            for row in rows
-            if (place := number_of(factor, row.group.condition.get(factor))) is not None
-            for value in row.values
-        ]
-        line = fit([place for place, _ in pairs], [value for _, value in pairs]) if pairs else None
+        line = line_through(rows, factor)
         if line is not None:
             unit = "ms of delay" if factor == FACTOR else factor
-            first = rows[0].metric.unit
-            yield FactorLine(variant, metric, first, factor, unit, others_label, line)
+            first = rows[0].metric
+            yield FactorLine(
+                variant, metric, first.unit, factor, unit, others_label, first.is_primary, line,
+                line.slope.p,
+            )  # fmt: skip
+
+
+def line_through(rows: list[Row], factor: str) -> Line | None:
+    """By block where all of at least 10 blocks have every level, as overheads are paired.
+
+    A job's runs are one value: what they have in common is not spread around the line.
+    """
+    places, values, blocks = [], [], []
+    for row in rows:
+        for run_ids, of_job in runs_by_job(row):
+            places.append(number_of(factor, row.group.condition.get(factor)) or 0.0)
+            values.append(fmean(of_job))
+            blocks.append(row.group.blocks[run_ids[0]])
+    paired = None not in blocks and len(set(blocks)) >= MIN_BLOCKS
+    return fit(places, values, blocks if paired else None)
+
+
+def runs_by_job(row: Row) -> Iterator[tuple[list[str], list[float]]]:
+    """(runs, their values) of each job."""
+    found: dict[str, tuple[list[str], list[float]]] = {}
+    for run_id, value in zip(row.run_ids, row.values, strict=True):
+        runs, values = found.setdefault(row.group.jobs[run_id], ([], []))
+        runs.append(run_id)
+        values.append(value)
+    return iter(found.values())

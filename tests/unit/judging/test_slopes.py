@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.report import write_report
-from steelyard.analysis.report_slopes import slope_table
+from steelyard.analysis.report_slopes import judgement, slope_table, table_row
+from steelyard.analysis.stats_slope import Break, Line, Slope
+from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_slopes import factor_lines, number_of
+from steelyard.analysis.summary_slopes import FactorLine, corrected, factor_lines, number_of
 
 DELAYS = (0, 25, 50, 75, 100)
 
@@ -78,3 +80,65 @@ def test_a_break_stands_beside_it(synthetic: ModuleType, tmp_path: Path) -> None
 
 def test_two_levels_are_no_line(demo_folder: Path) -> None:
     assert slope_table(summarize(demo_folder)) is None
+
+
+def flat_study(
+    synthetic: ModuleType, folder: Path, variants: int, blocks: int, slope: float
+) -> Any:
+    """Variants over 1, 2 and 3 clients: a block's luck on all runs in it, the first with a slope."""
+    maker = synthetic.StudyMaker("flat", {"clients": [1, 2, 3]}, {})
+    chance = np.random.default_rng(11)
+    for number in range(1, blocks + 1):
+        luck = chance.normal(0, 1)
+        for variant in range(variants):
+            for clients in (1, 2, 3):
+                run = maker.run("x", {"v": variant}, {"clients": clients}, number)
+                value = (
+                    10 + luck + float(chance.normal(0, 0.1)) + (0 if variant else slope * clients)
+                )
+                maker.result(run, "figure", value, "s")
+    found = factor_lines(summarize(maker.write(folder)))
+    return [line for line in found if line.metric == "figure"]
+
+
+def test_what_hits_a_block_is_not_in_its_slopes(synthetic: ModuleType, tmp_path: Path) -> None:
+    (few,) = flat_study(synthetic, tmp_path / "few", 1, 9, 0.2)
+    (many,) = flat_study(synthetic, tmp_path / "many", 1, 10, 0.2)
+    assert few.line.slope.blocks is None and not few.is_shown
+    assert many.line.slope.blocks == 10 and many.is_shown
+    assert judgement(many) == "rises" and table_row(many)[-1] == "30 over 3 levels, by 10 blocks"
+
+
+def test_among_many_lines_one_is_steep_by_chance(synthetic: ModuleType, tmp_path: Path) -> None:
+    lines = flat_study(synthetic, tmp_path, 40, 10, 0.0)
+    alone = [line for line in lines if not line.line.slope.low <= 0 <= line.line.slope.high]
+    assert alone and not any(line.is_shown for line in lines)
+    assert judgement(alone[0]).startswith("not shown to rise or fall (among all lines p = ")
+    assert [line.p for line in lines] == pytest.approx(holm([line.line.slope.p for line in lines]))
+
+
+def test_runs_of_one_job_are_one_value(synthetic: ModuleType, tmp_path: Path) -> None:
+    maker = synthetic.StudyMaker("jobs", {"clients": [1, 2, 3]}, {})
+    chance = np.random.default_rng(12)
+    for clients in (1, 2, 3):
+        for job in range(4):
+            luck = float(chance.normal(0, 1))
+            for number in range(5):
+                run = maker.run("x", {}, {"clients": clients}, 5 * job + number + 1)
+                maker.rows["attempts"][-1]["job_id"] = f"{clients}{job}"
+                maker.result(run, "figure", 10 + luck + float(chance.normal(0, 0.01)), "s")
+    (line,) = [
+        line for line in factor_lines(summarize(maker.write(tmp_path))) if line.metric == "figure"
+    ]
+    assert line.line.slope.n == 12
+
+
+def test_a_break_by_chance_is_none_among_many() -> None:
+    slope = Slope(1.0, 0.5, 1.5, 0.0, 20, 4, 1e-6)
+    lines = [
+        FactorLine("v", "m", "s", "clients", "clients", "", True, Line(slope, broken), slope.p)
+        for broken in [Break(2.0, 1.0, 2.0, 0.03), Break(2.0, 1.0, 9.0, 1e-4), *[None] * 8]
+    ]
+    found = list(corrected(lines))
+    assert [one.line.broken is not None for one in found] == [False, True, *[False] * 8]
+    assert found[1].line.broken is not None and found[1].line.broken.p == pytest.approx(1e-3)

@@ -18,7 +18,7 @@ from steelyard.analysis.stats_planning import (
     stopped_interval,
 )
 from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_slope import fit, line_break, line_slope
+from steelyard.analysis.stats_slope import fit, line_break, line_slope, slope_by_block
 from steelyard.analysis.stats_tests import (
     FAR,
     effect_words,
@@ -112,6 +112,35 @@ def test_slope_is_scipys_and_hc3_is_the_papers(chance: np.random.Generator) -> N
     covariance = inverse @ design.T @ np.diag(weights) @ design @ inverse
     half = scipy.stats.t.ppf(0.975, 10) * math.sqrt(covariance[1, 1])
     assert found.high - found.value == pytest.approx(half)
+
+
+def test_the_p_of_a_slope_is_that_of_its_interval(chance: np.random.Generator) -> None:
+    x = np.repeat([0.0, 1.0, 2.0], 4)
+    found = line_slope(x.tolist(), (0.3 * x + chance.normal(0, 0.5, 12)).tolist())
+    assert found is not None
+    error = (found.high - found.low) / 2 / scipy.stats.t.ppf(0.975, 10)
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(found.value) / error, 10))
+    flat = line_slope(x.tolist(), [3.0] * 12)
+    assert flat is not None and (flat.value, flat.p) == (0.0, 1.0)
+    straight = line_slope(x.tolist(), x.tolist())
+    assert straight is not None and straight.p == pytest.approx(0.0, abs=1e-12)
+
+
+def test_slopes_of_blocks_are_students_of_each_blocks_own(chance: np.random.Generator) -> None:
+    x = np.tile([0.0, 25.0, 50.0, 100.0], (12, 1))
+    luck = chance.normal(0, 5, (12, 1))
+    y = 10 + luck + 0.012 * x + chance.normal(0, 0.1, x.shape)
+    blocks = [(a.tolist(), b.tolist()) for a, b in zip(x, y, strict=True)]
+    found, plain = slope_by_block(blocks), line_slope(x.ravel().tolist(), y.ravel().tolist())
+    slopes = [np.polyfit(a, b, 1)[0] for a, b in zip(x, y, strict=True)]
+    expected = scipy.stats.ttest_1samp(slopes, 0)
+    assert found is not None and plain is not None
+    assert (found.value, found.intercept) == pytest.approx((plain.value, plain.intercept))
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.high - found.low < (plain.high - plain.low) / 10
+    assert (found.n, found.levels, found.blocks) == (48, 4, 12)
+    assert slope_by_block([*blocks[1:], ([0.0, 25.0], [1.0, 2.0])]) is None
 
 
 def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:

@@ -299,3 +299,18 @@ def test_codes_are_unique_and_all_stand_in_the_page() -> None:
     assert codes == [f"SY{number:02}" for number in range(1, len(codes) + 1)]
     rows = re.findall(r"^\| (SY\d\d) \| (\w+) \| (.+?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     assert rows == [(code.code, code.severity.value, code.title) for code in Code]
+
+
+def test_the_luck_of_jobs_is_no_finding_about_runs(synthetic: ModuleType, tmp_path: Path) -> None:
+    """4 jobs of 12 runs each on a node of its own: 4 values say nothing of nodes, humps or order."""
+    maker = synthetic.StudyMaker("luck", {"clients": [1]}, {"clients": 1})
+    for job, luck in enumerate((13.0, 10.0, 10.4, 9.8)):
+        for number in range(12):
+            run = maker.run("x", {}, {"clients": 1}, 12 * job + number + 1, nodes=(f"n{job}",))
+            maker.rows["attempts"][-1]["job_id"] = f"7{job}"
+            maker.result(run, "seconds", luck * STEADY[number] / 10, "s")
+    told = found(maker, tmp_path)
+    by_runs = {Code.WARM_UP, Code.TWO_HUMPS, Code.NODE_EFFECT, Code.TREND}
+    assert not by_runs & set(told)
+    (wide,) = told[Code.WIDE_INTERVAL].places
+    assert re.search(r"± 22 % of the mean with n = 48; \d+ jobs give ± 1 %", wide)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.analysis import stopping
-from steelyard.analysis.stats import mean_interval, spread
+from steelyard.analysis.stats import mean_interval
 from steelyard.analysis.stats_planning import FIRST_LOOK, stopped_interval
 from steelyard.analysis.summary import summarize
 from steelyard.wrappers import cli, plan, studydir
@@ -69,18 +69,20 @@ def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) ->
     assert row.interval != mean_interval(row.values)
 
 
+def row(values: list[float], runs_a_job: int = 1) -> Any:
+    jobs = {f"r{number}": str(number // runs_a_job) for number in range(len(values))}
+    return SimpleNamespace(
+        metric=SimpleNamespace(is_primary=True),
+        run_ids=tuple(jobs),
+        group=SimpleNamespace(jobs=jobs),
+        values=tuple(values),
+        n=len(values),
+        interval=mean_interval(values) if values else None,
+    )
+
+
 def summary(*series: list[float]) -> Any:
-    rows = [
-        SimpleNamespace(
-            metric=SimpleNamespace(is_primary=True),
-            values=tuple(values),
-            n=len(values),
-            interval=mean_interval(values) if values else None,
-            spread=spread(values) if values else None,
-        )
-        for values in series
-    ]
-    return SimpleNamespace(rows=rows)
+    return SimpleNamespace(rows=[row(values) for values in series])
 
 
 def steady(n: int, sd: float = 0.02) -> list[float]:
@@ -99,6 +101,15 @@ def test_the_widest_decides() -> None:
 
 def test_a_study_at_most_doubles() -> None:
     assert stopping.more_repeats(summary(steady(20, 0.5)), 1e-6).repeats == 20
+
+
+def test_runs_of_one_job_are_one_look_at_it() -> None:
+    """60 runs in 12 jobs, each with its own luck: 12 values, and those are not enough."""
+    chance = np.random.default_rng(4)
+    values = [(1 + luck) for luck in 0.01 * chance.standard_normal(12) for _ in range(5)]
+    alone, shared = (SimpleNamespace(rows=[row(values, runs)]) for runs in (1, 5))
+    assert stopping.more_repeats(alone, 0.01).repeats == 0  # type: ignore[arg-type]
+    assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)  # type: ignore[arg-type]
 
 
 def test_what_has_no_mean_does_not_count() -> None:
