@@ -151,6 +151,14 @@ def drawing_of(published: Published, members: list[Series], title: str, figure: 
     )
 
 
+def published_rows(published: Published) -> Iterator[tuple[object, ...]]:
+    """The numbers of all figures."""
+    drawn = [one for one in published.series if one.figure not in published.repeated]
+    for one in published.series:
+        shown = [other for other in drawn if other.variant == one.variant]
+        yield from data_rows(published, one, shown)
+
+
 def data_rows(
     published: Published, one: Series, shown: Sequence[Series]
 ) -> Iterator[tuple[object, ...]]:

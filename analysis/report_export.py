@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from steelyard.analysis.errors import MissingError
-from steelyard.analysis.report_json import document, finding_document, row_document
+from steelyard.analysis.report_json import (
+    document,
+    finding_document,
+    row_document,
+    slope_document,
+)
 from steelyard.analysis.report_latex import latex_tables
+from steelyard.analysis.report_split import split_document
 from steelyard.analysis.spool import Spool, quote
 from steelyard.analysis.summary import Summary
 from steelyard.analysis.summary_codes import Finding
+from steelyard.analysis.summary_slopes import factor_lines
+from steelyard.analysis.summary_split import split_rows
 
 TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
 
@@ -45,21 +55,83 @@ VALUES = {
     "run_id": TEXT, "variant": TEXT, "condition": TEXT, "metric": TEXT, "unit": TEXT,
     "value": NUMBER, "outlier": FLAG,
 }  # fmt: skip
+SLOPES = {
+    "variant": TEXT, "metric": TEXT, "unit": TEXT, "factor": TEXT, "per": TEXT, "others": TEXT,
+    "slope": NUMBER, "low": NUMBER, "high": NUMBER, "intercept": NUMBER, "n": COUNT,
+    "levels": COUNT, "blocks": COUNT, "p_holm": NUMBER, "break_place": NUMBER,
+    "break_before": NUMBER, "break_behind": NUMBER, "break_p": NUMBER,
+}  # fmt: skip
+SHARES = {
+    "variant": TEXT, "condition": TEXT, "baseline": TEXT, "metric": TEXT, "holds": FLAG,
+    "broken": LIST,
+    **{
+        f"{part}_{end}": NUMBER
+        for part in ("difference_s", "throughput_s", "latency_s", "throughput_share", "latency_share")
+        for end in ("value", "low", "high")
+    },
+    "bytes_metric": TEXT, "bytes_condition": NUMBER, "bytes_baseline": NUMBER,
+    "throughput_of": TEXT, "bytes_per_s_condition": NUMBER, "bytes_per_s_baseline": NUMBER,
+    "n_condition": COUNT, "n_baseline": COUNT, "n_transfers_condition": COUNT,
+    "n_transfers_baseline": COUNT,
+}  # fmt: skip
+PAIRS = ("bytes", "bytes_per_s", "n", "n_transfers")  # of the shares: of both sides
 FINDINGS = {
     "code": TEXT, "severity": TEXT, "title": TEXT, "text": TEXT, "advice": TEXT, "places": LIST,
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Content:
+    """All that a report can export: relations, LaTeX tables by name, and the JSON when it is made."""
+
+    relations: Sequence[Relation]
+    latex: Mapping[str, str]
+    document: Callable[[], dict[str, Any]]
+
+
+def study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
+    """Of a study of one's own."""
+    return Content(
+        relations(summary, findings),
+        latex_tables(summary),
+        partial(document, summary, findings),
+    )
+
+
 def relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
-    """means (with overheads), runs, values of the runs, findings."""
-    means = [tuple(row_document(row)[name] for name in MEANS) for row in summary.rows]
-    found = [tuple(finding_document(one)[name] for name in FINDINGS) for one in findings]
+    """means (with overheads), runs, values of the runs, slopes, shares of latency, findings."""
+    lines = (slope_document(line) for line in factor_lines(summary))
+    splits = (split_document(one) for one in split_rows(summary))
     return [
-        Relation("means", MEANS, means),
+        relation_of("means", MEANS, map(row_document, summary.rows)),
         Relation("runs", RUNS, list(run_rows(summary))),
         Relation("values", VALUES, list(value_rows(summary))),
-        Relation("findings", FINDINGS, found),
+        relation_of("slopes", SLOPES, map(flat, lines)),
+        relation_of("shares", SHARES, (flat(by_side(split)) for split in splits)),
+        relation_of("findings", FINDINGS, map(finding_document, findings)),
     ]
+
+
+def relation_of(
+    name: str, columns: dict[str, str], documents: Iterable[Mapping[str, Any]]
+) -> Relation:
+    """The columns of documents; what a document has not is not known."""
+    return Relation(name, columns, [tuple(map(one.get, columns)) for one in documents])
+
+
+def by_side(split: Mapping[str, Any]) -> dict[str, Any]:
+    """Pairs with their names: `n` becomes `n_condition` and `n_baseline`."""
+    sides = {name: dict(zip(("condition", "baseline"), split[name], strict=True)) for name in PAIRS}
+    return {**split, **sides}
+
+
+def flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in parts of a document as NAME_PART."""
+    cells = dict(found)
+    for name, part in found.items():
+        if isinstance(part, dict):
+            cells |= {f"{name}_{key}": value for key, value in part.items()}
+    return cells
 
 
 def run_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
@@ -80,13 +152,11 @@ def value_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
             yield (run_id, *fixed, value, index in marked)
 
 
-def export_tables(
-    summary: Summary, findings: Sequence[Finding], folder: Path, formats: Sequence[str]
-) -> list[Path]:
+def export_tables(content: Content, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Files of each format in `folder`; returns them. MissingError when it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return [path for name in formats for path in WRITERS[name](summary, findings, folder)]
+        return [path for name in formats for path in WRITERS[name](content, folder)]
     except OSError as error:
         raise MissingError(
             f"{error.filename or folder} cannot be written: {error.strerror}; choose another place "
@@ -94,10 +164,10 @@ def export_tables(
         ) from error
 
 
-def write_csv(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+def write_csv(content: Content, folder: Path) -> list[Path]:
     """NAME.csv; what is not known is an empty cell, a list is JSON."""
     paths = []
-    for relation in relations(summary, findings):
+    for relation in content.relations:
         paths.append(folder / f"{relation.name}.csv")
         with paths[-1].open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
@@ -110,13 +180,13 @@ def cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
-def write_parquet(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+def write_parquet(content: Content, folder: Path) -> list[Path]:
     """NAME.parquet."""
     import duckdb
 
     paths = []
     with duckdb.connect() as connection:
-        for relation in relations(summary, findings):
+        for relation in content.relations:
             part = folder / f".{relation.name}.jsonl"
             with Spool(part, relation.columns) as spool:
                 for row in relation.rows:
@@ -128,24 +198,24 @@ def write_parquet(summary: Summary, findings: Sequence[Finding], folder: Path) -
     return paths
 
 
-def write_json(summary: Summary, findings: Sequence[Finding], folder: Path) -> list[Path]:
+def write_json(content: Content, folder: Path) -> list[Path]:
     """report.json, as `steelyard report --json` prints it."""
     path = folder / "report.json"
-    text = json.dumps(document(summary, findings), indent=2, ensure_ascii=False)
+    text = json.dumps(content.document(), indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
     return [path]
 
 
-def write_latex(summary: Summary, _findings: Sequence[Finding], folder: Path) -> list[Path]:
+def write_latex(content: Content, folder: Path) -> list[Path]:
     """NAME.tex, to be read by \\input."""
     paths = []
-    for name, text in latex_tables(summary).items():
+    for name, text in content.latex.items():
         paths.append(folder / f"{name}.tex")
         paths[-1].write_text(text, encoding="utf-8")
     return paths
 
 
-Writer = Callable[[Summary, Sequence[Finding], Path], list[Path]]
+Writer = Callable[[Content, Path], list[Path]]
 WRITERS: dict[str, Writer] = {
     "csv": write_csv,
     "parquet": write_parquet,

@@ -14,8 +14,9 @@ from steelyard.wrappers import console, options, studydir
 from steelyard.wrappers.errors import DONE, UsageError
 
 if TYPE_CHECKING:
-    from steelyard.analysis.report_parts import Extra
+    from steelyard.analysis.report_published import PublishedReport
     from steelyard.analysis.summary import Summary
+    from steelyard.analysis.summary_codes import Finding
 
 FORMATS = ("svg", "pdf", "png", "csv")
 EXPORTS = ("csv", "parquet", "json", "latex")
@@ -67,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(document(summary))
         return DONE
-    return write(args, formats, exports, summary, None)
+    return write(args, formats, exports, summary)
 
 
 def report_preset(
@@ -79,7 +80,6 @@ def report_preset(
             f"--preset reports published data: leave out the study '{args.study}'", args.study
         )
     from steelyard.analysis.report_published import (
-        extra_of,
         outcome_words,
         published_document,
         published_report,
@@ -89,7 +89,7 @@ def report_preset(
     if args.json:
         console.print_json(published_document(report))
         return DONE
-    code = write(args, formats, exports, report.summary, extra_of(report))
+    code = write(args, formats, exports, report.summary, report)
     print(outcome_words(report.tested))
     return code
 
@@ -99,7 +99,7 @@ def write(
     formats: tuple[str, ...],
     exports: tuple[str, ...],
     summary: Summary,
-    extra: Extra | None,
+    published: PublishedReport | None = None,
 ) -> int:
     """Page, figures, tables; then the words."""
     from steelyard.analysis.report import write_report
@@ -108,17 +108,35 @@ def write(
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or args.output.parent / "figures")
+    extra = None
+    if published is not None:
+        from steelyard.analysis.report_published import extra_of
+
+        extra = extra_of(published)
     paths, findings = write_report(summary, args.output, figures, formats, extra)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
         print(f"figures: {len(paths) - 1} files in {figures}")
     if exports:
-        from steelyard.analysis.report_export import export_tables
-
         folder = args.output.parent / "tables"
-        print(f"tables: {len(export_tables(summary, findings, folder, exports))} files in {folder}")
+        print(f"tables: {export(folder, exports, summary, findings, published)} files in {folder}")
     return DONE
+
+
+def export(
+    folder: Path,
+    exports: tuple[str, ...],
+    summary: Summary,
+    findings: list[Finding],
+    published: PublishedReport | None,
+) -> int:
+    """The tables as files; returns how many."""
+    from steelyard.analysis.report_export import export_tables, study_content
+    from steelyard.analysis.report_published_export import published_content
+
+    content = published_content(published) if published else study_content(summary, findings)
+    return len(export_tables(content, folder, exports))
 
 
 def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

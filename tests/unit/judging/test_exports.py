@@ -6,11 +6,12 @@ import csv
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import pytest
 
-from steelyard.analysis.report_export import RUNS, WRITERS, export_tables
+from steelyard.analysis.report_export import RUNS, WRITERS, export_tables, study_content
 from steelyard.analysis.report_json import document
 from steelyard.analysis.report_latex import escaped, latex_tables
 from steelyard.analysis.summary import Summary
@@ -18,7 +19,10 @@ from steelyard.analysis.summary_findings import find
 from steelyard.wrappers.cli import main
 from steelyard.wrappers.cmd_report import EXPORTS
 
+from .test_split import BYTES, FAR, add_runs
+
 FORMATS = ("csv", "parquet", "json", "latex")
+RELATIONS = ("means", "runs", "values", "slopes", "shares", "findings")
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +38,18 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
+def heading(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()[0].split(",")
+
+
 def test_csv_and_parquet_hold_the_same_rows(folder: Path, demo_summary: Summary) -> None:
-    for name in ("means", "runs", "values", "findings"):
+    for name in RELATIONS:
         relation = duckdb.sql(f"SELECT * FROM '{folder}/{name}.parquet'")
         rows = relation.fetchall()
         lines = read_csv(folder / f"{name}.csv")
-        assert list(lines[0]) == relation.columns
-        assert len(lines) == len(rows) > 0
+        assert heading(folder / f"{name}.csv") == relation.columns
+        assert len(lines) == len(rows)
+        assert (len(rows) > 0) == (name not in ("slopes", "shares"))  # nothing has 3 levels here
     assert len(read_csv(folder / "runs.csv")) == len(demo_summary.data.runs)
     assert list(read_csv(folder / "runs.csv")[0]) == list(RUNS)
 
@@ -76,6 +85,50 @@ def test_json_is_what_the_command_prints(folder: Path, demo_summary: Summary) ->
     assert read == json.loads(json.dumps(document(demo_summary, find(demo_summary))))
 
 
+@pytest.fixture
+def wan(synthetic: ModuleType, tmp_path: Path) -> Path:
+    """Three delays, with bulk transfers beside the runs: slopes, and shares of two differences."""
+    levels = ["none", FAR, "delay=200ms"]
+    maker = synthetic.StudyMaker("wan", {"network": levels}, {"network": "none"})
+    for number in range(1, 7):
+        for far, level in enumerate(levels):
+            noise = 1 + 0.01 * (number * 5 % 7) + 0.002 * far
+            add_runs(maker, number, level, (10 + 50 * far) * noise, 100e6 / (1 + far), BYTES)
+    folder: Path = maker.write(tmp_path)
+    return folder
+
+
+def test_slopes_and_shares_are_those_of_the_json(wan: Path, tmp_path: Path) -> None:
+    output = tmp_path / "r.html"
+    assert main(["report", str(wan), "-o", str(output), "--export", ",".join(FORMATS)]) == 0
+    told = json.loads((tmp_path / "tables" / "report.json").read_text(encoding="utf-8"))
+    slopes = duckdb.sql(
+        f"""
+        SELECT variant, metric, factor, per, slope, low, high, n, levels, blocks, p_holm,
+            break_place FROM '{tmp_path}/tables/slopes.parquet'
+        """
+    ).fetchall()
+    names = ("variant", "metric", "factor", "per", "slope", "low", "high", "n", "levels", "blocks")
+    assert slopes == [
+        (*(one[name] for name in names), one["p_holm"], (one["break"] or {}).get("place"))
+        for one in told["slopes"]
+    ]
+    assert any(row[1] == "seconds" and row[4] > 0 for row in slopes)
+    shares = read_csv(tmp_path / "tables" / "shares.csv")
+    splits = told["latency_and_throughput"]["splits"]
+    assert len(shares) == len(splits) == 2
+    for line, split in zip(shares, splits, strict=True):
+        assert (line["condition"], line["holds"]) == (split["condition"], str(split["holds"]))
+        assert float(line["latency_share_low"]) == split["latency_share"]["low"]
+        assert float(line["difference_s_value"]) == split["difference_s"]["value"]
+        assert [int(line["n_condition"]), int(line["n_baseline"])] == split["n"]
+        assert float(line["bytes_per_s_baseline"]) == split["bytes_per_s"][1]
+    for name in ("slopes", "shares"):
+        text = (tmp_path / "tables" / f"{name}.tex").read_text(encoding="utf-8")
+        check_latex(text)
+        assert "ms of delay" in text if name == "slopes" else "transfers" in text
+
+
 def check_latex(text: str) -> None:
     """Braces and environments close, no bare special character, as many cells in every row."""
     plain = re.sub(r"\\[\\{}$&#%_]", "", text.replace(r"\\" + "\n", "\n"))
@@ -84,7 +137,8 @@ def check_latex(text: str) -> None:
     assert body.count("$") % 2 == 0
     assert not re.search(r"(?<!\\)[#%^~]", re.sub(r"\\text\w+", "", body))
     assert re.findall(r"\\begin\{(\w+)\}", body) == re.findall(r"\\end\{(\w+)\}", body)
-    columns = len(re.findall(r"\\begin\{longtable\}\{(\w+)\}", body)[0])
+    (columns,) = re.findall(r"\\begin\{longtable\}\{((?:[lr]|p\{[.\d]+\\linewidth\})+)\}", body)
+    columns = len(re.findall(r"[lr]|p\{[^}]*\}", columns))
     rows = [line for line in body.splitlines() if " & " in line]
     assert {line.count(" & ") + 1 for line in rows} == {columns}
     assert all(body.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
@@ -131,4 +185,4 @@ def test_a_folder_that_cannot_be_written_is_named(demo_summary: Summary, tmp_pat
     from steelyard.analysis.errors import MissingError
 
     with pytest.raises(MissingError, match="tables cannot be written"):
-        export_tables(demo_summary, [], tmp_path / "tables", ("csv",))
+        export_tables(study_content(demo_summary, []), tmp_path / "tables", ("csv",))

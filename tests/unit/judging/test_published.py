@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from steelyard.analysis.figures import inline_svg
@@ -18,15 +19,18 @@ from steelyard.analysis.published_findings import (
     PublishedCode,
     check_averages,
 )
+from steelyard.analysis.report_export import export_tables
 from steelyard.analysis.report_figures import drawn
 from steelyard.analysis.report_published import (
     PublishedReport,
     published_document,
     published_report,
 )
+from steelyard.analysis.report_published_export import published_content
 from steelyard.wrappers.cli import main
 from steelyard.wrappers.cmd_report import PRESETS
 
+from .test_exports import check_latex
 from .test_report import Checker
 
 # The means of the values that the thesis prints, virtual / physical.
@@ -161,6 +165,31 @@ def test_21_figures_hold_every_measurement(report: PublishedReport, found: dict[
         assert re.search(r"n = \d+ physical \+ \d+ virtual", drawing.caption)
         svg = inline_svg(drawing)
         assert "iteration" in svg and re.search(r"time \(s\)|op/s\)", svg)
+
+
+def test_exports_hold_conclusions_averages_and_every_measurement(
+    report: PublishedReport, found: dict[str, Any], tmp_path: Path
+) -> None:
+    export_tables(published_content(report), tmp_path, ("parquet", "json", "latex"))
+
+    def column(query: str) -> list[Any]:
+        return [row[0] for row in duckdb.sql(query.replace("IN", str(tmp_path))).fetchall()]
+
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8")) == found
+    assert column("SELECT outcome FROM 'IN/conclusions.parquet'") == [
+        one["outcome"] for one in found["conclusions"]
+    ]
+    assert column("SELECT overhead FROM 'IN/comparisons.parquet'") == [
+        one["overhead"] for said in found["conclusions"] for one in said["comparisons"]
+    ]
+    assert column("SELECT mean FROM 'IN/averages.parquet'") == [
+        one["mean"] for one in found["averages"]
+    ]
+    drawn_rows = {tuple(row) for figure in found["figures"] for row in figure["rows"]}
+    stored = duckdb.sql(f"FROM '{tmp_path}/measurements.parquet'").fetchall()
+    assert len(stored) == 6581 and set(stored) == drawn_rows
+    for name in ("conclusions", "comparisons", "averages"):
+        check_latex((tmp_path / f"{name}.tex").read_text(encoding="utf-8"))
 
 
 def written(folder: Path) -> Iterator[str]:
