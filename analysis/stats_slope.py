@@ -138,7 +138,8 @@ def slope_by_block(blocks: Sequence[tuple[Sequence[float], Sequence[float]]]) ->
         return None
     # Each with the same places: the mean of the slopes is that of all values together.
     centre, middle = np.mean(places), np.mean([np.mean(checked(y)) for _, y in blocks])
-    slopes = [float((np.asarray(x) - centre) @ np.asarray(y)) for x, y in blocks]
+    # From the first value on: of equal ones rounding would else leave a slope without spread.
+    slopes = [float((np.asarray(x) - centre) @ (np.asarray(y) - y[0])) for x, y in blocks]
     squares = float(np.sum((np.asarray(places) - centre) ** 2))
     found = mean_interval([one / squares for one in slopes])
     if found.low is None or found.high is None or found.half_width is None:

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.analysis.report import write_report
 from steelyard.analysis.report_slopes import judgement, slope_table, table_row
-from steelyard.analysis.stats_slope import Break, Line, Slope
+from steelyard.analysis.stats_slope import Break, Line, Slope, fit
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import summarize
 from steelyard.analysis.summary_slopes import FactorLine, corrected, factor_lines, number_of
@@ -142,3 +142,15 @@ def test_a_break_by_chance_is_none_among_many() -> None:
     found = list(corrected(lines))
     assert [one.line.broken is not None for one in found] == [False, True, *[False] * 8]
     assert found[1].line.broken is not None and found[1].line.broken.p == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("value", [33.6, 60.48, 0.1, 1e9 + 0.7])
+@pytest.mark.parametrize("by_block", [True, False])
+def test_equal_values_neither_rise_nor_fall(value: float, by_block: bool) -> None:
+    """Rounding alone gave a slope of 1e-23 s a ms, without spread: it "rose"."""
+    places, blocks = [0.0, 10.0, 25.0, 100.0] * 12, [number // 4 for number in range(48)]
+    line = fit(places, [value] * 48, blocks if by_block else None)
+    assert line is not None
+    assert line.slope.low <= 0 <= line.slope.high
+    assert line.slope.p > 0.05
+    assert line.broken is None
