@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,6 +161,7 @@ def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     damage = (
         duckdb.IOException,
+        duckdb.InvalidInputException,  # a Parquet file whose bytes are not what was written
         duckdb.SerializationException,
         duckdb.InternalException,
         duckdb.FatalException,
@@ -169,8 +171,11 @@ def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     connection = database_of(folder)
     try:
         yield connection
-    except damage as error:
-        raise unreadable(folder / FILE_NAME, error) from error
+    except duckdb.Error as error:
+        # That itself, of no kind: a Parquet file's pages that say nothing known.
+        if isinstance(error, damage) or type(error) is duckdb.Error:
+            raise unreadable(folder / FILE_NAME, error) from error
+        raise
     finally:
         connection.close()
 
@@ -201,6 +206,11 @@ def unreadable(path: Path, error: duckdb.Error) -> MissingError:
     if "lock" in first:
         return MissingError(
             f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
+        )
+    if part := re.search(r'file "([^"]+\.parquet)"', first):
+        return MissingError(
+            f"{part[1]} is damaged: {first}. Remove it and run `steelyard collect`: it is made "
+            "from the records' samples, which are kept"
         )
     return MissingError(
         f"{path} is damaged, or no database of a study: {first}. Move it away and run `steelyard "

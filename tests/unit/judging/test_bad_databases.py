@@ -91,6 +91,53 @@ def test_while_a_collect_writes_there_is_one_line(folder: Path, capsys: Capture)
     assert main(["report", str(folder), "--json"]) == 0
 
 
+def sampled(synthetic: ModuleType, parent: Path) -> tuple[Path, Path]:
+    """(study, its file of samples)."""
+    maker = synthetic.StudyMaker("sampled", {"clients": [1, 2]}, {"clients": 1})
+    for number in range(6):
+        for level in (1, 2):
+            run = maker.run("x", {}, {"clients": level}, number + 1)
+            maker.result(run, "seconds", 3.0 + level + number / 10, "s")
+            maker.record(run, "n1", 60.0)
+            maker.samples(run, "n1", 60.0)
+    folder = maker.write(parent)
+    (part,) = folder.glob("parquet/samples/*/*.parquet")
+    return folder, part
+
+
+def test_samples_cut_short_or_gone_are_told_and_nothing_else_is_lost(
+    synthetic: ModuleType, tmp_path: Path, capsys: Capture
+) -> None:
+    folder, part = sampled(synthetic, tmp_path)
+    whole = report_of(folder, tmp_path, capsys)
+    for damage, words in ((part.read_bytes()[:-99], "is cut short"), (None, "is not there")):
+        part.unlink()
+        if damage is not None:
+            part.write_bytes(damage)
+        told = report_of(folder, tmp_path, capsys)
+        assert told["rows"] == whole["rows"]
+        assert "samples: 1" in {p for f in told["findings"] for p in f["places"]}
+        page = (tmp_path / "r.html").read_text("utf-8")
+        assert f"{words}: its 732 samples are in no figure" in page
+        assert "No figure over time: fewer than 5 samples on a node are at hand" in page
+
+
+@pytest.mark.parametrize("offset", [4, 100, 700, 1500])
+def test_samples_damaged_in_the_middle_are_one_line(
+    offset: int, synthetic: ModuleType, tmp_path: Path, capsys: Capture
+) -> None:
+    folder, part = sampled(synthetic, tmp_path)
+    with part.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"X" * 400)
+    for command in (["report", str(folder)], ["report", str(folder), "--json"]):
+        assert main(command) == 3
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1 and captured.out == ""
+        assert "is damaged" in captured.err
+        assert "and run `steelyard collect`" in captured.err
+
+
 def no_constant(word: str) -> Any:
     raise AssertionError(f"{word} is no JSON")
 
