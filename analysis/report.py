@@ -72,9 +72,10 @@ def write_report(
                 results = work.results()
             part.write_text(render(whole, by_place(jobs, results)), encoding="utf-8")
     except OSError as error:
-        where = error.filename or figures or output
+        where = Path(error.filename or output)
+        option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
         raise MissingError(
-            f"{where} cannot be written: {error.strerror}; choose another place with -o"
+            f"{where} cannot be written: {error.strerror}; choose another place with {option}"
         ) from error
     return [output, *(path for shown in results if shown for path in shown.paths)], findings
 

@@ -21,25 +21,27 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "pdf", "png", "csv")
 EXPORTS = ("csv", "parquet", "json", "latex")
 PRESETS = ("jungels2012",)
+REPORT = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_study(parser, optional=True)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=Path("report.html"),
-        help="where the report goes (report.html)",
+        "-o", "--output", metavar="FILE", type=Path,
+        help=f"where the report goes ({REPORT})",
     )  # fmt: skip
     parser.add_argument(
         "--figures", metavar="DIR", nargs="?", const="",
         help="also each figure in files of its own; without DIR into figures/ beside the report",
     )  # fmt: skip
     parser.add_argument(
-        "--format", metavar="LIST", default=",".join(FORMATS),
-        help=f"of these figures, comma-separated: {', '.join(FORMATS)} (all)",
+        "--format", metavar="LIST",
+        help=f"of the files of --figures, comma-separated: {', '.join(FORMATS)} (all)",
     )  # fmt: skip
     parser.add_argument(
         "--export", metavar="LIST",
-        help=f"also the tables, comma-separated: {', '.join(EXPORTS)}; into tables/ beside the report",
+        help="also all tables as files, comma-separated: "
+        f"{', '.join(EXPORTS)}; into tables/ beside the report",
     )  # fmt: skip
     parser.add_argument(
         "--preset", choices=PRESETS,
@@ -47,13 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_include_invalid(parser)
     parser.add_argument(
-        "--json", action="store_true", help="print all numbers as JSON instead; writes no report"
-    )
+        "--json", action="store_true",
+        help="print all numbers as JSON instead; writes no file (`--export json` does)",
+    )  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the report and print its words."""
-    formats = chosen("--format", args.format, FORMATS)
+    check_together(args)
+    formats = chosen("--format", args.format, FORMATS) if args.format is not None else FORMATS
     exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
     # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.lean import be_lean
@@ -69,6 +73,42 @@ def main(args: argparse.Namespace) -> int:
         console.print_json(document(summary))
         return DONE
     return write(args, formats, exports, summary)
+
+
+def check_together(args: argparse.Namespace) -> None:
+    """UsageError for options that would be ignored, or mean something else than they seem to."""
+    if args.json:
+        for name in ("output", "figures", "format", "export"):
+            if getattr(args, name) is not None:
+                raise UsageError(
+                    f"--json prints, and writes no file: leave out --{name}, or write the numbers by "
+                    "--export json",
+                    name,
+                )
+    if args.format is not None and args.figures is None:
+        raise UsageError("--format is of the files of --figures: add --figures", args.format)
+    if args.figures and args.study is None and is_study(args.figures):
+        raise UsageError(
+            f"--figures {args.figures}: that is a study, not a folder for figures; write `steelyard "
+            f"report {args.figures} --figures`",
+            args.figures,
+        )
+    if args.output is None:
+        args.output = Path(REPORT)
+    if args.output.is_dir():
+        raise UsageError(
+            f"-o {args.output}: that is a folder; name a file in it: {args.output / REPORT}",
+            str(args.output),
+        )
+
+
+def is_study(name: str) -> bool:
+    """Whether a study has this name."""
+    try:
+        studydir.resolve(name)
+    except UsageError:
+        return False
+    return True
 
 
 def report_preset(

@@ -55,8 +55,8 @@ def test_report_with_figures_in_the_asked_formats(
     arguments = [str(demo_folder), "-o", str(output), "--figures", "--format", "svg,csv"]
     assert main(["report", *arguments]) == 0
     written = [path.suffix for path in (tmp_path / "figures").iterdir()]
-    assert (written.count(".svg"), written.count(".csv"), len(written)) == (10, 10, 20)
-    assert f"figures: 20 files in {tmp_path / 'figures'}" in capsys.readouterr().out
+    assert (written.count(".svg"), written.count(".csv"), len(written)) == (13, 13, 26)
+    assert f"figures: 26 files in {tmp_path / 'figures'}" in capsys.readouterr().out
 
 
 def test_report_as_json_has_null_for_what_is_not_known(
@@ -85,7 +85,7 @@ def test_json_has_every_figure_as_its_csv_has_it(
     capsys.readouterr()
     assert main(["report", str(demo_folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["figures"]
-    assert len(told) == 10
+    assert len(told) == 13
     for figure in told:
         path = tmp_path / "figures" / f"{figure['name']}.csv"
         with path.open(newline="", encoding="utf-8") as lines:
@@ -99,9 +99,55 @@ def test_json_has_every_figure_as_its_csv_has_it(
 
 
 def test_an_unknown_format_lists_the_known_ones(demo_folder: Path, capsys: Capture) -> None:
-    assert main(["report", str(demo_folder), "--format", "gif"]) == 2
+    assert main(["report", str(demo_folder), "--figures", "--format", "gif"]) == 2
     error = capsys.readouterr().err
     assert error == ("steelyard report: --format: unknown 'gif', allowed: svg, pdf, png, csv\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--json", "--export", "csv"], "--json prints, and writes no file: leave out --export"),
+        (["--json", "--figures"], "--json prints, and writes no file: leave out --figures"),
+        (["--json", "-o", "x.html"], "--json prints, and writes no file: leave out --output"),
+        (["--format", "png"], "--format is of the files of --figures: add --figures"),
+        (["-o", "."], "-o .: that is a folder; name a file in it: report.html"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    arguments: list[str],
+    words: str,
+    demo_folder: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(demo_folder), *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"steelyard report: {words}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_is_not_taken_for_the_folder_of_figures(
+    demo_folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--figures` takes what stands behind it, though most people will mean the study."""
+    monkeypatch.chdir(demo_folder.parent)
+    before = sorted(demo_folder.iterdir())
+    assert main(["report", "--figures", demo_folder.name]) == 2
+    assert f"write `steelyard report {demo_folder.name} --figures`" in capsys.readouterr().err
+    assert sorted(demo_folder.iterdir()) == before
+
+
+def test_figures_that_cannot_be_written_name_their_option(
+    demo_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    output, taken = str(tmp_path / "r.html"), str(tmp_path / "taken")
+    assert main(["report", str(demo_folder), "-o", output, "--figures", taken]) == 3
+    words = f"{taken} cannot be written: File exists; choose another place with --figures"
+    assert capsys.readouterr().err == f"steelyard report: {words}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_a_study_that_was_not_collected_says_what_to_do(tmp_path: Path, capsys: Capture) -> None:

@@ -111,7 +111,7 @@ def test_every_figure_has_a_caption_and_words_for_those_who_do_not_see(
 ) -> None:
     figures = sum(tag == "figure" for tag, _ in checked.tags)
     labels = [a["aria-label"] for _, a in checked.tags if a.get("role") == "img"]
-    assert figures == len(labels) == sum(tag == "figcaption" for tag, _ in checked.tags) == 10
+    assert figures == len(labels) == sum(tag == "figcaption" for tag, _ in checked.tags) == 13
     assert all(label and len(label) > 40 for label in labels)
 
 
