@@ -13,6 +13,7 @@ docs/analysis.md has the tables and an example.
 from __future__ import annotations
 
 import importlib.util
+import re
 import tempfile
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.figures import Drawing
 
 SUFFIX = ".study"
+COMPUTED = frozenset(("means", "values", "slopes", "shares", "findings"))
 
 
 class Study:
@@ -46,6 +48,10 @@ class Study:
         self.folder = folder
         self.include_invalid = include_invalid
         self._connection = database_of(folder)
+        self._written: set[str] = set()  # computed tables that the connection has
+
+    def __repr__(self) -> str:
+        return f"<study {self.folder}>"
 
     def __enter__(self) -> Self:
         return self
@@ -64,32 +70,44 @@ class Study:
 
     @property
     def tables(self) -> list[str]:
-        """Tables and views of the database (docs/formats.md part 8)."""
+        """Tables and views of the database (docs/formats.md part 8), and those computed from it."""
         rows = self._connection.execute(
-            "SELECT table_name FROM information_schema.tables "
-            "WHERE table_schema = 'main' ORDER BY table_name"
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'"
         ).fetchall()
-        return [name for (name,) in rows]
+        return sorted({*COMPUTED, *(name for (name,) in rows)})
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
         """A table or view, read when it is used; UsageError lists the known ones."""
         if name not in self.tables:
             raise UsageError(f"no table '{name}'; there are {', '.join(self.tables)}", name)
+        if name in COMPUTED:
+            self._compute(name)
         return self._connection.table(name)
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """A SELECT over the tables."""
+        """A SELECT over the tables; what it names of the computed ones is computed first."""
+        for name in COMPUTED & set(re.findall(r"\w+", query.lower())):
+            self._compute(name)
         return self._connection.sql(query)
 
     def frame(self, name: str) -> Any:
-        """A table, a view, or `means`, `values`, `findings` as a pandas data frame."""
+        """A table or view, computed or not, as a pandas data frame."""
         if importlib.util.find_spec("pandas") is None:  # DuckDB makes the frame with it
             raise MissingError(
                 "a data frame needs pandas, which is not installed: `pip install pandas`; "
                 "or use the relation itself (table, sql, means), which needs nothing more"
             )
-        relation = self._made(name) if name in self._computed else self.table(name)
-        return relation.df()
+        return self.table(name).df()
+
+    @property
+    def variants(self) -> list[str]:
+        """The benchmarks, each with its parameters."""
+        return self.summary.variants
+
+    @property
+    def conditions(self) -> list[str]:
+        """The labels of the conditions, as row() takes them."""
+        return self.summary.labels
 
     @cached_property
     def data(self) -> StudyData:
@@ -109,12 +127,12 @@ class Study:
     @property
     def means(self) -> duckdb.DuckDBPyRelation:
         """A row per variant, condition and metric: n, mean, interval, overhead, verdict …"""
-        return self._made("means")
+        return self.table("means")
 
     @property
     def values(self) -> duckdb.DuckDBPyRelation:
         """A row per run and metric that counts, outliers marked."""
-        return self._made("values")
+        return self.table("values")
 
     def row(self, variant: str, condition: str, metric: str) -> Row:
         """One metric under one condition; UsageError names what there is."""
@@ -139,17 +157,19 @@ class Study:
     def _computed(self) -> dict[str, Relation]:
         """What is not in the database, by name; `runs` is there, and read from there."""
         made = relations(self.summary, self.findings)
-        return {relation.name: relation for relation in made if relation.name != "runs"}
+        return {relation.name: relation for relation in made if relation.name in COMPUTED}
 
-    def _made(self, name: str) -> duckdb.DuckDBPyRelation:
-        """A computed relation, as a temporary table."""
-        relation, table = self._computed[name], f"steelyard_{name}"
+    def _compute(self, name: str) -> None:
+        """A computed relation becomes a temporary table."""
+        if name in self._written:
+            return
+        relation = self._computed[name]
         with tempfile.TemporaryDirectory() as folder:
             with Spool(Path(folder) / "rows", relation.columns) as spool:
                 for row in relation.rows:
                     spool.write(row)
-            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {spool.select()}")
-        return self._connection.table(table)
+            self._connection.execute(f'CREATE TEMP TABLE "{name}" AS {spool.select()}')
+        self._written.add(name)
 
 
 def load(study: str | Path, include_invalid: bool = False) -> Study:

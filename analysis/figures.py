@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +61,17 @@ class Drawing:
     name: str  # of its files
     title: str
     caption: str
-    figure: Figure
+    figure: Figure = field(repr=False)
     columns: tuple[str, ...]
-    rows: list[tuple[object, ...]]
+    rows: list[tuple[object, ...]] = field(repr=False)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        buffer = io.BytesIO()
+        with style():
+            lay_out(self.figure)
+            self.figure.savefig(buffer, format="png")
+        return buffer.getvalue()
 
 
 @contextmanager

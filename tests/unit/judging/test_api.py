@@ -73,3 +73,25 @@ def test_without_pandas_the_relations_are_left(
         with pytest.raises(MissingError, match="pip install pandas"):
             study.frame("means")
         assert study.means.limit(1).fetchall()
+
+
+def test_computed_tables_are_in_sql_and_in_the_list(demo_folder: Path) -> None:
+    with steelyard.analysis.load(demo_folder) as study:
+        names = study.tables
+        assert {"means", "values", "slopes", "shares", "findings", "runs", "samples"} <= set(names)
+        joined = study.sql("SELECT count(*) FROM means AS m JOIN values USING (variant, metric)")
+        assert joined.fetchall()[0][0] > 0
+        before = study.means
+        assert study.table("means").fetchall() == before.fetchall()
+        codes = study.table("findings").project("code").fetchall()
+        assert [code for (code,) in codes] == [f.kind.code for f in study.findings]
+        assert study.tables == names  # nothing of ours shows up beside them
+        assert study.conditions == ["clients=1", "clients=2"]
+        assert repr(study) == f"<study {demo_folder}>"
+
+
+def test_a_notebook_shows_a_figure_and_not_its_numbers(demo_folder: Path) -> None:
+    with steelyard.analysis.load(demo_folder) as study:
+        drawing = study.figures("hpl N=4000")[0]
+        assert drawing._repr_png_().startswith(b"\x89PNG")
+        assert len(repr(drawing)) < 400
