@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats import CONFIDENCE, checked, student_quantile
-from steelyard.analysis.stats_groups import covariance, mean, residuals
+from steelyard.analysis.stats_groups import covariance, drawn_means, mean, residuals
 from steelyard.analysis.stats_overhead import (
     MIN_BOOTSTRAP,
     NO_LIMITS,
@@ -137,11 +137,7 @@ def mean_of(sums: Floats, sizes: Floats) -> float:
 
 def drawn(side: Sums, m: int, seed: int, role: int) -> Floats:
     """RESAMPLES means, groups drawn with replacement."""
-    shares, (sums, sizes) = weights(m, seed, role), side
-    # Shares add up to 1: groups of one size need no second product.
-    drawn_sizes = sizes[0] if (sizes == sizes[0]).all() else shares @ sizes
-    means: Floats = (shares @ sums) / drawn_sizes
-    return means
+    return drawn_means(weights(m, seed, role), *side)
 
 
 def left_out(sums: Floats, sizes: Floats) -> Floats:

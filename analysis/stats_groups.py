@@ -75,7 +75,15 @@ def mean_bca(jobs: Groups, confidence: float = CONFIDENCE, seed: int = SEED) -> 
         return None
     shares = weights(m, seed, 0)
     # Taken off first: exact beside a large common offset.
-    means = middle + (shares @ (sums - middle * sizes)) / (shares @ sizes)
+    means = middle + drawn_means(shares, sums - middle * sizes, sizes)
     z = student_quantile((1 + confidence) / 2, m - 1) * math.sqrt(m / (m - 1))
     low, high, _ = bca_limits(means, middle, [without], z)
     return Interval(middle, low, high, size(jobs))
+
+
+def drawn_means(shares: Floats, sums: Floats, sizes: Floats) -> Floats:
+    """Means of groups drawn again, from the share of each group in each draw."""
+    # Shares add up to 1: groups of one size need no second product.
+    drawn_sizes = sizes[0] if (sizes == sizes[0]).all() else shares @ sizes
+    means: Floats = (shares @ sums) / drawn_sizes
+    return means
