@@ -33,7 +33,7 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node build/lib/libsteelyard-uml.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
+all: build/bin/steelyard-node build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
 	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks and the profiler of MPI programs are left out")
 
@@ -66,6 +66,11 @@ build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slur
 build/lib/libsteelyard-uml.so: plugins/uml/uml_registers.c
 	@mkdir -p $(@D)
 	$(CC) $(SY_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@.part $< -ldl && mv -f $@.part $@
+
+# Loaded by `steelyard collect`, at most once for as long as it runs: moved into place, too.
+build/lib/libsteelyard-samples.so: plugins/reader/samples_reader.c plugins/reader/samples_reader.h
+	@mkdir -p $(@D)
+	$(CC) $(SY_CFLAGS) $(CFLAGS) $(LDFLAGS) -fvisibility=hidden -shared -o $@.part $< && mv -f $@.part $@
 
 define BENCH_RULE
 build/bin/steelyard-$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h) VERSION
@@ -206,7 +211,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb build/bin/steelyard-mpiprof build/lib/libsteelyard-mpiprof.so)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb build/bin/steelyard-mpiprof build/lib/libsteelyard-mpiprof.so) build/lib/libsteelyard-samples.so
 
 wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 	$(VENV)/bin/pip wheel -q --no-deps -w build/dist .

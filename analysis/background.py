@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from duckdb import DuckDBPyConnection
 
 INTERRUPT_S = 0.05
-AHEAD = 2  # pieces of work that may wait: what lies ready for them needs room on disk
+AHEAD = 1  # pieces of work that may wait: what lies ready for them needs room
 
 
 class Background:

@@ -34,7 +34,7 @@ OPTIONS = (
 KEY = {"run_id": "VARCHAR", "attempt": "VARCHAR", "node": "VARCHAR"}
 ALL_COLUMNS = {**KEY, **COLUMNS}
 
-SMALL_BYTES = 16_000_000
+SMALL_BYTES = 2_000_000
 SMALL_PARTS = 8  # so many small ones of a day stay; one more, and they become one
 
 MAGIC = b"PAR1"  # https://parquet.apache.org/docs/file-format/

@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.spool import quote, quote_path
@@ -39,7 +38,6 @@ COLUMNS = {
 NEEDED = ("unix_s", "elapsed_s")
 
 TAIL_BYTES = 4096  # longer than a line
-COUNT_BYTES = 128_000  # stays in the processor's cache
 # Searched at once for those that do not fit: DuckDB keeps more than 1 KB for each of them.
 LINES_AT_ONCE = 10_000
 
@@ -55,18 +53,6 @@ def check_header(line: bytes, path: Path) -> tuple[tuple[str, ...], str | None]:
     if len(set(columns)) < len(columns):
         return columns, f"{path} has a column name twice"
     return columns, None
-
-
-def count_lines(path: Path) -> tuple[int, bool]:
-    """Ends of lines in a file, and whether it ends with one."""
-    buffer = bytearray(COUNT_BYTES)
-    view, letters = memoryview(buffer), np.frombuffer(buffer, dtype=np.uint8)
-    lines, last = 0, ord("\n")
-    with path.open("rb", buffering=0) as file:
-        while size := file.readinto(view):
-            lines += int(np.count_nonzero(letters[:size] == ord("\n")))
-            last = buffer[size - 1]
-    return lines, last == ord("\n")
 
 
 def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:

@@ -1,8 +1,7 @@
-"""Samples: many CSV files into few Parquet files by few statements, docs/formats.md part 2.
+"""Samples: many CSV files into few Parquet files, docs/formats.md part 2.
 
-A study has ten thousand small files; opening each in DuckDB takes 1 ms. So small files of the same
-columns and day are first put together into one, each line with the number of its file before it;
-large ones are read where they are, many by one statement.
+Our own reader puts those that are as the sampler writes them into memory (sample_rows.py), DuckDB
+reads all others (sample_text.py).
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis import records
+from steelyard.analysis import native, records
 from steelyard.analysis.background import Background
 from steelyard.analysis.parts import KEY, Parts, day_of, scan
 from steelyard.analysis.sample_lines import (
     COLUMNS,
     check_header,
-    count_lines,
-    csv_scan,
     find_refused,
-    select_columns,
     times_of_ends,
 )
+from steelyard.analysis.sample_rows import ROWS, TEXT_BYTES, RowBatch
+from steelyard.analysis.sample_text import TextBatch
 from steelyard.analysis.spool import NO_ROOM, Spool
 
 # Counters whose last value is a total of the job; `sources` keeps them per file.
@@ -35,10 +33,7 @@ TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
 
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 BATCHES = 64  # open at once, one for each day and kind of columns
-CHUNK_BYTES = 8_000_000
-LARGE_BYTES = 256_000  # opening costs less than putting together
-FILES_AT_ONCE = 500  # large ones in a statement
-BYTES_AT_ONCE = 500_000_000  # of large ones: a part of some 60 MB
+ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, beside those that DuckDB writes
 
 CUT = "the last line was cut short and is left out"
 
@@ -59,59 +54,6 @@ class SampleFile:
         return status.st_size, status.st_mtime_ns
 
 
-class Batch:
-    """Files of the same columns and day on their way; put together into `path`, or where they are.
-
-    `day` None: files that begin on one day and end on another.
-    """
-
-    def __init__(self, columns: tuple[str, ...], day: str | None, path: Path | None) -> None:
-        self.columns = columns
-        self.day = day
-        self.paths = [] if path is None else [path]
-        self.is_batch = path is not None
-        self.size_bytes = 0
-        self._file = None if path is None else path.open("wb")
-
-    def append(self, number: int, source: BinaryIO) -> tuple[int, bool]:
-        """The rest of a file behind its header; its whole lines, and whether that was all."""
-        assert self._file is not None
-        prefix = b"%d," % number
-        rest, lines = b"", 0
-        while chunk := source.read(CHUNK_BYTES):
-            whole, newline, rest = (rest + chunk).rpartition(b"\n")
-            if newline:
-                text = prefix + whole.replace(b"\n", b"\n" + prefix) + b"\n"
-                self._file.write(text)
-                self.size_bytes += len(text)
-                lines += whole.count(b"\n") + 1
-        return lines, not rest
-
-    def select(self) -> str:
-        """The samples as a SELECT; lines that do not fit are left out."""
-        lines = csv_scan(self.columns, self.paths, "ignore_errors", self.is_batch)
-        file = 'f.file = s."sy file"' if self.is_batch else 'f.path = s."sy path"'
-        return (
-            f"SELECT f.run_id, f.attempt, f.node, {select_columns(self.columns)} "
-            f"FROM {lines} AS s JOIN sample_files AS f ON {file}"
-        )
-
-    def close(self) -> None:
-        """Nothing more comes: what was put together is written."""
-        if self._file is not None:
-            self._file.close()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether DuckDB should read it now."""
-        return self.size_bytes >= BYTES_AT_ONCE or len(self.paths) >= FILES_AT_ONCE
-
-    def remove(self) -> None:
-        """DuckDB has read it."""
-        if self.is_batch:
-            self.paths[0].unlink()
-
-
 FILE_COLUMNS = {
     "file": "BIGINT",
     "key": "VARCHAR",
@@ -126,7 +68,7 @@ FILE_COLUMNS = {
 }
 LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: COLUMNS[name] for name in TOTALS}}
 
-BatchKey = tuple[tuple[str, ...], str | None, bool]  # columns, day, whether put together
+Day = str | None  # None: of several
 
 
 class Loader:
@@ -143,10 +85,11 @@ class Loader:
         self._parts = parts
         self._scratch = scratch
         self._background = Background(connection)
-        self._batches: dict[BatchKey, Batch] = {}
+        self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
+        self._rows: dict[Day, RowBatch] = {}
         self._changed: list[str] = []
         self._flushed = 0
-        self._spool = self._new_spool()
+        self._files, self._totals = self._new_spools()
         for table, columns in (("sample_files", FILE_COLUMNS), ("loaded", LOADED_COLUMNS)):
             names = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({names})")
@@ -161,88 +104,121 @@ class Loader:
         trace: TracebackType | None,
     ) -> None:
         with contextlib.ExitStack() as all_of:  # on a full disk each of them may fail
-            for batch in self._batches.values():
-                all_of.callback(batch.close)
-            all_of.callback(self._spool.close)
+            for closed in self._texts.values():
+                all_of.callback(closed.close)
+            all_of.callback(self._files.close)
+            all_of.callback(self._totals.close)
             self._background.close(interrupt=error is not None)
 
-    def _new_spool(self) -> Spool:
-        return Spool(self._scratch / f"sample_files-{self._flushed}.jsonl", FILE_COLUMNS)
+    def _new_spools(self) -> tuple[Spool, Spool]:
+        """For rows of `sample_files`, and for those of `loaded` that are known without DuckDB."""
+        name = f"samples-{self._flushed}"
+        return (
+            Spool(self._scratch / f"{name}.files", FILE_COLUMNS),
+            Spool(self._scratch / f"{name}.totals", LOADED_COLUMNS),
+        )
 
     def add(self, file: SampleFile, *, changed: bool = False) -> None:
         """One file; `changed`: what was read from it before is taken out."""
         number, self.count = self.count, self.count + 1
         if changed:
             self._changed.append(file.key)
-        batch = None
         try:
-            lines, reason, batch = self._take(number, file)
+            lines, reason = self._take(number, file)
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
             lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
         what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
-        self._spool.write((number, *what, str(file.path), lines, reason))
-        together = [batch for batch in self._batches.values() if batch.is_batch]
-        if sum(batch.size_bytes for batch in together) >= BATCH_BYTES or len(together) >= BATCHES:
-            self._flush(together)
-        elif batch is not None and not batch.is_batch and batch.is_full:
-            self._flush([batch])
+        self._files.write((number, *what, str(file.path), lines, reason))
+        size_bytes = sum(batch.size_bytes for batch in self._texts.values())
+        if size_bytes >= BATCH_BYTES or len(self._texts) >= BATCHES:
+            self._flush(list(self._texts.values()))
+        if sum(batch.count for batch in self._rows.values()) >= ROWS_AT_ONCE:
+            self._flush([max(self._rows.values(), key=lambda batch: batch.count)])
 
-    def _take(self, number: int, file: SampleFile) -> tuple[int, str | None, Batch | None]:
-        """Lines of a file, what is wrong with it, and the batch that has it now."""
+    def _take(self, number: int, file: SampleFile) -> tuple[int, str | None]:
+        """Put a file into a batch; its lines, and what is wrong with it."""
         with file.path.open("rb") as source:
             columns, problem = check_header(source.readline(), file.path)
             if problem is not None:
-                return 0, problem, None
+                return 0, problem
             days = {day_of(time) for time in times_of_ends(source, columns)}
             day = days.pop() if len(days) == 1 else None
-            size = file.path.stat().st_size
-            if size >= LARGE_BYTES:
-                lines, is_whole = count_lines(file.path)
-                if is_whole:
-                    batch = self._batch((columns, day, False), number)
-                    batch.paths.append(file.path)
-                    batch.size_bytes += size
-                    return lines - 1, None, batch
-            batch = self._batch((columns, day, True), number)
-            lines, is_whole = batch.append(number, source)
-            return lines, None if is_whole else CUT, batch
+            found = self._take_rows(number, file, source, columns, day)
+            if found is not None:
+                return found
+            if (columns, day) not in self._texts:
+                path = self._scratch / f"samples-{number}.csv"
+                self._texts[columns, day] = TextBatch(columns, day, path)
+            lines, is_whole = self._texts[columns, day].append(number, source)
+            return lines, None if is_whole else CUT
 
-    def _batch(self, key: BatchKey, number: int) -> Batch:
-        """The batch for such files, begun when there is none."""
-        if key not in self._batches:
-            columns, day, is_batch = key
-            path = self._scratch / f"samples-{number}.csv" if is_batch else None
-            self._batches[key] = Batch(columns, day, path)
-        return self._batches[key]
+    def _take_rows(
+        self, number: int, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
+    ) -> tuple[int, str | None] | None:
+        """As _take, by our own reader; None: not as the sampler writes it."""
+        if native.read_samples() is None or file.path.stat().st_size > TEXT_BYTES:
+            return None
+        begin = source.tell()
+        text = source.read()
+        size_bytes = text.rfind(b"\n") + 1
+        for one in (day, None):
+            batch, rows = self._read_rows(text, size_bytes, columns, one)
+            if rows < 0:
+                source.seek(begin)
+                return None
+            if batch.is_of(one):
+                totals = batch.keep(number, TOTALS)
+                self._totals.write((file.run_id, file.attempt, file.node, rows, *totals))
+                break
+        return rows, None if size_bytes == len(text) else CUT
 
-    def _flush(self, batches: Sequence[Batch]) -> None:
-        """Have DuckDB take the names of all files so far, and read batches."""
+    def _read_rows(
+        self, text: bytes, size_bytes: int, columns: Sequence[str], day: Day
+    ) -> tuple[RowBatch, int]:
+        """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
+        while True:
+            if day not in self._rows:
+                self._rows[day] = RowBatch(day)
+            batch = self._rows[day]
+            rows = batch.read(text, size_bytes, columns)
+            if rows != native.FULL or batch.count == 0:
+                return batch, rows
+            self._flush([batch])
+
+    def _flush(self, batches: Sequence[TextBatch | RowBatch]) -> None:
+        """Have DuckDB take the names of all files so far, and write their samples."""
         for batch in batches:
-            del self._batches[batch.columns, batch.day, batch.is_batch]
-            batch.close()
-        spool, changed, count = self._spool, self._changed, self.count
-        spool.close()
+            if isinstance(batch, TextBatch):
+                del self._texts[batch.columns, batch.day]
+                batch.close()
+            else:
+                del self._rows[batch.day]
+        files, totals, changed, count = self._files, self._totals, self._changed, self.count
+        files.close()
+        totals.close()
         self._flushed += 1
-        self._spool, self._changed = self._new_spool(), []
+        self._files, self._totals = self._new_spools()
+        self._changed = []
 
         def work() -> None:
-            self._connection.execute(f"INSERT INTO sample_files {spool.select()}")
-            spool.path.unlink()
+            for table, spool in (("sample_files", files), ("loaded", totals)):
+                self._connection.execute(f"INSERT INTO {table} {spool.select()}")
+                spool.path.unlink()
             if changed:
                 forget(self._connection, self._parts, changed)
             for batch in batches:
-                written = self._parts.write(batch.select(), batch.day)
-                batch.remove()
-                note_loaded(self._connection, [part.path for part in written])
+                written = batch.write(self._connection, self._parts)
+                if isinstance(batch, TextBatch):
+                    note_loaded(self._connection, [part.path for part in written])
             self.loaded = count
 
         self._background.submit(work)
 
     def finish(self) -> None:
         """What is still on its way; then nothing is at work in the background."""
-        self._flush(list(self._batches.values()))
+        self._flush([*self._texts.values(), *self._rows.values()])
         self._background.wait()
         if self.count:
             note_sources(self._connection, self._scratch)

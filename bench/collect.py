@@ -1,12 +1,12 @@
 """What merging a study costs: `steelyard collect` of 1 million accounting rows, 100 million samples.
 
-The peer is pandas on the same files, one after the other, 200 at a time. The floor is DuckDB that
-reads the same samples by the same statement and keeps nothing. --scale takes a part of that study (0.05:
+The peers: pandas on the same files, one after the other, 200 at a time; and DuckDB's read_csv, which
+reads the samples, does nothing else and keeps nothing. --scale takes a part of that study (0.05:
 500 runs, 50,000 rows, 5 million samples: two or three minutes with the making of it); --samples
 gives every node fewer samples, so that many small files weigh. Budget (DESIGN), at scale 1: 120 s,
 2 GB. Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas (our
 seconds / pandas' seconds; null without the peer), cpu_s, again_seconds (a second collect with
-nothing new), floor_seconds, floor_cpu_s, ratio_floor (of CPU seconds), load (of the machine, one
+nothing new), read_csv_seconds, read_csv_cpu_s, ratio_read_csv (of CPU seconds), load (of the machine, one
 minute's mean before and after), runs, scale. On a loaded machine CPU seconds say more than seconds.
 """
 
@@ -63,9 +63,9 @@ def pandas(made: collect_study.Made, out: Path) -> Cost:
     return measured([sys.executable, "-P", peer, *map(str, where)])
 
 
-def floor(made: collect_study.Made) -> Cost:
+def read_csv(made: collect_study.Made) -> Cost:
     """Reading the samples alone."""
-    program = str(Path(__file__).with_name("collect_floor.py"))
+    program = str(Path(__file__).with_name("collect_read_csv.py"))
     return measured([sys.executable, "-P", program, str(made.record_dir)])
 
 
@@ -89,7 +89,7 @@ def main() -> int:
         ours = collect(made)
         load.append(os.getloadavg()[0])
         again = collect(made)
-        bare = floor(made)
+        bare = read_csv(made)
         peer = None if asked.no_peer else pandas(made, folder / "pandas")
     print(
         f"{made.runs} runs, {made.rows} rows of sacct, {made.samples} samples "
@@ -99,7 +99,7 @@ def main() -> int:
     rows = (
         ("steelyard collect", ours),
         ("  again, nothing new", again),
-        ("floor: read_csv alone", bare),
+        ("DuckDB's read_csv", bare),
         ("pandas", peer),
     )
     for words, figures in rows:
@@ -112,8 +112,8 @@ def main() -> int:
         "cpu_s": round(ours[1], 2),
         "rows": made.rows, "samples": made.samples, "seconds": round(ours[0], 2),
         "rss_mb": round(ours[2], 1), "ratio_pandas": round(ours[0] / peer[0], 3) if peer else None,
-        "again_seconds": round(again[0], 2), "floor_seconds": round(bare[0], 2),
-        "floor_cpu_s": round(bare[1], 2), "ratio_floor": round(ours[1] / bare[1], 3),
+        "again_seconds": round(again[0], 2), "read_csv_seconds": round(bare[0], 2),
+        "read_csv_cpu_s": round(bare[1], 2), "ratio_read_csv": round(ours[1] / bare[1], 3),
         "load": [round(one, 1) for one in load], "runs": made.runs, "scale": asked.scale,
     }  # fmt: skip
     print(json.dumps(figures))

@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
+from steelyard.analysis.native import BUILT, INSTALLED
 from steelyard.wrappers.errors import MissingError
 
 PROGRAM = "steelyard-node"
-INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"))
 
 
 def find_node_program() -> Path:
@@ -49,7 +49,7 @@ def variable(program: str) -> str:
 
 def built_programs() -> Path:
     """build/bin of the checkout that this package is imported from (there or not)."""
-    return Path(__file__).resolve().parent.parent / "build" / "bin"
+    return BUILT / "bin"
 
 
 def is_program(path: Path) -> bool:

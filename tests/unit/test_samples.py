@@ -10,7 +10,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import database, parts, sample_lines, samples
+from steelyard.analysis import (
+    database,
+    native,
+    parts,
+    sample_lines,
+    sample_rows,
+    sample_text,
+    samples,
+)
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
@@ -22,10 +30,13 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@pytest.fixture(params=[samples.LARGE_BYTES, 1], autouse=True, ids=["put together", "in place"])
-def large_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test with small files, and with files that count as large."""
-    monkeypatch.setattr(samples, "LARGE_BYTES", request.param)
+@pytest.fixture(params=["ours", "DuckDB"], autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test with our reader, which must be there, and without it."""
+    if request.param == "DuckDB":
+        monkeypatch.setattr(native, "read_samples", lambda: None)
+    else:
+        assert native.read_samples() is not None, "build/lib/libsteelyard-samples.so: make all"
 
 
 def load(
@@ -132,8 +143,9 @@ def test_more_files_than_one_batch_holds(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "BATCH_BYTES", 30)
-    monkeypatch.setattr(samples, "CHUNK_BYTES", 7)
-    monkeypatch.setattr(samples, "FILES_AT_ONCE", 2)
+    monkeypatch.setattr(sample_text, "CHUNK_BYTES", 7)
+    monkeypatch.setattr(samples, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(sample_rows, "ROWS", 3)
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
     assert len(rows(connection)) == 5

@@ -1,4 +1,4 @@
-"""The floor under bench/collect.py: DuckDB reads every sample of the records and keeps nothing."""
+"""A peer of bench/collect.py: DuckDB's read_csv reads every sample of the records, keeps nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.analysis.sample_lines import COLUMNS, csv_scan
 
 
 def main(record_dir: Path) -> None:
-    """The largest value of every column, as collect's own statement would read them."""
+    """The largest value of every column, as collect's own statement reads what is not as the sampler writes it."""
     paths = sorted(record_dir.glob("*/*.csv"))
     with paths[0].open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split(",")
