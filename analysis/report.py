@@ -6,8 +6,7 @@ import html
 import importlib.resources
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -63,14 +62,14 @@ def write_report(
     ]
     finish = partial(show, folder=figures, formats=formats)
     try:
-        with replacement(output) as part:
-            if figures is not None:
-                figures.mkdir(parents=True, exist_ok=True)
-            with begin(jobs, finish) as work:
-                findings = list(extra.findings) if extra else find(summary)
-                whole = context(summary, findings, extra)
-                results = work.results()
-            part.write_text(render(whole, by_place(jobs, results)), encoding="utf-8")
+        write_whole(output, None)
+        if figures is not None:
+            figures.mkdir(parents=True, exist_ok=True)
+        with begin(jobs, finish) as work:
+            findings = list(extra.findings) if extra else find(summary)
+            whole = context(summary, findings, extra)
+            results = work.results()
+        write_whole(output, render(whole, by_place(jobs, results)))
     except OSError as error:
         where = Path(error.filename or output)
         option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
@@ -80,24 +79,17 @@ def write_report(
     return [output, *(path for shown in results if shown for path in shown.paths)], findings
 
 
-@contextmanager
-def replacement(path: Path) -> Iterator[Path]:
-    """An empty file that becomes `path` in the end: as a whole, or not at all.
-
-    Made at once, so that a place where nothing can be written is known before the work.
-    """
+def write_whole(path: Path, text: str | None) -> None:
+    """The file as a whole or not at all; None: only see, before the work, that it can be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        try:
-            part.touch()
-            yield part
+        part.write_text(text or "", encoding="utf-8")
+        if text is not None:
             part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        if error.filename == str(part):  # nobody knows the other name
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
+    except OSError as error:  # nobody knows the other name
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def drawn_variants(summary: Summary) -> list[str]:
