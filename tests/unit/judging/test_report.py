@@ -139,7 +139,7 @@ def test_what_was_not_measured_is_named(page: str) -> None:
     words = visible(page)
     assert "Without a single value: energy_j." in words
     assert "SY07 no energy was measured." in words
-    assert words.count("No figure over time: the runs in question have fewer than 5 samples") == 2
+    assert words.count("No figure over time: fewer than 5 samples on a node are at hand") == 2
 
 
 def test_every_run_can_be_traced(page: str, demo_summary: Summary) -> None:
