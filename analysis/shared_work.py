@@ -7,6 +7,7 @@ little. What comes out does not depend on who did what.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import pickle
@@ -64,12 +65,13 @@ class SharedWork(Generic[T]):
         os.write(self._queue, b"".join(i.to_bytes(NUMBER, "big") for i in range(len(self._pieces))))
         os.lseek(self._queue, 0, os.SEEK_SET)
         self._answer, writer = os.pipe()
+        first = os.getpid()
         sys.stdout.flush()  # else both would print what waits there
         sys.stderr.flush()
         self._child = os.fork()
         if not self._child:
             os.close(self._answer)
-            self._help(writer)
+            self._help(writer, first)
         os.close(writer)
 
     def _taken(self) -> Iterator[int]:
@@ -77,12 +79,12 @@ class SharedWork(Generic[T]):
         while place := os.read(self._queue, NUMBER):
             yield int.from_bytes(place, "big")
 
-    def _help(self, writer: int) -> NoReturn:
-        """The second process, to its end."""
+    def _help(self, writer: int, first: int) -> NoReturn:
+        """The second process, to its end; without the first one nobody wants its work."""
         try:
             found: dict[int, T] = {}
             try:
-                for place in self._taken():
+                for place in itertools.takewhile(lambda _: os.getppid() == first, self._taken()):
                     found[place] = self._pieces[place]()
                 answer = pickle.dumps((found, ""))
             except Exception as error:  # noqa: BLE001 - told, and tried again

@@ -134,3 +134,38 @@ def test_no_second_process_beside_threads_or_for_one_piece(monkeypatch: pytest.M
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.split() == ["True", "False", "True"]
+
+
+def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from functools import partial\n"
+        "from pathlib import Path\n"
+        "from steelyard.analysis import shared_work\n"
+        "shared_work.may_fork = lambda: True\n"
+        "def piece(number):\n"
+        "    Path(sys.argv[1], str(number)).touch(); time.sleep(0.2)\n"
+        "work = shared_work.SharedWork([partial(piece, number) for number in range(300)])\n"
+        "print(work._child, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        second = Path("/proc", first.stdout.readline().strip())
+        assert second.is_dir()
+        first.kill()
+    end = time.monotonic() + DEADLINE_S / 2
+    while is_running(second) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not is_running(second)
+    assert len(list(tmp_path.iterdir())) < 300
+
+
+def is_running(process: Path) -> bool:
+    """Neither gone nor waiting for somebody to ask how it ended."""
+    try:
+        return (process / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
