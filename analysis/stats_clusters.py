@@ -48,7 +48,10 @@ Group = Sequence[float]
 
 
 def overhead_by_job(
-    condition: Sequence[Group], baseline: Sequence[Group], seed: int = SEED
+    condition: Sequence[Group],
+    baseline: Sequence[Group],
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
 ) -> Overhead:
     """Overhead of the means of all runs; each member of an argument holds the runs of one job."""
     ours, base = [checked(job) for job in condition], [checked(job) for job in baseline]
@@ -64,9 +67,11 @@ def overhead_by_job(
     errors = mean_error(ours), mean_error(base)
     design = f"by {jobs[0]} + {jobs[1]} jobs"
     if min(jobs) < MIN_BOOTSTRAP:
-        return replace(by_fieller(plain, *errors), design=design)
+        return replace(by_fieller(plain, *errors, confidence), design=design)
     ratio = errors[0].mean / errors[1].mean
-    z = widened([errors[0].variance, ratio**2 * errors[1].variance], [n - 1 for n in jobs])
+    z = widened(
+        [errors[0].variance, ratio**2 * errors[1].variance], [n - 1 for n in jobs], confidence
+    )
     sides = tallies(ours), tallies(base)
     draws = [
         drawn(side, n, seed, role) for role, (side, n) in enumerate(zip(sides, jobs, strict=True))
@@ -81,7 +86,9 @@ def mean_error(jobs: Sequence[Group]) -> MeanError:
     return MeanError(mean(jobs), covariance(errors, errors), len(jobs) - 1)
 
 
-def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -> Overhead:
+def overhead_by_block(
+    blocks: Sequence[tuple[Group, Group]], confidence: float = CONFIDENCE, seed: int = SEED
+) -> Overhead:
     """The same of blocks that hold runs of both; (condition, baseline) of each block.
 
     What a block does to all runs in it (the hour, the node) hits both sides and drops out.
@@ -95,7 +102,7 @@ def overhead_by_block(blocks: Sequence[tuple[Group, Group]], seed: int = SEED) -
         return plain
     m = len(blocks)
     sides = tallies(ours), tallies(base)
-    z = student_quantile((1 + CONFIDENCE) / 2, m - 1) * math.sqrt(m / (m - 1))
+    z = student_quantile((1 + confidence) / 2, m - 1) * math.sqrt(m / (m - 1))
     # One draw for both: the pairs stay together.
     draws = [drawn(side, m, seed, 0) for side in sides]
     found = limits(sides, draws, z, is_paired=True)

@@ -19,7 +19,7 @@ LEVEL = 0.05
 MIN_VALUES = 20  # of fewer values a mode cannot be told from chance
 COARSE = 3  # steps of a coarse clock between the humps: fewer may be rounding
 LEAST_SHARE = 0.1  # of the smaller hump: a few outliers are no hump
-RESAMPLES, BATCH = 499, 50
+RESAMPLES, MOST_RESAMPLES, BATCH = 499, 9999, 50
 GRID = 200
 STEPS = 30  # halvings: the bandwidth is exact to 1e-9 of the range
 SEED = 1981
@@ -37,8 +37,11 @@ class Humps:
     p: float
 
 
-def two_humps(values: Sequence[float]) -> Humps | None:
+def two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
     """Whether the values have more than one mode, and where they part; None: not shown.
+
+    `among`: how many series are looked at, by which the level is divided (Bonferroni), as far as
+    9,999 resamples can tell.
 
     Silverman (1981), "Using Kernel Density Estimates to Investigate Multimodality", JRSS B 43(1):
     the least bandwidth that leaves one mode, judged by samples from that smoothed density. No
@@ -63,8 +66,9 @@ def two_humps(values: Sequence[float]) -> Humps | None:
         return None
     if high.mean() - low.mean() < COARSE * resolution(numbers):
         return None
-    p = silverman_p(scaled, least)
-    if p > LEVEL:
+    level = max(LEVEL / among, 1 / (MOST_RESAMPLES + 1))
+    p = silverman_p(scaled, least, level)
+    if p > level:
         return None
     place = float(numbers[0] + border * (numbers[-1] - numbers[0]))
     return Humps(place, float(low.mean()), float(high.mean()), len(low), len(high), p)
@@ -133,21 +137,23 @@ def valley(values: Floats, least: float) -> float:
     return float(np.linspace(-0.5, 1.5, GRID)[lowest])
 
 
-def silverman_p(values: Floats, least: float) -> float:
+def silverman_p(values: Floats, least: float, level: float = LEVEL) -> float:
     """Share of samples from the smoothed density, of the values' variance, that have more modes.
 
-    1.0 as soon as it is above the level.
+    1.0 as soon as it is above the level; of as many samples as the level takes.
     """
     import numpy as np
 
     generator = np.random.default_rng((SEED, len(values)))
-    drawn = generator.choice(values, (RESAMPLES, len(values)))
+    # 25 samples may have more modes at any level, as of 499 at 5 %.
+    resamples = min(max(RESAMPLES, math.ceil((RESAMPLES + 1) * LEVEL / level) - 1), MOST_RESAMPLES)
     centre, spread = values.mean(), values.var()
-    noise = generator.standard_normal(drawn.shape) * least
-    rescaled = centre + (drawn - centre + noise) / math.sqrt(1 + least**2 / spread)
     more = 0
-    for start in range(0, RESAMPLES, BATCH):
-        more += int(np.count_nonzero(modes(rescaled[start : start + BATCH], least) > 1))
-        if 1 + more > LEVEL * (RESAMPLES + 1):
+    for start in range(0, resamples, BATCH):
+        drawn = generator.choice(values, (min(BATCH, resamples - start), len(values)))
+        noise = generator.standard_normal(drawn.shape) * least
+        rescaled = centre + (drawn - centre + noise) / math.sqrt(1 + least**2 / spread)
+        more += int(np.count_nonzero(modes(rescaled, least) > 1))
+        if 1 + more > level * (resamples + 1):
             return 1.0  # it can no longer be below the level
-    return (1 + more) / (RESAMPLES + 1)
+    return (1 + more) / (resamples + 1)

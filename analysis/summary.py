@@ -68,6 +68,7 @@ class Row:
     run_ids: tuple[str, ...]
     values: tuple[float, ...]
     missing: int  # completed, valid runs without a value
+    confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
     interval: Interval | None = None  # Student's, by job where runs share jobs
     bootstrap: Interval | None = None  # BCa; only of main figures, from 10 jobs on
     jobs: int | None = None  # behind it, where they are fewer than the runs
@@ -202,11 +203,11 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     known = [(run_id, value) for run_id, value in pairs if value is not None]
     ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
     missing = len(pairs) - len(known)
-    row = Row(group, metric, ids, values, missing)
+    confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
+    row = Row(group, metric, ids, values, missing, confidence)
     if not values:
         return row
     jobs = list(jobs_of(row).values())
-    confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
     return replace(
         row,
         interval=mean_by_job(jobs, confidence),

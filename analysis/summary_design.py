@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.stats import CONFIDENCE
 from steelyard.analysis.stats_clusters import (
     MIN_BLOCKS,
     block_mean,
@@ -31,20 +32,26 @@ def compare_means(row: Row, base: Row) -> Overhead:
     """The overhead of the row, by blocks or jobs where runs are not independent."""
     pairs = pairs_of(row, base)
     if pairs is not None:
-        return overhead_by_block(pairs)
+        return overhead_by_block(pairs, row.confidence)
     if shares_jobs(row, base):
-        return overhead_by_job(list(jobs_of(row).values()), list(jobs_of(base).values()))
-    return overhead(row.values, base.values)
+        ours, theirs = (list(jobs_of(side).values()) for side in (row, base))
+        return overhead_by_job(ours, theirs, row.confidence)
+    return overhead(row.values, base.values, row.confidence)
 
 
 def p_of_means(row: Row, base: Row) -> float | None:
-    """The uncorrected p that goes with it; None where there is no test."""
+    """The p that goes with it, uncorrected for other comparisons; None where there is no test.
+
+    One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
+    """
     pairs = pairs_of(row, base)
     if pairs is not None:
-        return paired_p(pairs)
-    if shares_jobs(row, base):
-        return welch(job_means(row), job_means(base))
-    return welch(row.values, base.values)
+        p = paired_p(pairs)
+    elif shares_jobs(row, base):
+        p = welch(job_means(row), job_means(base))
+    else:
+        p = welch(row.values, base.values)
+    return p and min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
 
 
 def effect_of(row: Row, base: Row) -> Effect | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from steelyard.analysis.quantities import mean_words, quantity
 from steelyard.analysis.stats import median
-from steelyard.analysis.stats_changes import WarmUp, warm_up
+from steelyard.analysis.stats_changes import LEVEL, MIN_VALUES, WarmUp, warm_up
 from steelyard.analysis.stats_planning import MIN_PILOT, repeats_assured
+from steelyard.analysis.stats_shape import MIN_VALUES as MIN_HUMPS
 from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_tests import holm, kruskal
 from steelyard.analysis.summary import Row, Summary
@@ -31,12 +32,21 @@ def where(row: Row) -> str:
 
 def find_warm_up(summary: Summary) -> Iterator[Finding]:
     """SY20."""
-    found = [(row, w) for row in main_rows(summary) if (w := warm_up(job_means(row))) is not None]
+    rows = main_rows(summary)
+    series = [(row, values) for row in rows if len(values := job_means(row)) >= MIN_VALUES]
+    looked = [(row, warm_up(values)) for row, values in series]
+    # Of those without one the p is not known, but above the level: it raises no other.
+    corrected = holm([w.p if w is not None else 1.0 for _, w in looked])
+    found = [
+        (row, w)
+        for (row, w), p in zip(looked, corrected, strict=True)
+        if w is not None and p <= LEVEL
+    ]
     if found:
         yield Finding(
             Code.WARM_UP,
-            f"In {len(found)} of {len(main_rows(summary))} series of a main figure; the means told "
-            f"are with these runs.",
+            f"In {len(found)} of {len(rows)} series of a main figure; the means told are with these "
+            "runs.",
             tuple(f"{where(row)}: {warm_up_words(row, w)}" for row, w in found),
         )
 
@@ -52,7 +62,9 @@ def warm_up_words(row: Row, found: WarmUp) -> str:
 
 def find_two_humps(summary: Summary) -> Iterator[Finding]:
     """SY21."""
-    found = [(row, h) for row in main_rows(summary) if (h := two_humps(job_means(row))) is not None]
+    series = [(row, job_means(row)) for row in main_rows(summary)]
+    among = sum(len(values) >= MIN_HUMPS for _, values in series)
+    found = [(row, h) for row, values in series if (h := two_humps(values, among)) is not None]
     if found:
         yield Finding(
             Code.TWO_HUMPS,

@@ -76,13 +76,14 @@ def factor_lines(summary: Summary) -> list[FactorLine]:
 
 
 def corrected(lines: list[FactorLine]) -> Iterator[FactorLine]:
-    """With Holm's correction of slopes, and of breaks, for all of these lines."""
-    slopes = holm([line.p for line in lines])
+    """With Holm's correction for the slopes and the breaks of all of these lines together."""
     # Of those without a break the p is not known, but above the level: it raises no other.
-    breaks = holm([b.p if (b := line.line.broken) is not None else 1.0 for line in lines])
-    for line, p, p_break in zip(lines, slopes, breaks, strict=True):
-        found = line.line.broken
-        broken = replace(found, p=p_break) if found is not None and p_break <= LEVEL else None
+    breaks = [b.p if (b := line.line.broken) is not None else 1.0 for line in lines]
+    found = holm([*(line.p for line in lines), *breaks])
+    for line, p, p_break in zip(lines, found, found[len(lines) :], strict=False):
+        broken = line.line.broken
+        if broken is not None:
+            broken = replace(broken, p=p_break) if p_break <= LEVEL else None
         yield replace(line, p=p, line=replace(line.line, broken=broken))
 
 
@@ -110,21 +111,27 @@ def line_through(rows: list[Row], factor: str) -> Line | None:
 
     A job's runs are one value: what they have in common is not spread around the line.
     """
-    places, values, blocks = [], [], []
+    places: list[float] = []
+    values: list[float] = []
+    blocks: list[object] = []
     for row in rows:
-        for run_ids, of_job in runs_by_job(row):
-            places.append(number_of(factor, row.group.condition.get(factor)) or 0.0)
-            values.append(fmean(of_job))
-            blocks.append(row.group.blocks[run_ids[0]])
+        of_row = blocks_and_values(row)
+        place = number_of(factor, row.group.condition.get(factor)) or 0.0
+        places += [place] * len(of_row)
+        blocks += [block for block, _ in of_row]
+        values += [value for _, value in of_row]
     paired = None not in blocks and len(set(blocks)) >= MIN_BLOCKS
     return fit(places, values, blocks if paired else None)
 
 
-def runs_by_job(row: Row) -> Iterator[tuple[list[str], list[float]]]:
-    """(runs, their values) of each job."""
-    found: dict[str, tuple[list[str], list[float]]] = {}
-    for run_id, value in zip(row.run_ids, row.values, strict=True):
-        runs, values = found.setdefault(row.group.jobs[run_id], ([], []))
-        runs.append(run_id)
-        values.append(value)
-    return iter(found.values())
+def blocks_and_values(row: Row) -> list[tuple[object, float]]:
+    """(block, mean of the runs) of each job."""
+    group = row.group
+    jobs = [group.jobs[run] for run in row.run_ids]
+    blocks = [group.blocks[run] for run in row.run_ids]
+    if len(set(jobs)) == len(jobs):
+        return list(zip(blocks, row.values, strict=True))
+    found: dict[str, tuple[object, list[float]]] = {}
+    for job, block, value in zip(jobs, blocks, row.values, strict=True):
+        found.setdefault(job, (block, []))[1].append(value)
+    return [(block, fmean(values)) for block, values in found.values()]

@@ -1,4 +1,4 @@
-"""The simulated studies of bench/coverage.py: each draws its values from a known distribution."""
+"""Studies of bench/coverage.py that ask whether an interval holds the true value."""
 
 from __future__ import annotations
 
@@ -6,47 +6,27 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from coverage_draws import (
+    PLACES,
+    Chance,
+    Draw,
+    Study,
+    Values,
+    flat,
+    grown,
+    held,
+    normal,
+)
 
 from steelyard.analysis.stats import mean_interval
-from steelyard.analysis.stats_changes import warm_up
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats_drift import Timed, trend, wander
 from steelyard.analysis.stats_groups import mean_bca, mean_by_job
-from steelyard.analysis.stats_iterations import inner_warm_up
-from steelyard.analysis.stats_overhead import Direction, overhead, verdict
-from steelyard.analysis.stats_planning import enough, stopped_interval
+from steelyard.analysis.stats_overhead import overhead
+from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE, enough, stopped_interval
 from steelyard.analysis.stats_proportion import wilson
-from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_slope import line_break, line_slope
+from steelyard.analysis.stats_slope import line_slope, slope_by_block
 from steelyard.analysis.stats_split import Side, split
-from steelyard.analysis.stats_tests import hedges, holm, welch
-from steelyard.analysis.summary_findings_drift import LEVEL as DRIFT_LEVEL
-
-FAMILY = 20
-
-Chance = np.random.Generator
-Values = NDArray[np.float64]
-# One simulated study: ours (whether the interval held, whether an alarm was told), the peer's.
-Study = Callable[[Chance, bool], tuple[bool, bool | None]]
-
-
-def normal(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
-    """Runs with a standard deviation of a share of their mean."""
-    return mean * (1 + share * chance.standard_normal(n))
-
-
-def skewed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.3) -> Values:
-    """Log-normal runs of the same mean: a tail to the slow side, as run times have."""
-    variance = math.log1p(share**2)
-    return mean * np.exp(math.sqrt(variance) * chance.standard_normal(n) - variance / 2)
-
-
-Draw = Callable[..., Values]
-
-
-def held(low: float | None, high: float | None, truth: float) -> bool:
-    return low is not None and high is not None and low <= truth <= high
+from steelyard.analysis.stats_tests import hedges, hedges_paired
 
 
 def mean_study(draw: Draw, n: int) -> Study:
@@ -81,23 +61,33 @@ def mean_by_job_study(n: int, runs: int, job_share: float) -> Study:
     return study
 
 
-def overhead_study(draw: Draw, n: int, m: int, share: float = 0.05) -> Study:
+def overhead_study(
+    draw: Draw, n: int, m: int, share: float = 0.05, base_share: float | None = None
+) -> Study:
     """An overhead of 10 %; the peer is scipy's BCa."""
+    theirs = share if base_share is None else base_share
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
-        values, base = draw(chance, n, 11.0, share), draw(chance, m, 10.0, share)
+        values, base = draw(chance, n, 11.0, share), draw(chance, m, 10.0, theirs)
         found = overhead(values.tolist(), base.tolist())
         return held(found.low, found.high, 0.1), scipy_held(values, base) if with_peer else None
 
     return study
 
 
-def job_study(n: int, runs: int, job_share: float) -> Study:
-    """The same, each job with its own luck for all runs in it; the peer takes runs for independent."""
+def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> Study:
+    """The same, each job with its own luck for all runs in it; the peer takes runs for independent.
+
+    `least`: jobs have from so many runs to `runs`.
+    """
 
     def side(chance: Chance, mean: float) -> list[list[float]]:
         luck = job_share * chance.standard_normal(n)
-        return [normal(chance, runs, mean * (1 + one), 0.05).tolist() for one in luck]
+        sizes = chance.integers(runs if least is None else least, runs, n, endpoint=True)
+        return [
+            normal(chance, size, mean * (1 + one), 0.05).tolist()
+            for one, size in zip(luck, sizes, strict=True)
+        ]
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         ours, base = side(chance, 11.0), side(chance, 10.0)
@@ -123,10 +113,6 @@ def block_study(blocks: int, runs: int, block_share: float) -> Study:
     return study
 
 
-def flat(groups: list[list[float]]) -> list[float]:
-    return [value for group in groups for value in group]
-
-
 def scipy_held(values: Values, base: Values) -> bool:
     """The same by scipy.stats.bootstrap with its defaults but fewer resamples."""
     from scipy.stats import bootstrap
@@ -141,16 +127,31 @@ def scipy_held(values: Values, base: Values) -> bool:
     return bool(interval.low <= 1.1 <= interval.high)
 
 
-LEVELS = np.repeat([0.0, 0.025, 0.05, 0.075, 0.1], 5)
-
-
-def slope_study(grows: float) -> Study:
+def slope_study(grows: float, levels: int = 5, runs: int = 5, draw: Draw | None = None) -> Study:
     """12 s per s of delay over five levels, five runs each; the spread grows with the delay."""
+    x = np.repeat(PLACES[:levels], runs)
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        noise = 0.1 * (1 + grows * LEVELS / 0.1) * chance.standard_normal(len(LEVELS))
-        found = line_slope(LEVELS.tolist(), (10 + 12 * LEVELS + noise).tolist())
+        plain = chance.standard_normal(len(x)) if draw is None else draw(chance, len(x)) - 10
+        found = line_slope(x.tolist(), (10 + 12 * x + 0.1 * (1 + grows * x / 0.1) * plain).tolist())
         return found is not None and found.low <= 12 <= found.high, None
+
+    return study
+
+
+def block_slope_study(blocks: int, block_sd: float) -> Study:
+    """Each block with luck of its own for all levels in it; the peer takes runs for independent."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        luck = block_sd * chance.standard_normal((blocks, 1))
+        y = 10 + 12 * PLACES + luck + 0.1 * chance.standard_normal((blocks, len(PLACES)))
+        places = PLACES.tolist()
+        found = slope_by_block([(places, values) for values in y.tolist()])
+        plain = line_slope(places * blocks, y.ravel().tolist())
+        return (
+            found is not None and found.low <= 12 <= found.high,
+            plain is not None and plain.low <= 12 <= plain.high,
+        )
 
     return study
 
@@ -163,6 +164,22 @@ def effect_study(n: int, size: float) -> Study:
             (size + chance.standard_normal(n)).tolist(), chance.standard_normal(n).tolist()
         )
         return found is not None and found.low <= size <= found.high, None
+
+    return study
+
+
+def paired_effect_study(blocks: int, size: float, shared: float) -> Study:
+    """Of blocks that share a part of the variance; the peer takes their sides for independent."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        luck = math.sqrt(shared) * chance.standard_normal(blocks)
+        noise = math.sqrt(1 - shared) * chance.standard_normal((2, blocks))
+        sides = (size + luck + noise[0]).tolist(), (luck + noise[1]).tolist()
+        found, plain = hedges_paired(*sides), hedges(*sides)
+        return (
+            found is not None and found.low <= size <= found.high,
+            plain is not None and plain.low <= size <= plain.high,
+        )
 
     return study
 
@@ -189,13 +206,13 @@ def job_effect_study(n: int, runs: int, job_share: float, size: float) -> Study:
     return study
 
 
-def split_study(runs: int, transfers: int) -> Study:
+def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0.05) -> Study:
     """30 % of a difference of 50 s are throughput; 1 GB read, 25 and 10 ns a byte."""
 
     def side(chance: Chance, rest_s: float, s_per_byte: float) -> Side:
         moved = normal(chance, runs, 1e9, 0.02)
-        seconds = (rest_s + moved * s_per_byte) * normal(chance, runs, 1.0, 0.05)
-        rates = normal(chance, transfers, s_per_byte, 0.05)
+        seconds = (rest_s + moved * s_per_byte) * draw(chance, runs, 1.0, share)
+        rates = draw(chance, transfers, s_per_byte, share)
         return Side(*([[v] for v in values.tolist()] for values in (seconds, moved, rates)))
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
@@ -230,6 +247,25 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
     return study
 
 
+def grown_study(share: float, half_width: float, tells: Callable[..., bool]) -> Study:
+    """What is told of two conditions when a study with [study] stop has ended."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        return tells(*grown(chance, share, half_width)), None
+
+    return study
+
+
+def tells_mean(_: list[float], base: list[float]) -> bool:
+    found = stopped_interval(base)
+    return held(found.low, found.high, 10.0)
+
+
+def tells_overhead(ours: list[float], base: list[float]) -> bool:
+    found = overhead(ours, base, STOPPING_CONFIDENCE)
+    return held(found.low, found.high, 0.1)
+
+
 def plain_stop(values: list[float], wanted: float) -> bool:
     """Look after each run from the third on, stop at the first 95 % interval narrow enough."""
     for n in range(3, len(values)):
@@ -237,118 +273,3 @@ def plain_stop(values: list[float], wanted: float) -> bool:
         if (found.half_width or 0.0) <= wanted:
             return held(found.low, found.high, 10.0)
     return False
-
-
-def verdict_study(draw: Draw, n: int, family: int) -> Study:
-    """Any difference told among conditions that are all like the baseline; the peer: any p < 0.05."""
-
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
-        base = draw(chance, n).tolist()
-        conditions = [draw(chance, n).tolist() for _ in range(family)]
-        tests = [welch(values, base) or 0.0 for values in conditions]
-        corrected = holm(tests)
-        told = any(
-            verdict(overhead(values, base), "s", "lower", p=p).direction is not Direction.NOT_SHOWN
-            for values, p in zip(conditions, corrected, strict=True)
-            if p <= 0.05  # above it the verdict is the same whatever the interval
-        )
-        return told, min(tests) < 0.05
-
-    return study
-
-
-def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> Study:
-    """Anything found in a series of one steady distribution."""
-
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        return finds(draw(chance, n).tolist()) is not None, None
-
-    return study
-
-
-def drift_study(draw: Draw, conditions: int, n: int) -> Study:
-    """What SY16 tells of conditions in turns: any of each by itself, all together, come and go.
-
-    The peer: any Spearman's p < 0.05 of a condition by itself.
-    """
-
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
-        turns = (
-            np.argsort(chance.random((n, conditions)), axis=1) + conditions * np.arange(n)[:, None]
-        )
-        series = [
-            Timed(np.sort(turns[:, c]).tolist(), draw(chance, n, 10.0 * (1 + c)).tolist())
-            for c in range(conditions)
-        ]
-        alone = [found.p for one in series if (found := trend([one])) is not None]
-        together, wandering = trend(series) if conditions > 1 else None, wander(series)
-        tests = [*alone, *([together.p] if together else []), wandering or 1.0]
-        return min(holm(tests)) <= DRIFT_LEVEL, min(alone, default=1.0) < 0.05
-
-    return study
-
-
-def breaks(noise: list[float]) -> object:
-    """A break in a straight line."""
-    return line_break(LEVELS.tolist(), (np.asarray(noise) + 12 * LEVELS).tolist())
-
-
-INTERVALS: dict[str, Study] = {
-    "mean, normal, n = 5": mean_study(normal, 5),
-    "mean, skewed, n = 35": mean_study(skewed, 35),
-    "mean by bootstrap, normal, n = 10": bootstrap_study(normal, 10),
-    "mean by bootstrap, skewed, n = 35": bootstrap_study(skewed, 35),
-    "mean by job, 5 of 4": mean_by_job_study(5, 4, 0.05),
-    "mean by job, 10 of 5": mean_by_job_study(10, 5, 0.1),
-    "overhead, normal, 5 + 5": overhead_study(normal, 5, 5),
-    "overhead, normal 20 %, 10 + 10": overhead_study(normal, 10, 10, 0.2),
-    "overhead, skewed, 10 + 35": overhead_study(skewed, 10, 35, 0.15),
-    "overhead, skewed, 35 + 35": overhead_study(skewed, 35, 35, 0.3),
-    "overhead by job, 5 + 5 of 4": job_study(5, 4, 0.05),
-    "overhead by job, 10 + 10 of 5": job_study(10, 5, 0.1),
-    "overhead by block, 10 of 1 + 1": block_study(10, 1, 0.1),
-    "overhead by block, 35 of 1 + 1": block_study(35, 1, 0.2),
-    "overhead by block, 10 of 3 + 3": block_study(10, 3, 0.0),
-    "slope, even spread, 5 x 5": slope_study(0.0),
-    "slope, growing spread, 5 x 5": slope_study(3.0),
-    "effect size, g = 0.8, 10 + 10": effect_study(10, 0.8),
-    "effect size, g = 0, 35 + 35": effect_study(35, 0.0),
-    "effect size by job, 10 + 10 of 5": job_effect_study(10, 5, 0.5, 0.8),
-    "share of latency, 5 + 5, 5 + 5": split_study(5, 5),
-    "share of latency, 20 + 20, 5 + 5": split_study(20, 5),
-    "loss, 1 % of 4000 packets": share_study(0.01, 4000),
-    "stopped, normal, about 10": stopping_study(normal, 0.05, 10),
-    "stopped, normal, about 25": stopping_study(normal, 0.05, 25),
-    "stopped, skewed, about 35": stopping_study(skewed, 0.3, 35),
-}
-
-
-def inner_study(runs: int, iterations: int) -> Study:
-    """A warm-up told of iterations that have none, but resemble the one before (0.6)."""
-
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        noise = chance.standard_normal((runs, iterations))
-        for place in range(1, iterations):
-            noise[:, place] = 0.6 * noise[:, place - 1] + 0.8 * noise[:, place]
-        found = inner_warm_up({run: [series] for run, series in enumerate((10 + noise).tolist())})
-        return found is not None and found.p <= 0.05, None
-
-    return study
-
-
-ALARMS: dict[str, Study] = {
-    "verdict, normal, 5 + 5": verdict_study(normal, 5, 1),
-    "verdict, skewed, 35 + 35": verdict_study(skewed, 35, 1),
-    f"any of {FAMILY} verdicts, 10 + 10": verdict_study(normal, 10, FAMILY),
-    "warm-up, n = 12": series_study(normal, 12, warm_up),
-    "warm-up, skewed, n = 35": series_study(skewed, 35, warm_up),
-    "two humps, normal, n = 35": series_study(normal, 35, two_humps),
-    "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
-    "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
-    "warm-up inside, 5 runs of 3": inner_study(5, 3),
-    "warm-up inside, 20 runs of 30": inner_study(20, 30),
-    "drift, 1 condition, n = 35": drift_study(skewed, 1, 35),
-    "drift, 2 conditions, n = 10": drift_study(normal, 2, 10),
-    "drift, 10 conditions, n = 5": drift_study(normal, 10, 5),
-}
-SETTINGS = INTERVALS | ALARMS

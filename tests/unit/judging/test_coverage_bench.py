@@ -21,7 +21,7 @@ def test_a_few_studies_of_every_setting_and_one_line_of_json() -> None:
     assert done.returncode in (0, 1), done.stderr  # of so few studies nothing is to be held
     figures = json.loads(done.stdout.splitlines()[-1])
     assert set(figures) == {
-        "coverage_min", "coverage_max", "false_alarm_max", "studies", "seconds",
+        "coverage_min", "coverage_max", "false_alarm_max", "settings", "studies", "seconds",
     }  # fmt: skip
     assert figures["studies"] == 8 and 0 <= figures["coverage_min"] <= figures["coverage_max"] <= 1
 

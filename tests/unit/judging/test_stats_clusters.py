@@ -12,10 +12,11 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis import summary_design
-from steelyard.analysis.stats import mean_interval
+from steelyard.analysis.stats import CONFIDENCE, mean_interval
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats_groups import mean_bca, mean_by_job
 from steelyard.analysis.stats_overhead import overhead, verdict
+from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats_tests import effect_words, hedges, hedges_paired
 from steelyard.analysis.summary import Counts, Group
 
@@ -122,13 +123,24 @@ def test_the_paired_test_is_scipys() -> None:
     assert paired_p([([2.0], [1.0])] * 12) is None
 
 
-def row(values: list[float], blocks: list[int | None], job_ids: list[str | None]) -> Any:
+def row(
+    values: list[float],
+    blocks: list[int | None],
+    job_ids: list[str | None],
+    confidence: float = CONFIDENCE,
+) -> Any:
     runs = [
         SimpleNamespace(run_id=f"r{n}", block=block, job_id=job)
         for n, (block, job) in enumerate(zip(blocks, job_ids, strict=True))
     ]
     ids = tuple(run.run_id for run in runs)
-    return SimpleNamespace(values=tuple(values), run_ids=ids, n=len(values), group=group_of(runs))
+    return SimpleNamespace(
+        values=tuple(values),
+        run_ids=ids,
+        n=len(values),
+        group=group_of(runs),
+        confidence=confidence,
+    )
 
 
 def group_of(runs: list[Any]) -> Group:
@@ -166,6 +178,29 @@ def test_the_design_decides(
     assert effect is not None and effect.design == design
 
 
+@pytest.mark.parametrize("base_blocks", [range(12), range(1, 13)])
+@pytest.mark.parametrize(
+    "job_ids", [OWN, ["a", "b", "c", "d"] * 3, [str(n // 2) for n in range(24)]]
+)
+def test_a_study_that_stopped_early_is_judged_at_96_percent(
+    base_blocks: Any, job_ids: list[str | None]
+) -> None:
+    """By block, by job (few and many) and by run: both the interval and the test."""
+    n = len(job_ids)
+    values = [(10 + shift + CHANCE.standard_normal(n) / 10).tolist() for shift in (0.1, 0.0)]
+    found = {}
+    for confidence in (CONFIDENCE, STOPPING_CONFIDENCE):
+        ours, base = (
+            row(v, [b + k for k in range(0, n, 12) for b in blocks], job_ids, confidence)
+            for v, blocks in zip(values, (list(range(12)), list(base_blocks)), strict=True)
+        )
+        overhead_found = summary_design.compare_means(ours, base)
+        found[confidence] = width(overhead_found), summary_design.p_of_means(ours, base)
+    plain, stopped = found[CONFIDENCE], found[STOPPING_CONFIDENCE]
+    assert 1.02 < stopped[0] / plain[0] < 1.15
+    assert plain[1] is not None and stopped[1] == pytest.approx(min(1.25 * plain[1], 1.0))
+
+
 def test_one_run_a_job_has_students_interval() -> None:
     values = [10.0, 10.4, 9.7, 10.1, 1e9 / 1e8]
     found, plain = mean_by_job([[v] for v in values]), mean_interval(values)
@@ -199,7 +234,13 @@ def row_of_jobs(groups: list[list[float]]) -> Any:
             runs.append(SimpleNamespace(run_id=f"r{len(runs)}", job_id=str(job), block=1))
             values.append(value)
     ids = tuple(run.run_id for run in runs)
-    return SimpleNamespace(group=group_of(runs), run_ids=ids, values=tuple(values), n=len(values))
+    return SimpleNamespace(
+        group=group_of(runs),
+        run_ids=ids,
+        values=tuple(values),
+        n=len(values),
+        confidence=CONFIDENCE,
+    )
 
 
 def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:

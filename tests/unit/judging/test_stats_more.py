@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats_changes import warm_up
+from steelyard.analysis.stats_changes import highest_p, warm_up
 from steelyard.analysis.stats_planning import (
     FIRST_LOOK,
     enough,
@@ -114,12 +114,15 @@ def test_slope_is_scipys_and_hc3_is_the_papers(chance: np.random.Generator) -> N
     assert found.high - found.value == pytest.approx(half)
 
 
-def test_the_p_of_a_slope_is_that_of_its_interval(chance: np.random.Generator) -> None:
+def test_the_p_of_a_slope_is_the_larger_of_two(chance: np.random.Generator) -> None:
     x = np.repeat([0.0, 1.0, 2.0], 4)
-    found = line_slope(x.tolist(), (0.3 * x + chance.normal(0, 0.5, 12)).tolist())
+    y = 0.3 * x + chance.normal(0, 0.5, 12)
+    found = line_slope(x.tolist(), y.tolist())
     assert found is not None
     error = (found.high - found.low) / 2 / scipy.stats.t.ppf(0.975, 10)
-    assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(found.value) / error, 10))
+    robust = 2 * scipy.stats.t.sf(abs(found.value) / error, 10)
+    common = scipy.stats.linregress(x, y).pvalue
+    assert found.p == pytest.approx(max(robust, common))
     flat = line_slope(x.tolist(), [3.0] * 12)
     assert flat is not None and (flat.value, flat.p) == (0.0, 1.0)
     straight = line_slope(x.tolist(), x.tolist())
@@ -180,6 +183,25 @@ def test_a_ramp_is_found_to_its_end(chance: np.random.Generator) -> None:
 )
 def test_what_is_no_warm_up(values: list[float]) -> None:
     assert warm_up(values) is None
+
+
+def test_a_warm_up_is_as_unlikely_as_counting_says() -> None:
+    """8 of 20 values above all others: exact p at that cut 2 / C(20, 8), for 10 cuts at most 10 times."""
+    rising = warm_up([*range(108, 100, -1), *range(12)])
+    assert rising is not None and rising.length == 8
+    exact = 2 / math.comb(20, 8)
+    assert exact < rising.p < 20 * exact * 10
+    assert highest_p(0.0, 10) == 1.0
+    assert highest_p(5.0, 3) == pytest.approx(6 * scipy.stats.norm.sf(5.0))
+
+
+def test_among_many_series_humps_need_more_evidence(chance: np.random.Generator) -> None:
+    clear = np.r_[chance.normal(10, 0.2, 20), chance.normal(14, 0.2, 20)].tolist()
+    vague = np.r_[chance.normal(10, 1, 20), chance.normal(13.8, 1, 20)].tolist()
+    assert two_humps(clear, 400) is not None and two_humps(clear, 10**6) is not None
+    alone = two_humps(vague)
+    assert alone is not None and 0.002 < alone.p <= 0.05
+    assert two_humps(vague, 100) is None
 
 
 def test_two_humps_and_where_they_part(chance: np.random.Generator) -> None:

@@ -1,0 +1,179 @@
+"""Studies of bench/coverage.py in which nothing is to be told."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import numpy as np
+from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
+
+from steelyard.analysis.stats_changes import LEVEL as WARM_UP_LEVEL
+from steelyard.analysis.stats_changes import warm_up
+from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats_drift import Timed, trend, wander
+from steelyard.analysis.stats_iterations import inner_warm_up
+from steelyard.analysis.stats_overhead import overhead
+from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats_shape import two_humps
+from steelyard.analysis.stats_slope import fit, line_break
+from steelyard.analysis.stats_tests import holm, kruskal, welch
+from steelyard.analysis.summary_findings_drift import LEVEL as DRIFT_LEVEL
+from steelyard.analysis.summary_findings_shape import NODE_P
+from steelyard.analysis.summary_iterations import LEVEL as INNER_LEVEL
+from steelyard.analysis.summary_slopes import FactorLine, corrected
+
+
+def tells_difference(ours: list[float], base: list[float]) -> bool:
+    like = [value / 1.1 for value in ours]
+    p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % in the place of 5 %
+    return differs(overhead(like, base, STOPPING_CONFIDENCE), p)
+
+
+def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_of: float) -> Study:
+    """Any difference told among conditions that are all like the baseline; the peer: any p < 0.05.
+
+    The baseline has `m` runs, and `base_of` for its share where that differs.
+    """
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        base = draw(chance, m or n, **base_of).tolist()
+        conditions = [draw(chance, n).tolist() for _ in range(family)]
+        tests = [welch(values, base) or 0.0 for values in conditions]
+        corrected = holm(tests)
+        told = any(
+            differs(overhead(values, base), p)
+            for values, p in zip(conditions, corrected, strict=True)
+            if p <= 0.05  # above it the verdict is the same whatever the interval
+        )
+        return told, min(tests) < 0.05
+
+    return study
+
+
+def block_verdict_study(blocks: int, block_share: float) -> Study:
+    """A difference told between sides that are alike in each block; the peer does not pair them."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        luck = 1 + block_share * chance.standard_normal(blocks)
+        a, b = ((luck * normal(chance, blocks)).tolist() for _ in range(2))
+        pairs = [([x], [y]) for x, y in zip(a, b, strict=True)]
+        p = paired_p(pairs) or 0.0
+        told = p <= 0.05 and differs(overhead_by_block(pairs), p)
+        return told, (welch(a, b) or 0.0) < 0.05
+
+    return study
+
+
+def job_verdict_study(n: int, runs: int, job_share: float) -> Study:
+    """A difference told between sides whose jobs differ by luck; the peer's test is of runs."""
+
+    def side(chance: Chance) -> list[list[float]]:
+        luck = 1 + job_share * chance.standard_normal(n)
+        return [normal(chance, runs, 10.0 * one).tolist() for one in luck]
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        a, b = side(chance), side(chance)
+        p = welch(*([statistics.fmean(job) for job in jobs] for jobs in (a, b))) or 0.0
+        told = p <= 0.05 and differs(overhead_by_job(a, b), p)
+        return told, (welch(flat(a), flat(b)) or 0.0) < 0.05
+
+    return study
+
+
+def node_study(series: int, nodes: int, n: int) -> Study:
+    """A node effect told of any series (SY25) where nodes are alike; the peer: any p < 0.05."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        tests = [
+            kruskal([skewed(chance, n).tolist() for _ in range(nodes)]) or 0.0
+            for _ in range(series)
+        ]
+        return min(holm(tests)) <= NODE_P, min(tests) < 0.05
+
+    return study
+
+
+def lines_study(lines: int) -> Study:
+    """Any rise, fall or break told of levels that are all alike; the peer: any interval without 0."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        found = [fit(LEVELS.tolist(), normal(chance, len(LEVELS)).tolist()) for _ in range(lines)]
+        plain = [
+            FactorLine("x", "m", "s", "f", "f", "", True, line, line.slope.p)
+            for line in found
+            if line is not None
+        ]
+        told = [one.is_shown or one.line.broken is not None for one in corrected(plain)]
+        return any(told), any(not p.line.slope.low <= 0 <= p.line.slope.high for p in plain)
+
+    return study
+
+
+def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> Study:
+    """Anything found in a series of one steady distribution."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        return finds(draw(chance, n).tolist()) is not None, None
+
+    return study
+
+
+def many_warm_ups_study(draw: Draw, n: int, series: int) -> Study:
+    """A warm-up told of any of so many steady series (SY20); the peer: any found by itself."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        found = [warm_up(draw(chance, n).tolist()) for _ in range(series)]
+        tests = [one.p if one is not None else 1.0 for one in found]
+        return min(holm(tests)) <= WARM_UP_LEVEL, min(tests) < 1.0
+
+    return study
+
+
+def many_humps_study(draw: Draw, n: int, series: int) -> Study:
+    """Humps told of any of so many series that have one (SY21)."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        return any(two_humps(draw(chance, n).tolist(), series) for _ in range(series)), None
+
+    return study
+
+
+def drift_study(draw: Draw, conditions: int, n: int) -> Study:
+    """What SY16 tells of conditions in turns: any of each by itself, all together, come and go.
+
+    The peer: any Spearman's p < 0.05 of a condition by itself.
+    """
+
+    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+        turns = (
+            np.argsort(chance.random((n, conditions)), axis=1) + conditions * np.arange(n)[:, None]
+        )
+        series = [
+            Timed(np.sort(turns[:, c]).tolist(), draw(chance, n, 10.0 * (1 + c)).tolist())
+            for c in range(conditions)
+        ]
+        alone = [found.p for one in series if (found := trend([one])) is not None]
+        together, wandering = trend(series) if conditions > 1 else None, wander(series)
+        tests = [*alone, *([together.p] if together else []), wandering or 1.0]
+        return min(holm(tests)) <= DRIFT_LEVEL, min(alone, default=1.0) < 0.05
+
+    return study
+
+
+def breaks(noise: list[float]) -> object:
+    """A break in a straight line."""
+    return line_break(LEVELS.tolist(), (np.asarray(noise) + 12 * LEVELS).tolist())
+
+
+def inner_study(runs: int, iterations: int) -> Study:
+    """A warm-up told of iterations that have none, but resemble the one before (0.6)."""
+
+    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+        noise = chance.standard_normal((runs, iterations))
+        for place in range(1, iterations):
+            noise[:, place] = 0.6 * noise[:, place - 1] + 0.8 * noise[:, place]
+        found = inner_warm_up({run: [series] for run, series in enumerate((10 + noise).tolist())})
+        return found is not None and found.p <= INNER_LEVEL, None
+
+    return study

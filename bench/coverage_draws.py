@@ -1,0 +1,73 @@
+"""What the simulated studies of bench/coverage.py are drawn from, and what they ask for."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.analysis.stats_overhead import Direction, Overhead, verdict
+from steelyard.analysis.stopping import lacking
+
+Chance = np.random.Generator
+Values = NDArray[np.float64]
+# One simulated study: ours (whether the interval held, whether an alarm was told), the peer's.
+Study = Callable[[Chance, bool], tuple[bool, bool | None]]
+
+
+def normal(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
+    """Runs with a standard deviation of a share of their mean."""
+    return mean * (1 + share * chance.standard_normal(n))
+
+
+def skewed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.3) -> Values:
+    """Log-normal runs of the same mean: a tail to the slow side, as run times have."""
+    variance = math.log1p(share**2)
+    return mean * np.exp(math.sqrt(variance) * chance.standard_normal(n) - variance / 2)
+
+
+Draw = Callable[..., Values]
+
+
+def heavy(chance: Chance, n: int, mean: float = 10.0, share: float = 0.1) -> Values:
+    """Student's t with 3 degrees of freedom: tails as heavy as a variance allows."""
+    return mean * (1 + share * chance.standard_t(3, n) / math.sqrt(3))
+
+
+def delayed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.02) -> Values:
+    """One run in 20 takes three times as long."""
+    return normal(chance, n, mean / 1.1, share) * np.where(chance.random(n) < 0.05, 3.0, 1.0)
+
+
+def held(low: float | None, high: float | None, truth: float) -> bool:
+    return low is not None and high is not None and low <= truth <= high
+
+
+def flat(groups: list[list[float]]) -> list[float]:
+    return [value for group in groups for value in group]
+
+
+PLACES = np.array([0.0, 0.025, 0.05, 0.075, 0.1])
+LEVELS = np.repeat(PLACES, 5)
+
+
+def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float], list[float]]:
+    """Two conditions, from 5 runs each until both means are known to a share, as submit adds runs."""
+    ours, base = (
+        normal(chance, 2000, 11.0, share).tolist(),
+        normal(chance, 2000, 10.0, share).tolist(),
+    )
+    n = 5
+    while more := max(
+        lacking(side[:n], half_width * statistics.fmean(side[:n])) for side in (ours, base)
+    ):
+        n += more
+    return ours[:n], base[:n]
+
+
+def differs(found: Overhead, p: float | None) -> bool:
+    """Whether the report tells a difference."""
+    return verdict(found, "s", "lower", p=p).direction is not Direction.NOT_SHOWN
