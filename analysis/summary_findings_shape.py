@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from steelyard.analysis.quantities import mean_words, quantity
 from steelyard.analysis.stats import median
-from steelyard.analysis.stats_changes import LEVEL, MIN_VALUES, WarmUp, warm_up
+from steelyard.analysis.stats_changes import MIN_VALUES, WarmUp, warm_up
 from steelyard.analysis.stats_planning import MIN_PILOT, repeats_assured
 from steelyard.analysis.stats_shape import MIN_VALUES as MIN_HUMPS
 from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_tests import holm, kruskal
+from steelyard.analysis.stats_tests import LEVEL, holm, kruskal
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import WIDE, Check, Code, Finding, counted, place
 from steelyard.analysis.summary_design import job_means, jobs_of, sample_word

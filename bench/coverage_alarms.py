@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
 
-from steelyard.analysis.stats_changes import LEVEL as WARM_UP_LEVEL
 from steelyard.analysis.stats_changes import warm_up
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats_drift import Timed, trend, wander
@@ -17,6 +16,7 @@ from steelyard.analysis.stats_overhead import overhead
 from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_slope import fit, line_break
+from steelyard.analysis.stats_tests import LEVEL as TEST_LEVEL
 from steelyard.analysis.stats_tests import holm, kruskal, welch
 from steelyard.analysis.summary_findings_drift import LEVEL as DRIFT_LEVEL
 from steelyard.analysis.summary_findings_shape import NODE_P
@@ -125,7 +125,7 @@ def many_warm_ups_study(draw: Draw, n: int, series: int) -> Study:
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         found = [warm_up(draw(chance, n).tolist()) for _ in range(series)]
         tests = [one.p if one is not None else 1.0 for one in found]
-        return min(holm(tests)) <= WARM_UP_LEVEL, min(tests) < 1.0
+        return min(holm(tests)) <= TEST_LEVEL, min(tests) < 1.0
 
     return study
 
