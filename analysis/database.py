@@ -20,6 +20,7 @@ FILE_NAME = "study.duckdb"
 SCHEMA_FILES = ("schema.sql", "schema_views.sql")
 SCHEMA_VERSION = 3
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
+SIDE_MEMORY_LIMIT = "500MB"
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
 
 WRITE_ERRORS = (
@@ -113,6 +114,15 @@ def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.execute(f"SET temp_directory = {quote(str(study_dir / SPILL_FOLDER))}")
     connection.execute("SET preserve_insertion_order = false")
+
+
+def side_engine(scratch: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB beside the database's, outside of its transaction; what does not fit goes to `scratch`."""
+    engine = duckdb.connect()
+    engine.execute(f"SET memory_limit = '{SIDE_MEMORY_LIMIT}'")
+    engine.execute(f"SET temp_directory = {quote(str(scratch / 'spill'))}")
+    engine.execute("SET preserve_insertion_order = false")
+    return engine
 
 
 def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:

@@ -157,31 +157,35 @@ class Parts:
         self._serial = max((int(Path(part.name).stem) for part in named), default=0)
         self.refresh()
 
-    def write(self, select: str, day: str | None) -> list[Part]:
+    def write(
+        self, select: str, day: str | None, connection: DuckDBPyConnection | None = None
+    ) -> list[Part]:
         """The rows of a SELECT, columns as ALL_COLUMNS, into new parts; `day`: they are all of it.
 
-        None: of several days, which takes DuckDB twice the time.
+        None: of several days, which takes DuckDB twice the time. `connection`: who knows the
+        SELECT's relations; None: that of the database.
         """
+        connection = connection or self._connection
         self._serial += 1
         if day is None:
-            return self._write_days(select)
+            return self._write_days(select, connection)
         path = self._scratch / f"{self._serial}.parquet"
-        self._connection.execute(f"COPY ({select}) TO {quote(str(path))} ({OPTIONS})")
-        rows, of_day = self._connection.execute(
+        connection.execute(f"COPY ({select}) TO {quote(str(path))} ({OPTIONS})")
+        rows, of_day = connection.execute(
             f"SELECT count(*), count(*) FILTER ({DAY_OF_ROW} = ?) "
             f"FROM read_parquet({quote_path(path)})",
             [day],
         ).fetchall()[0]
         if of_day == rows:
             return self._add(path, day, rows)
-        parts = self._write_days(f"FROM {scan([path])}")
+        parts = self._write_days(f"FROM {scan([path])}", connection)
         path.unlink()
         return parts
 
-    def _write_days(self, select: str) -> list[Part]:
+    def _write_days(self, select: str, connection: DuckDBPyConnection) -> list[Part]:
         """A part for each day."""
         folder = self._scratch / f"{self._serial}"
-        self._connection.execute(
+        connection.execute(
             f"COPY (SELECT *, {DAY_OF_ROW} AS day FROM ({select})) TO {quote(str(folder))} "
             f"({OPTIONS}, PARTITION_BY (day))"
         )
@@ -189,7 +193,7 @@ class Parts:
         for path in sorted(folder.glob("day=*/*.parquet")):
             self._serial += 1
             count = f"SELECT count(*) FROM read_parquet({quote_path(path)})"
-            ((rows,),) = self._connection.execute(count).fetchall()
+            ((rows,),) = connection.execute(count).fetchall()
             parts += self._add(path, path.parent.name.removeprefix("day="), rows)
         return parts
 

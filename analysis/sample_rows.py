@@ -10,7 +10,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import native
-from steelyard.analysis.parts import DAY_S, UNKNOWN, Part, Parts, day_of
+from steelyard.analysis.parts import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
 from steelyard.analysis.sample_lines import COLUMNS
 
 ROWS = 1_000_000  # in a batch: 150 MB
@@ -18,7 +18,6 @@ TEXT_BYTES = 64_000_000  # larger files are read by DuckDB, piece by piece
 NOT_KNOWN = np.iinfo(np.int64).min  # of the reader, where a cell is empty
 
 TYPES = {"DOUBLE": np.dtype(np.float64), "BIGINT": np.dtype(np.int64)}
-NAME = "sample_rows"  # of a batch in DuckDB
 
 Array = np.ndarray[tuple[int], np.dtype[np.float64 | np.int64 | np.int32]]
 
@@ -34,6 +33,7 @@ class RowBatch:
         }
         self._numbers = np.empty(ROWS, dtype=np.int32)
         self._rows = 0  # of the file that was read last, not yet counted
+        self._files: list[tuple[str, ...]] = []  # their KEYs
 
     def read(self, text: bytes, size: int, columns: Sequence[str]) -> int:
         """A file's lines, `size` bytes of `text`: how many, or native.ODD or FULL; see keep()."""
@@ -67,31 +67,40 @@ class RowBatch:
             return False
         return day_of(low) == day == day_of(high)
 
-    def keep(self, number: int, totals: Sequence[str]) -> list[float | int | None]:
+    def keep(self, key: tuple[str, ...], totals: Sequence[str]) -> list[float | int | None]:
         """Count the rows just read as those of a file; its largest values of some columns."""
         begin, self.count = self.count, self.count + self._rows
-        self._numbers[begin : self.count] = number
+        self._numbers[begin : self.count] = len(self._files)
+        self._files.append(key)
         return [largest(self._arrays[name][begin : self.count]) for name in totals]
 
-    def write(self, connection: DuckDBPyConnection, parts: Parts) -> list[Part]:
-        """Into parts; the table `sample_files` knows the files."""
-        arrays = {name: array[: self.count] for name, array in self._arrays.items()}
-        connection.register(NAME, {"sy file": self._numbers[: self.count], **arrays})
+    def write(self, engine: DuckDBPyConnection, parts: Parts) -> list[Part]:
+        """Into parts. `engine` must not be in a transaction: it would hold the arrays to its end."""
+        if not self._files:
+            return []
+        rows = {name: array[: self.count] for name, array in self._arrays.items()}
+        engine.register("row_batch", {"file": self._numbers[: self.count], **rows})
+        keys = zip(KEY, zip(*self._files, strict=True), strict=True)
+        numbers = np.arange(len(self._files), dtype=np.int32)
+        texts = {name: np.array(column, dtype=object) for name, column in keys}
+        engine.register("row_files", {"file": numbers, **texts})
         try:
             return parts.write(
-                f"SELECT f.run_id, f.attempt, f.node, {', '.join(map(cell, COLUMNS))} "
-                f'FROM {NAME} AS s JOIN sample_files AS f ON f.file = s."sy file"',
+                f"SELECT {', '.join(KEY)}, {', '.join(map(cell, COLUMNS))} "
+                "FROM row_batch JOIN row_files USING (file)",
                 self.day,
+                engine,
             )
         finally:
-            connection.unregister(NAME)
+            engine.unregister("row_batch")
+            engine.unregister("row_files")
 
 
 def cell(column: str) -> str:
     """A column of a batch as DuckDB shall have it; NaN it takes for NULL by itself."""
     if COLUMNS[column] == "BIGINT":
-        return f"nullif(s.{column}, {NOT_KNOWN}) AS {column}"
-    return f"s.{column}"
+        return f"nullif({column}, {NOT_KNOWN}) AS {column}"
+    return column
 
 
 def largest(array: Array) -> float | int | None:

@@ -17,6 +17,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import native, records
 from steelyard.analysis.background import Background
+from steelyard.analysis.database import side_engine
 from steelyard.analysis.parts import KEY, Parts, day_of, scan
 from steelyard.analysis.sample_lines import (
     COLUMNS,
@@ -85,6 +86,7 @@ class Loader:
         self._parts = parts
         self._scratch = scratch
         self._background = Background(connection)
+        self._engine = side_engine(scratch)
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
         self._changed: list[str] = []
@@ -108,6 +110,7 @@ class Loader:
                 all_of.callback(closed.close)
             all_of.callback(self._files.close)
             all_of.callback(self._totals.close)
+            all_of.callback(self._engine.close)
             self._background.close(interrupt=error is not None)
 
     def _new_spools(self) -> tuple[Spool, Spool]:
@@ -145,7 +148,7 @@ class Loader:
                 return 0, problem
             days = {day_of(time) for time in times_of_ends(source, columns)}
             day = days.pop() if len(days) == 1 else None
-            found = self._take_rows(number, file, source, columns, day)
+            found = self._take_rows(file, source, columns, day)
             if found is not None:
                 return found
             if (columns, day) not in self._texts:
@@ -155,7 +158,7 @@ class Loader:
             return lines, None if is_whole else CUT
 
     def _take_rows(
-        self, number: int, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
+        self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
     ) -> tuple[int, str | None] | None:
         """As _take, by our own reader; None: not as the sampler writes it."""
         if native.read_samples() is None or file.path.stat().st_size > TEXT_BYTES:
@@ -169,8 +172,8 @@ class Loader:
                 source.seek(begin)
                 return None
             if batch.is_of(one):
-                totals = batch.keep(number, TOTALS)
-                self._totals.write((file.run_id, file.attempt, file.node, rows, *totals))
+                key = (file.run_id, file.attempt, file.node)
+                self._totals.write((*key, rows, *batch.keep(key, TOTALS)))
                 break
         return rows, None if size_bytes == len(text) else CUT
 
@@ -209,8 +212,10 @@ class Loader:
             if changed:
                 forget(self._connection, self._parts, changed)
             for batch in batches:
-                written = batch.write(self._connection, self._parts)
-                if isinstance(batch, TextBatch):
+                if isinstance(batch, RowBatch):
+                    batch.write(self._engine, self._parts)
+                else:
+                    written = batch.write(self._connection, self._parts)
                     note_loaded(self._connection, [part.path for part in written])
             self.loaded = count
 

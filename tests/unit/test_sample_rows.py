@@ -83,7 +83,12 @@ def test_what_the_sampler_writes_is_read_by_us(tmp_path: Path) -> None:
     text = b"1.5,0,0.000001,7,2.5,,\n2.5,1,0.1,9,3.5,4.25,0.025\n"
     assert batch.read(text, len(text), HEADER.split(",")) == 2
     assert batch.is_of("1970-01-01") and not batch.is_of("1970-01-02")
-    assert batch.keep(0, ("cpu_s", "rchar_bytes", "energy_j", "tx_bytes")) == [0.1, 9, 4.25, None]
+    assert batch.keep(("r", "1.0", "n1"), ("cpu_s", "rchar_bytes", "energy_j", "tx_bytes")) == [
+        0.1,
+        9,
+        4.25,
+        None,
+    ]
     assert batch.count == 2
 
 
