@@ -81,17 +81,22 @@ def read_preset(name: str) -> Published:
     """The preset's data and their summary; `name` is its folder's."""
     files = importlib.resources.files("steelyard.analysis").joinpath("presets", name)
     with importlib.resources.as_file(files) as folder:
-        series = [*filesystem_series(folder), *hpc_series(folder)]
-        repeated = repeated_series(series)
-        counted = [one for one in series if one.figure not in repeated]
-        return Published(
-            name=name,
-            series=series,
-            repeated=repeated,
-            averages=[Average(*row.values()) for row in rows(folder / "printed_averages.csv")],
-            conclusions=read_conclusions(folder / "conclusions.toml"),
-            summary=summary_of(study_data(name, counted)),
-        )
+        return read_folder(name, folder)
+
+
+def read_folder(name: str, folder: Path) -> Published:
+    """The same of any folder with such files."""
+    series = [*filesystem_series(folder), *hpc_series(folder)]
+    repeated = repeated_series(series)
+    counted = [one for one in series if one.figure not in repeated]
+    return Published(
+        name=name,
+        series=series,
+        repeated=repeated,
+        averages=[Average(*row.values()) for row in rows(folder / "printed_averages.csv")],
+        conclusions=read_conclusions(folder / "conclusions.toml"),
+        summary=summary_of(study_data(name, counted)),
+    )
 
 
 def rows(path: Path) -> Iterator[dict[str, str]]:

@@ -102,12 +102,14 @@ def find_published(published: Published, tested: Sequence[Tested]) -> list[Findi
 
 def find_averages(published: Published) -> Iterator[Finding]:
     """SP01."""
-    wrong = [one for one in check_averages(published) if not one.agrees]
+    checked = check_averages(published)
+    wrong = [one for one in checked if not one.agrees]
     if wrong:
+        series = sum(s.metric.name == "total" for s in published.series)
         yield Finding(
             PublishedCode.AVERAGES,
-            f"{counted(len(wrong), 'average')} of {sum(s.metric.name == 'total' for s in published.series)} "
-            "of appendix D.",
+            f"{len(wrong)} of {counted(len(checked), 'printed average')} at hand, of {series} series of "
+            "appendix D.",
             tuple(map(average_words, wrong)),
         )
 
