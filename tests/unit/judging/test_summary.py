@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis import report_words, summary_findings
+from steelyard.analysis.database import SCHEMA_VERSION
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.stats_overhead import Direction
 from steelyard.analysis.summary import Row, Summary, summarize
@@ -158,7 +159,9 @@ def test_another_schema_version_is_refused(synthetic: ModuleType, tmp_path: Path
     folder = synthetic.demo("newer").write(tmp_path)
     with duckdb.connect(str(folder / "study.duckdb")) as connection:
         connection.execute("UPDATE meta SET schema_version = 99")
-    with pytest.raises(UsageError, match="schema version 99, this steelyard reads 2"):
+    with pytest.raises(
+        UsageError, match=f"schema version 99, this steelyard reads {SCHEMA_VERSION}:"
+    ):
         summarize(folder)
 
 
