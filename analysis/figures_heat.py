@@ -65,12 +65,11 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     image: Any = None
     for axes in grid.flat[len(drawn) :]:
         axes.set_visible(False)
-    for axes, (others, cells) in zip(grid.flat, drawn, strict=False):
+    titles = figures_labels.in_lines([o for o, _ in drawn], figures_labels.TITLE // columns)
+    for axes, title, (_, cells) in zip(grid.flat, titles, drawn, strict=False):
         image = draw_panel(axes, cells, levels, names, limit)
         axes.set_xlabel(factors[1])
-        axes.set_title(
-            figures_labels.cut(others, figures_labels.TITLE // (2 * columns)), fontsize=8.5
-        )
+        axes.set_title(title, fontsize=8.5)
     for line in grid:
         line[0].set_ylabel(factors[0])
     figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)

@@ -23,7 +23,9 @@ COLUMNS = (
 MAX_LEVELS = len(DASHES)  # that grey print tells apart; of more each condition has its own panel
 MAX_NODES = len(MARKERS)  # lines of one colour that can be told apart
 MAX_PANELS, ACROSS = 9, 3
-LETTERS = 84  # of titles beside each other
+LETTERS = 78  # of titles beside each other
+LINE_IN = 0.14
+Y_LETTERS = 30  # that have room beside a shelf
 RASTER = 3000  # points from which on lines are drawn as an image, for the size of the file
 MARK_EVERY = 6  # iterations between the marks that tell nodes apart
 GAP = 0.12  # of the axes' height between the numbers of two averages
@@ -80,18 +82,21 @@ def iterations(panels: list[Panel], found: Nodes) -> Drawing:
     shelves = ceil(len(drawn) / columns)
     keys, names = keys_of(drawn, numbers)
     key = figures_labels.legend([*(level.name for level in keys), *names])
-    figure = figures.new_figure(0.7 + 1.9 * shelves + key.height_in)
+    titles = figures_labels.in_lines([panel.title for panel in drawn], LETTERS // columns)
+    lines = max(title.count("\n") for title in titles)
+    figure = figures.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
     grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
     raster = sum(level.points for panel in levels for level in panel) > RASTER
     for axes in grid.flat[len(drawn) :]:
         axes.set_visible(False)
-    for axes, panel, of_panel in zip(grid.flat, drawn, levels, strict=False):
+    for axes, title, of_panel in zip(grid.flat, titles, levels, strict=False):
         draw_panel(axes, of_panel, "no value", raster)
-        axes.set_title(figures_labels.cut(panel.title, LETTERS // columns), fontsize=8.5)
+        axes.set_title(title, fontsize=8.5)
         axes.set_xlabel("iteration")
         axes.xaxis.get_major_locator().set_params(integer=True)
     for line in grid:
-        line[0].set_ylabel(f"{first.metric.name} ({unit})" + better(first))
+        words = f"{first.metric.name} ({unit})" + better(first)
+        line[0].set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
     figures_labels.set_title(figure, first.group.variant)

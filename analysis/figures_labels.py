@@ -82,6 +82,20 @@ def wrapped(label: str, most: int) -> str:
     return "\n".join(lines)
 
 
+def in_lines(titles: Sequence[str], most: int) -> list[str]:
+    """Conditions, `a=1, b=2`, on lines of at most `most` letters; other levels look other."""
+    words = shortened(list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1)
+    found = []
+    for title in titles:
+        lines = [""]
+        for part in title.split(", "):
+            joined = f"{lines[-1]}, {words[part]}" if lines[-1] else words[part]
+            fits = not lines[-1] or len(joined) < most
+            lines[-1:] = [joined] if fits else [f"{lines[-1]},", words[part]]
+        found.append("\n".join(lines))
+    return found
+
+
 def set_title(figure: Figure, words: str) -> None:
     """Above all panels, from the figure's left edge, so that wide labels leave it its room."""
     figure.suptitle(cut(words, TITLE), x=0.01, ha="left", fontsize=9.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -148,6 +147,8 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     figure = figures.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
+    conditions = [trace.group.label for trace in traces]
+    labels = figures_labels.in_lines(conditions, TITLE // len(traces))
     for column, trace in enumerate(traces):
         for row, panel in enumerate(panels):
             panel(grid[row, column], traces, trace)
@@ -156,8 +157,7 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
             grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
         grid[-1, column].set_xlim(left=0)  # once all panels are there, which share it
         grid[-1, column].set_xlabel("time since the job's start (s)")
-        label = textwrap.fill(trace.group.label, TITLE // len(traces))
-        grid[0, column].set_title(f"{label}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
+        grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
     figures_labels.set_title(figure, variant)
     for row in range(len(panels)):
         for column in range(1, len(traces)):

@@ -261,27 +261,31 @@ def gap_counts(data: StudyData) -> list[tuple[str, int]]:
 
 
 def run_headings(summary: Summary, variant: str) -> tuple[str, ...]:
-    names = [
-        f"{m.name} ({unit_of(m.unit)})"
-        for m in summary.data.metrics.get(variant, [])
-        if m.is_primary
-    ]
+    names = [f"{name} ({unit})" for name, _, unit in run_columns(summary, variant)]
     return ("Run", "Job", "Started (UTC)", "Elapsed (s)", *names, "Nodes", "State")
 
 
-def unit_of(unit: str | None) -> str:
-    return scale(None, unit)[1]
+def run_columns(summary: Summary, variant: str) -> list[tuple[str, float, str]]:
+    """(metric, what to divide by, unit) of the main figures, all runs of a variant in one unit."""
+    found = []
+    for metric in summary.data.metrics.get(variant, []):
+        if metric.is_primary:
+            rows = (summary.row(variant, label, metric.name) for label in summary.labels)
+            largest = max((row.maximum or 0.0 for row in rows if row), default=None)
+            found.append((metric.name, *scale(largest, metric.unit)))
+    return found
 
 
 def run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
     """Every run of a variant, condition by condition: where each number comes from."""
-    names = [m.name for m in summary.data.metrics.get(variant, []) if m.is_primary]
+    columns = run_columns(summary, variant)
+    names, factors = [name for name, _, _ in columns], [factor for _, factor, _ in columns]
     for group in summary.groups:
         if group.variant != variant:
             continue
         values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
         marked = outlier_ids(summary, group, names)
-        rows = [run_row(run, values, run.run_id in marked) for run in group.runs]
+        rows = [run_row(run, values, factors, run.run_id in marked) for run in group.runs]
         yield RowGroup(label_of(group), rows, anchor=anchors[group.variant, group.label])
 
 
@@ -290,7 +294,9 @@ def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:
     return {row.run_ids[i] for row in found if row is not None for i in row.outliers.indices}
 
 
-def run_row(run: Run, values: list[dict[str, float | None]], marked: bool) -> tuple[str, ...]:
+def run_row(
+    run: Run, values: list[dict[str, float | None]], factors: list[float], marked: bool
+) -> tuple[str, ...]:
     state = run.state if run.state == "completed" else f"{run.state}: {run.reason or 'no reason'}"
     if run.valid is False:
         state = f"invalid: {run.invalid_reason or 'no reason'}"
@@ -301,14 +307,14 @@ def run_row(run: Run, values: list[dict[str, float | None]], marked: bool) -> tu
         run.job_id or run.attempt or MISSING,
         moment(run.start_unix_s),
         MISSING if run.elapsed_s is None else f"{run.elapsed_s:.6g}",
-        *(number(value.get(run.run_id)) for value in values),
+        *(number(v.get(run.run_id), factor) for v, factor in zip(values, factors, strict=True)),
         listed(run.nodes),
         state,
     )
 
 
-def number(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.6g}".replace("-", "−")
+def number(value: float | None, factor: float) -> str:
+    return MISSING if value is None else f"{value / factor:.6g}".replace("-", "−")
 
 
 def data_sha256(data: StudyData) -> str:

@@ -16,7 +16,15 @@ from steelyard.analysis.figures import Drawing, lay_out, style
 from steelyard.analysis.figures_bars import draw_bars
 from steelyard.analysis.figures_box import draw_boxes
 from steelyard.analysis.figures_heat import draw_heat
-from steelyard.analysis.figures_labels import cut, legend, short_labels, shortened, wrapped
+from steelyard.analysis.figures_iterations import draw_iterations
+from steelyard.analysis.figures_labels import (
+    cut,
+    in_lines,
+    legend,
+    short_labels,
+    shortened,
+    wrapped,
+)
 from steelyard.analysis.figures_lines import draw_lines
 from steelyard.analysis.figures_rtt import draw_rtt
 from steelyard.analysis.figures_series import draw_series
@@ -53,12 +61,13 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
         condition = dict(zip(FACTORS, level, strict=True))
         place = levels.index(level)
         run = maker.run("xrootd", {"url": URL}, condition, number, elapsed_s=20.0)
-        maker.result(run, METRIC, 20 + place + chance.gauss(0, 0.3), "s_per_GB")
+        for iteration in range(1, 4):
+            seconds = 20 + place + chance.gauss(0, 0.3)
+            maker.result(run, METRIC, seconds, "s_per_GB", iteration=iteration)
         for name, share in SHARES.items():
             maker.result(run, name, share * chance.gauss(1, 0.01), "1", None, primary=False)
         maker.record(run, "n1", 20.0, energy_j=900 + chance.gauss(0, 9), rtt_median_s=0.01 + place)
-        if number == 1:
-            maker.samples(run, "n1", 20.0, watts=90)
+        maker.samples(run, "n1", 20.0, watts=90)
     return summarize(maker.write(tmp_path_factory.mktemp("long")))
 
 
@@ -71,6 +80,7 @@ def drawings(summary: Summary) -> dict[str, Drawing]:
     return {
         "bars": draw_bars(summary, rows),
         "series": draw_series(summary, rows),
+        "iterations": found(draw_iterations(summary, rows)),
         "time": time,
         "boxes": draw_boxes(panels),
         "lines": draw_lines(panels[0]),
@@ -90,13 +100,16 @@ def drawn_texts(figure: Figure) -> list[Text]:
     labels = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
     drawn = [text for text in figure.findobj(Text) if text not in labels]
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        params = axis.get_tick_params()
+        if not params.get("labelleft", params.get("labelbottom")):
+            continue  # a shared axis, labelled elsewhere
         low, high = sorted(axis.get_view_interval())
-        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels())  # noqa: B905 - none on a shared axis
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
         drawn += [label for place, label in ticks if low <= place <= high]
     return [text for text in drawn if text.get_visible() and text.get_text().strip()]
 
 
-KINDS = ("bars", "series", "time", "boxes", "lines", "heat", "stack", "round-trip")
+KINDS = ("bars", "series", "iterations", "time", "boxes", "lines", "heat", "stack", "round-trip")
 
 
 @pytest.mark.filterwarnings("error::UserWarning")  # of a layout that finds no room
@@ -106,7 +119,7 @@ def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: s
     with style():
         lay_out(figure)
         figure.canvas.draw()  # type: ignore[attr-defined]
-    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
+        boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
     assert len(boxes) > 5
     width, height = figure.bbox.width, figure.bbox.height
     for words, box in boxes:
@@ -154,3 +167,13 @@ def test_lines_break_behind_signs_and_never_lose_a_letter() -> None:
     label = "delay=50ms~5ms/normal · virtual"
     assert wrapped(label, 12) == "delay=50ms~\n5ms/normal\nvirtual"
     assert wrapped("x" * 25, 10).replace("\n", "") == "x" * 25
+
+
+def test_conditions_on_lines_keep_what_tells_them_apart() -> None:
+    titles = [f"network=delay=25ms, launcher={IMAGE}:{tag}, node_type=virtual" for tag in "ab"]
+    found = in_lines(titles, 30)
+    assert found[0] != found[1]
+    assert all(len(line) <= 30 for title in found for line in title.split("\n"))
+    assert found[0].startswith("network=delay=25ms,\nlauncher=podm")
+    assert found[0].endswith(",\nnode_type=virtual")
+    assert in_lines(["a=1, b=2"], 30) == ["a=1, b=2"]

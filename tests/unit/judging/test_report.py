@@ -147,7 +147,7 @@ def test_every_run_can_be_traced(page: str, demo_summary: Summary) -> None:
         assert f'<th scope="row">{run.run_id}</th><td>{run.job_id}</td>' in page
     words = visible(page)
     assert "failed: output of client 1: line 3 is cut short" in words
-    assert re.search(r"filesystem-d00f3584-004 \d+ 2026-\S+ \S+ 2 0\.1\d+ n\d outlier", words)
+    assert re.search(r"filesystem-d00f3584-004 \d+ 2026-\S+ \S+ 2 1\d\d[.\d]* n\d outlier", words)
 
 
 def test_findings_have_code_advice_and_places(page: str, demo_summary: Summary) -> None:
