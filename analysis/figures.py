@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "pdf", "png", "csv")
 WIDTH_IN = 6.6
 DPI = 150
+MAX_NAME = 120  # letters of a file's name, without its suffix
 
 # Okabe & Ito (2008), "Color Universal Design", without black and the yellow that white swallows;
 # orange and sky blue darker, so that a line of each has 3 : 1 against white (WCAG 2.1, 1.4.11).
@@ -171,8 +172,17 @@ def own_ids(svg: str, name: str) -> str:
 
 
 def slug(*words: str) -> str:
-    """A name for files: `bars-filesystem-test-large-file-copy-seconds`."""
-    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:120]
+    """A name for files: `bars-filesystem-test-large-file-copy-seconds`.
+
+    Where that would lose what tells names apart (`level=-1`, `é`, the end of a long one) a
+    checksum tells it.
+    """
+    whole = "-".join(words)
+    name = re.sub(r"[^a-z0-9]+", "-", whole.lower()).strip("-")
+    if len(name) <= MAX_NAME and not re.search(r"[^A-Za-z0-9]{2,}|[^\x00-\x7f]", whole):
+        return name
+    checksum = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{name[: MAX_NAME - 9].rstrip('-')}-{checksum}"
 
 
 def colour_factor(summary: Summary) -> str | None:

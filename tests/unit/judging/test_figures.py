@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from steelyard.analysis import figures
-from steelyard.analysis.figures import Drawing
+from steelyard.analysis.figures import Drawing, slug
 from steelyard.analysis.figures_bars import draw_bars
 from steelyard.analysis.figures_series import draw_series
 from steelyard.analysis.figures_time import draw_times, rates
@@ -195,3 +195,22 @@ def test_mean_and_interval_share_unit_and_decimals() -> None:
     assert mean_words(Interval(38.09, 37.80, 38.38, 5), "Gflop/s") == "38.09 ± 0.29 Gflop/s"
     assert mean_words(Interval(2.5, None, None, 1), "s") == "2.500 s"
     assert scale(None, "bytes") == (1.0, "B")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("zip level=-1", "zip level=1"),
+        ("copy file=é", "copy file=è"),
+        (f"url=root://{'host/' * 30}a.root", f"url=root://{'host/' * 30}b.root"),
+    ],
+)
+def test_files_of_two_variants_never_have_one_name(one: str, other: str) -> None:
+    names = [slug("bars", variant, "seconds") for variant in (one, other)]
+    assert names[0] != names[1]
+    assert all(re.fullmatch(r"bars-[a-z0-9-]{1,115}", name) for name in names)
+
+
+def test_plain_names_stay_as_they_read() -> None:
+    assert slug("bars", "hpl N=4000", "gflops") == "bars-hpl-n-4000-gflops"
+    assert slug("bars", "filesystem test=large_file_copy") == "bars-filesystem-test-large-file-copy"
