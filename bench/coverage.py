@@ -26,7 +26,7 @@ import numpy as np
 from coverage_settings import ALARMS, INTERVALS, LIMITS, SETTINGS
 
 STUDIES = 10_000
-MORE = 9  # times as many again where the first do not decide
+MORE, LEAST = 9, 1000  # times as many again where the first, if not so few, do not decide
 PEER_EVERY = 10
 CHUNKS = 8
 COVERAGE, FALSE_ALARMS = (0.935, 0.965), 0.05
@@ -72,7 +72,8 @@ def run(studies: int) -> dict[str, Tally]:
     each = studies // CHUNKS
     with multiprocessing.Pool() as pool:
         add(pool, tallies, [(name, part, each) for name in SETTINGS for part in range(CHUNKS)])
-        close = [name for name in (*INTERVALS, *ALARMS) if is_close(name, tallies[name])]
+        promised = (*INTERVALS, *ALARMS) if studies >= LEAST else ()
+        close = [name for name in promised if is_close(name, tallies[name])]
         more = range(CHUNKS, CHUNKS * (1 + MORE))
         add(pool, tallies, [(name, part, each) for name in close for part in more])
     return tallies
