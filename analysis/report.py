@@ -123,8 +123,10 @@ def cells(row: Sequence[str]) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Text for the page: `code` in its own font, and no line break inside `37 %` or `n = 5 + 5`."""
-    held = re.sub(r"(?<=\d) (?=%)|(?<=\bn) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text)
+    """Text for the page: `code` in its own font, no line break inside `37 %`, `p = 0.1`, `n = 5 + 5`."""
+    held = re.sub(
+        r"(?<=\d) (?=%)|(?<=\b[np]) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text
+    )
     held = re.sub(r"(?<=\d\u00a0\+) (?=\d)", "\u00a0", held)
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
 
