@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -65,7 +66,8 @@ def best_cut(numbers: Sequence[float], most: int) -> tuple[int, float]:
     found = contrasts(places[None, :], most)[0]
     highest = permuted_highest(tuple(np.sort(places)), most)
     as_high = int(np.count_nonzero(highest >= found.max() - 1e-9))
-    p = (1 + as_high) / (PERMUTATIONS + 1)
+    # With its own standard error on top: all series of one length share their permutations.
+    p = min((1 + as_high + math.sqrt(as_high)) / (PERMUTATIONS + 1), 1.0)
     if not as_high:
         p = min(p, highest_p(float(found.max() / places.std(ddof=1)), most))
     return int(found.argmax()) + 1, p

@@ -27,7 +27,7 @@ from steelyard.analysis.summary_slopes import FactorLine, corrected
 def tells_difference(ours: list[float], base: list[float]) -> bool:
     like = [value / 1.1 for value in ours]
     p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % in the place of 5 %
-    return differs(overhead(like, base, STOPPING_CONFIDENCE), p)
+    return p <= 0.05 and differs(overhead(like, base, STOPPING_CONFIDENCE), p)
 
 
 def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_of: float) -> Study:

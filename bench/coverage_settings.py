@@ -105,7 +105,7 @@ ALARMS: dict[str, Study] = {
     "any of 10 warm-ups, n = 20": many_warm_ups_study(skewed, 20, 10),
     "two humps, normal, n = 35": series_study(normal, 35, two_humps),
     "two humps, skewed, n = 100": series_study(skewed, 100, two_humps),
-    "any of 10 with two humps, n = 35": many_humps_study(normal, 35, 10),
+    "any of 5 with two humps, n = 35": many_humps_study(normal, 35, 5),
     "break in a line, 5 x 5": series_study(normal, len(LEVELS), breaks),
     "rise or break of any of 5 lines": lines_study(5),
     "warm-up inside, 5 runs of 3": inner_study(5, 3),

@@ -75,6 +75,12 @@ def overhead_study(
     return study
 
 
+def plain_held(ours: list[float], base: list[float]) -> bool:
+    """All runs taken for independent."""
+    plain = overhead(ours, base)
+    return held(plain.low, plain.high, 0.1)
+
+
 def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> Study:
     """The same, each job with its own luck for all runs in it; the peer takes runs for independent.
 
@@ -89,10 +95,11 @@ def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> 
             for one, size in zip(luck, sizes, strict=True)
         ]
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
         ours, base = side(chance, 11.0), side(chance, 10.0)
-        found, plain = overhead_by_job(ours, base), overhead(flat(ours), flat(base))
-        return held(found.low, found.high, 0.1), held(plain.low, plain.high, 0.1)
+        found = overhead_by_job(ours, base)
+        peer = plain_held(flat(ours), flat(base)) if with_peer else None
+        return held(found.low, found.high, 0.1), peer
 
     return study
 
@@ -100,15 +107,15 @@ def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> 
 def block_study(blocks: int, runs: int, block_share: float) -> Study:
     """Interleaved blocks, each with its own luck for both sides; the peer does not pair them."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
         luck = 1 + block_share * chance.standard_normal(blocks)
         pairs = [
             (normal(chance, runs, 11.0 * one).tolist(), normal(chance, runs, 10.0 * one).tolist())
             for one in luck
         ]
         found = overhead_by_block(pairs)
-        plain = overhead(flat([a for a, _ in pairs]), flat([b for _, b in pairs]))
-        return held(found.low, found.high, 0.1), held(plain.low, plain.high, 0.1)
+        sides = flat([a for a, _ in pairs]), flat([b for _, b in pairs])
+        return held(found.low, found.high, 0.1), plain_held(*sides) if with_peer else None
 
     return study
 
