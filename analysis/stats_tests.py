@@ -140,7 +140,7 @@ def corrected(d: float, degrees: float) -> float:
     return d * math.exp(gammas) / math.sqrt(degrees / 2)
 
 
-FAR = 1000  # standard errors from which on only the spread's own error matters
+FAR = 300  # standard errors from which on only the spread's own error matters
 
 
 def noncentral_limits(d: float, error: float, degrees: float) -> tuple[float, float]:
