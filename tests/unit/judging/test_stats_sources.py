@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats import ranks
-from steelyard.analysis.stats_changes import best_cut
+from steelyard.analysis.stats_changes import PERMUTATIONS, best_cut, contrasts, permuted_highest
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats_drift import Timed, trend, wander
 from steelyard.analysis.stats_groups import mean_by_job
@@ -135,6 +135,18 @@ def test_the_cut_is_where_mann_and_whitney_see_most(chance: np.random.Generator)
     cut, p = best_cut(values, 12)
     assert cut == 1 + int(np.argmin([test.pvalue for test in tests])) == 9
     assert p < 0.01
+
+
+def test_a_permutations_p_is_one_standard_error_above_its_count(
+    chance: np.random.Generator,
+) -> None:
+    values = [*chance.normal(10.8, 1, 8), *chance.normal(10, 1, 12)]
+    places = scipy.stats.rankdata(values) - 10.5
+    found = contrasts(places[None, :], 10).max()
+    as_high = int((permuted_highest(tuple(np.sort(places)), 10) >= found - 1e-9).sum())
+    _, p = best_cut(values, 10)
+    assert 20 < as_high < 4000
+    assert p == pytest.approx((1 + as_high + math.sqrt(as_high)) / (PERMUTATIONS + 1))
 
 
 def test_the_least_bandwidth_of_silvermans_chondrites() -> None:
