@@ -70,6 +70,13 @@ def test_pairs_take_the_blocks_luck_out() -> None:
     assert words.endswith("n = 15 + 15, paired in 15 blocks")
 
 
+def test_pairs_with_one_ratio_have_no_spread() -> None:
+    """Their interval is nothing but rounding."""
+    found = overhead_by_block([([1.12 * (10 + n / 7)], [10 + n / 7]) for n in range(12)])
+    words = verdict(found, "s", "lower").text
+    assert words == "slower by 12.0 %, no spread seen, n = 12 + 12, paired in 12 blocks"
+
+
 def test_what_cannot_be_judged_stays_so() -> None:
     assert overhead_by_block([([1.0], [0.0])] * 12).low is None
     equal = overhead_by_job([[2.0, 2.0]] * 4, [[1.0]] * 4)

@@ -314,3 +314,17 @@ def test_the_luck_of_jobs_is_no_finding_about_runs(synthetic: ModuleType, tmp_pa
     assert not by_runs & set(told)
     (wide,) = told[Code.WIDE_INTERVAL].places
     assert re.search(r"± 22 % of the mean with n = 48; \d+ jobs give ± 1 %", wide)
+
+
+@pytest.mark.parametrize(("others", "is_told"), [(0, True), (30, False)])
+def test_a_weak_warm_up_is_none_among_many_series(
+    synthetic: ModuleType, tmp_path: Path, others: int, is_told: bool
+) -> None:
+    """The first six of 12 runs are the slowest, as in 2 of C(12, 6) = 924 orders."""
+    maker = synthetic.StudyMaker("weak", {"clients": [1]}, {"clients": 1})
+    for variant in range(1 + others):
+        for number, value in enumerate(STEADY):
+            run = maker.run("x", {"v": variant}, {"clients": 1}, number + 1)
+            slow = 1.0 if not variant and number < 6 else 0.0
+            maker.result(run, "seconds", value + slow, "s")
+    assert (Code.WARM_UP in found(maker, tmp_path)) is is_told
