@@ -23,6 +23,8 @@ MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 
 SIDE_MEMORY_LIMIT = "500MB"
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
 
+UNUSABLE = frozenset("?\\")  # DuckDB puts `.wal` before a `?`, and takes `\` for `/`
+
 WRITE_ERRORS = (
     duckdb.IOException,
     duckdb.OutOfMemoryException,
@@ -133,6 +135,12 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection to a database of a schema we know."""
+    if not read_only and not UNUSABLE.isdisjoint(str(path)):
+        raise UsageError(
+            f"{path}: DuckDB cannot write a database below a folder with ? or \\ in its name: "
+            f"rename the folder",
+            str(path),
+        )
     was_there = path.exists()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)

@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
+from steelyard.analysis import export
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.parts import is_whole
 from steelyard.analysis.samples import TOTALS
+from steelyard.analysis.spool import no_pattern, quote_path
 from steelyard.analysis.stats import CONFIDENCE, student_quantile
 
 if TYPE_CHECKING:
@@ -29,7 +33,8 @@ if TYPE_CHECKING:
 ENGINES = ("duckdb", "spark")
 CONNECT_LIMIT_S = 10
 JAVA = 17  # the oldest that Spark 4 takes
-NEEDED = ("runs", "attempts", "results", "records")
+PARTS = "sample_parts"
+NEEDED = ("runs", "attempts", "results", "records", PARTS)
 FROM_SAMPLES = "samples."  # before the name of a total that was computed from the samples
 
 
@@ -60,22 +65,52 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
         raise MissingError(
             f"{folder / lacking[0]}.parquet is missing: run `steelyard collect` first"
         )
+    collected = export.collected(folder)
     cut = [path for path in folder.rglob("*.parquet") if not is_whole(path)]
     if cut:
         raise UsageError(
             f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
         )
+    check_parts(folder)
     connection = connect(engine, master)
     try:
-        tables = {n: connection.read_parquet(str(folder / f"{n}.parquet")) for n in NEEDED}
-        samples = folder / "samples"
-        if any(samples.glob("*/*.parquet")):
-            pattern = samples if engine == "spark" else f"{samples}/*/*.parquet"
-            tables["samples"] = connection.read_parquet(str(pattern))
-        rows = connection.to_pyarrow(grouped(values(tables))).to_pylist()
+        found = grouped(values(read_tables(connection, engine, folder)))
+        rows = connection.to_pyarrow(found).to_pylist()
     finally:
         connection.disconnect()
+    if export.collected(folder) != collected:
+        raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
     return sorted(map(line, rows), key=lambda r: (r.variant, r.condition, r.metric))
+
+
+def read_tables(connection: Any, engine: str, folder: Path) -> dict[str, Any]:
+    """Those that are NEEDED, and `samples` where there are any."""
+    root = hadoop_path(folder) if engine == "spark" else no_pattern(folder)
+    names = [name for name in NEEDED if name != PARTS]
+    tables = {name: connection.read_parquet(f"{root}/{name}.parquet") for name in names}
+    if any(folder.glob("samples/*/*.parquet")):
+        pattern = f"{root}/samples" if engine == "spark" else f"{root}/samples/*/*.parquet"
+        tables["samples"] = connection.read_parquet(pattern)
+    return tables
+
+
+def check_parts(folder: Path) -> None:
+    """UsageError unless the files of samples are those that the last collect named."""
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT path FROM read_parquet({quote_path(folder / f'{PARTS}.parquet')})"
+        ).fetchall()
+    named = {path for (path,) in rows}
+    there = {str(p.relative_to(folder / "samples")) for p in folder.glob("samples/*/*.parquet")}
+    if named != there:
+        other = folder / "samples" / min(named - there or there - named)
+        words = "is missing" if named - there else "is not of the last collect"
+        raise UsageError(f"{other} {words}: `steelyard collect` mends that", str(other))
+
+
+def hadoop_path(path: Path) -> str:
+    """A path for Spark, which takes these letters for a pattern."""
+    return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
 
 
 def connect(engine: str, master: str | None) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.database import KEYS
+from steelyard.analysis.errors import UsageError
 from steelyard.analysis.spool import quote
 
 TABLES = ("meta", *KEYS, "accounting", "checks", "gaps")
@@ -19,6 +20,18 @@ OPTIONS = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, DICTIONARY_SIZ
 def begin(folder: Path) -> None:
     """Take the mark away: files will change."""
     (folder / MARK).unlink(missing_ok=True)
+
+
+def collected(folder: Path) -> str:
+    """The mark; UsageError where there is none."""
+    try:
+        return (folder / MARK).read_text(encoding="utf-8")
+    except OSError:
+        raise UsageError(
+            f"{folder} is not whole, a collect writes it now or broke off: when none is at work, "
+            "run `steelyard collect` again",
+            str(folder),
+        ) from None
 
 
 def export(

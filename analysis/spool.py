@@ -23,9 +23,14 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def no_pattern(path: Path) -> str:
+    """A path for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+
+
 def quote_path(path: Path) -> str:
-    """A path as an SQL literal for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
-    return quote(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
+    """As no_pattern, as an SQL literal."""
+    return quote(no_pattern(path))
 
 
 def plain(value: Any) -> Any:
@@ -83,7 +88,7 @@ class Spool:
             return f"SELECT {nothing} WHERE false"
         types = ", ".join(f"{quote(n)}: {quote(kind)}" for n, kind in self.columns.items())
         return (
-            f"SELECT {names} FROM read_json({quote(str(self.path))}, "
+            f"SELECT {names} FROM read_json({quote_path(self.path)}, "
             f"format = 'newline_delimited', columns = {{{types}}}, "
             f"maximum_object_size = 67108864)"
         )
@@ -133,7 +138,7 @@ class TextSpool:
         types = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in self.columns)
         # The line's largest size is also that of the buffers: a sixteenth is the default.
         return (
-            f"SELECT * FROM read_csv({quote(str(self.path))}, auto_detect = false, "
+            f"SELECT * FROM read_csv({quote_path(self.path)}, auto_detect = false, "
             f"header = false, delim = '{self.DELIMITER}', quote = '\"', escape = '\"', "
             f"nullstr = '{self.NULL}', allow_quoted_nulls = false, new_line = '\\n', "
             f"max_line_size = 16000000, buffer_size = 32000000, columns = {{{types}}})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import runpy
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,6 +50,43 @@ def test_a_truncated_parquet_file_is_told_and_written_anew(study: Any) -> None:
     assert not path.exists()
     files = f"{study.dir}/parquet/samples/*/*.parquet"
     assert duckdb.sql(f"SELECT count(*) FROM '{files}'").fetchall() == [(21,)]
+
+
+def test_a_lost_parquet_file_and_one_too_many_are_told(study: Any) -> None:
+    study.collect()
+    (path,) = (study.dir / "parquet" / "samples").glob("*/*.parquet")
+    other = path.with_name("999999.parquet")
+    shutil.copy(path, other)
+    with pytest.raises(UsageError, match=r"999999.parquet is not of the last collect"):
+        engines.summarize(study.dir, "duckdb")
+    other.unlink()
+    path.unlink()
+    with pytest.raises(UsageError, match=r"00001.parquet is missing: `steelyard collect` mends"):
+        engines.summarize(study.dir, "duckdb")
+
+
+def test_parquet_files_that_a_collect_did_not_finish_are_not_read(study: Any) -> None:
+    study.collect()
+    (study.dir / "parquet" / "exported").unlink()
+    with pytest.raises(UsageError, match="a collect writes it now or broke off"):
+        engines.summarize(study.dir, "duckdb")
+
+
+@pytest.mark.parametrize("name", ["it's [x]", '100 % "*"', "é, ; #{a}"])
+def test_a_folder_with_an_odd_name(tmp_path: Path, name: str) -> None:
+    study = HELP.Study(tmp_path / name)
+    study.everything()
+    study.collect()
+    assert query(study, "SELECT count(*) FROM samples") == [(21,)]
+    assert (study.dir / "parquet" / "exported").exists()
+
+
+@pytest.mark.parametrize("name", ["why?", "back\\slash"])
+def test_a_folder_that_duckdb_cannot_use(tmp_path: Path, name: str) -> None:
+    study = HELP.Study(tmp_path / name)
+    with pytest.raises(UsageError, match="rename the folder"):
+        study.collect()
+    assert not (study.dir / "study.duckdb").exists()
 
 
 # --- clusters and clocks ----------------------------------------------------------------------
