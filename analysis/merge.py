@@ -6,8 +6,6 @@ other tables are made anew, and it all becomes visible at once or not at all.
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,7 +113,7 @@ def collect(
     plan = read_plan(study_dir)
     dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
     by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
-    with open_for_writing(study_dir) as connection, scratch_folder(study_dir) as scratch:
+    with open_for_writing(study_dir) as connection, parts.scratch_folder(study_dir) as scratch:
         work = Work(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
         find_records(work, dirs)
@@ -133,19 +131,6 @@ def collect(
         gaps=tuple(work.gaps),
         elapsed_s=time.monotonic() - begun,
     )
-
-
-@contextlib.contextmanager
-def scratch_folder(study_dir: Path) -> Iterator[Path]:
-    """An empty folder for the time of the collect; that of a killed one is taken away first."""
-    # The database is open by now, so no other collect of this study is at work.
-    folder = study_dir / ".collect"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_ended_attempts(
@@ -230,11 +215,7 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
 
     DuckDB reads samples while other records are copied and outputs read.
     """
-    samples.forget_broken(work.connection, work.parts)
-    rows = work.connection.execute(
-        "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
-    ).fetchall()
-    stored = {row[0]: row[1:] for row in rows}
+    known = KnownFiles(work.connection, work.parts)
     found = []
     with samples.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in bring_records(
@@ -242,14 +223,13 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
         ):
             found += gaps
             for file in sample_files(work, attempts):
-                known = stored.get(file.key)
-                # A file that is gone keeps its samples: they may be all that is left of the job.
-                if known != (*file.stamp(), file.run_id, file.attempt, file.node):
-                    loader.add(file, changed=known is not None)
+                if not known.has(file):
+                    loader.add(file, known.instead_of(file))
                     work.progress("samples", loader.loaded, loader.count)
             read_outputs(work, attempts)
         loader.finish()
         work.progress("samples", loader.loaded, loader.count)
+    samples.note_lost(work.connection, known.broken)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
     work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
     work.sample_files = loader.count
@@ -257,6 +237,35 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
     work.gaps += captures.take_in(
         work.connection, work.study_dir, work.attempts, work.scratch, work.progress
     )
+
+
+class KnownFiles:
+    """The files of samples that earlier collects read.
+
+    One that is gone keeps its samples: they may be all that is left of the job.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, parts: parts.Parts) -> None:
+        rows = connection.execute(
+            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
+        ).fetchall()
+        self._stored = {row[0]: row[1:] for row in rows}
+        self._owners: dict[tuple[str, str, str], set[str]] = {}
+        for path, _, _, *owner in rows:
+            self._owners.setdefault(tuple(owner), set()).add(path)
+        self.broken = samples.broken_files(connection, parts)  # not yet read again
+
+    def has(self, file: SampleFile) -> bool:
+        """Whether its samples are there as the file has them, and no other's in their place."""
+        stored = (*file.stamp(), file.run_id, file.attempt, file.node)
+        others = self._owners.get(stored[2:], set()) - {file.key}
+        return self._stored.get(file.key) == stored and not others and file.key not in self.broken
+
+    def instead_of(self, file: SampleFile) -> list[str]:
+        """Keys of the files whose samples go when this one is read: of a node one file counts."""
+        keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
+        self.broken -= keys
+        return sorted(keys & self._stored.keys())
 
 
 def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:

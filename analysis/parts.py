@@ -7,12 +7,11 @@ left. `samples` is a temporary view over them.
 
 from __future__ import annotations
 
-import importlib.resources
+import contextlib
 import os
-import re
-import tempfile
+import shutil
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,13 +89,6 @@ def scan(paths: Sequence[Path], *, filename: bool = False) -> str:
         f"(SELECT {names} FROM read_parquet([{files}], hive_partitioning = false, "
         f"filename = {filename}))"
     )
-
-
-def create_table(connection: DuckDBPyConnection) -> None:
-    """`sample_parts`, as schema.sql has it, in a database of an older version."""
-    text = importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
-    (statement,) = re.findall(r"CREATE TABLE sample_parts \([^;]*;", text)
-    connection.execute(statement)
 
 
 def stored(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
@@ -257,9 +249,22 @@ class Parts:
             self._connection.executemany("INSERT INTO sample_parts VALUES (?, ?, ?, ?)", rows)
 
 
+@contextlib.contextmanager
+def scratch_folder(study_dir: Path) -> Iterator[Path]:
+    """An empty folder for the time of the collect; that of a killed one is taken away first."""
+    # The database is open by now, so no other collect of this study is at work.
+    folder = study_dir / ".collect"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def store(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
     """Rows of a SELECT, columns as ALL_COLUMNS, as further parts of a study."""
-    with tempfile.TemporaryDirectory(prefix=".samples-", dir=study_dir) as scratch:
-        parts = Parts(connection, study_dir, Path(scratch))
+    with scratch_folder(study_dir) as scratch:
+        parts = Parts(connection, study_dir, scratch)
         parts.write(select, None)
         parts.publish()

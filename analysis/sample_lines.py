@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.spool import quote, quote_path
+from steelyard.analysis.spool import quote_path
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
 COLUMNS = {
@@ -38,8 +38,9 @@ COLUMNS = {
 NEEDED = ("unix_s", "elapsed_s")
 
 TAIL_BYTES = 4096  # longer than a line
-# Searched at once for those that do not fit: DuckDB keeps more than 1 KB for each of them.
+# Searched at once for those that do not fit.
 LINES_AT_ONCE = 10_000
+HEADER_LINES = 1
 
 
 def check_header(line: bytes, path: Path) -> tuple[tuple[str, ...], str | None]:
@@ -71,25 +72,36 @@ def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
             yield float(line.split(b",")[columns.index("unix_s")])
 
 
-def csv_scan(columns: Sequence[str], paths: Sequence[Path], what: str, is_batch: bool) -> str:
-    """Files of these columns as a relation; `what` is read_csv's option for lines that do not fit.
+def numbered(lines: bytes, number: int) -> bytes:
+    """Whole lines, each with a number behind it, as csv_scan reads them.
 
-    A batch has no header, and the number of its file before each line.
+    DuckDB (2.0) fails altogether at a carriage return, which means nothing at the end of a line;
+    elsewhere it becomes a byte that fits no number. At the end of a line it also overlooks an empty
+    cell too many, but no number there.
     """
-    types = [f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns]
-    if is_batch:
-        types.insert(0, "'sy file': 'BIGINT'")
+    if b"\r" in lines:
+        lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\0")
+    return lines.replace(b"\n", b",%d\n" % number)
+
+
+def csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
+    """Files of numbered() lines of these columns as a relation, without lines that do not fit.
+
+    Its columns are named by their place, c0, c1 and so on, for a file's names may be anything, and
+    DuckDB does not tell `a` from `A`; behind them is `file`, the number.
+    """
+    types = [f"'c{n}': '{COLUMNS.get(name, 'VARCHAR')}'" for n, name in enumerate(columns)]
     return (
         f"read_csv([{', '.join(map(quote_path, paths))}], auto_detect = false, "
-        f"header = {not is_batch}, delim = ',', quote = '', escape = '', new_line = '\\n', "
-        f"columns = {{{', '.join(types)}}}, {what} = true, filename = 'sy path')"
+        "header = false, delim = ',', quote = '', escape = '', new_line = '\\n', "
+        f"columns = {{{', '.join(types)}, 'file': 'BIGINT'}}, ignore_errors = true)"
     )
 
 
 def select_columns(columns: Sequence[str]) -> str:
     """The fixed columns, NULL where a file of these columns has none."""
     return ", ".join(
-        f's."{name}"' if name in columns else f"NULL::{kind} AS {name}"
+        f"s.c{columns.index(name)} AS {name}" if name in columns else f"NULL::{kind} AS {name}"
         for name, kind in COLUMNS.items()
     )
 
@@ -110,9 +122,11 @@ class Refused:
 
 
 def find_refused(
-    connection: DuckDBPyConnection, path: Path, loaded: int, scratch: Path
+    connection: DuckDBPyConnection, path: Path, whole: int, loaded: int, scratch: Path
 ) -> Refused | None:
-    """What of a file is not among its samples, of which `loaded` are; None: empty lines only.
+    """What of a file's `whole` lines is not among its samples, of which `loaded` are.
+
+    None: empty lines only. What the file has got since it was read is not looked at.
 
     Read_csv could tell while it reads, but would hold all such lines in memory: 4 GB for 142 MB.
     """
@@ -120,33 +134,39 @@ def find_refused(
     first, lines, empty = None, 0, 0
     with path.open("rb") as file:
         columns, _ = check_header(file.readline(), path)
-        for some in pieces(file):
+        for some in pieces(file, whole):
             if first is None:
-                part.write_bytes(",".join(columns).encode() + b"\n" + b"".join(some))
-                place = first_refused(connection, columns, part)
-                first = None if place is None else lines + place
+                place = first_refused(connection, columns, some, part)
+                first = None if place is None else lines + place + HEADER_LINES + 1
             lines += len(some)
-            empty += sum(line in (b"\n", b"\r\n") for line in some)
+            empty += sum(map(is_empty, some))
     part.unlink(missing_ok=True)
     return None if first is None else Refused(lines - empty - loaded, first)
 
 
-def pieces(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Some whole lines after the other; the last line only when it has its end."""
-    while some := list(islice(file, LINES_AT_ONCE)):
-        if not some[-1].endswith(b"\n"):
-            some.pop()
+def is_empty(line: bytes) -> bool:
+    """Nothing to tell about."""
+    return line in (b"\n", b"\r\n")
+
+
+def pieces(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
+    """So many lines, some after the other."""
+    left = islice(file, lines)
+    while some := list(islice(left, LINES_AT_ONCE)):
         yield some
 
 
-def first_refused(connection: DuckDBPyConnection, columns: Sequence[str], path: Path) -> int | None:
-    """The number of a file's first line that does not fit, its header being line 1."""
-    scan = csv_scan(columns, [path], "store_rejects", is_batch=False)
+def first_refused(
+    connection: DuckDBPyConnection, columns: Sequence[str], lines: Sequence[bytes], part: Path
+) -> int | None:
+    """The place of the first of these whole lines, empty ones aside, that does not fit."""
+    part.write_bytes(b"".join(numbered(line, place) for place, line in enumerate(lines)))
     # Into a table as in earnest: columns that nobody wants are not looked at.
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE tried AS SELECT {select_columns(columns)} FROM {scan} AS s"
+        f"CREATE OR REPLACE TEMP TABLE tried AS SELECT file, {select_columns(columns)} "
+        f"FROM {csv_scan(columns, [part])} AS s"
     )
-    found = connection.execute("SELECT min(line) FROM reject_errors").fetchall()[0][0]
-    for table in ("tried", "reject_errors", "reject_scans"):
-        connection.execute(f"DROP TABLE {table}")
-    return None if found is None else int(found)
+    fitting = {place for (place,) in connection.execute("SELECT file FROM tried").fetchall()}
+    connection.execute("DROP TABLE tried")
+    refused = (n for n, line in enumerate(lines) if n not in fitting and not is_empty(line))
+    return next(refused, None)

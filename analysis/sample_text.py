@@ -12,7 +12,7 @@ from typing import BinaryIO
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.parts import Part, Parts
-from steelyard.analysis.sample_lines import csv_scan, select_columns
+from steelyard.analysis.sample_lines import csv_scan, numbered, select_columns
 
 CHUNK_BYTES = 8_000_000
 
@@ -29,12 +29,11 @@ class TextBatch:
 
     def append(self, number: int, source: BinaryIO) -> tuple[int, bool]:
         """The rest of a file behind its header; its whole lines, and whether that was all."""
-        prefix = b"%d," % number
         rest, lines = b"", 0
         while chunk := source.read(CHUNK_BYTES):
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
-                text = prefix + whole.replace(b"\n", b"\n" + prefix) + b"\n"
+                text = numbered(whole + newline, number)
                 self._file.write(text)
                 self.size_bytes += len(text)
                 lines += whole.count(b"\n") + 1
@@ -46,10 +45,10 @@ class TextBatch:
 
     def write(self, connection: DuckDBPyConnection, parts: Parts) -> list[Part]:
         """Into parts; lines that do not fit are left out. The table `sample_files` knows the files."""
-        lines = csv_scan(self.columns, [self._path], "ignore_errors", is_batch=True)
+        lines = csv_scan(self.columns, [self._path])
         written = parts.write(
             f"SELECT f.run_id, f.attempt, f.node, {select_columns(self.columns)} "
-            f'FROM {lines} AS s JOIN sample_files AS f ON f.file = s."sy file"',
+            f"FROM {lines} AS s JOIN sample_files AS f USING (file)",
             self.day,
         )
         self._path.unlink()

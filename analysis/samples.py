@@ -7,7 +7,7 @@ reads all others (sample_text.py).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,8 +50,14 @@ class SampleFile:
     node: str
 
     def stamp(self) -> tuple[int, int]:
-        """Size in bytes and time of the last change in ns: what tells a changed file."""
-        status = self.path.stat()
+        """Size in bytes and time of the last change in ns: what tells a changed file.
+
+        (0, 0): it cannot be reached, and is tried again by the next collect.
+        """
+        try:
+            status = self.path.stat()
+        except OSError:
+            return 0, 0
         return status.st_size, status.st_mtime_ns
 
 
@@ -121,18 +127,18 @@ class Loader:
             Spool(self._scratch / f"{name}.totals", LOADED_COLUMNS),
         )
 
-    def add(self, file: SampleFile, *, changed: bool = False) -> None:
-        """One file; `changed`: what was read from it before is taken out."""
+    def add(self, file: SampleFile, instead_of: Sequence[str] = ()) -> None:
+        """One file; what was read before from files of these keys, itself maybe, is taken out."""
         number, self.count = self.count, self.count + 1
-        if changed:
-            self._changed.append(file.key)
+        self._changed += instead_of
+        stamp = file.stamp()  # of now: what comes while it is read is for the next collect
         try:
             lines, reason = self._take(number, file)
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
             lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
-        what = (file.key, file.run_id, file.attempt, file.node, *file.stamp())
+        what = (file.key, file.run_id, file.attempt, file.node, *stamp)
         self._files.write((number, *what, str(file.path), lines, reason))
         size_bytes = sum(batch.size_bytes for batch in self._texts.values())
         if size_bytes >= BATCH_BYTES or len(self._texts) >= BATCHES:
@@ -254,12 +260,12 @@ def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
 def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     """Rows read and lines refused, per file."""
     with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
-        for file, path, samples in connection.execute(
-            "SELECT f.file, f.path, coalesce(n.samples, 0) FROM sample_files AS f "
+        for file, path, lines, samples in connection.execute(
+            "SELECT f.file, f.path, f.lines, coalesce(n.samples, 0) FROM sample_files AS f "
             "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
             "WHERE f.lines > coalesce(n.samples, 0) ORDER BY f.file"
         ).fetchall():
-            refused = find_refused(connection, Path(path), samples, scratch)
+            refused = find_refused(connection, Path(path), lines, samples, scratch)
             if refused is not None:
                 words.write((file, refused.words()))
     connection.execute(
@@ -283,13 +289,26 @@ def forget(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) ->
     connection.execute("DELETE FROM sources WHERE path IN (SELECT unnest(?))", [list(keys)])
 
 
-def forget_broken(connection: DuckDBPyConnection, parts: Parts) -> None:
-    """Files of which samples are lost with a part that is gone or cut short are to be read again."""
+def broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
+    """Files, names in `sources`, of which samples are lost with a part that is gone or cut short."""
     if not parts.broken:
-        return
+        return set()
     rows = connection.execute(
         "SELECT path FROM sources LEFT JOIN (SELECT run_id, attempt, node, count(*) AS there "
         "FROM samples GROUP BY ALL) USING (run_id, attempt, node) "
         "WHERE sources.samples <> coalesce(there, 0)"
     ).fetchall()
-    forget(connection, parts, [path for (path,) in rows])
+    return {path for (path,) in rows}
+
+
+def note_lost(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
+    """Say of files that samples of them are lost, and that they could not be read again."""
+    if not keys:
+        return
+    connection.execute(
+        "UPDATE sources SET samples = there, reason = concat_ws('; ', reason, "
+        "concat(samples - there, ' samples are lost with a Parquet file, and cannot be read again'))"
+        " FROM (SELECT path AS key, count(unix_s) AS there FROM sources LEFT JOIN samples "
+        "USING (run_id, attempt, node) GROUP BY path) WHERE path = key AND path IN (SELECT unnest(?))",
+        [list(keys)],
+    )

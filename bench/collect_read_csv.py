@@ -8,20 +8,26 @@ from pathlib import Path
 import duckdb
 
 from steelyard.analysis.database import bound
-from steelyard.analysis.sample_lines import COLUMNS, csv_scan
+from steelyard.analysis.sample_lines import COLUMNS
+from steelyard.analysis.spool import quote, quote_path
 
 
 def main(record_dir: Path) -> None:
-    """The largest value of every column, as collect's own statement reads what is not as the sampler writes it."""
+    """The largest value of every column, as collect reads what is not as the sampler writes it."""
     paths = sorted(record_dir.glob("*/*.csv"))
     with paths[0].open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split(",")
     largest = ", ".join(f'max("{name}")' for name in COLUMNS)
+    types = ", ".join(f"{quote(name)}: '{COLUMNS.get(name, 'VARCHAR')}'" for name in columns)
     with duckdb.connect() as connection:
         bound(connection, record_dir)
         for start in range(0, len(paths), 500):
-            scan = csv_scan(columns, paths[start : start + 500], "ignore_errors", is_batch=False)
-            connection.execute(f"SELECT {largest} FROM {scan}").fetchall()
+            some = ", ".join(map(quote_path, paths[start : start + 500]))
+            connection.execute(
+                f"SELECT {largest} FROM read_csv([{some}], auto_detect = false, header = true, "
+                f"delim = ',', quote = '', escape = '', new_line = '\\n', "
+                f"columns = {{{types}}}, ignore_errors = true)"
+            ).fetchall()
 
 
 if __name__ == "__main__":

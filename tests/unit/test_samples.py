@@ -151,6 +151,62 @@ def test_more_files_than_one_batch_holds(
     assert len(rows(connection)) == 5
 
 
+def test_carriage_returns(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """One of them stops DuckDB's reader altogether."""
+    text = f"{COLUMNS}\n1,0,0,1\r\n2,1,0,\r\n\r\n3,2\r,0,1\n4,3,0,\r1\n5,4,0,1\n"
+    found = load(connection, tmp_path, n1=text, n2=f"{COLUMNS}\r\n6,0,0,1\r\n")
+    words = "2 lines do not fit their columns and are left out, the first is line 5"
+    assert found == [("n1", 3, words), ("n2", 1, None)]
+    assert [row[0] for row in rows(connection)] == [1.0, 2.0, 5.0, 6.0]
+
+
+def test_an_empty_cell_too_many_is_not_overlooked(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """A digit that became a comma moves all that follows into the next column."""
+    ((_, count, reason),) = load(connection, tmp_path, n1=f"{COLUMNS}\n1,0,0,1\n2,1,5,0,\n")
+    assert count == 1 and reason is not None and reason.startswith("1 lines")
+
+
+@pytest.mark.parametrize("odd", ["CPU_S", "file", "c1", "", "a\0b", "sy file", "filename"])
+def test_names_of_columns_that_only_differ_in_capitals_or_are_ours(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, odd: str
+) -> None:
+    text = f"{odd},{COLUMNS}\n9,1,0,0.5,1\n9,2,1,0.5,x\n"  # the last is no number: DuckDB reads it
+    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
+    assert rows(connection) == [(1.0, 0.0, 0.5, 1)]
+
+
+def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = samples.Loader._take
+
+    def take_and_append(self: samples.Loader, number: int, file: samples.SampleFile) -> Any:
+        taken = take(self, number, file)
+        with file.path.open("a", encoding="utf-8") as more:
+            more.write("3,2,0,1\n" * 2)
+        return taken
+
+    monkeypatch.setattr(samples.Loader, "_take", take_and_append)
+    text = f"{COLUMNS}\n1,0,0,1\nx,1,0,1\n"
+    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
+    assert connection.execute("SELECT size_bytes FROM sources").fetchall() == [(len(text),)]
+
+
+def test_a_file_that_is_gone_is_told(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    mine = parts.Parts(connection, tmp_path, tmp_path / "scratch")
+    file = samples.SampleFile(tmp_path / "n1.csv", "n1", "run", "1.0", "n1")
+    assert list(samples.load(connection, [file], mine, tmp_path / "scratch")) == [1]
+    ((size_bytes, reason),) = connection.execute(
+        "SELECT size_bytes, reason FROM sources"
+    ).fetchall()
+    assert size_bytes == 0 and reason.endswith("cannot be read: No such file or directory")
+
+
 def test_a_file_that_changed_is_read_anew(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
@@ -161,7 +217,7 @@ def test_a_file_that_changed_is_read_anew(
     scratch = tmp_path / "scratch"
     found = parts.Parts(connection, tmp_path, scratch)
     with samples.Loader(connection, found, scratch) as loader:
-        loader.add(file, changed=True)
+        loader.add(file, ["records/n1.csv"])
         loader.finish()
     found.publish()
     parts.sweep(connection, tmp_path)
