@@ -35,6 +35,7 @@ TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 BATCHES = 64  # open at once, one for each day and kind of columns
 ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, beside those that DuckDB writes
+DAYS_AT_ONCE = 16  # each reserves 150 MB of addresses; files of further days go into one of several
 
 CUT = "the last line was cut short and is left out"
 
@@ -172,6 +173,8 @@ class Loader:
         begin = source.tell()
         text = source.read()
         size_bytes = text.rfind(b"\n") + 1
+        if day not in self._rows and len(self._rows) >= DAYS_AT_ONCE:
+            day = None
         for one in (day, None):
             batch, rows = self._read_rows(text, size_bytes, columns, one)
             if rows < 0:

@@ -276,3 +276,25 @@ def test_many_bad_lines_cost_no_memory(tmp_path: Path) -> None:
         "[(1, '300000 lines do not fit their columns and are left out, the first is line 3')]"
     )
     assert int(grown_mb) < 200
+
+
+def test_files_of_more_days_than_may_be_open(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each day that is open has arrays of its own."""
+    monkeypatch.setattr(samples, "DAYS_AT_ONCE", 2)
+    opened = []
+    made = sample_rows.RowBatch.__init__
+
+    def make(self: sample_rows.RowBatch, day: str | None) -> None:
+        opened.append(day)
+        made(self, day)
+
+    monkeypatch.setattr(sample_rows.RowBatch, "__init__", make)
+    texts = {f"n{n}": f"{COLUMNS}\n{86400 * (n % 5)},0,0,1\n" for n in range(10)}
+    assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 10
+    assert len(rows(connection)) == 10
+    if native.read_samples() is not None:
+        assert opened == ["1970-01-01", "1970-01-02", None]
+    days = sorted(path.parent.name for path in (tmp_path / parts.FOLDER).glob("*/*"))
+    assert days == [f"day=1970-01-0{n}" for n in range(1, 6)]
