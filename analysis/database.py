@@ -89,6 +89,9 @@ def unwritten(what: str, error: Exception, study_dir: Path) -> Exception:
         return MissingError(f"{what}: {os.strerror(code)}. {advice}")
     if isinstance(error, duckdb.TransactionException):
         return error  # a bug of ours
+    if isinstance(error, OSError) and error.filename is not None:
+        named = f"{error.filename}: {error.strerror}"
+        return MissingError(f"{what}: {named}. See what is there, and collect again")
     words = str(error).strip().splitlines()[0]
     advice = f"Is the disk of {study_dir} full? Collect again when there is room"
     return MissingError(f"{what}: {words}. {advice}")
@@ -157,6 +160,11 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
                     path.unlink(missing_ok=True)
             raise unwritten(f"{path} cannot be opened", error, path.parent) from None
         raise UsageError(f"{path} cannot be opened: {error}", str(path)) from None
+    except duckdb.ConnectionException:
+        raise UsageError(
+            f"{path} is open in this very process (steelyard.analysis.load): close it first",
+            str(path),
+        ) from None
     try:
         version = schema_version(connection)
     except duckdb.Error:

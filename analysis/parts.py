@@ -8,6 +8,7 @@ left. `samples` is a temporary view over them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections import defaultdict
@@ -38,6 +39,7 @@ SMALL_PARTS = 8  # so many small ones of a day stay; one more, and they become o
 
 MAGIC = b"PAR1"  # https://parquet.apache.org/docs/file-format/
 DAY_S = 86400  # Unix time has no leap seconds: a UTC day is that long
+HALF = ".part"  # at the end of names of files half written, which begin with a dot
 UNKNOWN = "unknown"  # the day of samples without a time, or with one that is none
 LATEST_UNIX_S = 253402300800  # the year 10000: dates end there
 
@@ -128,12 +130,31 @@ def sweep(connection: DuckDBPyConnection, study_dir: Path) -> None:
     """Remove files that do not count. Only while the database is open: nobody adds any then."""
     folder = study_dir / FOLDER
     named = {part.path for part in stored(connection, study_dir)}
-    for path in folder.glob("*/*.parquet"):
-        if path not in named:
+    for path in (*folder.glob("*/*.parquet"), *folder.glob(f"*/.*{HALF}")):
+        if path not in named and not path.is_dir():  # Spark makes folders of such names
             path.unlink(missing_ok=True)
-    for day in folder.glob("day=*"):
+    for day in folder.glob("day=*/"):
         if not any(day.iterdir()):
             day.rmdir()
+
+
+def move(source: Path, target: Path) -> None:
+    """Whole or not at all, to another file system too: `parquet` may be a link to one."""
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        half = target.with_name(f".{target.name}{HALF}")
+        shutil.copyfile(source, half)
+        half.replace(target)
+        source.unlink()
+
+
+def sync(path: Path) -> None:
+    """Have a file on the disk before what it was made of is removed."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 class Parts:
@@ -173,6 +194,11 @@ class Parts:
         parts = self._write_days(f"FROM {scan([path])}", connection)
         path.unlink()
         return parts
+
+    def rewrite(self, select: str, day: str | None) -> None:
+        """As write(), of samples that may be nowhere else."""
+        for part in self.write(select, day):
+            sync(part.path)
 
     def _write_days(self, select: str, connection: DuckDBPyConnection) -> list[Part]:
         """A part for each day."""
@@ -215,7 +241,7 @@ class Parts:
         ).fetchall()
         for (path,) in touched:
             part = parts[path]
-            self.write(
+            self.rewrite(
                 f"FROM {scan([part.path])} ANTI JOIN {keys} USING (run_id, attempt, node)", part.day
             )
             self._drop(part)
@@ -232,7 +258,7 @@ class Parts:
                 days[part.day].append(part)
         for day, small in days.items():
             if len(small) > SMALL_PARTS:
-                self.write(f"FROM {scan([part.path for part in small])}", day)
+                self.rewrite(f"FROM {scan([part.path for part in small])}", day)
                 for part in small:
                     self._drop(part)
 
@@ -242,7 +268,7 @@ class Parts:
         for name, part in self._parts.items():
             if part.path != self._folder / name:
                 (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
-                part.path.replace(self._folder / name)
+                move(part.path, self._folder / name)
         self._connection.execute("DELETE FROM sample_parts")
         rows = [(p.name, p.day, p.samples, p.size_bytes) for p in self._parts.values()]
         if rows:
@@ -266,5 +292,5 @@ def store(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
     """Rows of a SELECT, columns as ALL_COLUMNS, as further parts of a study."""
     with scratch_folder(study_dir) as scratch:
         parts = Parts(connection, study_dir, scratch)
-        parts.write(select, None)
+        parts.rewrite(select, None)
         parts.publish()

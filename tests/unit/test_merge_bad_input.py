@@ -13,8 +13,9 @@ from typing import Any
 import duckdb
 import pytest
 
+import steelyard.analysis
 from steelyard.analysis import engines, outputs
-from steelyard.analysis.errors import UsageError
+from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.summary import summarize
 from steelyard.analysis.summary_codes import Code
 from steelyard.analysis.summary_findings import find
@@ -87,6 +88,22 @@ def test_a_folder_that_duckdb_cannot_use(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="rename the folder"):
         study.collect()
     assert not (study.dir / "study.duckdb").exists()
+
+
+def test_a_notebook_that_has_it_open_is_told_to_close_it(study: Any) -> None:
+    study.collect()
+    with (
+        steelyard.analysis.load(study.dir),
+        pytest.raises(UsageError, match=r"is open in this very process .*: close it first"),
+    ):
+        study.collect()
+    study.collect()
+
+
+def test_something_in_the_way_is_named(study: Any) -> None:
+    (study.dir / "parquet").write_text("x", encoding="utf-8")
+    with pytest.raises(MissingError, match="parquet/exported: Not a directory. See what is there"):
+        study.collect()
 
 
 # --- clusters and clocks ----------------------------------------------------------------------

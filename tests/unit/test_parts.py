@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -140,6 +141,34 @@ def test_files_that_do_not_count_are_swept(
     stray.write_bytes(b"PAR1")
     parts.sweep(connection, tmp_path)
     assert files(tmp_path) == {"day=1970-01-01": 1} and not stray.parent.exists()
+
+
+def test_what_others_put_there_is_left_alone(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    parts.store(connection, tmp_path, rows_of("a", "1"))
+    folder = tmp_path / parts.FOLDER
+    (folder / "day=notes").write_text("x", encoding="utf-8")
+    (folder / "day=1970-01-05" / "out.parquet").mkdir(parents=True)  # as Spark writes
+    half = folder / "day=1970-01-01" / ".000009.parquet.part"
+    half.write_bytes(b"PAR1")
+    parts.sweep(connection, tmp_path)
+    assert not half.exists()
+    assert (folder / "day=notes").exists() and (folder / "day=1970-01-05/out.parquet").exists()
+
+
+@pytest.mark.skipif(
+    Path("/dev/shm").stat().st_dev == Path("/tmp").stat().st_dev, reason="no second file system"
+)
+def test_samples_on_another_file_system(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        (tmp_path / "parquet").symlink_to(other)
+        for run in "ab":
+            parts.store(connection, tmp_path, rows_of(run, "1"))
+        assert found(connection, tmp_path) == [("a", 1.0), ("b", 1.0)]
+        assert len(list(Path(other).rglob("day=*/*"))) == 2
 
 
 def test_folders_with_odd_names(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
