@@ -37,14 +37,16 @@ COLUMNS = {
 }
 NEEDED = ("unix_s", "elapsed_s")
 
+HEADER_BYTES = 1_000_000  # longer than any; where a file begins with zeros, no end comes
 TAIL_BYTES = 4096  # longer than a line
 # Searched at once for those that do not fit.
 LINES_AT_ONCE = 10_000
 HEADER_LINES = 1
 
 
-def check_header(line: bytes, path: Path) -> tuple[tuple[str, ...], str | None]:
+def read_header(file: BinaryIO, path: Path) -> tuple[tuple[str, ...], str | None]:
     """Column names from a file's first line, and what is wrong with them."""
+    line = file.readline(HEADER_BYTES)
     columns = tuple(line.decode("utf-8", "replace").rstrip("\r\n").split(","))
     if not line.endswith(b"\n"):
         return columns, f"{path} has no whole line"
@@ -62,7 +64,7 @@ def times_of_ends(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
     Less than both where a line has none, or the last is longer than any of ours.
     """
     begin = file.tell()
-    first = file.readline()
+    first = file.readline(HEADER_BYTES)
     end = file.seek(0, os.SEEK_END)
     file.seek(max(begin, end - TAIL_BYTES))
     tail = file.read().rpartition(b"\n")[0]
@@ -133,7 +135,7 @@ def find_refused(
     part = scratch / "lines.csv"
     first, lines, empty = None, 0, 0
     with path.open("rb") as file:
-        columns, _ = check_header(file.readline(), path)
+        columns, _ = read_header(file, path)
         for some in pieces(file, whole):
             if first is None:
                 place = first_refused(connection, columns, some, part)

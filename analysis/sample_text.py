@@ -37,6 +37,8 @@ class TextBatch:
                 self._file.write(text)
                 self.size_bytes += len(text)
                 lines += whole.count(b"\n") + 1
+            if len(rest) > CHUNK_BYTES:  # no line of ours: cells enough that it does not fit
+                rest = b"," * len(self.columns)
         return lines, not rest
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from steelyard.analysis.database import side_engine
 from steelyard.analysis.parts import KEY, Parts, day_of, scan
 from steelyard.analysis.sample_lines import (
     COLUMNS,
-    check_header,
     find_refused,
+    read_header,
     times_of_ends,
 )
 from steelyard.analysis.sample_rows import ROWS, TEXT_BYTES, RowBatch
@@ -150,7 +150,7 @@ class Loader:
     def _take(self, number: int, file: SampleFile) -> tuple[int, str | None]:
         """Put a file into a batch; its lines, and what is wrong with it."""
         with file.path.open("rb") as source:
-            columns, problem = check_header(source.readline(), file.path)
+            columns, problem = read_header(source, file.path)
             if problem is not None:
                 return 0, problem
             days = {day_of(time) for time in times_of_ends(source, columns)}

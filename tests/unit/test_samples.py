@@ -246,6 +246,35 @@ def test_empty_lines_alone_are_nothing_to_tell(
     assert load(connection, tmp_path, n1=f"{COLUMNS}\n\n1,0,0,1\n\n") == [("n1", 1, None)]
 
 
+def test_a_line_longer_than_any(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of a line is not held in memory, and is not taken for a line."""
+    monkeypatch.setattr(sample_text, "CHUNK_BYTES", 64)
+    text = f"{COLUMNS}\n1,0,0,1\n{'x' * 1000}2,0,0,1\n3,0,0,1\n{'x' * 1000}"
+    ((_, count, reason),) = load(connection, tmp_path, n1=text)
+    words = "1 lines do not fit their columns and are left out, the first is line 3"
+    assert (count, reason) == (2, f"{samples.CUT}; {words}")
+
+
+def grown_mb(folder: Path) -> tuple[str, int]:
+    """What collecting n1.csv alone says, and how much memory it takes."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", MANY_BAD, str(folder)],
+        check=True, timeout=120, capture_output=True, text=True,
+    )  # fmt: skip
+    found, grown = done.stdout.splitlines()
+    return found, int(grown)
+
+
+def test_zeros_without_an_end_cost_no_memory(tmp_path: Path) -> None:
+    """What a node that crashed leaves: room that was never written."""
+    with (tmp_path / "n1.csv").open("wb") as file:
+        file.truncate(600_000_000)
+    found, grown = grown_mb(tmp_path)
+    assert "has no whole line" in found and grown < 200
+
+
 MANY_BAD = """
 import resource, sys
 from pathlib import Path
@@ -267,15 +296,11 @@ def test_many_bad_lines_cost_no_memory(tmp_path: Path) -> None:
     """DuckDB's own list of them takes more than 1 KB each: 400 MB here."""
     text = f"{COLUMNS}\n1,0,0,1\n" + "2,x,0,1\n" * 300_000
     (tmp_path / "n1.csv").write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", MANY_BAD, str(tmp_path)],
-        check=True, timeout=120, capture_output=True, text=True,
-    )  # fmt: skip
-    found, grown_mb = done.stdout.splitlines()
+    found, grown = grown_mb(tmp_path)
     assert found == (
         "[(1, '300000 lines do not fit their columns and are left out, the first is line 3')]"
     )
-    assert int(grown_mb) < 200
+    assert grown < 200
 
 
 def test_files_of_more_days_than_may_be_open(
