@@ -14,7 +14,7 @@ import duckdb
 
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.migration import STEPS, migrate
-from steelyard.analysis.spool import Spool, quote
+from steelyard.analysis.spool import Spool, quote, storable
 
 FILE_NAME = "study.duckdb"
 SCHEMA_FILES = ("schema.sql", "schema_views.sql")
@@ -138,11 +138,11 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection to a database of a schema we know."""
-    if not read_only and not UNUSABLE.isdisjoint(str(path)):
+    if not read_only and (UNUSABLE & {*str(path)} or storable(str(path)) != str(path)):
         raise UsageError(
-            f"{path}: DuckDB cannot write a database below a folder with ? or \\ in its name: "
-            f"rename the folder",
-            str(path),
+            f"{storable(str(path))}: DuckDB cannot write a database below a folder whose name has "
+            "? or \\ or is not UTF-8: rename the folder",
+            storable(str(path)),
         )
     was_there = path.exists()
     try:

@@ -38,6 +38,7 @@ from steelyard.analysis.jobindex import JobIndex
 from steelyard.analysis.outputs import Output, read_output
 from steelyard.analysis.sacct import Sacct
 from steelyard.analysis.samples import SampleFile
+from steelyard.analysis.spool import storable
 from steelyard.analysis.studyfiles import (
     Plan,
     PlannedRun,
@@ -280,7 +281,7 @@ def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile
                 work.gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
                 continue
             key = str(path.relative_to(work.study_dir))
-            yield SampleFile(path, key, attempt.run_id, attempt.attempt, node)
+            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
 
 
 def sample_gaps(work: Work) -> Iterator[Gap]:

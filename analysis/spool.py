@@ -33,6 +33,11 @@ def quote_path(path: Path) -> str:
     return quote(no_pattern(path))
 
 
+def storable(text: str) -> str:
+    r"""With `?` for halves of characters, which JSON may have (`\ud800`) and a database may not."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def plain(value: Any) -> Any:
     """The value as JSON has it: NaN and infinity, which it has not, as words that DuckDB reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -50,7 +55,7 @@ class Spool:
         self.path = path
         self.columns = dict(columns)
         self.count = 0
-        self._file = path.open("w", encoding="utf-8")
+        self._file = path.open("w", encoding="utf-8", errors="replace")  # see storable()
         self._encode = json.JSONEncoder(
             ensure_ascii=False, separators=(",", ":"), allow_nan=False
         ).encode
@@ -105,7 +110,7 @@ class TextSpool:
         self.path = path
         self.columns = tuple(columns)
         # newline: a carriage return in a cell stays what it is.
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+        self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import runpy
 import shutil
 from pathlib import Path
@@ -82,12 +83,27 @@ def test_a_folder_with_an_odd_name(tmp_path: Path, name: str) -> None:
     assert (study.dir / "parquet" / "exported").exists()
 
 
-@pytest.mark.parametrize("name", ["why?", "back\\slash"])
+@pytest.mark.parametrize("name", ["why?", "back\\slash", os.fsdecode(b"\xff")])
 def test_a_folder_that_duckdb_cannot_use(tmp_path: Path, name: str) -> None:
     study = HELP.Study(tmp_path / name)
     with pytest.raises(UsageError, match="rename the folder"):
         study.collect()
     assert not (study.dir / "study.duckdb").exists()
+
+
+def test_halves_of_characters_do_not_end_a_collect(study: Any) -> None:
+    r"""What a node wrote as `\ud800` is JSON, and Python reads it."""
+    row = study.task_row("2", 0)
+    record = study.record(row, row.nodes[0], tags={"key": "\ud800x"})
+    document = json.loads(record.read_text(encoding="utf-8")) | {"node": "n\ud8001"}
+    record.write_text(json.dumps(document), encoding="utf-8")
+    for read in (7, 0):
+        assert study.collect().sample_files == read
+        assert query(study, "SELECT value FROM tags WHERE key = 'key'") == [("?x",)]
+        nodes = query(
+            study, "SELECT node, count(*) FROM samples WHERE node LIKE '%?%' GROUP BY ALL"
+        )
+        assert nodes == [("n?1", 3)]
 
 
 def test_a_notebook_that_has_it_open_is_told_to_close_it(study: Any) -> None:
