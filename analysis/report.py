@@ -15,6 +15,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from steelyard.analysis import report_links as links
 from steelyard.analysis import report_tables as tables
 from steelyard.analysis import report_words as words
 from steelyard.analysis.errors import MissingError
@@ -133,7 +134,8 @@ def prose(text: str) -> Markup:
 
 def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) -> dict[str, Any]:
     """All that the template sets but the figures."""
-    data, anchors = summary.data, tables.run_anchors(summary)
+    data, anchors = summary.data, links.run_anchors(summary)
+    heads = links.heads_of(summary)
     return {
         "meta": data.meta,
         "when": extra.when
@@ -152,13 +154,16 @@ def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) 
         "slopes": slope_table(summary),
         "split": split_part(summary),
         "variants": [variant_part(summary, variant, anchors) for variant in summary.variants],
-        "findings": findings,
-        "max_places": MAX_PLACES,
+        "findings": [(one, linked_places(one, heads)) for one in findings],
         "gap_counts": tables.gap_counts(data),
         "gaps": tables.gap_table(data, MAX_GAPS),
         "gaps_left_out": max(len(data.gaps) - MAX_GAPS, 0),
         "facts": facts(summary),
     }
+
+
+def linked_places(finding: Finding, heads: dict[str, str]) -> list[links.Place]:
+    return list(links.places_of(finding.places[:MAX_PLACES], heads))
 
 
 def redo_commands(study: str) -> list[str]:
@@ -171,7 +176,7 @@ def redo_commands(study: str) -> list[str]:
     ]
 
 
-def variant_part(summary: Summary, variant: str, anchors: tables.Anchors) -> dict[str, Any]:
+def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
     """One variant's tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]

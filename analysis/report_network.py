@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.quantities import MISSING, quantity
+from steelyard.analysis.report_links import label_anchors
 from steelyard.analysis.report_tables import Table, listed
 from steelyard.analysis.stats_proportion import Share
 from steelyard.analysis.summary_codes import counted
@@ -55,7 +56,7 @@ def network_part(summary: Summary) -> dict[str, Any] | None:
         return None
     return {
         "sentences": list(sentences(summary, levels)),
-        "table": Table(HEADINGS, [table_row(level) for level in levels]),
+        "table": Table(HEADINGS, [table_row(level) for level in levels], places(summary, levels)),
         "tcp": tcp_table(summary),
     }
 
@@ -64,7 +65,15 @@ def tcp_table(summary: Summary) -> Table | None:
     """What the kernel said of the jobs' own sockets; None without readings."""
     levels = tcp_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
-    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels]) if levels else None
+    if not levels:
+        return None
+    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels], places(summary, levels))
+
+
+def places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> list[str]:
+    """Where the runs of each row are listed."""
+    anchors = label_anchors(summary)
+    return [anchors[level.label] for level in levels]
 
 
 def tcp_row(level: LevelTcp) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from steelyard.analysis.published_findings import (
 from steelyard.analysis.quantities import MISSING, decimals, text
 from steelyard.analysis.report_figures import Draw, Job, begin
 from steelyard.analysis.report_json import document, figure_document
+from steelyard.analysis.report_links import anchor_of, run_anchors
 from steelyard.analysis.report_parts import Extra, Section
 from steelyard.analysis.report_tables import Table, p_text
 from steelyard.analysis.summary import Row, Summary
@@ -70,7 +71,7 @@ def extra_of(report: PublishedReport) -> Extra:
         when=WHEN[name],
         answer=answer(report),
         sections=[
-            conclusions_section(report.tested),
+            conclusions_section(report),
             averages_section(report.published),
             figures_section(report.draws),
         ],
@@ -99,8 +100,8 @@ def plural(outcome: str, count: int) -> str:
     return {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}.get(outcome, outcome)
 
 
-def conclusions_section(tested: Sequence[Tested]) -> Section:
-    """The conclusions, then each comparison."""
+def conclusions_section(report: PublishedReport) -> Section:
+    """The conclusions, then each comparison that does not show its own."""
     headings = ("Conclusion", "Wording", "From", "At 95 %", "Comparisons", "… order allowed for")
     return Section(
         anchor="conclusions",
@@ -117,21 +118,24 @@ def conclusions_section(tested: Sequence[Tested]) -> Section:
             ),
         ],
         tables=[
-            ("Conclusions", Table(headings, [conclusion_row(one) for one in tested])),
-            (
-                "Comparisons that do not show what the conclusion says",
-                Table(
-                    ("Conclusion", "Variant", "Condition", "Against", "Found", "p (Holm)"),
-                    [
-                        comparison_row(one, comparison)
-                        for one in tested
-                        for comparison in one.comparisons
-                        if comparison.judged.verdict.direction.value != one.conclusion.expect
-                    ],
-                ),
-            ),
+            ("Conclusions", Table(headings, [conclusion_row(one) for one in report.tested])),
+            ("Comparisons that do not show what the conclusion says", comparison_table(report)),
         ],
     )
+
+
+def comparison_table(report: PublishedReport) -> Table:
+    """Those that speak against a conclusion, or for nothing."""
+    anchors = run_anchors(report.summary)
+    headings = ("Condition", "Variant", "Against", "Found", "p (Holm)", "Conclusion")
+    shown = [
+        (one, comparison)
+        for one in report.tested
+        for comparison in one.comparisons
+        if comparison.judged.verdict.direction.value != one.conclusion.expect
+    ]
+    rows = [comparison_row(one, comparison) for one, comparison in shown]
+    return Table(headings, rows, [anchor_of(anchors, comparison.row) for _, comparison in shown])
 
 
 def conclusion_row(one: Tested) -> tuple[str, ...]:
@@ -143,12 +147,12 @@ def conclusion_row(one: Tested) -> tuple[str, ...]:
 def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
     row, base, judged = comparison.row, comparison.base, comparison.judged
     return (
-        one.conclusion.sentence,
-        row.group.variant,
         row.group.label,
+        row.group.variant,
         f"{one.conclusion.factor}={base.group.condition[one.conclusion.factor]}",
         judged.verdict.text,
         p_text(judged.p),
+        one.conclusion.sentence,
     )
 
 
@@ -158,6 +162,7 @@ def averages_section(published: Published) -> Section:
         (one.series.variant, one.printed.node_type): one for one in check_averages(published)
     }
     rows = [row for row in published.summary.rows if row.metric.name == "total"]
+    anchors = run_anchors(published.summary)
     return Section(
         anchor="averages",
         title="Means of the printed values",
@@ -168,6 +173,7 @@ def averages_section(published: Published) -> Section:
                 Table(
                     ("Benchmark", "Node type", "n", "Mean", "95 % interval", "Printed average"),
                     [average_row(row, printed) for row in rows],
+                    [anchor_of(anchors, row) for row in rows],
                 ),
             )
         ],

@@ -76,7 +76,7 @@ def published_relations(report: PublishedReport) -> list[Relation]:
 
 def published_latex(report: PublishedReport) -> dict[str, str]:
     """The page's tables of conclusions, comparisons and averages."""
-    sections = conclusions_section(report.tested), averages_section(report.published)
+    sections = conclusions_section(report), averages_section(report.published)
     tables = [table for section in sections for table in section.tables]
     return {
         name: plain_table(name, caption, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steelyard.analysis.quantities import MISSING, decimals, scale, text
+from steelyard.analysis.report_links import variant_anchors
 from steelyard.analysis.report_tables import Table, p_text
 from steelyard.analysis.report_words import MAIN
 from steelyard.analysis.stats_slope import Line
@@ -22,7 +23,9 @@ def slope_table(summary: Summary) -> Table | None:
     ]
     if not lines:
         return None
-    return Table(HEADINGS, [table_row(line) for line in lines])
+    anchors = variant_anchors(summary)
+    rows = [table_row(line) for line in lines]
+    return Table(HEADINGS, rows, [anchors[line.variant] for line in lines])
 
 
 def table_row(line: FactorLine) -> tuple[str, ...]:

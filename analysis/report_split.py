@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard.analysis.quantities import MISSING, quantity
+from steelyard.analysis.report_links import anchor_of, run_anchors
 from steelyard.analysis.report_tables import Table
 from steelyard.analysis.stats_split import Estimate
 from steelyard.analysis.summary import Summary
@@ -28,9 +29,11 @@ def split_part(summary: Summary) -> dict[str, Any] | None:
     rows = split_rows(summary)
     if not rows:
         return None
+    anchors = run_anchors(summary)
+    places = [anchor_of(anchors, one.row) for one in rows]
     return {
         "sentences": [f"A model, not a measurement. {MODEL}", *map(sentence, rows)],
-        "table": Table(HEADINGS, [table_row(one) for one in rows]),
+        "table": Table(HEADINGS, [table_row(one) for one in rows], places),
     }
 
 

@@ -42,8 +42,8 @@ class Code(Kind):
         Severity.ERROR,
         "runs failed",
         (
-            "Read the reason in the table of runs and the run's err.* files. `steelyard submit` again "
-            "repeats only what is missing. If one condition fails more often, its means are of the "
+            "Read the reason in the table of runs and the run's err.* files. `steelyard submit "
+            "--retry-failed` repeats them. If one condition fails more often, its means are of the "
             "runs that survived: compare with care."
         ),
     )

@@ -96,7 +96,10 @@ def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
 def sentence(done: Outcome) -> str:
     """The outcome in words."""
     if not done.submitted:
-        return f"nothing to add: all {done.runs} runs are done, waiting or running"
+        return (
+            f"nothing to add: all {done.runs} runs are done, waiting, running or failed "
+            "(--retry-failed submits failed ones again)"
+        )
     jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
     how = f"{done.failed} failed" if done.scheduler == "local" else jobs
     verb = "executed here" if done.scheduler == "local" else "submitted"

@@ -120,6 +120,7 @@ def test_of_many_conditions_one_sentence_tells_the_ends(
     part = network_part(summarize(maker.write(tmp_path)))
     assert part is not None
     first, second, *_ = part["sentences"]
+    assert list(part["table"].anchors) == [f"runs-{number}" for number in range(1, 9)]
     assert first.startswith("Under 8 conditions a round trip took 10.10 ms to 17.10 ms")
     assert second == "All 8 completed runs with network conditions kept them."
 

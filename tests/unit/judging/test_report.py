@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.resources
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.report import write_report
+from steelyard.analysis.report_links import places_of
+from steelyard.analysis.report_tables import asked_table
 from steelyard.analysis.report_words import answer, terminal
 from steelyard.analysis.summary import Summary, summarize
 from steelyard.analysis.summary_findings import find
@@ -128,6 +131,14 @@ def test_the_answer_comes_first_and_in_words(page: str) -> None:
     assert "the same." not in words
 
 
+def test_a_study_that_stopped_early_says_so(demo_summary: Summary) -> None:
+    assert ("Repeats", "5") in asked_table(demo_summary).rows
+    meta = replace(demo_summary.data.meta, toml='[study]\nstop = { half_width = "1%" }\n')
+    stopped = replace(demo_summary, data=replace(demo_summary.data, meta=meta))
+    (words,) = (row[1] for row in asked_table(stopped).rows if row[0] == "Repeats")
+    assert words.startswith("5, until intervals were narrow enough") and "96 %" in words
+
+
 def test_means_intervals_units_and_n_stand_in_the_tables(page: str) -> None:
     words = visible(page)
     assert "filesystem test=large_file_copy: seconds (s)" in words
@@ -150,14 +161,44 @@ def test_every_run_can_be_traced(page: str, demo_summary: Summary) -> None:
     assert re.search(r"filesystem-d00f3584-004 \d+ 2026-\S+ \S+ 2 1\d\d[.\d]* n\d outlier", words)
 
 
+def test_what_is_found_leads_to_the_runs_it_was_found_in(page: str, demo_summary: Summary) -> None:
+    group = next(g for g in demo_summary.groups if g.counts.failed)
+    place = f"{group.variant} · {group.label}"
+    anchor = re.search(rf'<li><a href="#([^"]+)">{place}</a>: 1 of 5</li>', page)
+    assert anchor
+    listed = page.split(f'<tbody id="{anchor[1]}">')[1].split("</tbody>")[0]
+    assert re.findall(r'<th scope="row">(.*?)</th>', listed) == [run.run_id for run in group.runs]
+
+
+def test_the_longest_name_that_is_known_leads_on() -> None:
+    heads = {"a": "runs-of-1", "a · x=1": "runs-1", "a · x=1: 2": "runs-2", "a-001": "runs-1"}
+    texts = (
+        "a · x=1: 2: 3 of 5",
+        "a · x=1 · s: n = 4",
+        "a · s: none",
+        "a-001: lost",
+        "a b",
+        "b: 1",
+    )
+    found = [(one.anchor, one.head) for one in places_of(texts, heads)]
+    known = [
+        ("runs-2", "a · x=1: 2"),
+        ("runs-1", "a · x=1"),
+        ("runs-of-1", "a"),
+        ("runs-1", "a-001"),
+    ]
+    assert found == [*known, ("", ""), ("", "")]
+    assert [one.head + one.rest for one in places_of(texts, heads)] == list(texts)
+
+
 def test_findings_have_code_advice_and_places(page: str, demo_summary: Summary) -> None:
-    words = visible(page)
+    words = visible(page.replace("</a>", ""))
     for finding in find(demo_summary):
         assert f"{finding.kind.severity.value} {finding.kind.code}" in words
         assert finding.kind.title in words
         for place in finding.places[:30]:
             assert place in words
-    assert "<code>steelyard submit</code> again" in page
+    assert "<code>steelyard submit --retry-failed</code> repeats them" in page
 
 
 def test_nodes_gaps_and_how_to_redo_it(page: str, demo_summary: Summary) -> None:

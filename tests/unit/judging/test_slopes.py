@@ -58,6 +58,7 @@ def study(synthetic: ModuleType, bend: float = 0.0) -> Any:
 def test_the_table_tells_the_slope_per_ms(synthetic: ModuleType, tmp_path: Path) -> None:
     table = slope_table(summarize(study(synthetic).write(tmp_path)))
     assert table is not None
+    assert list(table.anchors) == ["runs-of-1"] * len(table.rows)
     rows = {row[:3]: row[3:] for row in table.rows}
     assert ("x", "elapsed_s", "cache=cold") in rows  # of every run
     slope, words, broken, n = rows["x", "seconds", "cache=cold"]

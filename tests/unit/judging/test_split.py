@@ -113,6 +113,7 @@ def test_the_report_tells_the_shares_with_intervals_and_n(make: Any) -> None:
     assert words.startswith(f"xrootd events=1000 under {LABEL}: of 5")
     assert "6 + 6 runs, 6 + 6 transfers." in words
     (row,) = part["table"].rows
+    assert list(part["table"].anchors) == ["runs-2"]
     latency, throughput = row[3], row[4]
     assert latency.split()[0] in ("69.9", "70", "70.1", "70.2", "69.8") and "…" in latency
     assert abs(float(latency.split()[0]) + float(throughput.split()[0]) - 100) < 0.2
