@@ -1,11 +1,14 @@
 """Two conditions of a collected study side by side: means, and B against A in words.
 
-A and B are conditions as the report names them (clients=1); quote those with blanks.
+A and B are conditions as the report names them (clients=1); quote those with blanks. Factors that
+you leave out have the level of the study's baseline.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from steelyard.wrappers import console, options, studydir
@@ -41,6 +44,9 @@ def main(args: argparse.Namespace) -> int:
     found = pairs(summary, a, b)
     for variant in summary.variants:
         rows = [cells(*pair) for pair in found if pair[0].group.variant == variant]
+        if not rows:
+            print(f"{variant}: no values under either condition\n")
+            continue
         console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
     print("n = runs of B + runs of A; ± and brackets: 95 % intervals; differences are tested,")
     print("with Holm's correction for all main figures, and for all other metrics, told here")
@@ -48,18 +54,30 @@ def main(args: argparse.Namespace) -> int:
 
 
 def known_label(summary: Summary, text: str) -> str:
-    """The condition's label; UsageError lists the known ones. Blanks and order do not matter."""
-    wanted = parts(text)
+    """The condition's label; UsageError lists the known ones. Order and separators do not matter."""
+    factors = summary.data.meta.factors
+    wanted, base = parts(text, factors), baseline_parts(summary)
     for label in summary.labels:
-        if parts(label) == wanted:
+        named = parts(label, factors)
+        if wanted and wanted <= named <= wanted | base:
             return label
     known = "\n  ".join(summary.labels)
     raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
 
 
-def parts(label: str) -> frozenset[str]:
-    """`a=1, b=2` -> {a=1, b=2}."""
-    return frozenset(part.strip() for part in label.replace(", ", "\n").split("\n"))
+def parts(label: str, factors: Iterable[str]) -> frozenset[str]:
+    """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
+    names = "|".join(map(re.escape, factors))
+    return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
+
+
+def baseline_parts(summary: Summary) -> frozenset[str]:
+    """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
+    meta = summary.data.meta
+    every = (parts(group.label, meta.factors) for group in summary.groups if group.is_baseline)
+    return frozenset(
+        part for found in every for part in found if part.partition("=")[0] in meta.baseline
+    )
 
 
 Pair = tuple["Row", "Row", "Judged"]

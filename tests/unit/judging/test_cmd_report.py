@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -185,6 +187,35 @@ def test_the_order_of_factors_and_blanks_do_not_matter(
     code = main(["compare", str(thesis_folder), a.replace(",", ", "), b])
     assert code == 0
     assert "slower by 61.3 %" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("comma", [", ", " "])
+def test_factors_left_out_are_the_baselines(
+    synthetic: ModuleType, tmp_path: Path, capsys: Capture, comma: str
+) -> None:
+    factors = {"node_type": ["physical", "virtual"], "clients": [1, 10], "level": [1, 2]}
+    maker = synthetic.StudyMaker("two", factors, {"node_type": "physical", "clients": 1})
+    for place, levels in enumerate(itertools.product(*factors.values())):
+        condition = dict(zip(factors, levels, strict=True))
+        label = comma.join(f"{key}={level}" for key, level in condition.items())
+        maker.result(maker.run("x", {}, condition, 1, condition_label=label), "seconds", place, "s")
+    folder = str(maker.write(tmp_path))
+    assert main(["compare", folder, "level=2", "level=2,clients=10", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    expected = [["node_type=physical", f"clients={n}", "level=2"] for n in (1, 10)]
+    assert [document["a"], document["b"]] == [comma.join(parts) for parts in expected]
+    assert main(["compare", folder, "clients=1", "level=2"]) == 2  # the baseline names no level
+    assert "no condition 'clients=1'" in capsys.readouterr().err
+
+
+def test_conditions_without_values_say_so(
+    synthetic: ModuleType, tmp_path: Path, capsys: Capture
+) -> None:
+    maker = synthetic.StudyMaker("none", {"clients": [1, 2]}, {"clients": 1})
+    for clients in (1, 2):
+        maker.run("x", {}, {"clients": clients}, 1, state="failed", elapsed_s=None)
+    assert main(["compare", str(maker.write(tmp_path)), "clients=1", "clients=2"]) == 0
+    assert capsys.readouterr().out.startswith("x: no values under either condition\n")
 
 
 def test_an_unknown_condition_lists_the_known_ones(demo_folder: Path, capsys: Capture) -> None:
