@@ -74,8 +74,15 @@ def test_parquet_files_that_a_collect_did_not_finish_are_not_read(study: Any) ->
         engines.summarize(study.dir, "duckdb")
 
 
-@pytest.mark.parametrize("name", ["it's [x]", '100 % "*"', "é, ; #{a}"])
-def test_a_folder_with_an_odd_name(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "other"), [("it's [x] [[]", "it's x ["), ('100 % "*"', '100 % ""'), ("é, ; #{a}", "a")]
+)
+def test_a_folder_whose_name_is_a_pattern(tmp_path: Path, name: str, other: str) -> None:
+    """`other` fits it, and holds what a killed collect left."""
+    scratch = tmp_path / other / "x.study" / ".collect"
+    scratch.mkdir(parents=True)
+    for table in ("meta", "runs", "attempts", "results", "records", "tags", "gaps"):
+        (scratch / f"{table}.jsonl").write_text("nothing", encoding="utf-8")
     study = HELP.Study(tmp_path / name)
     study.everything()
     study.collect()

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis import samples
+
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query = HELP.query
 FIRST, SECOND = HELP.run_id("array", 0), HELP.run_id("array", 3)
@@ -52,8 +54,9 @@ def test_of_two_records_of_a_node_the_later_ones_samples_take_the_place_of_the_o
     assert study.collect().sample_files == 0
 
 
-def test_two_files_that_change_places(study: Any) -> None:
+def test_two_files_that_change_places(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their node is told by the record: those of the two nodes of a job were mixed up."""
+    monkeypatch.setattr(samples, "ROWS_AT_ONCE", 1)  # the first is written when the second comes
     study.collect()
     run = HELP.run_id("twonodes")
     sql = f"SELECT node, samples FROM sources WHERE run_id = '{run}' ORDER BY path"
