@@ -7,6 +7,7 @@ import errno
 import importlib.resources
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,11 @@ SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted unti
 
 UNUSABLE = frozenset("?\\")  # DuckDB puts `.wal` before a `?`, and takes `\` for `/`
 
+HEADERS_BYTES = (
+    3 * 4096
+)  # https://duckdb.org/docs/stable/internals/storage: written first, never less
+MAKING_S = 1.0  # it takes DuckDB milliseconds: whoever wrote that last is gone
+
 WRITE_ERRORS = (
     duckdb.IOException,
     duckdb.OutOfMemoryException,
@@ -36,6 +42,7 @@ THEIRS = "Collect as {owner}, whose it is, or copy {folder} and collect the copy
 ADVICE = {
     errno.ENOSPC: "Free room on the disk of {folder} and collect again: nothing is lost",
     errno.EDQUOT: "Free room below your quota and collect again: nothing is lost",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f) and collect again: nothing is lost",
     errno.EROFS: "Copy {folder} to a disk that can be written, and collect the copy",
     errno.EACCES: THEIRS,
     errno.EPERM: THEIRS,
@@ -144,6 +151,8 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
             "? or \\ or is not UTF-8: rename the folder",
             storable(str(path)),
         )
+    if not read_only:
+        remove_half_made(path)
     was_there = path.exists()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
@@ -178,6 +187,14 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
             str(path),
         )
     return connection
+
+
+def remove_half_made(path: Path) -> None:
+    """A database whose maker was killed before it was one: no later collect could open it."""
+    with contextlib.suppress(FileNotFoundError):
+        status = path.stat()
+        if status.st_size < HEADERS_BYTES and time.time() - status.st_mtime > MAKING_S:
+            path.unlink()
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import runpy
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,3 +124,18 @@ def test_a_folder_of_somebody_else(
     words = f"steelyard collect: {study.dir}/study.duckdb cannot be opened: Permission denied. "
     advice = f"Collect as root, whose it is, or copy {study.dir} and collect the copy\n"
     assert (code, text) == (3, words + advice)
+
+
+def test_a_limit_of_a_files_size(study: Any) -> None:
+    """A little more each time; a first collect that ends while it makes the database leaves none."""
+    program = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "collect", str(study.dir)]
+    steps = []
+    for limit_kb in (1, 16, 256, 4096):
+        done = subprocess.run(
+            ["/usr/bin/prlimit", f"--fsize={limit_kb * 1024}", *program],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        steps.append(done.returncode)
+        assert done.returncode == 0 or "File too large. Raise the limit" in done.stderr
+    assert steps[0] == 3 and steps[-1] == 0
+    assert HELP.query(study, "SELECT count(*) FROM samples") == [(21,)]

@@ -123,6 +123,18 @@ def test_a_notebook_that_has_it_open_is_told_to_close_it(study: Any) -> None:
     study.collect()
 
 
+@pytest.mark.parametrize("size_bytes", [0, 1024])
+def test_a_database_whose_maker_was_killed(study: Any, size_bytes: int) -> None:
+    study.collect()
+    path = study.dir / "study.duckdb"
+    path.write_bytes(path.read_bytes()[:size_bytes])
+    with pytest.raises(UsageError, match="cannot be opened"):  # somebody may be making it
+        study.collect()
+    os.utime(path, (0, 0))
+    study.collect()
+    assert query(study, "SELECT count(*) FROM samples") == [(21,)]
+
+
 def test_something_in_the_way_is_named(study: Any) -> None:
     (study.dir / "parquet").write_text("x", encoding="utf-8")
     with pytest.raises(MissingError, match="parquet/exported: Not a directory. See what is there"):
