@@ -44,7 +44,9 @@ def take_in(
     if tshark is None:
         gaps += [Gap(f.run_id, f.attempt, f.node, "capture", NO_TSHARK) for f, _ in new]
     else:
-        forget(connection, [file.key for file, _ in new])
+        owners = {(file.run_id, file.attempt, file.node) for file, _ in new}
+        replaced = [path for path, row in stored.items() if row[2:] in owners]
+        forget(connection, [*replaced, *(file.key for file, _ in new)])
         store(connection, tshark, new, scratch, progress)
     return [*gaps, *capture_gaps(connection)]
 
@@ -80,11 +82,12 @@ def store(
         Spool(scratch / "captures.jsonl", table_columns(connection, "captures")) as captures,
     ):
         for done, (file, full) in enumerate(files, 1):
+            stamp = file.stamp()  # of now: what comes while it is read is for the next collect
             found, reason = read_one(tshark, file, full, scratch)
             owner = (file.run_id, file.attempt, file.node)
             for flow in found:
                 flows.write((*owner, *flow.row()))
-            captures.write((file.key, *owner, *file.stamp(), len(found), reason))
+            captures.write((file.key, *owner, *stamp, len(found), reason))
             progress("captures", done, len(files))
     connection.execute(f"INSERT INTO flows BY NAME {flows.select()}")
     connection.execute(f"INSERT INTO captures BY NAME {captures.select()}")
@@ -102,7 +105,7 @@ def read_one(
 
 
 def forget(connection: DuckDBPyConnection, keys: Sequence[str]) -> None:
-    """Take the flows of these captures out again: the files are new or have changed."""
+    """Take the flows of these captures out again: others come in their place."""
     connection.execute(
         "DELETE FROM flows USING captures AS c WHERE c.path IN (SELECT unnest(?)) AND "
         "flows.run_id = c.run_id AND flows.attempt = c.attempt AND flows.node = c.node",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import shutil
 import subprocess
@@ -91,6 +92,24 @@ def test_a_capture_is_read_once_until_it_changes(
     assert 0 < query(study, "SELECT sum(packets) FROM flows")[0][0] < sum(row[8] for row in before)
     (reason,) = [g for g in query(study, "SELECT what, reason FROM gaps") if g[0] == "capture"]
     assert "cut short" in reason[1]
+
+
+def test_a_later_record_of_the_node_brings_another_capture(study: Any) -> None:
+    """Its flows take the place of the others': both would be the same connections of a node."""
+    study.collect()
+    flows = query(study, "SELECT * FROM flows ORDER BY ALL")
+    assert flows
+    record = study.capture.with_suffix(".json")
+    node, start = study.capture.stem.rsplit(".", 1)
+    later = study.capture.with_name(f"{node}.{int(start) + 1}.pcapng")
+    document = json.loads(record.read_text(encoding="utf-8"))
+    document |= {"start_unix_s": document["start_unix_s"] + 1}
+    document |= {"capture": {"file": later.name, "truncated": False}}
+    later.with_suffix(".json").write_text(json.dumps(document), encoding="utf-8")
+    shutil.copy(study.capture, later)
+    study.collect()
+    assert query(study, "SELECT * FROM flows ORDER BY ALL") == flows
+    assert query(study, "SELECT path FROM captures") == [(f"records/11/{later.name}",)]
 
 
 @pytest.mark.parametrize(
