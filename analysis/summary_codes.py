@@ -275,6 +275,15 @@ class Code(Kind):
             "[[benchmark]] and every factor a level, and submit and collect it again."
         ),
     )
+    OTHER_NODE_TYPE = (
+        "SY30",
+        Severity.WARNING,
+        "runs ran on nodes of another type than their condition says",
+        (
+            "What is told between these levels is no difference between such nodes. With Slurm look at "
+            "the nodes' Features (docs/study.md); without a scheduler all runs are on one machine."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

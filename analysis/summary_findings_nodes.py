@@ -134,6 +134,21 @@ def find_unlike_baseline(summary: Summary) -> Iterator[Finding]:
         yield Finding(Code.UNLIKE_BASELINE, text, tuple(places))
 
 
+def find_other_type(summary: Summary) -> Iterator[Finding]:
+    """SY30."""
+    facts = facts_by_group(summary)
+    places = [
+        f"{place(group)}: {' and '.join(sorted(found))}"
+        for group in summary.groups
+        if (wanted := group.condition.get("node_type")) is not None
+        and (found := facts.get((group.variant, group.label), {}).get("node_type", set()))
+        and found != {str(wanted)}
+    ]
+    if places:
+        text = f"{counted(len(places), 'group')} of runs."
+        yield Finding(Code.OTHER_NODE_TYPE, text, tuple(places))
+
+
 def find_shared(summary: Summary) -> Iterator[Finding]:
     """SY13."""
     shared = [record for record in summary.data.records if record.exclusive is False]
@@ -163,6 +178,7 @@ NODE_CHECKS: tuple[Check, ...] = (
     find_missed_samples,
     find_mixed,
     find_unlike_baseline,
+    find_other_type,
     find_shared,
     find_not_undone,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -70,6 +71,15 @@ def two_more_attempts(maker: Any) -> None:
 def other_nodes(maker: Any) -> None:
     for record in maker.rows["records"][1::2]:
         record["kernel"] = "6.12.1"
+
+
+def other_type(maker: Any) -> None:
+    """Half of the runs of clients=1 were to be on physical nodes, and all nodes are physical."""
+    for number, row in enumerate(maker.rows["runs"]):
+        condition = {"clients": 1, "node_type": ("physical", "virtual")[number // 2 % 2]}
+        if number % 2 == 0:
+            label = f"clients=1 node_type={condition['node_type']}"
+            row |= {"condition": json.dumps(condition), "condition_label": label}
 
 
 def only_few(maker: Any) -> None:
@@ -167,6 +177,7 @@ CASES = {
         "1 group of runs ran on nodes that differ among themselves.",
     ),
     Code.UNLIKE_BASELINE: (other_nodes, "1 difference in what the nodes were."),
+    Code.OTHER_NODE_TYPE: (other_type, "1 group of runs."),
     Code.SHARED_NODES: (with_record(exclusive=False), "1 of 25 records are of shared nodes."),
     Code.NO_BASELINE: (no_baseline, "2 of 2 groups of runs have none."),
     Code.MANY_COMPARISONS: (None, "22 overheads have an interval; about 1 of them"),
