@@ -365,7 +365,7 @@ def test_a_full_disk_is_told_and_changes_nothing(study: Any) -> None:
     header, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text(header + "".join(lines) * 20_000, encoding="utf-8")
     done = collect_elsewhere(study, "full")
-    assert done.returncode == 1 and "Collect again when there is room" in done.stderr
+    assert done.returncode == 1 and "collect again: nothing is lost" in done.stderr
     assert query(study, "SELECT * FROM samples ORDER BY ALL") == before
 
 
