@@ -165,29 +165,63 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 	parent->bereaved = parent->force = true;
 }
 
-/* What a parent's counters have not grown by is kept beside them. CPU of the waited-for is told in
- * whole ticks, twice rounded down. */
-static void settle(struct sy_processes *all, struct sy_process *parent)
+/* What a parent has lost and its counters have not grown by, into `missing`; what they have grown
+ * by is used up. CPU of the waited-for is told in whole ticks, twice rounded down. */
+static void weigh_loss(const struct sy_processes *all, struct sy_process *parent,
+		       struct sy_usage *missing)
 {
-	struct sy_usage *kept = parent->root && !parent->done ? &parent->kept : &all->kept;
-	struct sy_usage gain;
-
-	if (parent->force && !parent->gone)
-		sy_process_read(all, parent, everything);
-	if (!parent->bereaved)
-		return;
-	for (int i = 0; i < SY_USES; i++)
-		gain.use[i] = parent->now.use[i] - parent->before.use[i];
-	if (!parent->done)
-		gain.use[SY_USE_CPU_NS] = parent->reaped_ns - parent->reaped_before_ns;
 	for (int i = 0; i < SY_USES; i++) {
+		bool is_cpu = i == SY_USE_CPU_NS && !parent->done;
+		int64_t *before = is_cpu ? &parent->reaped_before_ns : &parent->before.use[i];
+		int64_t gain = (is_cpu ? parent->reaped_ns : parent->now.use[i]) - *before;
 		int64_t slack = i == SY_USE_CPU_NS ? 2 * all->tick_ns : 0;
+		int64_t lost = parent->lost.use[i];
 
-		if (parent->lost.use[i] > gain.use[i] + slack)
-			kept->use[i] += parent->lost.use[i] - gain.use[i];
+		missing->use[i] = lost > gain + slack ? lost - gain : 0;
+		*before += lost < gain ? lost : gain;
 		parent->lost.use[i] = 0;
 	}
 	parent->bereaved = false;
+}
+
+/* Keep beside a parent what its counters do not show of children that are gone. Returns whether it
+ * has gone itself since it was read: then its own parent has it all, and must be settled again. */
+static bool settle(struct sy_processes *all, struct sy_process *parent)
+{
+	struct sy_usage missing;
+	bool was_gone = parent->gone, goes;
+
+	if (parent->force && !parent->gone)
+		sy_process_read(all, parent, everything);
+	goes = parent->gone && !was_gone && !parent->root;
+	if (!parent->bereaved && !goes)
+		return false;
+	weigh_loss(all, parent, &missing);
+	if (goes) {
+		add(&parent->now, &missing);
+		bequeath(all, parent);
+		return true;
+	}
+	add(parent->root && !parent->done ? &parent->kept : &all->kept, &missing);
+	return false;
+}
+
+static void look(struct sy_process *process)
+{
+	process->seen = process->now;
+	process->reaped_seen_ns = process->reaped_ns;
+}
+
+/* What has come since look() may be of children that were still there then: it is left to be
+ * weighed against them at the next sample. */
+static void set_before(struct sy_process *process)
+{
+	for (int i = 0; i < SY_USES; i++)
+		if (process->before.use[i] < process->seen.use[i])
+			process->before.use[i] = process->seen.use[i];
+	if (process->reaped_before_ns < process->reaped_seen_ns)
+		process->reaped_before_ns = process->reaped_seen_ns;
+	process->moved = false;
 }
 
 static void forget_gone(struct sy_processes *all)
@@ -209,11 +243,8 @@ static void forget_gone(struct sy_processes *all)
 			close_files(all, process);
 			process->pid = -process->pid;
 		}
-		if (process->moved) {
-			process->before = process->now;
-			process->reaped_before_ns = process->reaped_ns;
-			process->moved = false;
-		}
+		if (process->moved)
+			set_before(process);
 		if (kept != i)
 			all->process[kept] = *process;
 		kept++;
@@ -267,11 +298,17 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 						 is_turn(all, process, turns.io)});
 		anyone_gone |= process->gone || process->done;
 	}
+	for (int i = 0; i < all->count; i++)
+		if (anyone_gone || all->process[i].moved)
+			look(&all->process[i]);
 	for (int i = 0; i < all->count && anyone_gone; i++)
 		if (all->process[i].gone && !all->process[i].root)
 			bequeath(all, &all->process[i]);
-	for (int i = 0; i < all->count && anyone_gone; i++)
-		settle(all, &all->process[i]);
+	for (bool again = anyone_gone; again;) {
+		again = false;
+		for (int i = 0; i < all->count; i++)
+			again |= settle(all, &all->process[i]);
+	}
 	forget_gone(all);
 }
 

@@ -42,10 +42,13 @@ struct sy_process {
 	int64_t clock_ns;      /* its CPU clock at the last reading */
 	int64_t stat_at;       /* number of the sample that read stat */
 	int64_t rss_bytes;
-	struct sy_usage now;	  /* since the sampler started */
-	struct sy_usage before;	  /* `now` at the sample before */
-	int64_t reaped_ns;	  /* CPU of children it has waited for */
-	int64_t reaped_before_ns; /* the same at the sample before */
+	struct sy_usage now; /* since the sampler started */
+	struct sy_usage
+	    before;	      /* `now` at the sample before, and what was told since of the lost */
+	struct sy_usage seen; /* `now` when the processes of this sample were looked at */
+	int64_t reaped_ns;    /* CPU of children it has waited for */
+	int64_t reaped_before_ns; /* as `before` */
+	int64_t reaped_seen_ns;	  /* as `seen` */
 	int64_t base_ns;	  /* CPU before the sampler started, own and reaped */
 	struct sy_usage base;	  /* I/O before the sampler started */
 	struct sy_usage lost;	  /* of children gone since the last sample */

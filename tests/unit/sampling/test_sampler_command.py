@@ -211,3 +211,19 @@ def test_caches_as_told_by_option_or_message(sampler: Any) -> None:
     record = attached.end()
     assert record["cache"] == json.loads(cold)
     assert "cache" not in record["missing"]
+
+
+SHELLS = """
+for k in 1 2 3 4; do
+    (for n in $(seq 150); do sh -c 'sh -c "sh -c true; true"; true'; done) &
+done
+wait
+"""
+
+
+def test_nothing_counts_twice_when_parents_end_right_after_their_children(sampler: Any) -> None:
+    """At 1000 Hz many of the shells end while a sample is being taken."""
+    _, weighed = sampler.run(["sh", "-c", SHELLS], "--rate", "1000")
+    last = weighed.samples[-1]
+    for name in ("rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"):
+        assert int(last[name]) == weighed.record["io"][name], name
