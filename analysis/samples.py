@@ -311,7 +311,7 @@ def note_lost(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
     connection.execute(
         "UPDATE sources SET samples = there, reason = concat_ws('; ', reason, "
         "concat(samples - there, ' samples are lost with a Parquet file, and cannot be read again'))"
-        " FROM (SELECT path AS key, count(unix_s) AS there FROM sources LEFT JOIN samples "
+        " FROM (SELECT path AS key, count(samples.node) AS there FROM sources LEFT JOIN samples "
         "USING (run_id, attempt, node) GROUP BY path) WHERE path = key AND path IN (SELECT unnest(?))",
         [list(keys)],
     )
