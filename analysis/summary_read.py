@@ -225,6 +225,10 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     try:
         rows = connection.execute("SELECT schema_version FROM meta").fetchall()
     except duckdb.CatalogException as error:
+        if not connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
+            raise MissingError(
+                f"{path} has nothing in it: its first collect broke off. Run `steelyard collect` again"
+            ) from error
         raise UsageError(f"{path} is no study's database: it has no table meta") from error
     if not rows:
         raise MissingError(f"{path} is empty: run `steelyard collect` again")

@@ -45,8 +45,14 @@ def cut(database: Path) -> None:
     database.write_bytes(whole[: len(whole) // 2])
 
 
+def begun(database: Path) -> None:
+    database.unlink()
+    duckdb.connect(str(database)).close()
+
+
 BROKEN = {
     "empty": (lambda path: path.write_bytes(b""), 3, "is damaged, or no database of a study"),
+    "broke off": (begun, 3, "its first collect broke off. Run `steelyard collect` again"),
     "text": (lambda path: path.write_text("x" * 9999), 3, "is damaged, or no database of a study"),
     "cut": (
         cut,
