@@ -42,11 +42,10 @@ struct sy_process {
 	int64_t clock_ns;      /* its CPU clock at the last reading */
 	int64_t stat_at;       /* number of the sample that read stat */
 	int64_t rss_bytes;
-	struct sy_usage now; /* since the sampler started */
-	struct sy_usage
-	    before;	      /* `now` at the sample before, and what was told since of the lost */
-	struct sy_usage seen; /* `now` when the processes of this sample were looked at */
-	int64_t reaped_ns;    /* CPU of children it has waited for */
+	struct sy_usage now;	  /* since the sampler started */
+	struct sy_usage before;	  /* `now` a sample ago, and of the lost what is told */
+	struct sy_usage seen;	  /* `now` when this sample looked who is there */
+	int64_t reaped_ns;	  /* CPU of children it has waited for */
 	int64_t reaped_before_ns; /* as `before` */
 	int64_t reaped_seen_ns;	  /* as `seen` */
 	int64_t base_ns;	  /* CPU before the sampler started, own and reaped */
