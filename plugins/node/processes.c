@@ -214,17 +214,21 @@ static void look(struct sy_process *process)
 
 /* What has come since look() may be of children that were still there then: it is left to be
  * weighed against them at the next sample. */
-static void set_before(struct sy_process *process)
+static void set_before(struct sy_process *process, bool looked)
 {
+	if (!looked) {
+		process->before = process->now;
+		process->reaped_before_ns = process->reaped_ns;
+		return;
+	}
 	for (int i = 0; i < SY_USES; i++)
 		if (process->before.use[i] < process->seen.use[i])
 			process->before.use[i] = process->seen.use[i];
 	if (process->reaped_before_ns < process->reaped_seen_ns)
 		process->reaped_before_ns = process->reaped_seen_ns;
-	process->moved = false;
 }
 
-static void forget_gone(struct sy_processes *all)
+static void forget_gone(struct sy_processes *all, bool looked)
 {
 	int kept = 0;
 
@@ -243,8 +247,10 @@ static void forget_gone(struct sy_processes *all)
 			close_files(all, process);
 			process->pid = -process->pid;
 		}
-		if (process->moved)
-			set_before(process);
+		if (process->moved) {
+			set_before(process, looked);
+			process->moved = false;
+		}
 		if (kept != i)
 			all->process[kept] = *process;
 		kept++;
@@ -298,9 +304,8 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 						 is_turn(all, process, turns.io)});
 		anyone_gone |= process->gone || process->done;
 	}
-	for (int i = 0; i < all->count; i++)
-		if (anyone_gone || all->process[i].moved)
-			look(&all->process[i]);
+	for (int i = 0; i < all->count && anyone_gone; i++)
+		look(&all->process[i]);
 	for (int i = 0; i < all->count && anyone_gone; i++)
 		if (all->process[i].gone && !all->process[i].root)
 			bequeath(all, &all->process[i]);
@@ -309,7 +314,7 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 		for (int i = 0; i < all->count; i++)
 			again |= settle(all, &all->process[i]);
 	}
-	forget_gone(all);
+	forget_gone(all, anyone_gone);
 }
 
 struct sy_usage sy_processes_total(const struct sy_processes *all)
