@@ -136,6 +136,8 @@ def find_unlike_baseline(summary: Summary) -> Iterator[Finding]:
 
 def find_other_type(summary: Summary) -> Iterator[Finding]:
     """SY30."""
+    if "node_type" not in summary.data.meta.factors:
+        return
     facts = facts_by_group(summary)
     places = [
         f"{place(group)}: {' and '.join(sorted(found))}"

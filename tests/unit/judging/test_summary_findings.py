@@ -75,6 +75,7 @@ def other_nodes(maker: Any) -> None:
 
 def other_type(maker: Any) -> None:
     """Half of the runs of clients=1 were to be on physical nodes, and all nodes are physical."""
+    maker.factors["node_type"] = ["physical", "virtual"]
     for number, row in enumerate(maker.rows["runs"]):
         condition = {"clients": 1, "node_type": ("physical", "virtual")[number // 2 % 2]}
         if number % 2 == 0:
