@@ -83,6 +83,26 @@ void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path)
 		group->pressure_fd[i] = OPEN_IN(root, unified_mounts, path, pressure[i]);
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+void sy_cgroup_leave_cpu(struct sy_cgroup *group)
+{
+	close_fd(&group->cpu_fd);
+	group->cpu_source = SY_SOURCE_NONE;
+}
+
+void sy_cgroup_leave_memory(struct sy_cgroup *group)
+{
+	close_fd(&group->memory_fd);
+	close_fd(&group->memory_stat_fd);
+	group->memory_source = SY_SOURCE_NONE;
+}
+
 static int read_text(int fd, char *text, size_t size)
 {
 	ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
@@ -93,7 +113,7 @@ static int read_text(int fd, char *text, size_t size)
 	return 0;
 }
 
-int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
+static int64_t read_counted_us(struct sy_cgroup *group)
 {
 	char text[1024];
 	int64_t value;
@@ -105,39 +125,61 @@ int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
 	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
 }
 
-/* Version 1 counts user and system time by clock ticks: only their proportion is of use. The kernel
- * does the same for processes and for version 2 (cputime_adjust). */
-static void share_out(int64_t total, int64_t *user, int64_t *system)
+int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
 {
-	double ticks = (double)*user + (double)*system;
+	int64_t counted = read_counted_us(group);
 
-	if (total == SY_UNKNOWN || ticks <= 0) {
-		*user = *system = SY_UNKNOWN;
-		return;
-	}
-	*system = (int64_t)((double)total * ((double)*system / ticks));
-	*user = total - *system;
+	return counted == SY_UNKNOWN ? SY_UNKNOWN : counted - group->zero_us;
 }
 
-int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
+/* Microseconds in version 2, clock ticks in version 1. */
+static int read_split(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
 {
 	cleanup_close int user_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_user");
 	cleanup_close int system_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_sys");
 	char text[1024], other[64];
 
-	if (group->cpu_source == SY_SOURCE_CGROUP2) {
-		if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
-			return -1;
-		return sy_parse_keyed(text, "user_usec", user) < 0 ||
+	if (group->cpu_source == SY_SOURCE_CGROUP2)
+		return read_text(group->cpu_fd, text, sizeof(text)) < 0 ||
+			       sy_parse_keyed(text, "user_usec", user) < 0 ||
 			       sy_parse_keyed(text, "system_usec", system) < 0
 			   ? -1
 			   : 0;
-	}
-	if (read_text(user_fd, text, sizeof(text)) < 0 ||
-	    read_text(system_fd, other, sizeof(other)) < 0 || sy_parse_number(text, user) < 0 ||
-	    sy_parse_number(other, system) < 0)
+	return read_text(user_fd, text, sizeof(text)) < 0 ||
+		       read_text(system_fd, other, sizeof(other)) < 0 ||
+		       sy_parse_number(text, user) < 0 || sy_parse_number(other, system) < 0
+		   ? -1
+		   : 0;
+}
+
+void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us, int64_t used_us)
+{
+	int64_t counted = counted_us, user, system;
+
+	group->zero_us = counted - used_us;
+	if (counted <= used_us || read_split(group, root, &user, &system) < 0)
+		return;
+	/* Which part of it is whose is not told: each its share. */
+	group->user_zero = (int64_t)((double)user * (double)group->zero_us / (double)counted);
+	group->system_zero = (int64_t)((double)system * (double)group->zero_us / (double)counted);
+}
+
+/* Version 1 counts user and system time by clock ticks: only their proportion is of use. The kernel
+ * does the same for processes and for version 2 (cputime_adjust). */
+int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
+{
+	int64_t total = sy_cgroup_cpu_us(group);
+	double parts;
+
+	if (read_split(group, root, user, system) < 0)
 		return -1;
-	share_out(sy_cgroup_cpu_us(group), user, system);
+	*user -= group->user_zero;
+	*system -= group->system_zero;
+	parts = (double)*user + (double)*system;
+	if (total == SY_UNKNOWN || parts <= 0)
+		return -1;
+	*system = (int64_t)((double)total * ((double)*system / parts) + 0.5);
+	*user = total - *system;
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "file.h"
 #include "record.h"
 #include "recordfile.h"
+#include "unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +15,17 @@
 
 static const char help[] =
     "usage: steelyard-node record --samples FILE.csv [--reason TEXT]\n"
+    "       steelyard-node record --unfinished RUN_DIR\n"
     "\n"
     "Makes the record beside FILE.csv complete as far as the samples tell: for a job whose "
     "sampler\n"
     "was killed, or whose node went down. A record that is there keeps its job, tags and probe; "
     "one\n"
-    "that is complete is left alone. The result says complete: false, and why.\n";
+    "that is complete is left alone. The result says complete: false, and why. --unfinished: the "
+    "same\n"
+    "for all records of samplers that were killed, with what RUN_DIR has of their conditions.\n";
 
-struct repair {
+static struct repair {
 	char folder[4096], name[300]; /* NODE.START */
 	char node[300];
 	json_t *record;
@@ -30,7 +34,7 @@ struct repair {
 	struct sy_sums sums;
 	bool cut;	 /* the last line has no newline */
 	int64_t skipped; /* lines that could not be understood */
-};
+} current;
 
 static int split_path(const char *path, struct repair *repair, struct sy_error *err)
 {
@@ -57,12 +61,20 @@ static int split_path(const char *path, struct repair *repair, struct sy_error *
 
 static json_t *load(const struct sy_recordfile *file)
 {
-	char name[320];
-	cleanup_close int fd = -1;
+	char name[320], text[65536];
+	cleanup_close int fd = -1, next = -1;
+	json_t *record;
 
 	(void)snprintf(name, sizeof(name), "%s.json", file->name);
 	fd = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return sy_json_read_fd(fd);
+	record = sy_json_read_fd(fd);
+	if (record)
+		return record;
+	/* Killed before the first one had its name: behind the text comes the room set aside. */
+	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
+	next = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return next >= 0 && sy_read_fd(next, text, sizeof(text)) > 0 ? json_loads(text, 0, NULL)
+								     : NULL;
 }
 
 /* Without a record of the start: what the name and the columns tell. */
@@ -127,7 +139,8 @@ static void settle(struct repair *repair, const char *given)
 					      "sampler.cpu_s",	      "sampler.max_memory_bytes",
 					      "pressure.scope",	      "cpu.source",
 					      "memory.source",	      "io.source",
-					      "cpu.user_s",	      "cpu.system_s"};
+					      "cpu.user_s",	      "cpu.system_s",
+					      "cpu.unseen_s"};
 	json_t *missing = json_object_get(repair->record, "missing");
 	const char *path;
 	json_t *why;
@@ -154,52 +167,103 @@ static bool is_record(const json_t *record)
 	       json_is_object(json_object_get(record, "missing"));
 }
 
-static int run(const char *samples, const char *reason, struct sy_error *err)
+/* Open what `samples` names, and the record beside it. */
+static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy_error *err)
 {
-	static struct repair repair;
+	struct stat info;
+	int fd;
+
+	file->dir = open(current.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(file->name, sizeof(file->name), "%s", current.name);
+	fd = open(samples, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &info) < 0 || file->dir < 0) {
+		(void)sy_fail_errno(err, errno, "cannot open %s", samples);
+		return NULL;
+	}
+	if (!S_ISREG(info.st_mode)) {
+		(void)sy_fail(err, "%s is no regular file", samples);
+		return NULL;
+	}
+	file->has_owner = geteuid() == 0; /* as the samples: the job's user */
+	file->uid = info.st_uid;
+	file->gid = info.st_gid;
+	return fdopen(fd, "r");
+}
+
+static const char *job_id(void)
+{
+	const char *slash = strrchr(current.folder, '/');
+
+	return slash ? slash + 1 : current.folder;
+}
+
+/* `run_dir` NULL: nothing is known of conditions. */
+static int write_whole(const struct sy_recordfile *file, const char *reason, const char *run_dir,
+		       struct sy_error *err)
+{
+	struct sy_plan plan = {.run_dir = run_dir, .node = current.node, .job_id = job_id()};
+
+	settle(&current, reason);
+	if (run_dir)
+		sy_record_recover_conditions(current.record, &plan);
+	return sy_recordfile_write(file, current.record, err);
+}
+
+static int run(const char *samples, const char *reason, const char *run_dir, struct sy_error *err)
+{
 	struct sy_recordfile file = {.dir = -1};
 	FILE *stream;
-	struct stat info;
-	int fd, result;
+	int result = 0;
 
-	if (split_path(samples, &repair, err) < 0)
+	memset(&current, 0, sizeof(current));
+	if (split_path(samples, &current, err) < 0)
 		return -1;
-	file.dir = open(repair.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = open(samples, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	stream = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!stream || fstat(fd, &info) < 0 || file.dir < 0)
-		return sy_fail_errno(err, errno, "cannot open %s", samples);
-	if (!S_ISREG(info.st_mode))
-		return sy_fail(err, "%s is no regular file", samples);
-	(void)snprintf(file.name, sizeof(file.name), "%s", repair.name);
-	file.has_owner = geteuid() == 0; /* as the samples: the job's user */
-	file.uid = info.st_uid;
-	file.gid = info.st_gid;
-	repair.record = load(&file);
-	if (json_is_true(json_object_get(repair.record, "complete")))
-		return 0;
-	if (!is_record(repair.record)) {
-		const char *slash = strrchr(repair.folder, '/');
-
-		json_decref(repair.record);
-		repair.record = make_new(&repair, slash ? slash + 1 : repair.folder);
+	stream = open_all(samples, &file, err);
+	if (!stream && file.dir >= 0) /* killed before it had samples */
+		sy_recordfile_close(&file);
+	if (!stream)
+		return -1;
+	current.record = load(&file);
+	if (!json_is_true(json_object_get(current.record, "complete"))) {
+		if (!is_record(current.record)) {
+			json_decref(current.record);
+			current.record = make_new(&current, job_id());
+		}
+		sy_record_labels(current.record, &current.labels);
+		sy_sums_init(&current.sums);
+		result = sum_up(stream, samples, &current, err);
+		if (result == 0)
+			result = write_whole(&file, reason, run_dir, err);
 	}
-	sy_record_labels(repair.record, &repair.labels);
-	sy_sums_init(&repair.sums);
-	result = sum_up(stream, samples, &repair, err);
 	(void)fclose(stream);
-	if (result < 0)
-		return -1;
-	settle(&repair, reason);
-	result = sy_recordfile_write(&file, repair.record, err);
-	sy_recordfile_close(&file);
-	json_decref(repair.record);
+	if (result == 0)
+		sy_recordfile_close(&file);
+	json_decref(current.record);
 	return result;
+}
+
+/* Those of samplers that were killed; one that cannot be finished is told, and not tried again. */
+static int finish_all(const char *run_dir, const char *reason)
+{
+	char name[512], samples[4096];
+	int held, code = SY_EXIT_DONE;
+	struct sy_error err;
+
+	while (sy_unfinished_take(run_dir, name, samples, sizeof(name), &held)) {
+		if (run(samples, reason, run_dir, &err) < 0) {
+			(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
+			code = SY_EXIT_MISSING;
+		}
+		sy_unfinished_end(run_dir, name);
+		(void)close(held);
+	}
+	return code;
 }
 
 int sy_cmd_record(int argc, char **argv)
 {
 	const char *reason = "the sampler was killed before the job's end", *samples = NULL;
+	const char *run_dir = NULL;
 	struct sy_error err;
 
 	for (int i = 1; i < argc; i += 2) {
@@ -211,14 +275,18 @@ int sy_cmd_record(int argc, char **argv)
 			samples = argv[i + 1];
 		else if (i + 1 < argc && !strcmp(argv[i], "--reason"))
 			reason = argv[i + 1];
+		else if (i + 1 < argc && !strcmp(argv[i], "--unfinished"))
+			run_dir = argv[i + 1];
 		else
-			samples = NULL, i = argc;
+			samples = run_dir = NULL, i = argc;
 	}
-	if (!samples) {
+	if (!samples == !run_dir) {
 		(void)fputs(help, stderr);
 		return SY_EXIT_USAGE;
 	}
-	if (run(samples, reason, &err) < 0) {
+	if (run_dir)
+		return finish_all(run_dir, reason);
+	if (run(samples, reason, NULL, &err) < 0) {
 		(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
 		return SY_EXIT_MISSING;
 	}

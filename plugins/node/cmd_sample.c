@@ -1,5 +1,6 @@
 /* steelyard-node sample: weigh a command, or the processes of a job. */
 #include "command.h"
+#include "rate.h"
 
 #include "recordfile.h"
 #include "sampler.h"
@@ -25,18 +26,23 @@ static const char help[] =
     "prints\n"
     "nothing. Without: weighs the descendants of every --pid and of every `root PID` message, "
     "until\n"
-    "an `end` message, SIGTERM, or the end of the process of --watch.\n"
+    "an `end` message, SIGTERM, or the end of the process of --watch and of every root that a\n"
+    "message has named.\n"
     "\n"
     "  --record-dir DIR      folder of records; only its owner may be able to write to it\n"
     "  --job-id ID           name of the job's folder\n"
     "  --node NAME           name of this node [the host's name up to its first dot]\n"
-    "  --rate HZ             samples per second, 0 to 1000; 0: none [1]\n"
+    "  --rate HZ             samples per second, 0.001 to 1000; 0: totals only [1]\n"
     "  --control SOCKET      listen to messages there (docs/formats.md part 4)\n"
     "  --control-fd N        the same, on a socket that is already bound to --control\n"
     "  --pid PID             a root: its descendants are the job; repeatable\n"
-    "  --watch PID           end when this process has ended\n"
+    "  --watch PID           who tells the job's end (`leave`): gone without a word, the record "
+    "is\n"
+    "                        not complete\n"
     "  --with-parent         end when whoever started this has ended, kill -9 included\n"
     "  --owner UID[:GID]     whom the files belong to [this user]\n"
+    "  --orphan NAME=VALUE   an orphan of the owner's with that in its environment is the job's;\n"
+    "                        repeatable: with all of them\n"
     "  --job FIELD=VALUE     a field of `job` in the record, `exclusive=yes` too; repeatable\n"
     "  --tag KEY=VALUE       a tag; repeatable\n"
     "  --cache JSON          what was done to the node's caches before (docs/formats.md part 1)\n"
@@ -59,6 +65,7 @@ enum {
 	WATCH,
 	WITH_PARENT,
 	OWNER,
+	ORPHAN,
 	JOB,
 	TAG,
 	CACHE,
@@ -79,6 +86,7 @@ static const struct option options[] = {
     {"watch", required_argument, NULL, WATCH},
     {"with-parent", no_argument, NULL, WITH_PARENT},
     {"owner", required_argument, NULL, OWNER},
+    {"orphan", required_argument, NULL, ORPHAN},
     {"job", required_argument, NULL, JOB},
     {"tag", required_argument, NULL, TAG},
     {"cache", required_argument, NULL, CACHE},
@@ -159,6 +167,15 @@ static int add_message(const char *word, const char *text, struct sy_plan *plan,
 	return 0;
 }
 
+static int take_rate(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	struct sy_error why;
+
+	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &plan->rate_hz, &why) == 0)
+		return 0;
+	return sy_fail(err, "--rate=%.40s: %s", text, why.text);
+}
+
 static int open_log(const char *path, struct sy_error *err)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -167,6 +184,16 @@ static int open_log(const char *path, struct sy_error *err)
 		return sy_fail_errno(err, errno, "cannot open --log %s", path);
 	(void)dup2(fd, STDERR_FILENO);
 	(void)close(fd);
+	return 0;
+}
+
+static int add_mark(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	if (!strchr(text, '='))
+		return sy_fail(err, "--orphan '%s': expected NAME=VALUE", text);
+	if (plan->marks.count == SY_MAX_MARKS)
+		return sy_fail(err, "--orphan: more than %d", SY_MAX_MARKS);
+	plan->marks.text[plan->marks.count++] = text;
 	return 0;
 }
 
@@ -183,7 +210,7 @@ static int take_option(int option, const char *text, struct sy_plan *plan, struc
 		plan->node = text;
 		return 0;
 	case RATE:
-		return sy_rate_parse(text, &plan->rate_hz, err);
+		return take_rate(text, plan, err);
 	case CONTROL:
 		plan->control = text;
 		return 0;
@@ -198,6 +225,8 @@ static int take_option(int option, const char *text, struct sy_plan *plan, struc
 		return 0;
 	case OWNER:
 		return parse_owner(text, plan, err);
+	case ORPHAN:
+		return add_mark(text, plan, err);
 	case JOB:
 		return add_message("job", text, plan, err);
 	case TAG:

@@ -91,7 +91,18 @@ static const char *stat_field(const char *text, int64_t *value)
 
 int sy_parse_stat(const char *text, struct sy_stat *stat)
 {
-	enum { PPID = 4, UTIME = 14, STIME, CUTIME, CSTIME, STARTTIME = 22, VSIZE, RSS };
+	enum {
+		PPID = 4,
+		CMINFLT = 11,
+		UTIME = 14,
+		STIME,
+		CUTIME,
+		CSTIME,
+		THREADS = 20,
+		STARTTIME = 22,
+		VSIZE,
+		RSS
+	};
 	const char *rest = strrchr(text, ')');
 	int64_t field[RSS + 1] = {0};
 	char state;
@@ -108,10 +119,12 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 	*stat = (struct sy_stat){
 	    .state = state,
 	    .ppid = (pid_t)field[PPID],
+	    .cminflt = field[CMINFLT],
 	    .utime = field[UTIME],
 	    .stime = field[STIME],
 	    .cutime = field[CUTIME],
 	    .cstime = field[CSTIME],
+	    .threads = field[THREADS],
 	    .starttime = field[STARTTIME],
 	    .rss = field[RSS],
 	};
@@ -172,15 +185,27 @@ int sy_parse_loadavg(const char *text, int64_t *last_pid)
 	return word ? sy_parse_number(word + 1, last_pid) : -1;
 }
 
-int sy_parse_in_cgroup(const char *text, const char *path)
+/* Whether a line "NUMBER:CONTROLLER,…:PATH" is of that controller, "" for version 2. */
+static bool is_of_controller(const char *list, const char *end, const char *controller)
+{
+	size_t length = strlen(controller);
+
+	for (const char *at = list; at <= end; at += strcspn(at, ",:") + 1)
+		if (!strncmp(at, controller, length) && strchr(",:", at[length]))
+			return true;
+	return false;
+}
+
+int sy_parse_in_cgroup(const char *text, const char *path, const char *controller)
 {
 	size_t length = strlen(path);
 
 	for (; *text; text = next_line(text)) {
-		const char *place = strchr(text, ':');
+		const char *list = strchr(text, ':'), *place = list ? strchr(list + 1, ':') : NULL;
 
-		place = place ? strchr(place + 1, ':') : NULL;
 		if (!place || place > next_line(text))
+			continue;
+		if (controller && !is_of_controller(list + 1, place, controller))
 			continue;
 		place++;
 		if (!strncmp(place, path, length) &&

@@ -18,7 +18,9 @@ struct sy_io {
 struct sy_stat {
 	char state;
 	pid_t ppid;
+	int64_t cminflt;		      /* page faults of the same children */
 	int64_t utime, stime, cutime, cstime; /* c…: of children it has waited for */
+	int64_t threads;		      /* 0: the kernel was taking it away */
 	int64_t starttime;		      /* since boot */
 	int64_t rss;
 };
@@ -43,7 +45,8 @@ int sy_parse_snmp(const char *text, int64_t *sent, int64_t *retransmitted);
 /* The process id given last on this machine: the last word of /proc/loadavg. */
 int sy_parse_loadavg(const char *text, int64_t *last_pid);
 
-/* Does /proc/PID/cgroup say that the process is in `path` or below it, in any hierarchy? */
-int sy_parse_in_cgroup(const char *text, const char *path);
+/* Does /proc/PID/cgroup say that the process is in `path` or below it: in the hierarchy of a
+ * controller, "" for version 2, NULL for any? */
+int sy_parse_in_cgroup(const char *text, const char *path, const char *controller);
 
 #endif

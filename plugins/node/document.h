@@ -9,6 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Why a total is null in the record that is there from the job's start. */
+#define SY_NOT_YET "not known yet: the job was still running when this was written"
+
+/* And in the one of its end. */
+#define SY_NO_VALUE "no value in the last sample"
+
 struct sy_document {
 	json_t *top;
 	json_t *missing;

@@ -237,14 +237,21 @@ void sy_sums_init(struct sy_sums *sums)
 	sy_line_clear(&sums->last);
 }
 
+bool sy_sums_peak(struct sy_sums *sums, int64_t bytes)
+{
+	if (bytes <= 0 || bytes <= sums->max_memory)
+		return false;
+	sums->max_memory = bytes;
+	return true;
+}
+
 void sy_sums_add(struct sy_sums *sums, const struct sy_line *line)
 {
 	if (sums->samples++ == 0)
 		sums->first_unix = line->cell[SY_UNIX];
 	/* Nothing that runs has none: of no process, or only of one that has ended. */
-	if (line->cell[SY_MEMORY] > 0 && line->cell[SY_MEMORY] > sums->max_memory)
-		sums->max_memory = line->cell[SY_MEMORY];
-	if (line->cell[SY_PROCESSES] > sums->max_processes)
+	(void)sy_sums_peak(sums, line->cell[SY_MEMORY]);
+	if (line->cell[SY_PROCESSES] > 0 && line->cell[SY_PROCESSES] > sums->max_processes)
 		sums->max_processes = line->cell[SY_PROCESSES];
 	sums->last = *line;
 }

@@ -66,7 +66,7 @@ struct sy_labels {
 	struct sy_label zone[SY_MAX_ZONES], device[SY_MAX_DEVICES];
 };
 
-/* The totals of a file, line by line; max_memory is never 0. */
+/* The totals of a file, line by line; max_memory and max_processes are never 0. */
 struct sy_sums {
 	int64_t samples, first_unix, max_memory, max_processes;
 	struct sy_line last;
@@ -93,5 +93,8 @@ int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_
 
 void sy_sums_init(struct sy_sums *sums);
 void sy_sums_add(struct sy_sums *sums, const struct sy_line *line);
+
+/* Memory that was in use at some time, between two samples maybe: whether it is the most so far. */
+bool sy_sums_peak(struct sy_sums *sums, int64_t bytes);
 
 #endif

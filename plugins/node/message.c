@@ -1,6 +1,8 @@
 #include "message.h"
 
+#include "counters.h"
 #include "document.h"
+#include "rate.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,18 +13,21 @@
 static const struct {
 	const char *word;
 	enum sy_word code;
-	bool bare; /* takes no arguments */
+	enum { GIVEN, NONE, MAYBE } arguments;
 } words[] = {
-    {"root", SY_WORD_ROOT, false},
-    {"cgroup", SY_WORD_CGROUP, false},
-    {"tag", SY_WORD_TAG, false},
-    {"rate", SY_WORD_RATE, false},
-    {"exclusive", SY_WORD_EXCLUSIVE, false},
-    {"job", SY_WORD_JOB, false},
-    {"done", SY_WORD_DONE, false},
-    {"cache", SY_WORD_CACHE, false},
-    {"totals", SY_WORD_TOTALS, true},
-    {"end", SY_WORD_END, true},
+    {"root", SY_WORD_ROOT, GIVEN},
+    {"cgroup", SY_WORD_CGROUP, GIVEN},
+    {"tag", SY_WORD_TAG, GIVEN},
+    {"rate", SY_WORD_RATE, GIVEN},
+    {"exclusive", SY_WORD_EXCLUSIVE, GIVEN},
+    {"job", SY_WORD_JOB, GIVEN},
+    {"done", SY_WORD_DONE, GIVEN},
+    {"peak", SY_WORD_PEAK, GIVEN},
+    {"cache", SY_WORD_CACHE, GIVEN},
+    {"unmet", SY_WORD_UNMET, GIVEN},
+    {"totals", SY_WORD_TOTALS, MAYBE},
+    {"leave", SY_WORD_LEAVE, NONE},
+    {"end", SY_WORD_END, NONE},
 };
 
 /* Fields of `job` that may be set; "exclusive" has a word of its own. */
@@ -30,20 +35,6 @@ static const char *const job_fields[] = {
     "scheduler",     "cluster", "job_id", "array_job_id", "array_task_id",
     "restart_count", "user_id", "nodes",  "name",
 };
-
-int sy_rate_parse(const char *text, double *rate_hz, struct sy_error *err)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (errno || end == text || *end || !(value >= 0) || value > SY_MAX_RATE_HZ)
-		return sy_fail(err, "rate '%s': expected samples per second, 0 (off) to %g", text,
-			       SY_MAX_RATE_HZ);
-	*rate_hz = value;
-	return 0;
-}
 
 static int parse_pid(const char *text, pid_t *pid, const char **rest, struct sy_error *err)
 {
@@ -85,6 +76,17 @@ static int parse_done(const char *text, struct sy_message *message, struct sy_er
 		rest = end;
 	}
 	return *rest ? sy_fail(err, "done '%s': more than six numbers", text) : 0;
+}
+
+static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	char *end;
+
+	errno = 0;
+	message->number[0] = strtoll(text, &end, 10);
+	if (errno || end == text || *end || message->number[0] <= 0)
+		return sy_fail(err, "peak '%s': expected bytes", text);
+	return 0;
 }
 
 /* A group below the mount points, and nowhere else. */
@@ -186,6 +188,28 @@ static int parse_cache(const char *text, struct sy_message *message, struct sy_e
 			      text);
 }
 
+/* The number of a question, which its answer repeats; none: -1. */
+static int parse_question(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	message->number[0] = -1;
+	if (*text && sy_parse_number(text, &message->number[0]) < 0)
+		return sy_fail(err, "totals '%s': expected the number of the question", text);
+	return 0;
+}
+
+static int parse_unmet(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	static const char *const fields[] = {"cache", "network_conditions", "capture"};
+
+	if (parse_pair(text, ' ', message, err) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (!strcmp(fields[i], message->key))
+			return 0;
+	return sy_fail(err, "unmet '%s': expected cache, network_conditions or capture",
+		       message->key);
+}
+
 static int parse_arguments(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	switch (message->word) {
@@ -196,16 +220,22 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 	case SY_WORD_TAG:
 		return parse_pair(text, '=', message, err);
 	case SY_WORD_RATE:
-		return sy_rate_parse(text, &message->rate_hz, err);
+		return sy_rate_parse(text, SY_MAX_RATE_HZ, &message->rate_hz, err);
 	case SY_WORD_EXCLUSIVE:
 		return parse_exclusive(text, message, err);
 	case SY_WORD_JOB:
 		return parse_job(text, message, err);
 	case SY_WORD_DONE:
 		return parse_done(text, message, err);
+	case SY_WORD_PEAK:
+		return parse_peak(text, message, err);
 	case SY_WORD_CACHE:
 		return parse_cache(text, message, err);
+	case SY_WORD_UNMET:
+		return parse_unmet(text, message, err);
 	case SY_WORD_TOTALS:
+		return parse_question(text, message, err);
+	case SY_WORD_LEAVE:
 	case SY_WORD_END:
 		break;
 	}
@@ -221,15 +251,26 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 		if (strlen(words[i].word) != length || strncmp(text, words[i].word, length) != 0)
 			continue;
 		message->word = words[i].code;
-		if (words[i].bare != (text[length] == '\0'))
+		if (words[i].arguments == (text[length] == '\0' ? GIVEN : NONE))
 			return sy_fail(err, "'%s': expected %s", text,
-				       words[i].bare ? "no arguments" : "an argument");
-		return parse_arguments(text + length + !words[i].bare, message, err);
+				       words[i].arguments == NONE ? "no arguments" : "an argument");
+		return parse_arguments(text + length + (text[length] == ' '), message, err);
 	}
 	return sy_fail(err,
 		       "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
-		       "cache, totals, end",
+		       "peak, cache, unmet, totals, leave, end",
 		       (int)(length < 40 ? length : 40), text);
+}
+
+static void put_unmet(json_t *conditions, const struct sy_message *message)
+{
+	json_t *unmet = json_object_get(conditions, "unmet");
+
+	if (!unmet) {
+		unmet = json_object();
+		(void)json_object_set_new(conditions, "unmet", unmet);
+	}
+	(void)json_object_set_new(unmet, message->key, sy_json_text(message->value));
 }
 
 void sy_message_apply(const struct sy_message *message, const struct sy_told *told)
@@ -243,4 +284,6 @@ void sy_message_apply(const struct sy_message *message, const struct sy_told *to
 	else if (message->word == SY_WORD_CACHE)
 		(void)json_object_set_new(told->conditions, "cache",
 					  json_loads(message->value, 0, NULL));
+	else if (message->word == SY_WORD_UNMET)
+		put_unmet(told->conditions, message);
 }

@@ -10,7 +10,6 @@
 #include "error.h"
 
 #define SY_MESSAGE_SIZE	  4096
-#define SY_MAX_RATE_HZ	  1000.0
 #define SY_TAG_KEY_SIZE	  65 /* with its NUL */
 #define SY_TAG_VALUE_SIZE 1024
 
@@ -22,28 +21,30 @@ enum sy_word {
 	SY_WORD_EXCLUSIVE,
 	SY_WORD_JOB,
 	SY_WORD_DONE,
+	SY_WORD_PEAK,
 	SY_WORD_CACHE,
+	SY_WORD_UNMET,
 	SY_WORD_TOTALS,
+	SY_WORD_LEAVE,
 	SY_WORD_END,
 };
 
 struct sy_message {
 	enum sy_word word;
 	pid_t pid;	   /* root, done */
-	int64_t number[5]; /* done: µs, rchar, wchar, read, write */
+	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; totals:
+			    * the question's number, or -1 */
 	double rate_hz;
 	bool exclusive;
-	char key[SY_TAG_KEY_SIZE]; /* tag, job */
-	const char *value;	   /* tag, job, cgroup, cache: inside the text that was parsed */
+	char key[SY_TAG_KEY_SIZE]; /* tag, job, unmet */
+	const char *value; /* tag, job, cgroup, cache, unmet: inside the text that was parsed */
 };
 
 /* Parse one message: 0, or -1 with what is wrong with it. */
 int sy_message_parse(const char *text, struct sy_message *message, struct sy_error *err);
 
-/* A rate in Hz: 0 (off) to SY_MAX_RATE_HZ. */
-int sy_rate_parse(const char *text, double *rate_hz, struct sy_error *err);
-
-/* What has been told about the job, each an object; `conditions` has the record's "cache". */
+/* What has been told about the job, each an object; `conditions` has the record's "cache", and
+ * under "unmet" by field of the record why a condition that was asked for is not there. */
 struct sy_told {
 	json_t *job, *tags, *conditions;
 };

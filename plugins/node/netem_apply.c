@@ -214,6 +214,19 @@ static int join_other_step(struct sy_work *work, struct sy_error *err)
 	return result;
 }
 
+/* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
+ * condition, found none yet, and will not look again. */
+static int still_wanted(const struct sy_work *work, struct sy_error *err)
+{
+	return sy_state_owner(work->document) == SY_OWNER_LIVES
+		   ? 0
+		   : sy_fail(
+			 err,
+			 "process %d, at whose end it would be undone, is there no more: nothing "
+			 "has changed",
+			 (int)work->request->watch);
+}
+
 /* 1: another step of the job has done it. */
 static int under_lock(struct sy_work *work, struct sy_error *err)
 {
@@ -226,6 +239,8 @@ static int under_lock(struct sy_work *work, struct sy_error *err)
 	shared = find_shared(work, err);
 	if (shared)
 		return shared;
+	if (still_wanted(work, err) < 0)
+		return -1;
 	if (json_object_get(work->states.all, work->name) &&
 	    sy_undo_state(&work->states, work->name, "next job", err) < 0)
 		return -1;
@@ -266,6 +281,10 @@ static int verify(struct sy_work *work, struct sy_error *err)
 		return -1;
 	if (!json_object_get(work->states.all, work->name))
 		return sy_fail(err, "it was undone while it was being verified");
+	if (still_wanted(work, err) < 0) {
+		roll_back(work);
+		return -1;
+	}
 	return sy_state_save(&work->states, work->name, work->document, err);
 }
 

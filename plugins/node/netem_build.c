@@ -141,17 +141,29 @@ static void tell_device(struct sy_work *work, const struct sy_place *place, size
 	json_t *kept = json_array_get(
 	    json_object_get(json_object_get(work->document, "undo"), "places"), number);
 	cleanup_free char *line = sy_tree_own_line(tree, place);
+	int64_t segments = sy_gso_segments(place->device);
 
 	(void)json_object_set_new(kept, "htb", json_boolean(place->htb));
 	(void)json_object_set_new(kept, "tbf", json_boolean(place->tbf));
 	(void)json_array_append_new(
 	    json_object_get(work->document, "devices"),
-	    json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:O, s:O}", "device", place->device,
+	    json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:O, s:O, s:o}", "device", place->device,
 		      "direction", place->direction == SY_INGRESS ? "ingress" : "egress", "qdisc",
 		      place->tbf ? "tbf" : "netem", "limit_packets",
 		      (json_int_t)place->limit_packets, "mtu", (json_int_t)place->mtu, "kernel",
 		      line ? line : "", "before", json_object_get(kept, "before"), "offloads_off",
-		      json_object_get(kept, "offloads")));
+		      json_object_get(kept, "offloads"), "gso_max_segs",
+		      segments < 0 ? json_null() : json_integer(segments)));
+}
+
+/* What netem is to lose, double, spoil or send ahead must come to it one by one. */
+static int make_single(const struct sy_place *place, const json_t *kept, struct sy_error *err)
+{
+	if (sy_offloads_set(place->device, json_object_get(kept, "offloads"), false, err) < 0)
+		return -1;
+	return json_integer_value(json_object_get(kept, "gso_max_segs")) > 0
+		   ? sy_gso_segments_set(place->device, 1, err)
+		   : 0;
 }
 
 static int build(struct sy_work *work, size_t number, struct sy_error *err)
@@ -162,7 +174,7 @@ static int build(struct sy_work *work, size_t number, struct sy_error *err)
 	cleanup_free char *tree = NULL;
 	int result;
 
-	if (sy_offloads_set(place->device, json_object_get(kept, "offloads"), false, err) < 0)
+	if (make_single(place, kept, err) < 0)
 		return -1;
 	if (place->direction == SY_INGRESS && make_ifb(place, err) < 0)
 		return -1;

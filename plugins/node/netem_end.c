@@ -123,6 +123,13 @@ static int undo_and_judge(struct sy_states *states, const char *name, const char
 	return result;
 }
 
+/* By hand, under a job that goes on. What was put in place by hand watches nobody. */
+static void mark_early(json_t *state, const char *by)
+{
+	if (!strcmp(by, "hand") && json_integer_value(json_object_get(state, "watch_pid")) > 0)
+		sy_undo_mark_early(state, by);
+}
+
 /* 1: there is nothing (any more); 0: to be undone; -1. */
 static int check_state(struct sy_states *states, const char *name, struct sy_error *err)
 {
@@ -160,6 +167,7 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	text = json_string_value(json_object_get(state, "requested"));
 	known = text && sy_netem_parse(text, &spec, NULL) == 0 &&
 		sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
+	mark_early(state, by);
 	if (known)
 		result = look_once_more(run_dir, &states, name, &spec, err);
 	return result ? result : undo_and_judge(&states, name, by, known ? &spec : NULL, err);
@@ -300,6 +308,7 @@ int sy_netem_clear_all(const char *run_dir, struct sy_error *err)
 		(void)snprintf(copy, sizeof(copy), "%s", name);
 		if (json_is_object(state) && sy_state_owner(state) == SY_OWNER_NOT_HERE)
 			continue;
+		mark_early(state, "hand");
 		if ((json_is_object(state) ? sy_undo_state(&states, copy, "hand", err)
 					   : sy_state_remove(&states, copy, err)) < 0)
 			return -1;

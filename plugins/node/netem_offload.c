@@ -1,10 +1,14 @@
-/* linux/ethtool.h: feature bits by name, each with available, requested, active. Only these let the
+/* A packet of the queue is a packet of the wire: offloads off, and segments made before the queue.
+ *
+ * linux/ethtool.h: feature bits by name, each with available, requested, active. Only these let the
  * earlier state be put back exactly: the older calls (ETHTOOL_STSO) switch whole groups. */
 #include "netem_device.h"
 
 #include "file.h"
+#include "netem_rtnl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -95,7 +99,7 @@ static int bit_of(const struct features *features, const char *name)
 	return -1;
 }
 
-json_t *sy_offloads_on(const char *device)
+json_t *sy_offloads_on(const char *device, bool incoming)
 {
 	__attribute__((cleanup(close_features))) struct features features = {.fd = -1};
 	json_t *names = json_array();
@@ -107,6 +111,8 @@ json_t *sy_offloads_on(const char *device)
 		const struct ethtool_get_features_block *block =
 		    &features.now.head.features[bit < 0 ? 0 : bit / 32];
 
+		if (!incoming && !strncmp(larger_than_mtu[i], "rx-", 3))
+			continue;
 		if (bit >= 0 &&
 		    block->active & block->available & ~block->never_changed & 1U << bit % 32)
 			(void)json_array_append_new(names, json_string(larger_than_mtu[i]));
@@ -142,5 +148,72 @@ int sy_offloads_set(const char *device, const json_t *names, bool on, struct sy_
 	wanted.head.size = (features.count + 31) / 32;
 	if (ask(&features, &wanted) < 0)
 		return sy_fail_errno(err, errno, "cannot switch the offloads of %s", device);
+	return 0;
+}
+
+/* --- segments made before the queue ---
+ *
+ * Since Linux 4.17 TCP makes pieces of many segments whatever the offloads say (sk_setup_caps(),
+ * net/core/sock.c), and a queue loses, doubles or spoils such a piece as one packet. What it obeys
+ * is the device's gso_max_segs. */
+
+static int take_segments(const struct nlmsghdr *header, void *context)
+{
+	const struct ifinfomsg *body = NLMSG_DATA(header);
+	const struct rtattr *at = IFLA_RTA(body);
+	size_t left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*body));
+	int64_t *segments = context;
+	uint32_t value;
+
+	if (header->nlmsg_type != RTM_NEWLINK)
+		return 0;
+	for (; sy_rta_ok(at, left); at = sy_rta_next(at, &left))
+		if (at->rta_type == IFLA_GSO_MAX_SEGS && RTA_PAYLOAD(at) >= sizeof(value)) {
+			memcpy(&value, RTA_DATA(at), sizeof(value));
+			*segments = value;
+		}
+	return 1; /* there is no other answer */
+}
+
+static struct sy_rtnl_request about_link(unsigned short type, const char *device)
+{
+	return (struct sy_rtnl_request){
+	    .header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
+		       .nlmsg_type = type,
+		       .nlmsg_flags = NLM_F_REQUEST},
+	    .link = {.ifi_index = (int)if_nametoindex(device)},
+	};
+}
+
+int64_t sy_gso_segments(const char *device)
+{
+	struct sy_rtnl_request request = about_link(RTM_GETLINK, device);
+	int64_t segments = -1;
+
+	return sy_rtnl(&request, take_segments, &segments) < 0 ? -1 : segments;
+}
+
+/* A connection keeps what its route had: a new generation of routes lets it look again (route(7),
+ * ip-route(8): flush cache). */
+static void renew_routes(void)
+{
+	cleanup_close int fd = open("/proc/sys/net/ipv4/route/flush", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)!write(fd, "1", 1);
+}
+
+int sy_gso_segments_set(const char *device, int64_t segments, struct sy_error *err)
+{
+	struct sy_rtnl_request request = about_link(RTM_SETLINK, device);
+	uint32_t value = (uint32_t)segments;
+	int result;
+
+	request.header.nlmsg_flags |= NLM_F_ACK;
+	sy_rtnl_add(&request, IFLA_GSO_MAX_SEGS, &value, sizeof(value));
+	result = sy_rtnl(&request, NULL, NULL);
+	if (result)
+		return sy_fail_errno(err, -result, "cannot set gso_max_segs of %s", device);
+	renew_routes();
 	return 0;
 }

@@ -9,7 +9,10 @@
 
 struct sy_rtnl_request {
 	struct nlmsghdr header;
-	struct tcmsg tc;
+	union { /* attributes follow whichever it is */
+		struct tcmsg tc;
+		struct ifinfomsg link;
+	};
 	char attributes[2048];
 };
 

@@ -98,6 +98,53 @@ static int compare(const struct sy_place *place, const json_t *json, bool last,
 	return after ? before && !strcmp(before, after) : -1;
 }
 
+/* As it was: pieces of many segments, and the offloads that make them. */
+static int make_large(const struct sy_place *place, const json_t *json, struct sy_error *err)
+{
+	json_int_t segments = json_integer_value(json_object_get(json, "gso_max_segs"));
+
+	if (segments > 0 && sy_gso_segments_set(place->device, segments, err) < 0)
+		return -1;
+	return sy_offloads_set(place->device, json_object_get(json, "offloads"), true, err);
+}
+
+static bool is_same_device(const json_t *a, const json_t *b)
+{
+	return json_equal(json_object_get(a, "index"), json_object_get(b, "index"));
+}
+
+/* Another condition stays on the device, and may not have needed this: it puts it back, later. */
+static int hand_on(struct sy_states *states, const char *from, const json_t *mine,
+		   struct sy_error *err)
+{
+	json_t *offloads = json_object_get(mine, "offloads");
+	json_t *segments = json_object_get(mine, "gso_max_segs"), *state, *place;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(states->all, name, state)
+	{
+		bool changed = false;
+
+		if (!strcmp(name, from))
+			continue;
+		json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i,
+				   place)
+		{
+			if (!is_same_device(place, mine))
+				continue;
+			if (json_array_size(offloads) >
+			    json_array_size(json_object_get(place, "offloads")))
+				changed |= !json_object_set(place, "offloads", offloads);
+			if (json_is_integer(segments))
+				changed |= !json_object_set(place, "gso_max_segs", segments);
+		}
+		if (changed && sy_state_save(states, name, state, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int undo_place(struct sy_states *states, const char *name, const json_t *json,
 		      struct sy_error *err)
 {
@@ -114,7 +161,7 @@ static int undo_place(struct sy_states *states, const char *name, const json_t *
 	if ((place.direction == SY_INGRESS ? undo_ingress(&place, &list, err)
 					   : undo_egress(&place, json, &list, last, err)) < 0)
 		return -1;
-	if (last && sy_offloads_set(place.device, json_object_get(json, "offloads"), true, err) < 0)
+	if ((last ? make_large(&place, json, err) : hand_on(states, name, json, err)) < 0)
 		return -1;
 	if (check_gone(&place, last, err) < 0)
 		return -1;
@@ -186,6 +233,24 @@ int sy_undo_state(struct sy_states *states, const char *name, const char *by, st
 	return result < 0 ? -1 : sy_state_remove(states, name, err);
 }
 
+void sy_undo_mark_early(json_t *state, const char *by)
+{
+	(void)json_object_set_new(state, "valid", json_false());
+	if (!json_is_string(json_object_get(state, "invalid_reason")))
+		(void)json_object_set_new(
+		    state, "invalid_reason",
+		    json_sprintf("it was undone by %s, not at the job's end: whether it held until "
+				 "then is not known",
+				 by));
+}
+
+static int undo_early(struct sy_states *states, const char *name, const char *by,
+		      struct sy_error *err)
+{
+	sy_undo_mark_early(json_object_get(states->all, name), by);
+	return sy_undo_state(states, name, by, err);
+}
+
 int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err)
 {
 	const char *name;
@@ -204,7 +269,7 @@ int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err
 		(void)snprintf(copy, sizeof(copy), "%s", name);
 		if (!json_is_object(state))
 			failed |= sy_state_remove(states, copy, err) < 0;
-		else if (sy_undo_state(states, copy, by, err) < 0)
+		else if (undo_early(states, copy, by, err) < 0)
 			failed = true;
 		else
 			count++;

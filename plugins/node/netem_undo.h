@@ -10,7 +10,8 @@
 #include "netem_state.h"
 
 /* A place as it stands in the state under undo.places, and back. Beside the plan's fields it has
- * `before` (tc's text), `restore` (sy_qdiscs_keep) and `offloads` (names that were on). */
+ * `before` (tc's text), `restore` (sy_qdiscs_keep), `offloads` (names that were on) and
+ * `gso_max_segs` (what it was; null: left alone). */
 json_t *sy_place_json(const struct sy_place *place);
 void sy_place_read(const json_t *json, struct sy_place *place);
 
@@ -29,6 +30,9 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 
 /* The same, then the finished document is left as NODE.JOB.done.json and the state removed. */
 int sy_undo_state(struct sy_states *states, const char *name, const char *by, struct sy_error *err);
+
+/* Note that it is undone by somebody else than the job's end: the run is invalid. */
+void sy_undo_mark_early(json_t *state, const char *by);
 
 /* Undo what nobody owns any more: how many, or -1 when one could not be. */
 int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err);

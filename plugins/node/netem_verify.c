@@ -125,17 +125,20 @@ static void add_time(json_t *conditions, double spent_s)
 	(void)json_object_set_new(conditions, "verify_s", json_real(before_s + spent_s));
 }
 
-static void measure_once(struct sy_document *document, const char *path,
+static void measure_once(struct sy_document *document, const char *moment,
 			 const struct sy_measure *measure)
 {
+	json_t *kept = json_object_get(json_object_get(document->top, "rtt"), moment), *rtt;
 	struct sy_error err;
-	json_t *rtt;
+	char path[64];
 
-	(void)json_object_del(document->missing, path);
-	if (sy_netem_measure(measure, &rtt, &err) < 0)
+	(void)snprintf(path, sizeof(path), "rtt.%s", moment);
+	if (sy_netem_measure(measure, &rtt, &err) == 0) {
+		(void)json_object_del(document->missing, path);
+		sy_netem_take_rtt(document->top, measure->spec, moment, rtt);
+	} else if (!json_is_object(kept)) {
 		sy_doc_put_null(document, path, "%s", err.text);
-	else
-		sy_doc_put(document, path, rtt);
+	}
 }
 
 void sy_netem_measure_into(json_t *conditions, const char *moment, const struct sy_measure *measure)
@@ -144,7 +147,6 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 	struct sy_document document = {.top = conditions,
 				       .missing = json_object_get(conditions, "missing")};
 	double start_s = now_s();
-	char path[64];
 	int tries = 1;
 
 	if (!document.missing) {
@@ -153,13 +155,14 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 	}
 	if (!json_is_object(json_object_get(conditions, "rtt")))
 		(void)json_object_set_new(conditions, "rtt", json_object());
-	(void)snprintf(path, sizeof(path), "rtt.%s", moment);
-	measure_once(&document, path, measure);
+	(void)json_object_set_new(json_object_get(conditions, "rtt"), moment, json_null());
+	measure_once(&document, moment, measure);
 	for (; tries < TRIES && !sy_netem_rtt_holds(conditions, measure->spec, moment); tries++) {
 		(void)nanosleep(&pause, NULL);
-		measure_once(&document, path, measure);
+		measure_once(&document, moment, measure);
 	}
 	if (tries > 1)
-		sy_netem_note(conditions, "%s was measured %d times, the last counts", path, tries);
+		sy_netem_note(conditions, "rtt.%s was measured %d times, the fastest counts",
+			      moment, tries);
 	add_time(conditions, now_s() - start_s);
 }

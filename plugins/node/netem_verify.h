@@ -29,7 +29,8 @@ int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_e
 
 /* The same into the document: `rtt.MOMENT` (before, during_start, during_end, after), or null there
  * and the reason under "rtt.MOMENT" of the document's `missing`. What is out of tolerance is
- * measured again, three times at most, and a note says so. The time is added to `verify_s`. */
+ * measured again, three times at most; the fastest try counts, and a note says so. The time is
+ * added to `verify_s`. */
 void sy_netem_measure_into(json_t *conditions, const char *moment,
 			   const struct sy_measure *measure);
 

@@ -124,24 +124,28 @@ static int free_band(const struct sy_work *work, const char *device, unsigned *b
 static json_t *keep(const struct sy_work *work, const struct site *site,
 		    const struct sy_place *place)
 {
-	json_t *json = sy_place_json(place), *offloads;
+	json_t *json = sy_place_json(place), *offloads, *segments = NULL;
 
 	if (site->shared) {
 		(void)json_object_set(json, "before", json_object_get(site->shared, "before"));
 		(void)json_object_set(json, "restore", json_object_get(site->shared, "restore"));
 		offloads = json_deep_copy(json_object_get(site->shared, "offloads"));
+		segments = json_incref(json_object_get(site->shared, "gso_max_segs"));
 	} else {
 		(void)json_object_set_new(json, "before", json_string(site->before));
 		(void)json_object_set_new(json, "restore", sy_qdiscs_keep(&site->list));
 		offloads = json_array();
 	}
 	if (sy_netem_needs_single_packets(work->spec)) {
-		json_t *on = sy_offloads_on(site->device->name);
+		json_t *on = sy_offloads_on(site->device->name, work->spec->direction != SY_EGRESS);
 
 		(void)json_array_extend(offloads, on);
 		json_decref(on);
+		if (!json_is_integer(segments))
+			segments = json_integer(sy_gso_segments(site->device->name));
 	}
 	(void)json_object_set_new(json, "offloads", offloads);
+	(void)json_object_set_new(json, "gso_max_segs", segments ? segments : json_null());
 	return json;
 }
 

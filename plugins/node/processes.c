@@ -15,14 +15,21 @@
 #define STATS_A_SAMPLE 16
 #define IOS_A_SAMPLE   32
 #define IO_US	       1000000
-
-static const struct sy_turn everything = {true, true};
+#define GROUP_ASKED    3 /* samples: a daemon enters its group at its start, or never */
 
 static bool is_kernels_own(int fd)
 {
 	struct statfs info;
 
 	return fstatfs(fd, &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
+}
+
+static int64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
@@ -44,6 +51,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
 	all->start_ticks = boot.tv_sec * ticks + boot.tv_nsec / all->tick_ns;
+	all->start_us = all->now_us = all->since_us = monotonic_us();
 	return 0;
 }
 
@@ -66,7 +74,7 @@ struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t par
 	all->count++;
 	*process = (struct sy_process){
 	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
-	sy_process_read(all, process, everything);
+	sy_process_read(all, process, SY_EVERYTHING);
 	if (process->gone && !root) {
 		all->count--;
 		return NULL;
@@ -74,21 +82,45 @@ struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t par
 	return process;
 }
 
-void sy_processes_root(struct sy_processes *all, pid_t pid)
+void sy_processes_used_since(struct sy_processes *all, int64_t us)
+{
+	if (us < all->since_us)
+		all->since_us = us;
+}
+
+void sy_processes_ask_for_parents(struct sy_processes *all)
+{
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		if (!process->root && process->parent == 0)
+			process->inherits = process->force = true;
+	}
+}
+
+/* The root of that id, made one if need be; NULL when there is no room. */
+static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
 {
 	struct sy_process *known = sy_process_find(all, pid);
 
-	all->named = true;
-	all->walk_all = true;
 	if (known && known->root)
-		return;
+		return known;
 	if (known) { /* a step's daemon that was found as a process of the job */
 		known->root = true;
 		known->stat_at = -1;
-	} else if (!sy_process_add(all, pid, 0, true)) {
-		return;
+	} else {
+		known = sy_process_add(all, pid, 0, true);
 	}
-	all->open_roots++;
+	all->open_roots += known != NULL;
+	sy_processes_ask_for_parents(all);
+	return known;
+}
+
+void sy_processes_root(struct sy_processes *all, pid_t pid)
+{
+	all->named = true;
+	all->walk_all = true;
+	(void)as_root(all, pid);
 }
 
 void sy_processes_cgroup(struct sy_processes *all, const char *path)
@@ -98,23 +130,18 @@ void sy_processes_cgroup(struct sy_processes *all, const char *path)
 	all->cgroup = path;
 }
 
-static void add(struct sy_usage *sum, const struct sy_usage *more)
-{
-	for (int i = 0; i < SY_USES; i++)
-		sum->use[i] += more->use[i];
-}
-
+/* Told twice of a step without a batch step: the later one replaces the earlier. */
 void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final)
 {
 	struct sy_process *root = sy_process_find(all, pid);
 
-	if (!root)
+	if (!root || !root->root)
 		root = sy_process_find(all, -pid);
+	if (!root)
+		root = as_root(all, pid);
 	all->done_roots++;
-	if (!root || !root->root) {
-		add(&all->kept, final);
+	if (!root)
 		return;
-	}
 	for (int i = 0; i < SY_USES; i++) {
 		int64_t known = root->now.use[i] + root->kept.use[i];
 
@@ -122,113 +149,20 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 		root->kept.use[i] = 0;
 	}
 	root->moved = true;
+	sy_processes_used_since(all, root->stat_us);
 	all->open_roots -= !root->done;
 	root->done = true;
 }
 
-static void close_files(struct sy_processes *all, struct sy_process *process)
+static void set_before(struct sy_process *process)
 {
-	int *fds[] = {&process->stat_fd, &process->io_fd};
-
-	for (int i = 0; i < 2; i++) {
-		if (*fds[i] < 0)
-			continue;
-		(void)close(*fds[i]);
-		*fds[i] = -1;
-		all->fds_left++;
-	}
+	process->before = process->now;
+	process->reaped_before_ns = process->reaped_ns;
+	process->reaped_faults_before = process->reaped_faults;
+	process->moved = false;
 }
 
-static struct sy_process *living_parent(struct sy_processes *all, const struct sy_process *process)
-{
-	struct sy_process *parent = sy_process_find(all, process->parent);
-
-	for (int depth = 0; parent && parent->gone && !parent->root && depth < 64; depth++)
-		parent = sy_process_find(all, parent->parent);
-	return parent && (!parent->gone || parent->root) ? parent : NULL;
-}
-
-/* Hand what a process that is gone has used to whoever may have waited for it. */
-static void bequeath(struct sy_processes *all, struct sy_process *process)
-{
-	struct sy_process *parent = living_parent(all, process);
-
-	close_files(all, process);
-	for (int i = 0; i < all->count; i++)
-		if (all->process[i].parent == process->pid)
-			all->process[i].inherits = all->process[i].force = true;
-	if (!parent) {
-		add(&all->kept, &process->now);
-		return;
-	}
-	add(&parent->lost, &process->now);
-	parent->bereaved = parent->force = true;
-}
-
-/* What a parent has lost and its counters have not grown by, into `missing`; what they have grown
- * by is used up. CPU of the waited-for is told in whole ticks, twice rounded down. */
-static void weigh_loss(const struct sy_processes *all, struct sy_process *parent,
-		       struct sy_usage *missing)
-{
-	for (int i = 0; i < SY_USES; i++) {
-		bool is_cpu = i == SY_USE_CPU_NS && !parent->done;
-		int64_t *before = is_cpu ? &parent->reaped_before_ns : &parent->before.use[i];
-		int64_t gain = (is_cpu ? parent->reaped_ns : parent->now.use[i]) - *before;
-		int64_t slack = i == SY_USE_CPU_NS ? 2 * all->tick_ns : 0;
-		int64_t lost = parent->lost.use[i];
-
-		missing->use[i] = lost > gain + slack ? lost - gain : 0;
-		*before += lost < gain ? lost : gain;
-		parent->lost.use[i] = 0;
-	}
-	parent->bereaved = false;
-}
-
-/* Keep beside a parent what its counters do not show of children that are gone. Returns whether it
- * has gone itself since it was read: then its own parent has it all, and must be settled again. */
-static bool settle(struct sy_processes *all, struct sy_process *parent)
-{
-	struct sy_usage missing;
-	bool was_gone = parent->gone, goes;
-
-	if (parent->force && !parent->gone)
-		sy_process_read(all, parent, everything);
-	goes = parent->gone && !was_gone && !parent->root;
-	if (!parent->bereaved && !goes)
-		return false;
-	weigh_loss(all, parent, &missing);
-	if (goes) {
-		add(&parent->now, &missing);
-		bequeath(all, parent);
-		return true;
-	}
-	add(parent->root && !parent->done ? &parent->kept : &all->kept, &missing);
-	return false;
-}
-
-static void look(struct sy_process *process)
-{
-	process->seen = process->now;
-	process->reaped_seen_ns = process->reaped_ns;
-}
-
-/* What has come since look() may be of children that were still there then: it is left to be
- * weighed against them at the next sample. */
-static void set_before(struct sy_process *process, bool looked)
-{
-	if (!looked) {
-		process->before = process->now;
-		process->reaped_before_ns = process->reaped_ns;
-		return;
-	}
-	for (int i = 0; i < SY_USES; i++)
-		if (process->before.use[i] < process->seen.use[i])
-			process->before.use[i] = process->seen.use[i];
-	if (process->reaped_before_ns < process->reaped_seen_ns)
-		process->reaped_before_ns = process->reaped_seen_ns;
-}
-
-static void forget_gone(struct sy_processes *all, bool looked)
+static void forget_gone(struct sy_processes *all)
 {
 	int kept = 0;
 
@@ -237,20 +171,25 @@ static void forget_gone(struct sy_processes *all, bool looked)
 
 		if (process->gone && !process->root)
 			continue;
-		if (process->done) {
-			close_files(all, process);
-			add(&all->kept, &process->now);
+		if (process->done && process->gone && process->gone_at < all->heard) {
+			sy_usage_add(&all->kept, &process->now);
+			sy_usage_add(&all->kept, &process->kept);
+			sy_usage_add(&all->told, &process->now);
+			all->daemons.count += process->in_group;
+			all->daemons.cpu_us += process->own_ns / 1000;
 			continue;
 		}
 		if (process->gone && process->pid > 0) {
 			/* Its final counters may still be told; its id may be given anew. */
-			close_files(all, process);
+			sy_process_close(all, process);
+			if (process->threads)
+				process->threads->used = false;
+			process->threads = NULL;
 			process->pid = -process->pid;
+			process->gone_at = all->heard;
 		}
-		if (process->moved) {
-			set_before(process, looked);
-			process->moved = false;
-		}
+		if (process->moved)
+			set_before(process);
 		if (kept != i)
 			all->process[kept] = *process;
 		kept++;
@@ -288,9 +227,10 @@ static bool is_due(const struct sy_processes *all, const struct sy_process *proc
 void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 {
 	struct turns turns;
-	bool anyone_gone = false;
+	bool unsettled = false;
 
 	all->sample++;
+	all->now_us = monotonic_us();
 	sy_processes_discover(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
@@ -302,19 +242,12 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 		sy_process_read(all, process,
 				(struct sy_turn){is_turn(all, process, turns.stat),
 						 is_turn(all, process, turns.io)});
-		anyone_gone |= process->gone || process->done;
+		process->out_of_turn = process->stands_behind;
+		unsettled |= process->gone || process->out_of_turn;
 	}
-	for (int i = 0; i < all->count && anyone_gone; i++)
-		look(&all->process[i]);
-	for (int i = 0; i < all->count && anyone_gone; i++)
-		if (all->process[i].gone && !all->process[i].root)
-			bequeath(all, &all->process[i]);
-	for (bool again = anyone_gone; again;) {
-		again = false;
-		for (int i = 0; i < all->count; i++)
-			again |= settle(all, &all->process[i]);
-	}
-	forget_gone(all, anyone_gone);
+	if (unsettled)
+		sy_processes_settle(all);
+	forget_gone(all);
 }
 
 struct sy_usage sy_processes_total(const struct sy_processes *all)
@@ -322,11 +255,79 @@ struct sy_usage sy_processes_total(const struct sy_processes *all)
 	struct sy_usage total = all->kept;
 
 	for (int i = 0; i < all->count; i++) {
-		add(&total, &all->process[i].now);
+		sy_usage_add(&total, &all->process[i].now);
 		if (all->process[i].root)
-			add(&total, &all->process[i].kept);
+			sy_usage_add(&total, &all->process[i].kept);
 	}
 	return total;
+}
+
+struct sy_usage sy_processes_told(const struct sy_processes *all)
+{
+	struct sy_usage told = all->told;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->process[i].done)
+			sy_usage_add(&told, &all->process[i].now);
+	return told;
+}
+
+/* The extern step's. */
+static void add_keeper(struct sy_processes *all, const char *controller, struct sy_daemons *sum)
+{
+	int64_t clock = all->keeper ? sy_process_clock_ns(all->keeper) : -1;
+
+	if (clock < 0 || sy_process_find(all, all->keeper))
+		clock = all->keeper_ns;
+	else if (!all->keeper_in_group)
+		all->keeper_in_group = sy_process_is_in_cgroup(all, all->keeper, controller);
+	all->keeper_ns = clock;
+	sum->count += all->keeper_in_group;
+	sum->cpu_us += all->keeper_in_group ? clock / 1000 : 0;
+}
+
+/* Not its clock_ns, which tells whether it has run since its counters were read. */
+static void read_own_cpu(struct sy_process *root)
+{
+	int64_t clock = root->pid > 0 ? sy_process_clock_ns(root->pid) : -1;
+
+	if (clock > root->own_ns)
+		root->own_ns = clock;
+}
+
+/* Their own CPU since they were started, which may be from before the cgroup counted it. */
+struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *controller)
+{
+	struct sy_daemons sum = all->daemons;
+
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		if (!process->root)
+			continue;
+		if (!process->in_group && !process->gone && process->group_asked++ < GROUP_ASKED)
+			process->in_group = sy_process_is_in_cgroup(all, process->pid, controller);
+		if (process->in_group)
+			read_own_cpu(process);
+		sum.count += process->in_group;
+		sum.cpu_us += process->own_ns / 1000;
+	}
+	add_keeper(all, controller, &sum);
+	return sum;
+}
+
+bool sy_processes_lie_in(struct sy_processes *all, const char *controller)
+{
+	bool any = false;
+
+	for (int i = 0; i < all->count; i++) {
+		if (all->process[i].root || all->process[i].gone)
+			continue;
+		if (sy_process_is_in_cgroup(all, all->process[i].pid, controller))
+			return true;
+		any = true;
+	}
+	return !any;
 }
 
 int64_t sy_processes_rss_bytes(const struct sy_processes *all)

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* So many ids are tried one by one, 0.2 µs each; above that /proc is listed, 1 µs a process of the
@@ -32,12 +34,51 @@ static bool in_range(const struct search *search, int64_t pid)
 	return pid > search->low || pid <= search->high;
 }
 
-static bool is_in_cgroup(struct sy_processes *all, pid_t pid)
+bool sy_process_is_in_cgroup(struct sy_processes *all, pid_t pid, const char *controller)
 {
 	char text[4096];
 
 	return all->cgroup && sy_process_file(all, pid, "cgroup", NULL, text, sizeof(text)) > 0 &&
-	       sy_parse_in_cgroup(text, all->cgroup) == 0;
+	       sy_parse_in_cgroup(text, all->cgroup, controller) == 0;
+}
+
+/* What a process was started with: words, each ended by a NUL. */
+static bool has_word(const char *environment, ssize_t length, const char *word)
+{
+	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
+		if (!strcmp(at, word))
+			return true;
+	return false;
+}
+
+/* Orphaned at birth, it was never seen below the job. Its environment is its user's to write, so
+ * only the job's own user is believed. */
+static bool is_marked_orphan(struct sy_processes *all, const struct candidate *c)
+{
+	static char text[65536];
+	char name[16];
+	struct stat st;
+	ssize_t length;
+
+	if (!all->marks.count || c->ppid != 1)
+		return false;
+	(void)snprintf(name, sizeof(name), "%d", c->pid);
+	if (fstatat(all->proc, name, &st, 0) < 0 || st.st_uid != all->marks.owner)
+		return false;
+	length = sy_process_file(all, c->pid, "environ", NULL, text, sizeof(text));
+	for (int i = 0; i < all->marks.count; i++)
+		if (!has_word(text, length, all->marks.text[i]))
+			return false;
+	return true;
+}
+
+/* Its parent may be one that was added a moment ago, and it may be the parent of such. */
+static void add_apart(struct search *search, const struct candidate *c)
+{
+	pid_t parent = sy_process_find(search->all, c->ppid) ? c->ppid : 0;
+
+	(void)sy_process_add(search->all, c->pid, parent, false);
+	sy_processes_ask_for_parents(search->all);
 }
 
 /* A child may stand before its parent in the list: go through it until nothing is new. */
@@ -59,8 +100,9 @@ static void resolve(struct search *search)
 	for (int i = 0; i < search->count; i++) {
 		pid_t pid = search->candidate[i].pid;
 
-		if (pid && is_in_cgroup(search->all, pid))
-			(void)sy_process_add(search->all, pid, 0, false);
+		if (pid && (sy_process_is_in_cgroup(search->all, pid, NULL) ||
+			    is_marked_orphan(search->all, &search->candidate[i])))
+			add_apart(search, &search->candidate[i]);
 		else if (pid && search->all->others_count < SY_MAX_OTHERS)
 			search->all->others[search->all->others_count++] = pid;
 	}
@@ -76,6 +118,14 @@ static bool is_known_other(const struct sy_processes *all, pid_t pid)
 	return false;
 }
 
+/* The daemon of Slurm's extern step lies in the job's cgroup, with a `sleep` that it has started. A
+ * daemon that also starts the job's tasks is a root. */
+static bool keeps_the_place(struct sy_processes *all, pid_t pid, pid_t ppid)
+{
+	return all->keeper && (pid == all->keeper || ppid == all->keeper) &&
+	       !sy_process_find(all, all->keeper);
+}
+
 static void look_at(struct search *search, pid_t pid)
 {
 	struct sy_processes *all = search->all;
@@ -87,7 +137,7 @@ static void look_at(struct search *search, pid_t pid)
 	    sy_process_find(all, pid) || is_known_other(all, pid))
 		return;
 	if (sy_process_file(all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
-	    sy_parse_stat(text, &stat) < 0)
+	    sy_parse_stat(text, &stat) < 0 || keeps_the_place(all, pid, stat.ppid))
 		return;
 	if (search->count == BATCH)
 		resolve(search);

@@ -60,22 +60,26 @@ static struct sy_usage usage_of(const struct sy_io *io)
 	return (struct sy_usage){{0, io->rchar, io->wchar, io->read, io->write}};
 }
 
-/* A root's own I/O is not the job's: that of its main thread is taken off. Its other threads' is
- * left in, which for slurmstepd is what it passes on of the tasks' output. */
-static int take_off_own(struct sy_processes *all, pid_t pid, struct sy_io *io)
+/* A root's own I/O is not the job's. As sy_thread_io_take_off(). */
+static int take_off_own(struct sy_processes *all, struct sy_process *root, struct sy_io *io)
 {
-	char file[64], text[512];
-	struct sy_io own;
+	for (int i = 0; i < SY_THREADED_ROOTS && !root->threads; i++) {
+		if (all->threads[i].used)
+			continue;
+		root->threads = &all->threads[i];
+		*root->threads = (struct sy_thread_io){.used = true};
+	}
+	return root->threads ? sy_thread_io_take_off(root->threads, all->proc, root->pid, io) : -1;
+}
 
-	(void)snprintf(file, sizeof(file), "task/%d/io", pid);
-	if (sy_process_file(all, pid, file, NULL, text, sizeof(text)) < 0 ||
-	    sy_parse_io(text, &own) < 0)
-		return -1;
-	io->rchar -= own.rchar;
-	io->wchar -= own.wchar;
-	io->read -= own.read;
-	io->write -= own.write;
-	return 0;
+/* What a root has grown by since the last look may be a thread's that has ended: left out. Of
+ * children who were waited for meanwhile, what they were seen to use stands in until it is told. */
+static void veil(const struct sy_processes *all, struct sy_process *root,
+		 const struct sy_usage *usage)
+{
+	root->veiled_at = all->sample;
+	for (int i = SY_USE_RCHAR; i < SY_USES; i++)
+		root->base.use[i] = usage->use[i] - root->now.use[i];
 }
 
 static void read_io(struct sy_processes *all, struct sy_process *process, bool first)
@@ -83,14 +87,18 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 	char text[512];
 	struct sy_io io;
 	struct sy_usage usage;
+	int own = 0;
 	ssize_t got = sy_process_file(all, process->pid, "io", &process->io_fd, text, sizeof(text));
 
 	if (got == -ESRCH || got == -ENOENT) {
 		process->gone = true;
 		return;
 	}
-	if (got < 0 || sy_parse_io(text, &io) < 0 ||
-	    (process->root && take_off_own(all, process->pid, &io) < 0)) {
+	if (got < 0 || sy_parse_io(text, &io) < 0)
+		own = -1;
+	else if (process->root)
+		own = take_off_own(all, process, &io);
+	if (own < 0) {
 		all->deaf += !process->deaf;
 		process->deaf = true;
 		return;
@@ -99,6 +107,8 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 	usage = usage_of(&io);
 	if (first)
 		process->base = usage;
+	else if (own > 0)
+		veil(all, process, &usage);
 	for (int i = SY_USE_RCHAR; i < SY_USES; i++) {
 		int64_t since = usage.use[i] - process->base.use[i];
 
@@ -110,8 +120,25 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 /* Its new parent counts for it from here on: a subreaper of ours, or nobody we know. */
 static void adopt(struct sy_processes *all, struct sy_process *process, pid_t ppid)
 {
+	struct sy_process *parent = sy_process_find(all, ppid);
+
 	process->inherits = false;
-	process->parent = sy_process_find(all, ppid) ? ppid : 0;
+	process->parent = parent ? ppid : 0;
+	if (parent && parent > process)
+		parent->stands_behind = true;
+}
+
+/* From when on may have been used what is read now: of a new process all, of others what children
+ * used that were never seen. */
+static void note_age(struct sy_processes *all, const struct sy_process *process,
+		     const struct sy_stat *stat, bool first)
+{
+	int64_t age = (stat->starttime - all->start_ticks) * (all->tick_ns / 1000);
+
+	if (first)
+		sy_processes_used_since(all, all->start_us + (age > 0 ? age : 0));
+	else if ((stat->cutime + stat->cstime) * all->tick_ns != process->reaped_ns)
+		sy_processes_used_since(all, process->stat_us);
 }
 
 static void read_stat(struct sy_processes *all, struct sy_process *process, bool first)
@@ -125,16 +152,25 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		process->gone |= got == -ESRCH || got == -ENOENT;
 		return;
 	}
+	if (!stat.threads) { /* waited for at this moment: its parent and its children's times are 0
+			      */
+		process->gone = true;
+		return;
+	}
+	note_age(all, process, &stat, first);
 	process->stat_at = all->sample;
+	process->stat_us = all->now_us;
 	process->moved = true;
 	process->rss_bytes = stat.rss * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
+	process->reaped_faults = stat.cminflt;
 	if (process->inherits)
 		adopt(all, process, stat.ppid);
 	/* A process older than the sampler: what it had used before is not ours to count. */
 	if (first && stat.starttime < all->start_ticks) {
 		process->base_ns = process->reaped_ns + (process->root ? 0 : process->clock_ns);
 		process->reaped_before_ns = process->reaped_ns;
+		process->reaped_faults_before = process->reaped_faults;
 		read_io(all, process, true);
 	}
 }
@@ -153,14 +189,18 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, struc
 	bool first = process->stat_at < 0, all_of_it = first || process->force;
 	int64_t clock = sy_process_clock_ns(process->pid);
 
-	if (process->done)
-		return;
 	if (clock < 0 || clock < process->clock_ns) {
 		process->gone = true;
 		return;
 	}
+	if (process->done) {
+		process->clock_ns = clock; /* of its own use */
+		return;
+	}
 	if (clock != process->clock_ns || all_of_it)
 		process->old_stat = process->old_io = process->moved = true;
+	if (clock != process->clock_ns)
+		process->ran_at = all->sample;
 	process->clock_ns = clock;
 	if (process->old_stat && (turn.stat || all_of_it)) {
 		process->old_stat = false;

@@ -93,7 +93,7 @@ static void put_total(json_t *record, const char *path, json_t *value)
 {
 	char why[256];
 
-	(void)snprintf(why, sizeof(why), "%s", reason(record, path, "no value in the last sample"));
+	(void)snprintf(why, sizeof(why), "%s", reason(record, path, SY_NO_VALUE));
 	sy_record_put(record, path, value, why);
 }
 
@@ -168,11 +168,11 @@ static void put_conditions(json_t *record, const struct sy_plan *plan)
 	json_t *cache = json_object_get(plan->told.conditions, "cache");
 
 	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
-		      "none was asked for");
+		      sy_record_unmet(plan, "cache", "none was asked for"));
 	for (int i = 0; i < 2; i++)
 		sy_record_put(record, of_run_dir[i], json_null(),
 			      plan->run_dir
-				  ? SY_NOT_YET
+				  ? sy_record_unmet(plan, of_run_dir[i], SY_NOT_YET)
 				  : "the sampler was told no folder of states (--run-dir)");
 }
 
@@ -257,6 +257,7 @@ static void put_empty_totals(json_t *record)
 	    "cpu.user_s",
 	    "cpu.system_s",
 	    "cpu.source",
+	    "cpu.unseen_s",
 	    "memory.source",
 	    "memory.max_memory_bytes",
 	    "io.source",
@@ -301,11 +302,13 @@ json_t *sy_record_new(const struct sy_head *head)
 	sy_record_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
 	sy_record_put(record, "exit.exit_code", json_null(), no_exit);
 	sy_record_put(record, "exit.signal", json_null(), no_exit);
+	sy_record_put(record, "exit.elapsed_s", json_null(), no_exit);
 	put_empty_totals(record);
 	put_zones(record, head->node);
 	put_devices(record, head->node);
 	explain_node(record, head->node);
 	sy_record_put(record, "energy.scope", json_string("node"), NULL);
+	sy_record_put(record, "network.scope", json_string("node"), NULL);
 	sy_record_put(record, "sampler.rate_hz", json_real(plan->rate_hz), NULL);
 	sy_record_put(record, "samples_file", text_or_null(head->samples_file),
 		      "the file of samples could not be made, or sampling was off");

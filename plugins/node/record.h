@@ -5,12 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
 
 #include "sampler.h"
-
-/* Why a total is null in the record that is there from the job's start. */
-#define SY_NOT_YET "not known yet: the job was still running when this was written"
+#include "weighed.h"
 
 /* What is known at the job's start. */
 struct sy_head {
@@ -21,18 +18,6 @@ struct sy_head {
 	int64_t dropped_rx[SY_MAX_DEVICES], dropped_tx[SY_MAX_DEVICES]; /* at the start */
 	json_t *probe;							/* NULL: not made yet */
 };
-
-/* What the parent knows better than the samples, of a command that it has started. */
-struct sy_exact {
-	bool known;
-	int64_t cpu_us, user_us, system_us, max_memory_bytes;
-	bool io_known;
-	int64_t io[4];	       /* rchar, wchar, read, write */
-	int exit_code, signal; /* -1: none */
-};
-
-/* Add what a child that was waited for has used. */
-void sy_exact_add(struct sy_exact *exact, const struct rusage *usage);
 
 /* Set the field at a dotted path ("energy.zones.0.energy_j"), making objects on the way. A null
  * has its reason `why` under `missing`; a value takes the reason away. Takes `value`. */
@@ -46,6 +31,7 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums);
 
 /* Put in what else the child knew, and what the parent does. */
 void sy_record_status(json_t *record, const struct sy_status *status);
+bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_dropped(json_t *record, const struct sy_head *head);
 
@@ -53,12 +39,20 @@ void sy_record_dropped(json_t *record, const struct sy_head *head);
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		   const struct sy_rtt_counts *counts);
 
+/* Why the record has no "cache", "network_conditions" or "capture": what was told, else
+ * `otherwise`. */
+const char *sy_record_unmet(const struct sy_plan *plan, const char *field, const char *otherwise);
+
 /* What lies in the plan's run_dir for this job: conditions of the network, with their tag, and a
  * capture, which is waited for when it is being closed. Both are removed there. */
 void sy_record_conditions(json_t *record, const struct sy_plan *plan);
 
-/* Totals of a job whose sampling was switched off are null. */
-void sy_record_off(json_t *record, bool command);
+/* What only samples can tell is null where sampling was switched off; a maximum of two moments is
+ * none. Before what is known exactly is put in. */
+void sy_record_off(json_t *record, const struct sy_status *status);
+
+/* The same for a record whose sampler was killed: what was there is kept where nothing is found. */
+void sy_record_recover_conditions(json_t *record, const struct sy_plan *plan);
 
 /* Complete, when `reason` is NULL. */
 void sy_record_complete(json_t *record, const char *reason);

@@ -64,14 +64,23 @@ static json_t *wait_for_capture(const struct sy_plan *plan)
 	return document ? document : take_capture(plan);
 }
 
+const char *sy_record_unmet(const struct sy_plan *plan, const char *field, const char *otherwise)
+{
+	json_t *unmet = json_object_get(plan->told.conditions, "unmet");
+	const char *why = json_string_value(json_object_get(unmet, field));
+
+	return why ? why : otherwise;
+}
+
 /* Whoever runs the job undoes its conditions; where he was killed, it is us. */
 static const char *finish(const struct sy_plan *plan, struct sy_error *err)
 {
 	if (goes_on(plan, "netem") &&
 	    sy_netem_finish(plan->run_dir, plan->node, plan->job_id, "sampler", err) < 0)
 		return err->text;
-	return is_there(plan, "netem", "done.json") ? "the finished document could not be taken"
-						    : "none were asked for, or they were refused";
+	return is_there(plan, "netem", "done.json")
+		   ? "the finished document could not be taken"
+		   : sy_record_unmet(plan, "network_conditions", "none were asked for");
 }
 
 /* `network` among the tags is what was asked for, as it stands in a study. */
@@ -87,6 +96,17 @@ static void put_network(json_t *record, const struct sy_plan *plan)
 	sy_record_put(record, "network_conditions", conditions, why);
 }
 
+void sy_record_recover_conditions(json_t *record, const struct sy_plan *plan)
+{
+	json_t *capture;
+
+	if (goes_on(plan, "netem") || is_there(plan, "netem", "done.json"))
+		put_network(record, plan);
+	capture = take_capture(plan);
+	if (capture)
+		sy_record_put(record, "capture", capture, NULL);
+}
+
 void sy_record_conditions(json_t *record, const struct sy_plan *plan)
 {
 	json_t *capture;
@@ -97,6 +117,7 @@ void sy_record_conditions(json_t *record, const struct sy_plan *plan)
 	put_network(record, plan);
 	capture = wait_for_capture(plan);
 	sy_record_put(record, "capture", capture,
-		      goes_on(plan, "capture") ? "the capture had not been closed 2 s after the end"
-					       : "none was asked for");
+		      goes_on(plan, "capture")
+			  ? "the capture had not been closed 2 s after the end"
+			  : sy_record_unmet(plan, "capture", "none was asked for"));
 }

@@ -33,16 +33,38 @@ static void explain(json_t *record, const char *path, const char *why)
 }
 
 /* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
-static void put_memory_source(json_t *record, const struct sy_status *status, const char *why)
+static void put_seen(json_t *record, const struct sy_status *status, const char *why)
 {
 	if (!status->nothing_named)
 		why =
 		    "no process of the job was there at any sample: it ran none, or none that long";
 	explain(record, "memory.max_memory_bytes", why);
+	explain(record, "processes.max_processes", why);
 	sy_record_put(record, "memory.source",
 		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
 							    : json_null(),
 		      why);
+}
+
+/* How much there is at least, where that is known. */
+static void explain_io(json_t *record, const struct sy_status *status, const char *why)
+{
+	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
+		int64_t least = status->io_least[SY_USE_RCHAR + i - SY_RCHAR];
+		char path[64], text[160];
+
+		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
+		(void)snprintf(text, sizeof(text), "%s; at least %lld", why, (long long)least);
+		explain(record, path, status->io_unseen ? text : why);
+	}
+}
+
+static void put_unseen(json_t *record, const struct sy_status *status)
+{
+	sy_record_put(record, "cpu.unseen_s",
+		      status->unseen.known ? micro(status->unseen.us) : json_null(),
+		      "no cgroup counts the job's CPU: nobody would know of processes that no "
+		      "sample saw and that were not waited for");
 }
 
 static void put_job_sources(json_t *record, const struct sy_status *status)
@@ -51,23 +73,20 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
 	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
 
+	sy_record_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
 	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
-	put_memory_source(record, status, why);
+	put_seen(record, status, why);
+	put_unseen(record, status);
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
+	else if (status->io_unseen)
+		why = "not all processes of the job were seen (cpu.unseen_s)";
 	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
-	if (!status->nothing_named && !status->io_unreadable)
-		return;
-	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
-		char path[64];
-
-		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
-		explain(record, path, why);
-	}
+	if (status->nothing_named || status->io_unreadable || status->io_unseen)
+		explain_io(record, status, why);
 	if (!status->nothing_named)
 		return;
 	explain(record, "cpu.cpu_s", why);
-	explain(record, "processes.max_processes", why);
 }
 
 static void put_wraps(json_t *record, const struct sy_status *status)
@@ -118,10 +137,39 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 		      "the sampler did not live to its end");
 }
 
-void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
+#define ROUNDING_US 20000 /* of ticks */
+
+/* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. Samples have
+ * seen some of it; orphans are waited for by the sampler, and are no gap. */
+bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
+{
+	const int64_t *seen = status->sums.last.cell;
+
+	/* Who lives on is not the command's. */
+	if (!exact->known || (!status->unwaited && seen[SY_PROCESSES] != 0))
+		return false;
+	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
+	       (exact->io_known &&
+		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
+}
+
+static void put_exact_use(json_t *record, const struct sy_exact *exact)
 {
 	static const char *const io[] = {"io.rchar_bytes", "io.wchar_bytes", "io.read_bytes",
 					 "io.write_bytes"};
+
+	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
+	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
+	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
+	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	for (int i = 0; exact->io_known && i < 4; i++)
+		sy_record_put(record, io[i], json_integer(exact->io[i]), NULL);
+	if (exact->io_known)
+		sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
+}
+
+void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
+{
 	bool larger = exact->max_memory_bytes >= status->sums.max_memory;
 
 	sy_record_put(record, "exit.exit_code",
@@ -130,22 +178,21 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 	sy_record_put(record, "exit.signal",
 		      exact->signal < 0 ? json_null() : json_integer(exact->signal),
 		      "it was not ended by a signal");
+	sy_record_put(record, "exit.elapsed_s",
+		      exact->known ? micro(exact->elapsed_us) : json_null(),
+		      "the command could not be started");
 	if (!exact->known)
 		return;
-	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
-	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
-	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
-	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	if (!sy_exact_lacks(exact, status))
+		put_exact_use(record, exact);
+	sy_record_put(record, "cpu.unseen_s", json_null(),
+		      "the kernel has added up all that ended below the command, but children of "
+		      "a parent that ignores SIGCHLD");
 	if (larger) {
 		sy_record_put(record, "memory.max_memory_bytes",
 			      json_integer(exact->max_memory_bytes), NULL);
 		sy_record_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
 	}
-	if (!exact->io_known)
-		return;
-	for (int i = 0; i < 4; i++)
-		sy_record_put(record, io[i], json_integer(exact->io[i]), NULL);
-	sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
 }
 
 /* µs, where there is a value at all: it is never negative. */
@@ -225,57 +272,46 @@ void sy_record_dropped(json_t *record, const struct sy_head *head)
 	}
 }
 
-void sy_record_off(json_t *record, bool command)
+/* Instead of that there was no value in the last sample. */
+static void explain_off(json_t *record, const char *path, const char *why)
 {
-	const char *why = "sampling was switched off (rate 0)";
-	json_t *missing = json_object_get(record, "missing");
-	static const char *const always[] = {
-	    "elapsed_s",	   "end_unix_s",	 "network.rx_bytes",
-	    "network.tx_bytes",	   "tcp.sent_segments",	 "tcp.retransmitted_segments",
-	    "pressure.cpu_some_s", "pressure.io_some_s", "pressure.memory_some_s",
-	    "pressure.scope",	   "energy.energy_j",	 "processes.max_processes",
-	    "tcp.source",	   "tcp.connections",	 "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",	   "tcp.rtt_floor_s",	 "tcp.rtt_min_s",
-	    "tcp.rtt_median_s",	   "tcp.rtt_mean_s",	 "tcp.rtt_sd_s",
-	    "tcp.rtt_max_s",
-	};
-	static const char *const of_job[] = {
-	    "cpu.cpu_s",
-	    "cpu.user_s",
-	    "cpu.system_s",
-	    "cpu.source",
-	    "memory.max_memory_bytes",
-	    "memory.source",
-	    "io.rchar_bytes",
-	    "io.wchar_bytes",
-	    "io.read_bytes",
-	    "io.write_bytes",
-	    "io.source",
-	};
-	const char *path;
-	json_t *text;
+	const char *known =
+	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
 
-	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-		sy_record_put(record, always[i], json_null(), why);
-	for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]) && !command; i++)
-		sy_record_put(record, of_job[i], json_null(), why);
-	json_object_foreach(missing, path, text)
-	{
-		if (!strcmp(json_string_value(text), SY_NOT_YET) ||
-		    !strcmp(json_string_value(text), "no value in the last sample"))
-			(void)json_string_set(text, why);
-	}
+	if (known && !strcmp(known, SY_NO_VALUE))
+		explain(record, path, why);
 }
 
-void sy_exact_add(struct sy_exact *exact, const struct rusage *usage)
+void sy_record_off(json_t *record, const struct sy_status *status)
 {
-	int64_t user = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec;
-	int64_t system = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec;
-	int64_t memory = (int64_t)usage->ru_maxrss * 1024;
+	const char *why = "sampling was switched off (rate 0): there are totals only";
+	const char *not_told =
+	    "sampling was switched off (rate 0), and not every step of the job has "
+	    "told what it had used";
+	static const char *const never[] = {
+	    "processes.max_processes", "tcp.source",
+	    "tcp.connections",	       "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",	       "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",	       "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",	       "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
+	};
+	static const char *const told[] = {"cpu.cpu_s", "io.rchar_bytes", "io.wchar_bytes",
+					   "io.read_bytes", "io.write_bytes"};
 
-	exact->user_us += user;
-	exact->system_us += system;
-	exact->cpu_us += user + system;
-	if (memory > exact->max_memory_bytes)
-		exact->max_memory_bytes = memory;
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		sy_record_put(record, never[i], json_null(), why);
+	if (status->memory_source != SY_SOURCE_RUSAGE) {
+		sy_record_put(record, "memory.max_memory_bytes", json_null(), why);
+		sy_record_put(record, "memory.source", json_null(), why);
+	}
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		explain_off(record, told[i], not_told);
+	if (!status->nothing_named) {
+		explain(record, "cpu.source", not_told);
+		explain(record, "io.source", not_told);
+	}
+	explain_off(record, "energy.energy_j",
+		    "sampling was switched off (rate 0): read at the start and the end only, and "
+		    "in between a counter may have wrapped");
 }

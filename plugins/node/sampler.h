@@ -16,9 +16,11 @@
 #include "line.h"
 #include "message.h"
 #include "node_counters.h"
+#include "open_roots.h"
 #include "processes.h"
 #include "rtt.h"
 #include "tcp_sockets.h"
+#include "unseen.h"
 #include "unwritten.h"
 #include "waker.h"
 
@@ -38,6 +40,7 @@ struct sy_plan {
 	bool has_owner;
 	uid_t owner_uid;
 	gid_t owner_gid;
+	struct sy_marks marks; /* of orphans */
 	struct sy_told told;
 	char **command; /* or NULL: attached to a job that others start */
 };
@@ -49,6 +52,7 @@ struct sy_status {
 	int64_t wraps[SY_MAX_ZONES];
 	int64_t cpu_ns, max_memory_bytes; /* its own */
 	int64_t user_us, system_us;	  /* of the job; SY_UNKNOWN */
+	int64_t cpu_held_us;		  /* found, but more than can be */
 	double rate_hz;
 	enum sy_source cpu_source, memory_source, io_source;
 	bool pressure_of_job;
@@ -57,8 +61,13 @@ struct sy_status {
 	int lost_errno;
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
+	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
 	struct sy_tcp_status tcp;
-	bool io_unreadable; /* /proc/PID/io of one of them may not be read */
+	struct sy_unseen unseen;
+	int64_t unwaited;	   /* processes that nobody has waited for */
+	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
+	bool io_unseen;		   /* and it is not all of it */
+	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */
 };
 
 struct sy_shared {
@@ -84,6 +93,16 @@ struct sy_child {
 
 int64_t sy_now_us(clockid_t clock);
 
+/* Now, or the end of the second that the files are named by, which the parent has found a moment
+ * ago. */
+int64_t sy_start_unix_us(int64_t start_unix_s);
+
+/* The child's: SIGTERM comes in ppoll only, what a terminal sends is not for it. */
+void sy_child_signals(void (*on_term)(int));
+
+/* Keep a message about the job for the parent, who writes the record. */
+void sy_keep_note(struct sy_child *child, const char *text, int64_t *dropped);
+
 /* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
 uid_t sy_job_user(const struct sy_plan *plan);
 
@@ -97,8 +116,8 @@ void sy_add_own_memory(struct sy_status *status);
 /* Raise the limit of open files: how many may be kept open, a few held back. */
 int sy_raise_file_limit(void);
 
-/* The answer to `totals`, not ended by NUL: its length. `sums` NULL: nothing is known. */
-size_t sy_totals_json(const struct sy_sums *sums, char *text, size_t size);
+/* The answer to `totals`, not ended by NUL: its length. `question`: its number, or -1. */
+size_t sy_totals_json(int64_t question, const struct sy_status *status, char *text, size_t size);
 
 /* Why a record does not cover the whole job, NULL when it does; `ended` is the child's status. */
 const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, int ended, char *text,

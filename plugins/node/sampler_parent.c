@@ -6,6 +6,7 @@
 #include "record.h"
 #include "recordfile.h"
 #include "sampler_io.h"
+#include "unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ static struct {
 	struct sy_recordfile file;
 	struct sy_exact exact;
 	char samples_file[320];
+	char mark[512]; /* of an unfinished record */
 	size_t notes_read;
 	int control_fd, csv_fd, child_fd, signal_fd, root;
 	pid_t child, command;
@@ -57,6 +59,9 @@ static int open_files(struct sy_error *err)
 	if (sy_recordfile_open(&p.file, plan->record_dir, plan->job_id, plan->node, err) < 0)
 		return -1;
 	p.record = true;
+	if (plan->run_dir && /* without the mark the job is weighed all the same */
+	    sy_unfinished_mark(plan, p.file.name, p.mark, sizeof(p.mark), err) < 0)
+		complain(err);
 	p.csv_fd = sy_recordfile_samples(&p.file, err);
 	if (p.csv_fd < 0)
 		return -1;
@@ -213,19 +218,10 @@ static void hear_child(void)
 /* The command and whatever it left behind; not the sampler, which is no ordinary child. */
 static void reap(void)
 {
-	struct rusage usage;
-	int status;
 	pid_t pid;
 
-	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		sy_exact_add(&p.exact, &usage);
-		if (pid != p.command)
-			continue;
-		p.exact.known = true;
-		p.exact.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-		p.exact.signal = WIFSIGNALED(status) ? WTERMSIG(status) : -1;
-		p.end = true;
-	}
+	while ((pid = sy_reap(p.command, WNOHANG, &p.exact)) > 0)
+		p.end |= pid == p.command;
 }
 
 static void on_signal(void)
@@ -317,6 +313,8 @@ static void close_record(void)
 {
 	if (p.record)
 		sy_recordfile_close(&p.file);
+	if (p.mark[0])
+		sy_unfinished_end(p.plan->run_dir, p.mark);
 	p.record = false;
 }
 
@@ -337,7 +335,9 @@ static void write_last_record(void)
 	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
 	sy_record_conditions(record, p.plan);
 	if (status->rate_hz <= 0)
-		sy_record_off(record, p.plan->command != NULL);
+		sy_record_off(record, status);
+	if (p.plan->command && !sy_exact_lacks(&p.exact, status))
+		status->unwaited = 0;
 	if (p.plan->command)
 		sy_record_exact(record, &p.exact, status);
 	sy_record_complete(record,
@@ -362,8 +362,10 @@ int sy_sample(struct sy_plan *plan)
 		close_record();
 	if (!able && !plan->command)
 		return SY_SAMPLE_UNABLE;
-	if (plan->command && able)
-		make_probe(); /* before anything is measured */
+	if (plan->command && able) { /* before anything is measured */
+		make_probe();
+		write_record(sy_record_new(&p.head));
+	}
 	if (able && start_child(&err) < 0)
 		complain(&err);
 	if (p.child > 0)
@@ -371,10 +373,10 @@ int sy_sample(struct sy_plan *plan)
 	if (p.record && plan->print_fd >= 0) /* before it gives up its stdout */
 		sy_print_path(plan, p.file.name);
 	if (plan->command)
-		p.command = sy_start_command(plan->command);
+		p.command = sy_start_command(plan->command, &p.exact);
 	else
 		make_probe(); /* the first sample is not kept waiting */
-	if (able)
+	if (able && !plan->command)
 		write_record(sy_record_new(&p.head));
 	p.end = plan->command && p.command < 0;
 	reap();
@@ -384,7 +386,6 @@ int sy_sample(struct sy_plan *plan)
 	if (p.shared)
 		write_last_record();
 	close_record();
-	if (plan->control)
-		(void)unlink(plan->control);
-	return sy_exit_code(&p.exact, plan->command != NULL);
+	sy_control_remove(plan->control);
+	return plan->command ? sy_exit_code(&p.exact) : 0;
 }

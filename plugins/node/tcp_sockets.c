@@ -83,7 +83,7 @@ static void see_listed(void *context, int index, const struct sy_tcp_socket *soc
 	}
 	tcp->connection[tcp->count++] = (struct sy_connection){
 	    .socket = *socket,
-	    .base = tcp->listed_at_us < 0 ? socket->retransmitted : 0,
+	    .counted = tcp->listed_at_us < 0 ? socket->retransmitted : 0,
 	    .fresh = true,
 	    .seen = true,
 	};
@@ -247,15 +247,24 @@ static int ask(struct sy_tcp *tcp)
 	return result;
 }
 
+/* A connection that is closing tells no figures, which reads as 0: what it told before stands. */
+static uint32_t resend(struct sy_connection *connection)
+{
+	uint32_t told = connection->socket.retransmitted, before = connection->counted;
+
+	if (told <= before)
+		return 0;
+	connection->counted = told;
+	return told - before;
+}
+
 /* A connection of ours: its segments, and its round-trip time when there is a new one. */
 static void count(struct sy_tcp *tcp, struct sy_connection *connection, struct sy_rtt *reading)
 {
 	const struct sy_tcp_socket *socket = &connection->socket;
 	struct sy_tcp_status *status = &tcp->status;
-	uint32_t since = socket->retransmitted - connection->base;
 
-	status->retransmitted += since - connection->counted;
-	connection->counted = since;
+	status->retransmitted += resend(connection);
 	if (!connection->fresh || !socket->rtt_us)
 		return;
 	connection->fresh = false;

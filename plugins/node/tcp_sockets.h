@@ -38,8 +38,7 @@ enum sy_whose { SY_WHOSE_UNKNOWN, SY_WHOSE_OURS, SY_WHOSE_OTHERS };
 
 struct sy_connection {
 	struct sy_tcp_socket socket; /* as last told */
-	uint32_t base;		     /* retransmissions before the sampler started */
-	uint32_t counted;	     /* of them, those that are in the total */
+	uint32_t counted; /* retransmissions in the total, or from before the sampler started */
 	enum sy_whose whose;
 	uint8_t tries; /* how often it was looked for in vain */
 	bool known;    /* ours, and in the count of connections */

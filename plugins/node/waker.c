@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Kernels before 5.3 have no pidfd: then whoever is watched is looked for that often. */
 #define WATCH_US 1000000
@@ -26,6 +28,22 @@ int sy_waker_open(struct sy_waker *waker)
 	return 0;
 }
 
+void sy_waker_watch(struct sy_waker *waker, pid_t pid)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (waker->watch_fd >= 0)
+		(void)close(waker->watch_fd);
+	waker->watch = pid;
+	waker->watch_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	event.data.fd = waker->watch_fd;
+	if (waker->watch_fd >= 0 &&
+	    epoll_ctl(waker->events_fd, EPOLL_CTL_ADD, waker->watch_fd, &event) < 0) {
+		(void)close(waker->watch_fd);
+		waker->watch_fd = -1;
+	}
+}
+
 static unsigned what_happened(const struct sy_waker *waker)
 {
 	struct epoll_event events[3];
@@ -37,7 +55,9 @@ static unsigned what_happened(const struct sy_waker *waker)
 
 		if (events[i].data.fd == waker->control_fd)
 			woken |= SY_WOKEN_CONTROL;
-		else if (events[i].data.fd == waker->watch_fd || ended)
+		else if (events[i].data.fd == waker->watch_fd)
+			woken |= SY_WOKEN_WATCH;
+		else if (ended)
 			woken |= SY_WOKEN_END;
 		if (events[i].data.fd == waker->parent_fd && (events[i].events & EPOLLIN))
 			woken |= SY_WOKEN_PARENT;
@@ -58,5 +78,5 @@ unsigned sy_waker_sleep(const struct sy_waker *waker, int64_t left_us)
 	(void)sigemptyset(&none);
 	if (ppoll(&events, 1, left_us < 0 ? NULL : &timeout, &none) > 0)
 		return what_happened(waker);
-	return must_look && kill(waker->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_END : 0;
+	return must_look && kill(waker->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
 }

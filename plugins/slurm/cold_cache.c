@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -17,14 +20,26 @@ static void mark_path(char *path, size_t size, const struct sy_config *config,
 	(void)snprintf(path, size, "%s/%s.%u.cold", config->run_dir, step->node, step->job_id);
 }
 
-bool sy_cold_cache_is_due(const struct sy_config *config, const struct sy_step *step)
+/* Locked: a step beside the one that drops them waits, else it would begin before they are cold. */
+static int open_mark(const struct sy_config *config, const struct sy_step *step,
+		     struct sy_error *err)
 {
+	static const struct timespec pause = {.tv_nsec = 10000000};
 	char path[2 * SY_PATH_SIZE];
-	cleanup_close int fd = -1;
+	int fd;
 
 	mark_path(path, sizeof(path), config, step);
-	fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd >= 0 || errno != EEXIST;
+	fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open %s", path);
+	for (int waited_ms = 0; waited_ms < LIMIT_MS; waited_ms += 10) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		(void)nanosleep(&pause, NULL);
+	}
+	(void)close(fd);
+	return sy_fail(err, "another step of the job has been dropping caches for %d s",
+		       LIMIT_MS / 1000);
 }
 
 void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *step)
@@ -58,9 +73,8 @@ static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_er
 	return 0;
 }
 
-int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, struct sy_outbox *outbox,
-		       struct sy_error *err)
+static int drop(const struct sy_config *config, const struct sy_step *step,
+		const struct sy_job_facts *facts, struct sy_outbox *outbox, struct sy_error *err)
 {
 	static struct sy_command command;
 	char out[SY_MESSAGE_MAX];
@@ -70,4 +84,22 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 	if (sy_command_run(&command, LIMIT_MS, out, sizeof(out), err) < 0)
 		return -1;
 	return tell_sampler(out, outbox, err);
+}
+
+int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
+		       const struct sy_job_facts *facts, struct sy_outbox *outbox,
+		       struct sy_error *err)
+{
+	cleanup_close int mark = open_mark(config, step, err);
+	char done;
+
+	if (mark < 0)
+		return -1;
+	if (read(mark, &done, 1) == 1)
+		return 0;
+	if (drop(config, step, facts, outbox, err) < 0)
+		return -1;
+	if (write(mark, "1", 1) != 1)
+		return sy_fail_errno(err, errno, "cannot note that caches were dropped");
+	return 0;
 }

@@ -2,18 +2,14 @@
 #ifndef STEELYARD_SLURM_COLD_CACHE_H
 #define STEELYARD_SLURM_COLD_CACHE_H
 
-#include <stdbool.h>
-
 #include "config.h"
 #include "error.h"
 #include "job_facts.h"
 #include "outbox.h"
 #include "step.h"
 
-/* Whether no step of the job has asked for it on this node yet; it is noted that one has. */
-bool sy_cold_cache_is_due(const struct sy_config *config, const struct sy_step *step);
-
-/* Drop them, if the policy lets him, and tell the sampler what was done. */
+/* Drop them, if the policy lets him and no other step of the job has done it on this node, and tell
+ * the sampler what was done. What was refused to one step is asked for again by the next. */
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
 		       const struct sy_job_facts *facts, struct sy_outbox *outbox,
 		       struct sy_error *err);

@@ -1,5 +1,7 @@
 #include "comment.h"
 
+#include "document.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +12,75 @@ static json_t *text_or_null(const char *text)
 	return *text ? json_string(text) : json_null();
 }
 
-static json_t *total_value(const struct sy_totals *totals, enum sy_total which)
+/* What is the whole node's is the job's only where it was alone there. */
+static bool is_told(const struct sy_job_totals *totals, enum sy_total which)
 {
-	if (!totals->known[which])
+	return totals->sum.known[which] && !totals->silent &&
+	       (!sy_total_is_of_node(which) || totals->sum.exclusive == SY_ALONE);
+}
+
+static json_t *total_value(const struct sy_job_totals *totals, enum sy_total which)
+{
+	double value = totals->sum.value[which];
+
+	if (!is_told(totals, which))
 		return json_null();
-	if (sy_total_is_bytes(which))
-		return json_integer((json_int_t)totals->value[which]);
-	return json_real(totals->value[which]);
+	return sy_total_is_bytes(which) ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
+{
+	const struct sy_job_totals *totals = comment->totals;
+
+	if (totals->silent)
+		return json_string("the sampler did not answer");
+	if (totals->sum.known[which])
+		return json_string(totals->sum.exclusive == SY_SHARED
+				       ? "of the whole node, which the job shared"
+				       : "of the whole node; not known whether the job was alone");
+	if (which == SY_CPU_UNSEEN_S && totals->unknown_on[which] && totals->nodes_weighed == 1)
+		return json_string("no cgroup counts the CPU of all processes");
+	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES &&
+	    totals->sum.known[SY_CPU_UNSEEN_S] && totals->sum.value[SY_CPU_UNSEEN_S] > 0)
+		return json_string("not all processes were seen (cpu_unseen_s)");
+	if (totals->unknown_on[which] == 0)
+		return json_string("no step of the job was on any node");
+	if (comment->kind.why[which][0])
+		return json_string(comment->kind.why[which]);
+	return json_sprintf("not known on %u of %u nodes", totals->unknown_on[which],
+			    totals->nodes_weighed);
+}
+
+static json_t *reasons(const struct sy_comment *comment)
+{
+	json_t *missing = json_object();
+
+	for (int i = 0; i < SY_TOTALS; i++) {
+		if (!is_told(comment->totals, (enum sy_total)i))
+			(void)json_object_set_new(missing, sy_total_name((enum sy_total)i),
+						  why_not(comment, (enum sy_total)i));
+	}
+	return missing;
+}
+
+/* Beside the totals: whose they are, and why some are null. */
+static void put_scope(json_t *object, const struct sy_comment *comment)
+{
+	const struct sy_job_totals *totals = comment->totals;
+	enum sy_exclusive exclusive = totals->sum.exclusive;
+	json_t *missing;
+
+	(void)json_object_set_new(object, "exclusive",
+				  exclusive == SY_NOT_SAID ? json_null()
+							   : json_boolean(exclusive == SY_ALONE));
+	if (is_told(totals, SY_ENERGY_J))
+		(void)json_object_set_new(object, "energy_scope", json_string("node"));
+	if (is_told(totals, SY_RX_BYTES) || is_told(totals, SY_TX_BYTES))
+		(void)json_object_set_new(object, "network_scope", json_string("node"));
+	missing = reasons(comment);
+	if (json_object_size(missing))
+		(void)json_object_set(object, "missing", missing);
+	json_decref(missing);
 }
 
 static json_t *first_tags(const struct sy_tags *tags, size_t count)
@@ -49,9 +113,14 @@ static char *text_with_tags(const struct sy_comment *comment, size_t tags)
 				  comment->nodes < 0 ? json_null() : json_integer(comment->nodes));
 	(void)json_object_set_new(object, "nodes_weighed",
 				  json_integer(comment->totals->nodes_weighed));
+	if (comment->totals->nodes_idle)
+		(void)json_object_set_new(object, "nodes_idle",
+					  json_integer(comment->totals->nodes_idle));
 	for (int i = 0; i < SY_TOTALS; i++)
 		(void)json_object_set_new(object, sy_total_name((enum sy_total)i),
-					  total_value(&comment->totals->sum, (enum sy_total)i));
+					  total_value(comment->totals, (enum sy_total)i));
+	if (comment->totals->nodes_weighed || comment->totals->silent)
+		put_scope(object, comment);
 	if (comment->netem) {
 		(void)json_object_set_new(object, "netem", json_string(comment->netem));
 		(void)json_object_set_new(
@@ -81,6 +150,17 @@ static void copy_text(char *to, size_t size, const json_t *value)
 	(void)snprintf(to, size, "%s", json_is_string(value) ? json_string_value(value) : "");
 }
 
+/* A reason of the record's start that it was not over yet is none. */
+static void copy_reasons(struct sy_node_kind *kind, const json_t *missing)
+{
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const json_t *why = json_object_get(missing, sy_total_path((enum sy_total)i));
+
+		if (json_is_string(why) && strcmp(json_string_value(why), SY_NOT_YET) != 0)
+			copy_text(kind->why[i], sizeof(kind->why[i]), why);
+	}
+}
+
 void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text)
 {
 	json_t *record = json_loads(text, 0, NULL);
@@ -95,5 +175,6 @@ void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text)
 	copy_text(kind->container, sizeof(kind->container),
 		  json_object_get(json_object_get(layers, "container"), "name"));
 	copy_text(kind->kernel, sizeof(kind->kernel), json_object_get(kernel, "release"));
+	copy_reasons(kind, json_object_get(record, "missing"));
 	json_decref(record);
 }

@@ -7,12 +7,15 @@
 
 #define SY_COMMENT_MAX 4000 /* bytes */
 
+#define SY_WHY_SIZE 96 /* longer reasons are cut: the record has them whole */
+
 /* What the first node is; an empty string is null. */
 struct sy_node_kind {
 	char node_type[32];
 	char vm[64];
 	char container[64];
 	char kernel[128];
+	char why[SY_TOTALS][SY_WHY_SIZE]; /* a total is not known there; empty: not said */
 };
 
 struct sy_comment {
@@ -28,7 +31,8 @@ struct sy_comment {
  * whole, from the end. */
 char *sy_comment_text(const struct sy_comment *comment);
 
-/* Read the kind from a node's record, which holds the probe; fields not found stay empty. */
+/* Read the kind from a node's record of the start, which holds the probe; fields not found stay
+ * empty. */
 void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text);
 
 #endif

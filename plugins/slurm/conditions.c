@@ -192,8 +192,27 @@ static int start_capture(const struct sy_config *config, const struct sy_step *s
 	return sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err);
 }
 
-void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-			 struct sy_outbox *outbox)
+/* For the record: what was asked for stands there from the beginning, and why it is not had. What
+ * is had after all takes its place. */
+static void tell_unmet(struct sy_outbox *outbox, const char *how, const char *what)
+{
+	if (sy_options.has_netem && !sy_options.netem.none)
+		sy_outbox_send(outbox, "unmet network_conditions %s: %s%s", how,
+			       what ? "" : "--netem=", what ? what : canonical);
+	if (sy_options.cache == SY_CACHE_COLD)
+		sy_outbox_send(outbox, "unmet cache %s: %s", how, what ? what : "--cache=cold");
+	if (sy_options.capture)
+		sy_outbox_send(outbox, "unmet capture %s: %s", how, what ? what : "--capture");
+}
+
+static bool asks_for_something(void)
+{
+	return (sy_options.has_netem && !sy_options.netem.none) ||
+	       sy_options.cache == SY_CACHE_COLD || sy_options.capture;
+}
+
+static void try_conditions(spank_t spank, const struct sy_config *config,
+			   const struct sy_step *step, struct sy_outbox *outbox)
 {
 	static struct sy_job_facts facts;
 	struct sy_error err;
@@ -201,27 +220,32 @@ void sy_conditions_start(spank_t spank, const struct sy_config *config, const st
 	bool cold = sy_options.cache == SY_CACHE_COLD;
 	bool capture = sy_options.capture;
 
-	if (sy_options.has_netem)
-		(void)sy_netem_format(&sy_options.netem, canonical);
-	if (sy_options.fault[0]) {
-		refuse("", "%s", sy_options.fault);
-		return;
-	}
-	if (canonical[0] && !shapes)
-		start_none(config, step, outbox);
-	if (!shapes && !cold && !capture)
-		return;
 	if (sy_job_facts_get(spank, step, &facts, &err) < 0) {
 		refuse(shapes ? "--netem" : cold ? "--cache=cold" : "--capture", "%s", err.text);
 		return;
 	}
 	if (shapes)
 		start_netem(config, step, &facts);
-	if (cold && !refusal[0] && sy_cold_cache_is_due(config, step) &&
-	    sy_cold_cache_make(config, step, &facts, outbox, &err) < 0)
+	if (cold && !refusal[0] && sy_cold_cache_make(config, step, &facts, outbox, &err) < 0)
 		refuse("--cache=cold", "%s", err.text);
 	if (capture && !refusal[0] && start_capture(config, step, &facts, &err) < 0)
 		refuse("--capture", "%s", err.text);
+}
+
+void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
+			 struct sy_outbox *outbox)
+{
+	if (sy_options.has_netem)
+		(void)sy_netem_format(&sy_options.netem, canonical);
+	if (sy_options.fault[0])
+		refuse("", "%s", sy_options.fault);
+	else if (canonical[0] && sy_options.netem.none)
+		start_none(config, step, outbox);
+	tell_unmet(outbox, "asked for, not in place yet", NULL);
+	if (!sy_options.fault[0] && asks_for_something())
+		try_conditions(spank, config, step, outbox);
+	if (refusal[0])
+		tell_unmet(outbox, "refused", refusal);
 }
 
 void sy_conditions_join(void)

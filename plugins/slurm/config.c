@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "netem_policy.h"
+#include "rate.h"
 #include "tag.h"
-
-#define MAX_RATE_HZ 1000.0 /* what steelyard-node can keep up with */
 
 typedef void complain_f(const char *sentence);
 
@@ -50,7 +49,7 @@ static void set_rate(double *hz, const char *value, const char *name, complain_f
 {
 	struct sy_error err;
 
-	if (sy_rate_parse(value, MAX_RATE_HZ, hz, &err) < 0)
+	if (sy_rate_parse(value, SY_MAX_RATE_HZ, hz, &err) < 0)
 		tell(complain, "plugstack.conf: %s=%s ignored: %s", name, value, err.text);
 }
 

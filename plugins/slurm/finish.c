@@ -18,10 +18,9 @@
 #include "options.h"
 #include "release.h"
 
-#define ANSWER_LIMIT_MS 50
+#define ANSWER_LIMIT_MS 500 /* some ms, but on a node that is too busy */
 #define FILES_LIMIT_MS	100
-#define RECORD_MAX	1048576 /* bytes */
-#define LAST_SAMPLE_S	5	/* older than this it may be one of the job's start before */
+#define LATE_S		5  /* how long a sampler that lives may be late with its samples */
 #define START_SPREAD_S	10 /* how much earlier than ours another node's sampler may have started */
 
 bool sy_finish_is_due(const struct sy_step *step)
@@ -29,80 +28,56 @@ bool sy_finish_is_due(const struct sy_step *step)
 	return step->batch_step || (!step->batch_runs && step->node_index == 0);
 }
 
-/* The file belongs to the job's user, the folder to root: no link, no pipe, a bounded size. */
-static char *read_record(const char *path)
-{
-	cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	char *text;
-
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
-		return NULL;
-	text = malloc((size_t)st.st_size + 1);
-	if (text && sy_read_fd(fd, text, (size_t)st.st_size + 1) < 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
 static void find_kind(struct sy_node_kind *kind, const char *folder, const char *node, time_t start)
 {
-	char path[2 * SY_PATH_SIZE];
+	cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[300];
 	cleanup_free char *text = NULL;
 
 	*kind = (struct sy_node_kind){0};
-	(void)snprintf(path, sizeof(path), "%s/%s.%lld.json", folder, node, (long long)start);
-	text = read_record(path);
+	(void)snprintf(name, sizeof(name), "%s.%lld.json", node, (long long)start);
+	text = fd < 0 ? NULL : sy_read_record(fd, name);
 	if (text)
 		sy_node_kind_from_record(kind, text);
 }
 
-/* With --sample-rate=0 the sampler answers, but knows nothing: such a node is not weighed. */
-static bool knows_something(const struct sy_totals *totals)
+/* From when on a sampler that lives must have written: two of its periods. By the file system's
+ * clock: our own sampler has just written, too, when it has answered. */
+static time_t fresh_since(const char *folder, const char *node, time_t start, double rate_hz)
 {
-	for (int i = 0; i < SY_TOTALS; i++) {
-		if (totals->known[i])
-			return true;
-	}
-	return false;
-}
-
-/* The sampler's last line: as old as its period, when it has no time to answer or is gone. */
-static bool last_sample(struct sy_totals *totals, const char *folder, const char *node,
-			time_t start)
-{
-	cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char path[2 * SY_PATH_SIZE];
 	struct stat st;
-	char name[300];
+	time_t now = time(NULL);
 
-	(void)snprintf(name, sizeof(name), "%s.%lld.csv", node, (long long)start);
-	return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_mtime >= time(NULL) - LAST_SAMPLE_S &&
-	       sy_totals_from_csv_file(totals, fd, name);
+	(void)snprintf(path, sizeof(path), "%s/%s.%lld.csv", folder, node, (long long)start);
+	if (stat(path, &st) == 0 && st.st_mtime < now)
+		now = st.st_mtime;
+	return now - LATE_S - (rate_hz > 0 ? (time_t)(2 / rate_hz) : 0);
 }
 
-static bool own_totals(struct sy_totals *own, const char *folder, const struct sy_step *step,
-		       time_t start, struct sy_outbox *outbox)
+static void gather(struct sy_job_totals *job, const char *folder, const struct sy_finish *finish,
+		   time_t start)
 {
+	const char *node = finish->step->node;
 	char answer[4096];
-
-	if (sy_outbox_ask(outbox, "totals", answer, sizeof(answer), ANSWER_LIMIT_MS) > 0)
-		return sy_totals_from_json(own, answer) && knows_something(own);
-	return last_sample(own, folder, step->node, start);
-}
-
-static void gather(struct sy_job_totals *job, const char *folder, const struct sy_step *step,
-		   time_t start, struct sy_outbox *outbox)
-{
 	struct sy_totals own;
+	struct sy_other_nodes others = {.folder = folder,
+					.own_node = node,
+					.since = start - START_SPREAD_S,
+					.own_start = start,
+					.limit_ms = FILES_LIMIT_MS};
 
 	*job = (struct sy_job_totals){0};
-	if (own_totals(&own, folder, step, start, outbox))
+	/* The last sample would be some of the totals, and nothing would say so. */
+	job->silent = sy_outbox_ask(finish->outbox, answer, sizeof(answer), ANSWER_LIMIT_MS) <= 0 ||
+		      !sy_totals_from_json(&own, answer);
+	if (!job->silent) {
+		own.exclusive = finish->exclusive;
 		sy_job_totals_add(job, &own);
+	}
+	others.fresh = fresh_since(folder, node, start, finish->rate_hz);
 	if (start > 0)
-		sy_job_totals_add_others(job, folder, step->node, start - START_SPREAD_S,
-					 FILES_LIMIT_MS);
+		sy_job_totals_add_others(job, &others);
 }
 
 static void write_comment(const struct sy_step *step, char *text)
@@ -142,9 +117,10 @@ void sy_finish_begin(spank_t spank, const struct sy_step *step)
 		write_comment(step, text);
 }
 
-void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_step *step,
-	       struct sy_outbox *outbox)
+void sy_finish(spank_t spank, const struct sy_finish *finish)
 {
+	const struct sy_config *config = finish->config;
+	const struct sy_step *step = finish->step;
 	char folder[SY_PATH_SIZE + 32];
 	struct sy_job_totals totals;
 	struct sy_comment comment = {.tags = &sy_options.tags,
@@ -157,7 +133,7 @@ void sy_finish(spank_t spank, const struct sy_config *config, const struct sy_st
 
 	(void)snprintf(folder, sizeof(folder), "%s/%u", config->record_dir, step->job_id);
 	start = sy_newest_start(folder, step->node, ".json");
-	gather(&totals, folder, step, start, outbox);
+	gather(&totals, folder, finish, start);
 	find_kind(&comment.kind, folder, step->node, start);
 	text = sy_comment_text(&comment);
 	if (text)

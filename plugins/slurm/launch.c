@@ -11,6 +11,7 @@
 #include "file.h"
 #include "run_dir.h"
 #include "spawn.h"
+#include "unfinished.h"
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)
 #define JOB_FIELDS_MAX 16
@@ -33,6 +34,15 @@ static int bind_control(const struct sockaddr_un *address, struct sy_error *err)
 	}
 	(void)umask(before);
 	return fd;
+}
+
+/* What slurmd gives every task of the job on this node, and nobody else. */
+static void fill_marks(struct sy_arguments *to, const struct sy_step *step, char (*text)[320])
+{
+	(void)snprintf(text[0], sizeof(text[0]), "SLURM_JOB_ID=%u", step->job_id);
+	(void)snprintf(text[1], sizeof(text[1]), "SLURMD_NODENAME=%s", step->node);
+	sy_option(to, "--orphan", text[0]);
+	sy_option(to, "--orphan", text[1]);
 }
 
 static void fill_arguments(struct sy_arguments *to, const struct sy_launch *launch,
@@ -64,7 +74,7 @@ static void fill_arguments(struct sy_arguments *to, const struct sy_launch *laun
 int sy_launch_sampler(const struct sy_launch *launch, struct sy_error *err)
 {
 	struct sy_arguments arguments = {.count = 0};
-	char text[5][32];
+	char text[5][32], marks[2][320];
 	cleanup_close int control = -1, complaints = -1;
 
 	if (sy_run_dir_make(launch->config->run_dir, err) < 0)
@@ -74,11 +84,26 @@ int sy_launch_sampler(const struct sy_launch *launch, struct sy_error *err)
 		return -1;
 	complaints = sy_complaints_open(launch->config->run_dir, launch->step->node);
 	fill_arguments(&arguments, launch, text);
+	fill_marks(&arguments, launch->step, marks);
 	if (sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, err) < 0) {
 		(void)unlink(launch->control->sun_path);
 		return -1;
 	}
 	return 0;
+}
+
+void sy_finish_records(const struct sy_config *config, const char *node)
+{
+	struct sy_arguments arguments = {.count = 0};
+	cleanup_close int complaints = -1;
+
+	if (!sy_unfinished_any(config->run_dir))
+		return;
+	complaints = sy_complaints_open(config->run_dir, node);
+	sy_argument(&arguments, config->node_program);
+	sy_argument(&arguments, "record");
+	sy_option(&arguments, "--unfinished", config->run_dir);
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, -1}, NULL);
 }
 
 static bool is_stale(const char *path)

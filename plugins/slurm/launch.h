@@ -19,6 +19,9 @@ struct sy_launch {
  * its way, without waiting for it to be ready: messages wait in the socket meanwhile. */
 int sy_launch_sampler(const struct sy_launch *launch, struct sy_error *err);
 
+/* Let records whose sampler was killed be finished, without waiting; as a rule there are none. */
+void sy_finish_records(const struct sy_config *config, const char *node);
+
 /* Remove sockets of this node that a crash has left: nobody listens on them any more. */
 void sy_remove_stale_sockets(const char *run_dir, const char *node);
 

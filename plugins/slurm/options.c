@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "admission.h"
+#include "rate.h"
 
 #define SHOWN_MAX 80 /* how much of a faulty value a message repeats */
 
@@ -77,8 +78,9 @@ static const struct {
 } table[] = {
     {"tag", "KEY=VALUE", "[steelyard] note a condition with the job's record; repeatable", take_tag,
      false},
-    {"sample-rate", "HZ", "[steelyard] samples of energy, CPU, I/O and network a second; 0: none",
-     take_rate, false},
+    {"sample-rate", "HZ",
+     "[steelyard] samples of energy, CPU, I/O and network a second; 0: totals only", take_rate,
+     false},
     {"netem", "SPEC", "[steelyard] network conditions, say delay=50ms,loss=0.1%; none: as they are",
      take_netem, true},
     {"cache", "cold|warm", "[steelyard] cold: drop the nodes' page caches before the job",

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
@@ -81,18 +83,33 @@ void sy_outbox_send(struct sy_outbox *outbox, const char *format, ...)
 	sy_outbox_flush(outbox);
 }
 
-int sy_outbox_ask(struct sy_outbox *outbox, const char *question, char *answer, size_t size,
-		  int limit_ms)
+static int64_t now_ms(void)
 {
-	struct pollfd ready = {.fd = outbox->fd, .events = POLLIN};
-	ssize_t length;
+	struct timespec now;
 
-	sy_outbox_send(outbox, "%s", question);
-	if (outbox->fd < 0 || outbox->count > 0 || poll(&ready, 1, limit_ms) != 1)
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit_ms)
+{
+	struct pollfd ready = {.events = POLLIN};
+	int64_t end = now_ms() + limit_ms, left;
+	char wanted[40];
+
+	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++outbox->questions);
+	sy_outbox_send(outbox, "totals %u", outbox->questions);
+	if (outbox->fd < 0 || outbox->count > 0)
 		return -1;
-	length = recv(outbox->fd, answer, size - 1, MSG_DONTWAIT);
-	if (length <= 0)
-		return -1;
-	answer[length] = '\0';
-	return (int)length;
+	ready.fd = outbox->fd;
+	while ((left = end - now_ms()) >= 0 && poll(&ready, 1, (int)left) == 1) {
+		ssize_t length = recv(outbox->fd, answer, size - 1, MSG_DONTWAIT);
+
+		if (length <= 0)
+			return -1;
+		answer[length] = '\0';
+		if (strncmp(answer, wanted, strlen(wanted)) == 0)
+			return (int)length;
+	}
+	return -1;
 }

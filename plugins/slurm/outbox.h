@@ -13,6 +13,7 @@
 struct sy_outbox {
 	int fd; /* connected to the sampler; -1: there is none */
 	size_t count, sent;
+	unsigned questions;
 	char messages[SY_OUTBOX_MAX][SY_MESSAGE_MAX];
 };
 
@@ -30,9 +31,9 @@ __attribute__((format(printf, 2, 3))) void sy_outbox_send(struct sy_outbox *outb
 /* Send what waits, as far as it goes without waiting. */
 void sy_outbox_flush(struct sy_outbox *outbox);
 
-/* Send `question` and wait at most `limit_ms` for one answer: its length, or -1. */
-int sy_outbox_ask(struct sy_outbox *outbox, const char *question, char *answer, size_t size,
-		  int limit_ms);
+/* Send `totals` and wait at most `limit_ms` for the answer to this very question, not to one before
+ * that was given up: its length, or -1. */
+int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit_ms);
 
 void sy_outbox_close(struct sy_outbox *outbox);
 

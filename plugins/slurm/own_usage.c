@@ -1,31 +1,66 @@
 #include "own_usage.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "thread_io.h"
+
+static struct sy_thread_io threads;
+
+/* A child begins as a copy of us: what is not larger than we are may be that copy, before it became
+ * the user's program. */
+static long long largest_bytes(const struct rusage *children)
+{
+	struct rusage own;
+
+	if (getrusage(RUSAGE_SELF, &own) != 0 || children->ru_maxrss <= own.ru_maxrss)
+		return 0;
+	return (long long)children->ru_maxrss * 1024;
+}
+
+static bool children_io(struct sy_io *io)
+{
+	char text[1024];
+	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_close int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+
+	ssize_t length = proc >= 0 && fd >= 0 ? sy_read_fd(fd, text, sizeof(text)) : -1;
+
+	threads.just_read = length;
+	return length > 0 && sy_parse_io(text, io) == 0 &&
+	       sy_thread_io_take_off(&threads, proc, getpid(), io) >= 0;
+}
+
+/* The thread that polls for the accounting does so once more when it is ended, and what it read is
+ * not to be told from a child's then. But where no child was waited for since the last call, it is
+ * not the children's. */
+static void keep_back(struct sy_own_usage *usage)
+{
+	static struct sy_own_usage last;
+
+	if (usage->faults == last.faults)
+		memcpy(usage->io, last.io, sizeof(last.io));
+	last = *usage;
+}
 
 bool sy_own_usage_read(struct sy_own_usage *usage)
 {
-	static const char *const names[] = {"rchar:", "wchar:", "\nread_bytes:", "\nwrite_bytes:"};
 	struct rusage children;
-	char text[1024];
-	cleanup_close int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	struct sy_io io;
 
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0 ||
-	    getrusage(RUSAGE_CHILDREN, &children) != 0)
+	if (!children_io(&io) || getrusage(RUSAGE_CHILDREN, &children) != 0)
 		return false;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *at = strstr(text, names[i]);
-
-		if (!at)
-			return false;
-		usage->io[i] = strtoll(at + strlen(names[i]), NULL, 10);
-	}
+	usage->io[0] = io.rchar;
+	usage->io[1] = io.wchar;
+	usage->io[2] = io.read;
+	usage->io[3] = io.write;
 	usage->cpu_us = (long long)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) * 1000000 +
 			children.ru_utime.tv_usec + children.ru_stime.tv_usec;
+	usage->faults = children.ru_minflt;
+	keep_back(usage);
+	usage->largest_bytes = largest_bytes(&children);
 	return true;
 }

@@ -6,11 +6,15 @@
 #include <stdbool.h>
 
 struct sy_own_usage {
-	long long cpu_us; /* of the children alone */
-	long long io[4];  /* rchar, wchar, read_bytes, write_bytes: our own and the children's */
+	long long cpu_us;	 /* of the children alone */
+	long long largest_bytes; /* resident set of the largest child; 0: not known */
+	long long faults; /* page faults of the children: more when another one was waited for */
+	long long io[4];  /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
+			   * threads that had ended before they were ever looked at */
 };
 
-/* False when the kernel does not tell. */
+/* Our own threads are told apart by the last call before they end: call it also when tasks end.
+ * False when the kernel does not tell. */
 bool sy_own_usage_read(struct sy_own_usage *usage);
 
 #endif

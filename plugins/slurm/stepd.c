@@ -1,10 +1,8 @@
 #include "stepd.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include "conditions.h"
 #include "config.h"
 #include "escape.h"
+#include "exclusive.h"
 #include "file.h"
 #include "finish.h"
 #include "launch.h"
@@ -30,7 +29,8 @@ static struct sy_outbox outbox = {.fd = -1};
 static struct sockaddr_un control;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
-static bool comments; /* this step's end sets AdminComment */
+static bool comments;		    /* this step's end sets AdminComment */
+static enum sy_exclusive exclusive; /* of the job on this node */
 static struct timespec started;
 
 static struct sy_own_usage at_start;
@@ -51,12 +51,15 @@ void sy_stepd_reap(int ac, char **av)
 {
 	sy_config_parse(&config, ac, av, complain);
 	sy_conditions_reap(&config, "slurmd");
+	sy_finish_records(&config, "slurmd");
 }
 
 static void start_sampler(void)
 {
 	char user[32];
-	char *fields[] = {(char *)"scheduler=slurm", user, NULL};
+	char *alone = (char *)(exclusive == SY_ALONE ? "exclusive=yes" : "exclusive=no");
+	char *fields[] = {(char *)"scheduler=slurm", user, exclusive == SY_NOT_SAID ? NULL : alone,
+			  NULL};
 	struct sy_launch launch = {
 	    .config = &config, .step = &step, .control = &control, .job_fields = fields};
 	struct sy_error err;
@@ -65,58 +68,12 @@ static void start_sampler(void)
 	sy_complaints_tell(config.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
+	sy_finish_records(&config, step.node);
 	if (sy_launch_sampler(&launch, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
 			    err.text);
 	else
 		started_sampler = true;
-}
-
-/* How many numbers a list like "0-3,8" names. */
-static long list_length(const char *at)
-{
-	long count = 0;
-
-	while (isdigit((unsigned char)*at)) {
-		char *end;
-		long first = strtol(at, &end, 10);
-		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-
-		count += last - first + 1;
-		at = end + (*end == ',');
-	}
-	return count;
-}
-
-/* Hardware threads of a core; 1 where the kernel does not tell. */
-static long threads_per_core(void)
-{
-	char text[256];
-	cleanup_close int fd = open("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
-				    O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0 || list_length(text) < 1)
-		return 1;
-	return list_length(text);
-}
-
-/* Whether the job has all cores of the node; not said where several slurmd share a host, since no
- * node there is a job's own. */
-static void tell_exclusive(spank_t spank)
-{
-	char host[256] = "";
-	char *cores = NULL;
-
-	(void)gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = '\0';
-	if (strcmp(host, step.node) != 0)
-		return;
-	if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS || !cores)
-		return;
-	if (list_length(cores) * threads_per_core() >= sysconf(_SC_NPROCESSORS_ONLN))
-		sy_outbox_send(&outbox, "exclusive yes");
-	else
-		sy_outbox_send(&outbox, "exclusive no");
 }
 
 /* An extern step is told "no array task" and restart 0, whatever the job is. */
@@ -169,7 +126,8 @@ static void announce(spank_t spank)
 			sy_outbox_send(&outbox, "job %s %s", variables[i].field, value);
 	}
 	tell_array(spank);
-	tell_exclusive(spank);
+	if (exclusive != SY_NOT_SAID)
+		sy_outbox_send(&outbox, "exclusive %s", exclusive == SY_ALONE ? "yes" : "no");
 }
 
 /* Somebody has said what he wants to find in the accounting: that is worth a moment of waiting. */
@@ -198,6 +156,7 @@ void sy_stepd_start(spank_t spank)
 		return;
 	}
 	knows_step = true;
+	exclusive = sy_exclusive_of(spank, step.node);
 	comments = !step.extern_step && config.admin_comment && sy_finish_is_due(&step);
 	(void)clock_gettime(CLOCK_MONOTONIC, &started);
 	if (step.extern_step || !step.extern_runs)
@@ -263,7 +222,7 @@ void sy_stepd_child(spank_t spank)
 	sy_outbox_send(&outbox, "job restart_count %s", count);
 }
 
-/* The step's final counters, without what slurmstepd itself had read before (some 200 kB). */
+/* The step's final counters, without what slurmstepd itself reads and writes. */
 static void tell_done(void)
 {
 	struct sy_own_usage now;
@@ -271,26 +230,51 @@ static void tell_done(void)
 	if (outbox.fd < 0 || !counted_at_start || !sy_own_usage_read(&now))
 		return;
 	for (size_t i = 0; i < 4; i++)
-		now.io[i] -= at_start.io[i];
+		now.io[i] -= now.io[i] < at_start.io[i] ? now.io[i] : at_start.io[i];
+	if (now.largest_bytes > 0)
+		sy_outbox_send(&outbox, "peak %lld", now.largest_bytes);
 	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld", (int)getpid(),
 		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3]);
 }
 
-/* srun ends its job as soon as it hears of the last task's end, and then Slurm takes no comment any
- * more: in a job without a batch step this is before srun hears of it. Short steps do not wait for
- * it (some 2 ms) unless asked. */
+static void finish(spank_t spank)
+{
+	struct sy_finish what = {.config = &config,
+				 .step = &step,
+				 .outbox = &outbox,
+				 .exclusive = exclusive,
+				 .rate_hz =
+				     sy_options.has_rate ? sy_options.rate_hz : config.rate_hz};
+
+	sy_finish(spank, &what);
+}
+
+/* All of this is before srun hears of the last task's end. The totals, so that what a batch step on
+ * another node sums up then has them. And srun ends its job as soon as it hears of it, and then
+ * Slurm takes no comment any more: in a job without a batch step it is set here. Short steps do not
+ * wait for that (some 2 ms) unless asked. */
 void sy_stepd_task_exit(spank_t spank)
 {
 	static uint32_t ended;
 	uint32_t tasks;
+	struct sy_own_usage now;
 
 	ended++;
-	if (!comments || step.batch_step || !(comment_is_asked() || has_lasted()) ||
+	(void)sy_own_usage_read(&now); /* the thread that polls for the accounting ends before us */
+	if (step.batch_step ||
 	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
 	    ended != tasks)
 		return;
 	tell_done();
-	sy_finish(spank, &config, &step, &outbox);
+	if (comments && (comment_is_asked() || has_lasted()))
+		finish(spank);
+}
+
+/* The extern step's slurmstepd was killed, or Slurm has ended it (--no-kill, another node lost):
+ * with the batch step the job ends here. */
+static bool is_left_to_tell(void)
+{
+	return step.batch_step && step.extern_runs && sy_step_extern_pid(&step) == 0;
 }
 
 void sy_stepd_exit(spank_t spank)
@@ -300,7 +284,9 @@ void sy_stepd_exit(spank_t spank)
 	if (!step.extern_step) {
 		tell_done();
 		if (comments)
-			sy_finish(spank, &config, &step, &outbox);
+			finish(spank);
+		if (is_left_to_tell())
+			sy_outbox_send(&outbox, "leave");
 	}
 	if (step.extern_step)
 		sy_conditions_end(&config, &step);
@@ -308,8 +294,13 @@ void sy_stepd_exit(spank_t spank)
 		sy_complaints_tell(config.run_dir, step.node, complain);
 		if (outbox.fd < 0)
 			(void)sy_outbox_open(&outbox, &control);
-		sy_outbox_send(&outbox, "end");
-		(void)unlink(control.sun_path);
+		sy_outbox_send(&outbox, "leave");
+		/* Steps may still come to a sampler that weighs others. Without an extern step the
+		 * next one starts its own. */
+		if (!step.extern_step || outbox.fd < 0)
+			(void)unlink(control.sun_path);
+		if (outbox.fd < 0)
+			sy_finish_records(&config, step.node);
 	}
 	sy_outbox_close(&outbox);
 }

@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SEPARATOR '\x1f' /* ASCII "unit separator": not printable, so in no tag */
@@ -113,19 +112,4 @@ void sy_tags_add_joined(struct sy_tags *tags, const char *text)
 		}
 		text = *end ? end + 1 : end;
 	}
-}
-
-int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err)
-{
-	char *end;
-	double value;
-
-	/* No sign, blank, hexadecimal, inf or nan, all of which strtod() would take. */
-	if (text[0] == '\0' || text[strspn(text, "0123456789.")] != '\0')
-		return sy_fail(err, "expected a rate in Hz, a number from 0 to %g", max_hz);
-	value = strtod(text, &end);
-	if (*end || end == text || value > max_hz)
-		return sy_fail(err, "expected a rate in Hz, a number from 0 to %g", max_hz);
-	*hz = value;
-	return 0;
 }

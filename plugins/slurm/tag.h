@@ -30,7 +30,4 @@ int sy_tags_join(const struct sy_tags *tags, char *text, size_t size);
 /* Add the tags of such a string; faulty ones are left out (the variable is the user's). */
 void sy_tags_add_joined(struct sy_tags *tags, const char *text);
 
-/* A rate in Hz from 0 to `max_hz`, decimal, nothing after it. */
-int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err);
-
 #endif

@@ -10,6 +10,7 @@ enum sy_total {
 	SY_ELAPSED_S,
 	SY_ENERGY_J,
 	SY_CPU_S,
+	SY_CPU_UNSEEN_S, /* of processes that only their cgroup shows */
 	SY_MAX_MEMORY_BYTES,
 	SY_RCHAR_BYTES,
 	SY_WCHAR_BYTES,
@@ -20,19 +21,30 @@ enum sy_total {
 	SY_TOTALS,
 };
 
+/* Whether the job has a node, or all of its nodes, for itself. */
+enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
+
 struct sy_totals {
 	bool known[SY_TOTALS]; /* false: null, never 0 */
 	double value[SY_TOTALS];
+	bool idle; /* no step of the job has come to this node */
+	enum sy_exclusive exclusive;
 };
 
 struct sy_job_totals {
 	unsigned nodes_weighed;
+	unsigned nodes_idle; /* of them: they add nothing to what processes use */
+	unsigned unknown_on[SY_TOTALS];
+	bool silent;	      /* the first node's sampler did not answer: no total is the job's */
 	struct sy_totals sum; /* elapsed and memory: of the largest node */
 };
 
-/* The name of a total in JSON; whether it is a count of bytes. */
+/* The name of a total in JSON, and in the record; whether it is a count of bytes, and whether it is
+ * the whole node's, whoever used it. */
 const char *sy_total_name(enum sy_total which);
+const char *sy_total_path(enum sy_total which);
 bool sy_total_is_bytes(enum sy_total which);
+bool sy_total_is_of_node(enum sy_total which);
 
 /* The sampler's answer to `totals`. False when it is not that. */
 bool sy_totals_from_json(struct sy_totals *totals, const char *text);
@@ -45,13 +57,27 @@ bool sy_totals_from_csv(struct sy_totals *totals, const char *header, const char
 /* The same from a file that is still written to. */
 bool sy_totals_from_csv_file(struct sy_totals *totals, int folder, const char *name);
 
-/* One more node: a total is known only as long as every node knows it. */
+/* One more node: a total is known only as long as every node on which a step was knows it. */
 void sy_job_totals_add(struct sy_job_totals *job, const struct sy_totals *node);
 
-/* Add every other node that has samples NODE.START.csv in the folder, of this start of the job:
- * START at least `since`. Gives up after `limit_ms`: a shared file system may be slow. */
-void sy_job_totals_add_others(struct sy_job_totals *job, const char *folder, const char *own_node,
-			      time_t since, int limit_ms);
+struct sy_other_nodes {
+	const char *folder, *own_node;
+	time_t since; /* of this start of the job: START at least that */
+	/* When our own sampler started: what had ended by then is of an earlier start of a job that
+	 * was requeued. */
+	time_t own_start;
+	/* Last written to at least then, unless the record is finished: a node that was lost is
+	 * not weighed. */
+	time_t fresh;
+	int limit_ms; /* gives up then: a shared file system may be slow */
+};
+
+/* Add every other node that has samples NODE.START.csv in the folder. */
+void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_nodes *others);
+
+/* A record NODE.START.json, to be freed; NULL: none, or not a file of a bounded size. It belongs to
+ * the job's user, the folder to root: no link, no pipe. */
+char *sy_read_record(int folder, const char *name);
 
 /* START of the newest NODE.START.csv (or .json: `ending`) of a node; 0: there is none. */
 time_t sy_newest_start(const char *folder, const char *node, const char *ending);

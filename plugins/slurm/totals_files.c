@@ -8,12 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "file.h"
 #include "totals.h"
 
 #define HEADER_SIZE 8192
 #define TAIL_SIZE   16384
-#define WHOLE_SIZE  262144 /* up to this size the largest memory is looked for too */
+#define RECORD_MAX  1048576 /* bytes */
+#define WHOLE_SIZE  262144  /* up to this size the largest memory is looked for too */
 
 /* A part of a file, NUL-terminated, to be freed; NULL when it cannot be read. */
 static char *read_part(int fd, off_t from, size_t size)
@@ -87,23 +90,83 @@ static double milliseconds(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-void sy_job_totals_add_others(struct sy_job_totals *job, const char *folder, const char *own_node,
-			      time_t since, int limit_ms)
+char *sy_read_record(int folder, const char *name)
 {
-	double end = milliseconds() + limit_ms;
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
+		return NULL;
+	return read_part(fd, 0, (size_t)st.st_size);
+}
+
+struct node_record {
+	bool complete;
+	double end_unix_s; /* of a complete one */
+	enum sy_exclusive exclusive;
+};
+
+/* The record beside NODE.START.csv. */
+static struct node_record read_beside(int folder, const char *samples)
+{
+	struct node_record found = {false, 0, SY_NOT_SAID};
+	char name[300];
+	cleanup_free char *text = NULL;
+	json_t *record;
+	const json_t *exclusive;
+
+	(void)snprintf(name, sizeof(name), "%.*s.json", (int)(strlen(samples) - strlen(".csv")),
+		       samples);
+	text = sy_read_record(folder, name);
+	record = text ? json_loads(text, 0, NULL) : NULL;
+	exclusive = json_object_get(json_object_get(record, "job"), "exclusive");
+	if (json_is_boolean(exclusive))
+		found.exclusive = json_is_true(exclusive) ? SY_ALONE : SY_SHARED;
+	found.complete = json_is_true(json_object_get(record, "complete"));
+	found.end_unix_s = json_number_value(json_object_get(record, "end_unix_s"));
+	json_decref(record);
+	return found;
+}
+
+static time_t written_at(int folder, const char *name)
+{
+	struct stat st;
+
+	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mtime : 0;
+}
+
+static void add_other(struct sy_job_totals *job, int folder, const char *name,
+		      const struct sy_other_nodes *others)
+{
+	time_t written = written_at(folder, name);
+	bool old = written < others->fresh, early = written <= others->own_start;
+	struct node_record record = {false, 0, SY_NOT_SAID};
 	struct sy_totals totals;
+
+	/* Of a job that shares a node it does not matter any more whether another one is its own.
+	 */
+	if (old || early || job->nodes_weighed == 0 || job->sum.exclusive == SY_ALONE)
+		record = read_beside(folder, name);
+	if ((old && !record.complete) ||
+	    (early && record.complete && record.end_unix_s <= (double)others->own_start) ||
+	    !sy_totals_from_csv_file(&totals, folder, name))
+		return;
+	totals.exclusive = record.exclusive;
+	sy_job_totals_add(job, &totals);
+}
+
+void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_nodes *others)
+{
+	double end = milliseconds() + others->limit_ms;
+	DIR *dir = opendir(others->folder);
+	struct dirent *entry;
 	char node[256];
 	time_t start;
 
 	while (dir && milliseconds() < end && (entry = readdir(dir))) {
-		if (!split_name(entry->d_name, ".csv", node, sizeof(node), &start))
-			continue;
-		if (strcmp(node, own_node) == 0 || start < since)
-			continue;
-		if (sy_totals_from_csv_file(&totals, dirfd(dir), entry->d_name))
-			sy_job_totals_add(job, &totals);
+		if (split_name(entry->d_name, ".csv", node, sizeof(node), &start) &&
+		    strcmp(node, others->own_node) != 0 && start >= others->since)
+			add_other(job, dirfd(dir), entry->d_name, others);
 	}
 	if (dir)
 		(void)closedir(dir);

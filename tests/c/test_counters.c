@@ -55,10 +55,18 @@ static void test_cgroup(void)
 	ok(sy_parse_number("max\n", &value) < 0, "max is no number");
 	ok(sy_parse_number("-5\n", &value) < 0, "a counter is not negative");
 	ok(sy_parse_number("99999999999999999999\n", &value) < 0, "too large for 63 bits");
-	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_5") == 0, "a process in the job's group");
-	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_5/step_batch") == 0, "the same group");
-	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_55") < 0, "another job");
-	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job") < 0, "a beginning is not enough");
+	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_5", NULL) == 0,
+	   "a process in the job's group");
+	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_5/step_batch", NULL) == 0,
+	   "the same group");
+	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job_55", NULL) < 0, "another job");
+	ok(sy_parse_in_cgroup(place, "/slurm_n1/uid_0/job", NULL) < 0, "a beginning is not enough");
+	place = "6:freezer:/a\n4:cpu,cpuacct:/b\n1:cpuset:/c\n0::/d\n";
+	ok(sy_parse_in_cgroup(place, "/b", "cpuacct") == 0, "in the hierarchy that counts CPU");
+	ok(sy_parse_in_cgroup(place, "/a", "cpuacct") < 0, "in another");
+	ok(sy_parse_in_cgroup(place, "/c", "cpu") < 0, "a beginning of a name is not it");
+	ok(sy_parse_in_cgroup(place, "/d", "") == 0 && sy_parse_in_cgroup(place, "/b", "") < 0,
+	   "version 2");
 }
 
 static void test_node(void)

@@ -38,9 +38,15 @@ static void test_good(void)
 		is_int(message.word, SY_WORD_EXCLUSIVE, "the same as exclusive yes");
 	if (good("done 12 1 2 3 4 9007199254740993"))
 		is_int(message.number[4], 9007199254740993, "its last number");
+	if (good("peak 9007199254740993"))
+		is_int(message.number[0], 9007199254740993, "its bytes");
 	if (good("cache {\"requested\": \"cold\", \"done\": [\"page cache\"], \"refused\": []}"))
 		ok(message.value[0] == '{', "its document");
-	good("totals");
+	if (good("totals"))
+		ok(message.number[0] == -1, "a question without a number");
+	if (good("totals 12"))
+		ok(message.number[0] == 12, "one with a number");
+	good("leave");
 	good("end");
 }
 
@@ -51,6 +57,8 @@ static void test_bad(void)
 	memset(long_tag + 6, 'x', sizeof(long_tag) - 7);
 	bad("", "none of root");
 	bad("roots 1", "none of root");
+	bad("totals soon", "the number of the question");
+	bad("leave now", "no arguments");
 	bad("root", "an argument");
 	bad("root 0", "process id");
 	bad("root -1", "process id");
@@ -66,10 +74,11 @@ static void test_bad(void)
 	bad("tag k=a\nb", "control characters");
 	bad("tag k=\xff\xfe", "UTF-8");
 	bad(long_tag, "1023 bytes");
-	bad("rate fast", "samples per second");
-	bad("rate -1", "samples per second");
-	bad("rate nan", "samples per second");
-	bad("rate 1001", "samples per second");
+	bad("rate fast", "a rate in Hz: 0");
+	bad("rate 1e-301", "or 0.001 to 1000");
+	bad("rate -1", "a rate in Hz");
+	bad("rate nan", "a rate in Hz");
+	bad("rate 1001", "a rate in Hz");
 	bad("exclusive maybe", "yes or no");
 	bad("job colour red", "job field 'colour'");
 	bad("done 1 2 3 4 5", "CPU_US");
@@ -82,6 +91,9 @@ static void test_bad(void)
 	    "requested");
 	bad("done 1 2 3 4 5 6 7", "more than six");
 	bad("done 1 2 3 4 5 -6", "CPU_US");
+	bad("peak 0", "expected bytes");
+	bad("peak 1 2", "expected bytes");
+	bad("peak -5", "expected bytes");
 }
 
 int main(void)

@@ -15,7 +15,6 @@
 #include "netem_policy.h"
 #include "netem_spec.h"
 
-#define sy_rate_parse sy_plugin_rate_parse /* message.h has another one */
 #include "../../plugins/slurm/comment.c"
 #include "../../plugins/slurm/escape.c"
 #include "../../plugins/slurm/tag.c"
@@ -191,7 +190,7 @@ static bool counters(const char *text)
 	int64_t a = 0, b = 0, c = 0, d = 0, e = 0;
 
 	(void)sy_parse_stat(text, &stat);
-	(void)sy_parse_in_cgroup(text, "/slurm/uid_0/job_1");
+	(void)sy_parse_in_cgroup(text, "/slurm/uid_0/job_1", "cpuacct");
 	(void)sy_parse_keyed(text, "usage_usec", &a);
 	(void)sy_parse_number(text, &b);
 	(void)sy_parse_pressure(text, &c);

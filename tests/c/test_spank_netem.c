@@ -10,92 +10,9 @@ int main(void)
 }
 #else
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
+#include "spank_node.h"
 
-#include "spank_host.h"
-
-static char told[96], state[96];
-
-static void write_text(const char *name, const char *text, mode_t mode)
-{
-	char path[128];
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	file = fopen(path, "w");
-	if (!file)
-		return;
-	(void)fputs(text, file);
-	(void)fclose(file);
-	(void)chmod(path, mode);
-}
-
-/* steelyard-node for one test: notes what it was asked, then does `netem`. */
-static void write_program(const char *netem)
-{
-	char text[1024];
-
-	(void)snprintf(text, sizeof(text),
-		       "#!/bin/sh\n[ \"$1\" = sample ] && exit\necho \"$@\" >> %s\n%s\n", told,
-		       netem);
-	write_text("node", text, 0700);
-	(void)unlink(told);
-}
-
-static const char *asked(void)
-{
-	static char text[4096];
-	FILE *file = fopen(told, "r");
-	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-
-	if (file)
-		(void)fclose(file);
-	text[length] = '\0';
-	return text;
-}
-
-/* A listening socket as every slurmstepd has one: the plugin finds node and steps by them. */
-static int listen_as_step(unsigned step)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/n9_%u.%u", dir, JOB, step);
-	(void)unlink(address.sun_path);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, 64) != 0)
-		return -1;
-	return fd;
-}
-
-/* A task of the step: its exit code, and what it wrote to stderr. */
-static int run_task(void *plugin, char *text, size_t size)
-{
-	int fds[2], status;
-	ssize_t got;
-	pid_t child;
-
-	text[0] = '\0';
-	if (pipe(fds) != 0)
-		return -1;
-	(void)fflush(stdout);
-	child = fork();
-	if (child == 0) {
-		(void)dup2(fds[1], 2);
-		(void)call(plugin, "slurm_spank_task_init_privileged");
-		(void)call(plugin, "slurm_spank_task_init");
-		_exit(0);
-	}
-	(void)close(fds[1]);
-	got = read(fds[0], text, size - 1);
-	text[got > 0 ? got : 0] = '\0';
-	(void)close(fds[0]);
-	(void)waitpid(child, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+static char state[96];
 
 static void refused(const char *option, const char *value, const char *name)
 {

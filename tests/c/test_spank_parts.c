@@ -1,10 +1,9 @@
-/* The parts of the Slurm plugin that know no Slurm: grammar, configuration, totals, AdminComment.
+/* The parts of the Slurm plugin that know no Slurm: grammar, configuration, AdminComment.
  */
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "rate.h"
 #include "tap.h"
 
 #include "../../plugins/slurm/comment.c"
@@ -81,13 +80,18 @@ static void test_tag_list(void)
 
 static void test_rate(void)
 {
-	static const char *const bad[] = {"",	 "-1",	"+1",  " 1",	"1 ",	 "1e3",
-					  "0x1", "inf", "nan", "1.2.3", "100.1", "."};
+	static char tiny[310] = "0.";
+	static const char *const bad[] = {"",	   "-1",  "+1",	    " 1",     "1 ",
+					  "1e3",   "0x1", "inf",    "nan",    "1.2.3",
+					  "100.1", ".",	  "0.0009", "1e-301", tiny};
 	struct sy_error err;
 	double hz = 7;
 
+	memset(tiny + 2, '0', 300);
+	tiny[302] = '1';
 	ok(sy_rate_parse("0", 100, &hz, &err) == 0 && hz == 0, "0 Hz: off");
 	ok(sy_rate_parse("0.5", 100, &hz, &err) == 0 && hz == 0.5, "half a Hz");
+	ok(sy_rate_parse("0.001", 100, &hz, &err) == 0 && hz == 0.001, "the lowest");
 	ok(sy_rate_parse("100", 100, &hz, &err) == 0 && hz == 100, "the highest");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ok(sy_rate_parse(bad[i], 100, &hz, &err) < 0 && hz == 100, "no rate: '%s'", bad[i]);
@@ -124,85 +128,56 @@ static void test_config(void)
 	ok(config.rate_hz == 1 && config.admin_comment, "the others too");
 }
 
-static const char header[] =
-    "unix_s,elapsed_s,cpu_s,memory_bytes,rchar_bytes,energy_j,energy_j:package-0\n";
-
-static void test_totals(void)
+/* What is the whole node's, and whether it is told. */
+static void test_comment_scope(void)
 {
-	struct sy_totals node, other;
-	struct sy_job_totals job = {0};
-	char text[400];
+	static struct sy_tags tags;
+	struct sy_job_totals totals = {.nodes_weighed = 2, .nodes_idle = 1};
+	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
+	char *text;
 
-	ok(sy_totals_from_json(&node, "{\"elapsed_s\":2.5,\"cpu_s\":1,\"max_memory_bytes\":500,"
-				      "\"rchar_bytes\":7,\"energy_j\":null}"),
-	   "the sampler's answer");
-	ok(node.known[SY_CPU_S] && node.value[SY_CPU_S] == 1, "a number");
-	ok(!node.known[SY_ENERGY_J] && !node.known[SY_TX_BYTES], "null, and not there");
-	ok(!sy_totals_from_json(&other, "[1]") && !sy_totals_from_json(&other, "{"), "no answer");
-
-	(void)snprintf(text, sizeof(text),
-		       "%s1.0,0.0,0,900,0,0,0\n2.0,1.0,0.25,100,8,3.5,3.5\n9,9,9", header);
-	ok(sy_totals_from_csv(&other, header, text, true), "a file of samples");
-	ok(other.value[SY_CPU_S] == 0.25 && other.value[SY_ENERGY_J] == 3.5,
-	   "its last whole line; what was cut short does not count");
-	ok(other.known[SY_MAX_MEMORY_BYTES] && other.value[SY_MAX_MEMORY_BYTES] == 900,
-	   "the largest memory of all lines");
-	sy_job_totals_add(&job, &node);
-	sy_job_totals_add(&job, &other);
-	is_int(job.nodes_weighed, 2, "two nodes");
-	ok(job.sum.value[SY_CPU_S] == 1.25 && job.sum.value[SY_RCHAR_BYTES] == 15, "sums");
-	ok(job.sum.value[SY_ELAPSED_S] == 2.5 && job.sum.value[SY_MAX_MEMORY_BYTES] == 900,
-	   "the longer and the larger");
-	ok(!job.sum.known[SY_ENERGY_J], "unknown on one node: unknown for the job");
-	sy_job_totals_add(&job, &other);
-	ok(!job.sum.known[SY_ENERGY_J], "and it stays so");
-
-	ok(!sy_totals_from_csv(&other, header, header, true), "a header alone");
-	ok(!sy_totals_from_csv(&other, header, "", false), "nothing");
-	ok(sy_totals_from_csv(&other, header, "2.0,1.0,,100,8\n", false) &&
-	       !other.known[SY_CPU_S] && other.known[SY_RCHAR_BYTES] && !other.known[SY_ENERGY_J],
-	   "an empty cell and a short line are unknown");
-	ok(!other.known[SY_MAX_MEMORY_BYTES], "memory from a part of the file is unknown");
-}
-
-static void write_file(const char *dir, const char *name, const char *text)
-{
-	char path[300];
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	file = fopen(path, "w");
-	if (file) {
-		(void)fputs(header, file);
-		(void)fputs(text, file);
-		(void)fclose(file);
+	for (int i = 0; i < SY_TOTALS; i++) {
+		totals.sum.known[i] = i != SY_CPU_S;
+		totals.sum.value[i] = 1000 + i;
 	}
-}
-
-static void test_files(void)
-{
-	char dir[] = "/tmp/steelyard-test-XXXXXX", path[300];
-	struct sy_job_totals job = {0};
-
-	if (!ok(mkdtemp(dir) != NULL, "a folder"))
-		return;
-	write_file(dir, "own.100.csv", "1,1,100,1,1,1,1\n");
-	write_file(dir, "a.b.101.csv", "1,1,2,1,1,1,1\n");
-	write_file(dir, "a.b.101.json", "1,1,64,1,1,1,1\n");
-	write_file(dir, "c.50.csv", "1,1,32,1,1,1,1\n");
-	write_file(dir, ".100.csv", "1,1,16,1,1,1,1\n");
-	write_file(dir, "c.1x.csv", "1,1,8,1,1,1,1\n");
-	(void)snprintf(path, sizeof(path), "%s/d.100.csv", dir);
-	ok(symlink("own.100.csv", path) == 0, "a link");
-	(void)snprintf(path, sizeof(path), "%s/e.100.csv", dir);
-	ok(mkfifo(path, 0600) == 0, "a pipe");
-	is_int(sy_newest_start(dir, "own", ".csv"), 100, "the newest start of a node");
-	is_int(sy_newest_start(dir, "b", ".csv"), 0, "none of a node that is not there");
-	sy_job_totals_add_others(&job, dir, "own", 95, 1000);
-	ok(job.nodes_weighed == 1 && job.sum.value[SY_CPU_S] == 2,
-	   "the other node of this start; no older one, no link, no pipe, not our own");
-	(void)snprintf(path, sizeof(path), "rm -rf %s", dir);
-	ok(system(path) == 0, "tidy");
+	totals.unknown_on[SY_CPU_S] = 1;
+	text = sy_comment_text(&comment);
+	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
+			"\"energy_j\":null,\"cpu_s\":null,") &&
+	       strstr(text,
+		      "\"rx_bytes\":null,\"tx_bytes\":null,\"exclusive\":null,\"missing\":{"
+		      "\"energy_j\":\"of the whole node; not known whether the job was alone\","
+		      "\"cpu_s\":\"not known on 1 of 2 nodes\","),
+	   "nothing of the whole node is told of a job that may have shared it: %s", text);
+	free(text);
+	totals.sum.exclusive = SY_SHARED;
+	sy_node_kind_from_record(&comment.kind, "{\"missing\":{\"cpu.cpu_s\":\"no\"}}");
+	text = sy_comment_text(&comment);
+	ok(strstr(text, "\"energy_j\":null") && strstr(text, "\"exclusive\":false") &&
+	       strstr(text, "\"energy_j\":\"of the whole node, which the job shared\"") &&
+	       strstr(text, "\"cpu_s\":\"no\""),
+	   "nor of one that did; the record's reason is the better one");
+	free(text);
+	totals.sum.exclusive = SY_ALONE;
+	totals.sum.known[SY_CPU_S] = true;
+	text = sy_comment_text(&comment);
+	ok(strstr(text, "\"energy_j\":1001.0,") &&
+	       strstr(text, "\"tx_bytes\":1010,\"exclusive\":true,\"energy_scope\":\"node\","
+			    "\"network_scope\":\"node\"}"),
+	   "of one alone it is, with its scope");
+	free(text);
+	totals.sum.known[SY_WCHAR_BYTES] = false;
+	text = sy_comment_text(&comment);
+	ok(strstr(text, "\"wchar_bytes\":\"not all processes were seen (cpu_unseen_s)\""),
+	   "bytes of processes that only their cgroup shows are not known");
+	free(text);
+	totals.sum.known[SY_CPU_UNSEEN_S] = false;
+	totals.unknown_on[SY_CPU_UNSEEN_S] = totals.nodes_weighed = 1;
+	text = sy_comment_text(&comment);
+	ok(strstr(text, "\"cpu_unseen_s\":null") &&
+	       strstr(text, "\"cpu_unseen_s\":\"no cgroup counts the CPU of all processes\""),
+	   "where there is none it cannot be known what is missing");
+	free(text);
 }
 
 static void test_comment(void)
@@ -217,19 +192,23 @@ static void test_comment(void)
 				 "{\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":"
 				 "{\"name\":\"kvm\"},\"container\":{\"name\":null}},\"kernel\":"
 				 "{\"release\":\"6.1\"}}}");
-	totals.sum.known[SY_CPU_S] = true;
+	for (int i = 0; i < SY_TOTALS; i++)
+		totals.sum.known[i] = i != SY_ELAPSED_S;
+	totals.unknown_on[SY_ELAPSED_S] = 1;
+	totals.sum.exclusive = SY_ALONE;
 	totals.sum.value[SY_CPU_S] = 0.1 + 0.2;
-	totals.sum.known[SY_RX_BYTES] = true;
 	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
 	text = sy_comment_text(&comment);
 	is_string(text,
 		  "{\"steelyard\":1,\"node_type\":\"virtual\",\"vm\":\"kvm\",\"container\":null,"
 		  "\"kernel\":\"6.1\",\"tags\":{\"k\":\"say \\\"hi\\\"\"},\"nodes\":2,"
-		  "\"nodes_weighed\":1,\"elapsed_s\":null,\"energy_j\":null,\"cpu_s\":0.3,"
-		  "\"max_memory_bytes\":null,\"rchar_bytes\":null,\"wchar_bytes\":null,"
-		  "\"read_bytes\":null,\"write_bytes\":null,\"rx_bytes\":9007199254740992,"
-		  "\"tx_bytes\":null}",
+		  "\"nodes_weighed\":1,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0.3,"
+		  "\"cpu_unseen_s\":0.0,\"max_memory_bytes\":0,\"rchar_bytes\":0,\"wchar_bytes\":0,"
+		  "\"read_bytes\":0,\"write_bytes\":0,\"rx_bytes\":9007199254740992,"
+		  "\"tx_bytes\":0,\"exclusive\":true,\"energy_scope\":\"node\","
+		  "\"network_scope\":\"node\",\"missing\":{\"elapsed_s\":\"not known on 1 of 1 "
+		  "nodes\"}}",
 		  "one line of JSON, null for what is not known");
 	free(text);
 	for (int i = 0; i < SY_TAGS_MAX; i++) {
@@ -278,8 +257,7 @@ int main(void)
 	test_tag_list();
 	test_rate();
 	test_config();
-	test_totals();
-	test_files();
+	test_comment_scope();
 	test_comment();
 	test_cgroups();
 	return done_testing();

@@ -3,8 +3,10 @@
 
 #include "inet_diag.h"
 #include "rtt.h"
+#include "tcp_sockets.h"
 
 #include <arpa/inet.h>
+#include <linux/netlink.h>
 #include <linux/tcp.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -180,8 +182,58 @@ static void test_kernel(void)
 	(void)close(listener);
 }
 
+/* A listing of one connection of the job's, as the kernel would answer; `has_figures`: one that
+ * closes has none (inet_twsk_diag_fill() in net/ipv4/inet_diag.c). */
+static int64_t retransmitted_after(struct sy_tcp *tcp, int kernel, uint32_t told, bool has_figures)
+{
+	static const struct sy_processes processes = {.named = true};
+	struct {
+		struct nlmsghdr header;
+		struct answer answer;
+		struct nlmsghdr end __attribute__((aligned(4)));
+	} list = {.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct answer)),
+			     .nlmsg_type = TCPDIAG_GETSOCK},
+		  .answer = {.message = {.idiag_family = AF_INET},
+			     .tos_size = 5,
+			     .tos_type = INET_DIAG_TOS,
+			     .info_size = 4 + sizeof(struct tcp_info),
+			     .info_type = has_figures ? INET_DIAG_INFO : INET_DIAG_TOS,
+			     .info = {.tcpi_total_retrans = told}},
+		  .end = {.nlmsg_len = sizeof(list.end), .nlmsg_type = NLMSG_DONE}};
+
+	list.answer.message.id.idiag_sport = htons(5000);
+	list.answer.message.id.idiag_src[0] = htonl(0x0a000001);
+	if (write(kernel, &list, sizeof(list)) != (ssize_t)sizeof(list))
+		return -1;
+	(void)sy_tcp_read(tcp, &processes, 0, true);
+	for (int i = 0; i < tcp->count; i++)
+		tcp->connection[i].whose = SY_WHOSE_OURS; /* found among its open files */
+	return tcp->status.retransmitted;
+}
+
+static void test_retransmissions(void)
+{
+	static struct sy_tcp tcp = {.listed_at_us = -1, .sockstat_fd = -1, .group_fd = -1};
+	static struct sy_rtt_counts counts;
+	int pair[2];
+
+	tcp.uid = SY_ANY_USER;
+	tcp.counts = &counts;
+	(void)socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+	tcp.diag_fd = pair[0];
+	is_int(retransmitted_after(&tcp, pair[1], 7, true), 0, "older than the sampler");
+	is_int(tcp.count, 1, "a connection");
+	is_int(retransmitted_after(&tcp, pair[1], 10, true), 3, "3 more");
+	is_int(retransmitted_after(&tcp, pair[1], 0, false), 3, "it closes: no figures, no more");
+	is_int(retransmitted_after(&tcp, pair[1], 2, true), 3, "a counter that drops");
+	is_int(retransmitted_after(&tcp, pair[1], 12, true), 5, "and one that grows again");
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
 int main(void)
 {
+	test_retransmissions();
 	test_against_all_values(6);
 	test_against_all_values(16);
 	test_against_all_values(31.9);

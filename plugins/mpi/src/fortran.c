@@ -70,7 +70,12 @@ static void *next_call(const char *name)
 	F_CALL(D, Name, mpi_##name##_f08ts_, RULE, P##arity, A##arity)
 #endif
 
-ALL_CALLS(F_ROW)
+FORTRAN_CALLS(F_ROW)
+#ifdef OPEN_MPI
+/* Where the memory is asked for as TYPE(C_PTR). */
+F_CALL(F, Win_allocate, mpi_win_allocate_cptr_, NOTHING, P6, A6)
+F_CALL(F, Win_allocate_shared, mpi_win_allocate_shared_cptr_, NOTHING, P6, A6)
+#endif
 
 #define F_INIT(symbol, parameters, arguments) \
 	void symbol(parameters); \

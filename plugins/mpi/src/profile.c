@@ -1,6 +1,7 @@
 #include "profile.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,12 +64,37 @@ static inline uint64_t ticks_now(void)
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+/* With MPI_THREAD_MULTIPLE: the time of the process in which at least one thread is in a call,
+ * since the threads' own times may add up to more than there was. */
+static pthread_mutex_t inside_lock = PTHREAD_MUTEX_INITIALIZER;
+static int inside;
+static uint64_t inside_since;
+
+static void enter(uint64_t now)
+{
+	pthread_mutex_lock(&inside_lock);
+	if (inside++ == 0)
+		inside_since = now;
+	pthread_mutex_unlock(&inside_lock);
+}
+
+static void leave(uint64_t now)
+{
+	pthread_mutex_lock(&inside_lock);
+	if (--inside == 0 && now > inside_since)
+		mine.inside_ticks += now - inside_since;
+	pthread_mutex_unlock(&inside_lock);
+}
+
 struct sy_timing sy_begin(void)
 {
 	struct sy_timing timing = {.counts = depth++ == 0 && running};
 
-	if (timing.counts)
-		timing.start = ticks_now();
+	if (!timing.counts)
+		return timing;
+	timing.start = ticks_now();
+	if (mine.many_threads)
+		enter(timing.start);
 	return timing;
 }
 
@@ -91,6 +117,8 @@ void sy_end(struct sy_timing timing, enum sy_call call, long bytes)
 	if (!timing.counts)
 		return;
 	end = ticks_now();
+	if (mine.many_threads)
+		leave(end);
 	add(&mine.count[call].calls, 1);
 	/* Counters of two processors may differ by a few ticks. */
 	if (end > timing.start)
@@ -130,6 +158,14 @@ void sy_start_init(void)
 	start_s = monotonic_s();
 }
 
+static bool threads_at_once(void)
+{
+	int level = MPI_THREAD_SINGLE;
+
+	PMPI_Query_thread(&level);
+	return level == MPI_THREAD_MULTIPLE;
+}
+
 void sy_end_init(int code)
 {
 	depth--;
@@ -139,6 +175,7 @@ void sy_end_init(int code)
 	refuse_other_mpi();
 	sy_find_fortran();
 	gethostname(mine.node, sizeof(mine.node) - 1);
+	mine.many_threads = threads_at_once();
 	running = true;
 }
 

@@ -24,6 +24,8 @@ struct sy_profile {
 	double init_s;	/* in MPI_Init */
 	double total_s; /* from the call of MPI_Init to the call of MPI_Finalize */
 	double seconds_per_tick;
+	bool many_threads;     /* several may be in MPI at once: MPI_THREAD_MULTIPLE */
+	uint64_t inside_ticks; /* then: with at least one thread in a call */
 	struct sy_count count[SY_CALLS];
 	uint64_t sizes[SY_SIZES];
 };

@@ -28,9 +28,9 @@ static long size_of(MPI_Datatype type)
 	return size;
 }
 
-long sy_bytes(int n, MPI_Datatype type)
+long sy_bytes(long long n, MPI_Datatype type)
 {
-	return n > 0 ? n * size_of(type) : 0;
+	return n > 0 ? (long)n * size_of(type) : 0;
 }
 
 long sy_bytes_v(const int *n, MPI_Datatype type, MPI_Comm comm)

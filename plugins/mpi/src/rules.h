@@ -33,11 +33,19 @@
 #define NOTHING(L)  SY_NO_MESSAGE
 #define NOT_KEPT(L) SY_NOT_KEPT
 #define SENT(L)	    sy_bytes(L##_INT(a1), L##_TYPE(a2))
-#define ONE_ITEM(L) sy_bytes(1, L##_TYPE(a2))
-#define SWAPPED(L)  sy_bytes(1, L##_TYPE(a3))
 #define REDUCE(L)   sy_bytes(L##_INT(a2), L##_TYPE(a3))
-#define GATHER(L)   (L##_IN_PLACE(a0) ? SY_NO_MESSAGE : SENT(L))
-#define BCAST(L)    (sy_is_root(L##_INT(a3), L##_COMM(a4)) ? SENT(L) : SY_NO_MESSAGE)
+/* Nobody gets what is sent to MPI_PROC_NULL, as at the edge of a grid (MPI 3.1, 3.11). */
+#define TO(rank, bytes) ((rank) == MPI_PROC_NULL ? SY_NO_MESSAGE : (bytes))
+#define SENT_TO(L)	TO(L##_INT(a3), SENT(L))
+#define ACCUMULATED(L)	TO(L##_INT(a6), SENT(L))
+#define ONE_ITEM(L)	TO(L##_INT(a3), sy_bytes(1, L##_TYPE(a2)))
+#define SWAPPED(L)	TO(L##_INT(a4), sy_bytes(1, L##_TYPE(a3)))
+/* Of two groups only the one without the root gives something to it. */
+#define GIVEN(root, bytes) ((root) == MPI_ROOT ? SY_NO_MESSAGE : TO(root, bytes))
+#define GATHER(L)	   (L##_IN_PLACE(a0) ? SY_NO_MESSAGE : GIVEN(L##_INT(a6), SENT(L)))
+#define GATHERV(L)	   (L##_IN_PLACE(a0) ? SY_NO_MESSAGE : GIVEN(L##_INT(a7), SENT(L)))
+#define REDUCE_TO(L)	   GIVEN(L##_INT(a5), REDUCE(L))
+#define BCAST(L)	   (sy_is_root(L##_INT(a3), L##_COMM(a4)) ? SENT(L) : SY_NO_MESSAGE)
 #define SCATTER(L)                                                                                 \
 	(sy_is_root(L##_INT(a6), L##_COMM(a7)) ? SENT(L) * sy_peers(L##_COMM(a7)) : SY_NO_MESSAGE)
 #define SCATTERV(L)                                                                                \
@@ -59,7 +67,7 @@ extern const void *sy_fortran_in_place;
 void sy_find_fortran(void);
 
 /* Bytes of n items, or of the sum of `n`, one per rank of the other side. */
-long sy_bytes(int n, MPI_Datatype type);
+long sy_bytes(long long n, MPI_Datatype type);
 long sy_bytes_v(const int *n, MPI_Datatype type, MPI_Comm comm);
 int sy_rank(MPI_Comm comm);
 int sy_is_root(int root, MPI_Comm comm);

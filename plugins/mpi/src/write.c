@@ -61,7 +61,7 @@ static void put_sizes(FILE *file, const uint64_t *sizes)
 }
 
 struct sums {
-	double init_s, communication_s, total_s;
+	double init_s, communication_s, calls_s, total_s;
 	uint64_t messages, bytes, not_kept;
 };
 
@@ -71,11 +71,13 @@ static struct sums sum_of(const struct sy_profile *rank, double *seconds)
 
 	for (int i = 0; i < SY_CALLS; i++) {
 		seconds[i] = (double)rank->count[i].ticks * rank->seconds_per_tick;
-		sum.communication_s += seconds[i];
+		sum.calls_s += seconds[i];
 		sum.messages += rank->count[i].messages;
 		sum.bytes += rank->count[i].bytes;
 		sum.not_kept += rank->count[i].not_kept;
 	}
+	sum.communication_s =
+	    rank->many_threads ? (double)rank->inside_ticks * rank->seconds_per_tick : sum.calls_s;
 	return sum;
 }
 
@@ -83,17 +85,19 @@ static void put_sums(FILE *file, const struct sums *sum)
 {
 	fprintf(file,
 		"\"init_s\":%.9f,\"communication_s\":%.9f,\"computation_s\":%.9f,\"total_s\":%.9f,"
+		"\"calls_s\":%.9f,"
 		"\"messages\":%" PRIu64 ",\"message_bytes\":%" PRIu64
 		",\"calls_without_size\":%" PRIu64,
 		sum->init_s, sum->communication_s,
-		sum->total_s - sum->init_s - sum->communication_s, sum->total_s, sum->messages,
-		sum->bytes, sum->not_kept);
+		sum->total_s - sum->init_s - sum->communication_s, sum->total_s, sum->calls_s,
+		sum->messages, sum->bytes, sum->not_kept);
 }
 
 static void add_sums(struct sums *total, const struct sums *sum)
 {
 	total->init_s += sum->init_s;
 	total->communication_s += sum->communication_s;
+	total->calls_s += sum->calls_s;
 	total->total_s += sum->total_s;
 	total->messages += sum->messages;
 	total->bytes += sum->bytes;
@@ -162,7 +166,7 @@ int sy_write(const char *path, const struct sy_profile *rank, int ranks, const c
 	file = fopen(temporary, "w");
 	if (!file)
 		return -1;
-	fputs("{\"format\":\"steelyard-mpiprof\",\"version\":1,", file);
+	fputs("{\"format\":\"steelyard-mpiprof\",\"version\":2,", file);
 	put_text(file, "mpi", mpi);
 	fputc(',', file);
 	put_text(file, "clock", clock);

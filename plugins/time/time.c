@@ -1,0 +1,59 @@
+/* steelyard-time FILE COMMAND [ARGUMENT…]: weighs one command where the sampler is not, inside of a
+ * container, by the same clock and the same counters. Writes KEY=VALUE lines to FILE when the
+ * command has ended, and exits as it did.
+ *
+ * Linked statically: it is brought into images whose C library may be any. */
+#include "weighed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char help[] = "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n";
+
+static void put_seconds(FILE *file, const char *name, int64_t us)
+{
+	(void)fprintf(file, "%s=%lld.%06lld\n", name, (long long)(us / 1000000),
+		      (long long)(us % 1000000));
+}
+
+static int write_down(const char *path, const struct sy_exact *exact)
+{
+	static const char *const io[] = {"rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"};
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		return -1;
+	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
+	put_seconds(file, "elapsed_s", exact->elapsed_us);
+	put_seconds(file, "cpu_s", exact->cpu_us);
+	for (int i = 0; i < 4 && exact->io_known; i++)
+		(void)fprintf(file, "%s=%lld\n", io[i], (long long)exact->io[i]);
+	return fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+	struct sy_exact exact = {.exit_code = -1, .signal = -1};
+	pid_t command;
+
+	if (argc < 3) {
+		(void)fputs(help, stderr);
+		return 2;
+	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the command leaves behind is its own */
+	(void)sy_take_signals();		/* they are for the command */
+	command = sy_start_command(argv + 2, &exact);
+	while (command > 0 && !exact.known && (sy_reap(command, 0, &exact) > 0 || errno == EINTR))
+		;
+	while (sy_reap(command, WNOHANG, &exact) > 0)
+		;
+	exact.io_known = sy_reaped_io(exact.io) == 0;
+	if (exact.known && write_down(argv[1], &exact) < 0)
+		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],
+			      strerror(errno));
+	return sy_exit_code(&exact);
+}

@@ -1,0 +1,131 @@
+/* Processes that do what a test tells them: fork, burn, write, kill and wait for a child, end. */
+#ifndef STEELYARD_ACTORS_H
+#define STEELYARD_ACTORS_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ACTORS 16
+
+enum act { ACT_FORK, ACT_BURN_MS, ACT_WRITE, ACT_WAIT_FOR, ACT_IGNORE, ACT_END };
+
+struct order {
+	enum act act;
+	int64_t number;
+};
+
+static int stage[ACTORS][2]; /* socket pairs: the test's end, the actor's */
+static pid_t actor[ACTORS];
+
+/* A pair for each actor there will ever be, so that grandchildren have theirs. */
+__attribute__((unused)) static void open_stage(void)
+{
+	for (int i = 0; i < ACTORS; i++)
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, stage[i]) < 0)
+			abort();
+}
+
+static int64_t cpu_of_mine_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t obey(const struct order *order);
+
+__attribute__((noreturn)) static void play(int which)
+{
+	struct order order;
+
+	for (int i = 0; i < ACTORS; i++)
+		(void)close(stage[i][0]); /* so that all end with the test */
+	while (recv(stage[which][1], &order, sizeof(order), 0) == (ssize_t)sizeof(order)) {
+		int64_t answer = order.act == ACT_END ? 0 : obey(&order);
+
+		(void)send(stage[which][1], &answer, sizeof(answer), 0);
+		if (order.act == ACT_END)
+			break;
+	}
+	_exit(0);
+}
+
+static pid_t fork_actor(int which)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		play(which);
+	return pid;
+}
+
+static int64_t write_away(int64_t bytes)
+{
+	static const char zeros[65536];
+	int null = open("/dev/null", O_WRONLY);
+
+	for (int64_t left = bytes; left > 0;) {
+		ssize_t done = write(null, zeros, left < 65536 ? (size_t)left : 65536);
+
+		left -= done > 0 ? done : left;
+	}
+	(void)close(null);
+	return bytes;
+}
+
+static int64_t obey(const struct order *order)
+{
+	int64_t end = cpu_of_mine_ns() + order->number * 1000000;
+
+	switch (order->act) {
+	case ACT_FORK:
+		return fork_actor((int)order->number);
+	case ACT_BURN_MS:
+		while (cpu_of_mine_ns() < end)
+			;
+		return 0;
+	case ACT_WRITE:
+		return write_away(order->number);
+	case ACT_WAIT_FOR:
+		(void)kill((pid_t)order->number, SIGKILL);
+		return waitpid((pid_t)order->number, NULL, 0);
+	case ACT_IGNORE: /* children then end without anyone's waiting */
+		return signal(SIGCHLD, SIG_IGN) == SIG_ERR;
+	default:
+		return 0;
+	}
+}
+
+/* Tell one, and wait until it is done. */
+static int64_t tell(int which, enum act act, int64_t number)
+{
+	struct order order = {act, number};
+	int64_t answer = -1;
+
+	if (send(stage[which][0], &order, sizeof(order), 0) < 0 ||
+	    recv(stage[which][0], &answer, sizeof(answer), 0) < 0)
+		abort();
+	return answer;
+}
+
+/* Actor `which`, a child of `parent`, -1: of the test. */
+__attribute__((unused)) static void enter(int which, int parent)
+{
+	actor[which] = parent < 0 ? fork_actor(which) : (pid_t)tell(parent, ACT_FORK, which);
+}
+
+/* `parent` ends its child `which` and waits for it. */
+__attribute__((unused)) static void reap(int parent, int which)
+{
+	(void)tell(parent, ACT_WAIT_FOR, actor[which]);
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* Processes that end while a sample is being taken, played by real ones: nothing counts twice. */
+#include "tap.h"
+
+#include "actors.h"
+#include "processes.h"
+
+#include <sys/syscall.h>
+
+#define MB	(1 << 20)
+#define BURN_MS 200
+#define TICKS	40000000 /* ns: times of the waited-for are told in ticks, rounded down */
+
+/* What happens right after the sampler has looked at the CPU clock of one process. */
+static struct {
+	pid_t pid;
+	void (*happens)(void);
+} then;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, now);
+	void (*happens)(void) = then.happens;
+
+	if (happens && clock == (clockid_t)((~(unsigned)then.pid << 3) | 2)) {
+		then.happens = NULL;
+		happens();
+	}
+	return rc;
+}
+
+static struct sy_processes *all;
+
+static void start_sampler(void)
+{
+	struct sy_error err;
+
+	all = calloc(1, sizeof(*all));
+	if (!all || sy_processes_init(all, 0, 0, 64, &err) < 0)
+		abort();
+}
+
+static void end_sampler(void)
+{
+	free(all);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* Bytes written: `times` megabytes and the few bytes of the actors' answers. */
+static void is_written(int64_t times, const char *name)
+{
+	int64_t bytes = sy_processes_total(all).use[SY_USE_WCHAR];
+
+	ok(bytes >= times * MB && bytes < times * MB + 4096, "%s: %lld bytes", name,
+	   (long long)bytes);
+}
+
+static void is_burnt(int64_t times, const char *name)
+{
+	int64_t ns = sy_processes_total(all).use[SY_USE_CPU_NS], truth = times * BURN_MS * 1000000;
+
+	ok(ns >= truth - TICKS && ns < truth + truth / 4 + TICKS, "%s: %lld ns of CPU", name,
+	   (long long)ns);
+}
+
+/* So many samples that no process is new any more. */
+static void get_acquainted(void)
+{
+	for (int i = 0; i < 3; i++)
+		sy_processes_refresh(all, false);
+}
+
+static void work(int which)
+{
+	(void)tell(which, ACT_BURN_MS, BURN_MS);
+	(void)tell(which, ACT_WRITE, MB);
+}
+
+/* --- 0: a child of the root; 1, 2: its children */
+
+static void both_end(void)
+{
+	reap(0, 1);
+	reap(0, 2);
+}
+
+static void test_a_child_that_ends_after_it_was_looked_at(void)
+{
+	start_sampler();
+	sy_processes_root(all, getpid());
+	enter(0, -1);
+	enter(1, 0);
+	enter(2, 0);
+	work(1);
+	get_acquainted();
+	is_burnt(1, "while it lives");
+	then.pid = actor[1];
+	then.happens = both_end;
+	sy_processes_refresh(all, false);
+	ok(!then.happens, "it ended within the sample, and so did its sibling");
+	is_burnt(1, "in the sample in which it ends");
+	is_written(1, "in the sample in which it ends");
+	sy_processes_refresh(all, false);
+	is_burnt(1, "in the next");
+	is_written(1, "in the next");
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	sy_processes_refresh(all, true);
+	is_burnt(1, "at the end");
+	is_written(1, "at the end");
+	end_sampler();
+}
+
+static void one_ends(void)
+{
+	reap(0, 1);
+}
+
+/* As one that was found by its cgroup before its parent was named. */
+static void test_a_child_that_stands_before_its_parent(bool within_a_sample)
+{
+	const char *name = within_a_sample ? "found first, ends within a sample"
+					   : "found first, ends between samples";
+
+	start_sampler();
+	enter(0, -1);
+	enter(1, 0);
+	(void)sy_process_add(all, actor[1], 0, false);
+	sy_processes_root(all, actor[0]);
+	work(1);
+	get_acquainted();
+	if (within_a_sample) {
+		then.pid = actor[1];
+		then.happens = one_ends;
+	} else {
+		one_ends();
+	}
+	sy_processes_refresh(all, true);
+	is_burnt(1, name);
+	is_written(1, name);
+	sy_processes_refresh(all, true);
+	is_burnt(1, name);
+	is_written(1, name);
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
+/* 0 stays, 1 ends, its child 2 goes to the root and ends there, all between two samples. */
+static void test_an_orphan_that_ends_with_its_parent(void)
+{
+	start_sampler();
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sy_processes_root(all, getpid());
+	enter(0, -1);
+	enter(1, 0);
+	enter(2, 1);
+	work(2);
+	sy_processes_refresh(all, true);
+	is_burnt(1, "the orphan-to-be");
+	reap(0, 1);
+	(void)tell(2, ACT_END, 0);
+	(void)waitpid(actor[2], NULL, 0);
+	sy_processes_refresh(all, true);
+	is_burnt(1, "the root has waited for it");
+	is_written(1, "the root has waited for it");
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
+static void wait_until_gone(pid_t pid)
+{
+	while (kill(pid, 0) == 0)
+		(void)usleep(1000);
+}
+
+/* Less of each than the rounding of ticks is allowed for: nobody's counters round it. */
+static void test_children_nobody_waits_for(void)
+{
+	int64_t ns, truth = 0;
+
+	start_sampler();
+	sy_processes_root(all, getpid());
+	enter(0, -1);
+	(void)tell(0, ACT_IGNORE, 0);
+	for (int i = 0; i < 10; i++) {
+		enter(1, 0);
+		(void)tell(1, ACT_BURN_MS, 15);
+		sy_processes_refresh(all, false);
+		truth += 15000000;
+		(void)tell(1, ACT_END, 0);
+		wait_until_gone(actor[1]);
+		sy_processes_refresh(all, false);
+	}
+	ns = sy_processes_total(all).use[SY_USE_CPU_NS];
+	ok(ns >= truth && ns < truth + truth / 4, "children nobody waits for: %lld of %lld ns",
+	   (long long)ns, (long long)truth);
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
+/* The same of children that are waited for: counted by the parent, not beside it. */
+static void test_small_children_that_are_waited_for(void)
+{
+	int64_t ns, truth = 0;
+
+	start_sampler();
+	sy_processes_root(all, getpid());
+	enter(0, -1);
+	for (int i = 0; i < 10; i++) {
+		enter(1, 0);
+		(void)tell(1, ACT_BURN_MS, 15);
+		sy_processes_refresh(all, false);
+		truth += 15000000;
+		reap(0, 1);
+		sy_processes_refresh(all, false);
+	}
+	ns = sy_processes_total(all).use[SY_USE_CPU_NS];
+	ok(ns >= truth - TICKS && ns < truth + truth / 4, "children waited for: %lld of %lld ns",
+	   (long long)ns, (long long)truth);
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
+int main(void)
+{
+	open_stage();
+	test_a_child_that_ends_after_it_was_looked_at();
+	test_a_child_that_stands_before_its_parent(false);
+	test_a_child_that_stands_before_its_parent(true);
+	test_an_orphan_that_ends_with_its_parent();
+	test_children_nobody_waits_for();
+	test_small_children_that_are_waited_for();
+	return done_testing();
+}
