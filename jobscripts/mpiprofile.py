@@ -9,8 +9,11 @@ from pathlib import Path
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.pairs import number
 from steelyard.jobscripts.registry import Result
+from steelyard.jobscripts.userfiles import read_regular
 
 MOST_BYTES = 1 << 30
+# In version 1 the threads' times were added up, which may be more than there was.
+VERSIONS = (1, 2)
 SHARES = {
     "compute_share": "computation_s",
     "communication_share": "communication_s",
@@ -45,9 +48,7 @@ def profile_results(folder: Path, client: int, parameters: Mapping[str, object])
 
 def _total(path: Path, name: str) -> dict[str, object]:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise OutputError(name, f"larger than {MOST_BYTES} bytes")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(path, MOST_BYTES))
     except FileNotFoundError as error:
         message = "missing: the program did not reach MPI_Finalize, or is not an MPI program"
         raise OutputError(name, message) from error
@@ -56,8 +57,8 @@ def _total(path: Path, name: str) -> dict[str, object]:
     if not isinstance(document, dict) or document.get("format") != "steelyard-mpiprof":
         raise OutputError(name, "no profile of steelyard-mpiprof")
     total = document.get("total")
-    if document.get("version") != 1 or not isinstance(total, dict):
-        raise OutputError(name, "no profile of version 1 with a 'total'")
+    if document.get("version") not in VERSIONS or not isinstance(total, dict):
+        raise OutputError(name, f"no profile of the versions {VERSIONS} with a 'total'")
     return total
 
 

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.userfiles import read_regular, read_tail
 
 MOST_BYTES = 64 << 20  # far more than any benchmark prints; a runaway must not fill the memory
 
@@ -18,12 +19,9 @@ def read_output(folder: Path, client: int, program: str) -> str:
     """
     name = f"out.{client}"
     try:
-        with (folder / name).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_regular(folder / name, MOST_BYTES)
     except OSError as error:
         raise OutputError(name, f"cannot be read: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise OutputError(name, f"larger than {MOST_BYTES} bytes")
     if not data.strip():
         words = last_words(folder, client)
         if words:
@@ -38,10 +36,10 @@ def read_output(folder: Path, client: int, program: str) -> str:
 def last_words(folder: Path, client: int) -> str:
     """The last line of err.CLIENT with something in it, or nothing."""
     try:
-        text = (folder / f"err.{client}").read_text(encoding="utf-8", errors="replace")
+        text = read_tail(folder / f"err.{client}", 4096).decode("utf-8", "replace")
     except OSError:
         return ""
-    lines = [line.strip() for line in text[-4096:].splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""
 
 

@@ -33,10 +33,17 @@ def read_pairs(folder: Path, client: int, program: str) -> list[Pair]:
         raise OutputError(name, "no client reported anything")
     for pair, code, errors in pairs:
         # iperf3 tells its reason in the report itself.
-        if code != 0 and not isinstance(pair.report, dict):
-            words = str(errors).strip().splitlines() or [str(pair.report).strip() or "nothing"]
-            raise FailedError(f"{pair.where}: exit code {code}: {words[-1][:300]}")
+        if code != 0 and not (isinstance(pair.report, dict) and pair.report.get("error")):
+            raise FailedError(f"{pair.where}: exit code {code}: {_words(pair, errors)}")
     return [pair for pair, _, _ in pairs]
+
+
+def _words(pair: Pair, errors: object) -> str:
+    """The client's last words, or what stands in their place."""
+    words = str(errors).strip().splitlines()
+    if isinstance(pair.report, dict):
+        words = words or ["no reason given, though its report is whole"]
+    return (words or [str(pair.report).strip() or "nothing"])[-1][:300]
 
 
 def _pair(row: dict[str, object], program: str) -> Pair:

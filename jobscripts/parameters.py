@@ -30,8 +30,8 @@ ALLOWED = {
 class Parameter:
     """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` JSON text.
 
-    `pattern`: what a whole text must match; `form` says the same in words. `required`: a study
-    gives it, and not the empty text.
+    `pattern`: what a whole text must match; `form` says in words what is allowed. `required`: a
+    study gives it, and not the empty text. `level`: its values are there to be compared.
     """
 
     type: str
@@ -43,6 +43,7 @@ class Parameter:
     pattern: str = ""
     form: str = ""
     required: bool = False
+    level: bool = False
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -66,10 +67,10 @@ class Parameter:
 
     def allowed(self) -> str:
         """What may be given, in words."""
-        if self.choices:
-            return "one of " + ", ".join(str(choice) for choice in self.choices)
         if self.form:
             return self.form
+        if self.choices:
+            return "one of " + ", ".join(str(choice) for choice in self.choices)
         least = "" if self.minimum is None else f", at least {self.minimum:g}"
         return ALLOWED[self.type] + least
 

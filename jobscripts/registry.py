@@ -210,7 +210,10 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
         doc.fail(f"parameters.{name}", "a name is lower-case letters, digits and '_'")
     part = doc.table("parameters", name)
     part.only(
-        ("default", "type", "unit", "help", "choices", "minimum", "pattern", "form", "required")
+        (
+            *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
+            *("required", "level"),
+        )
     )
     raw = Parameter(
         type=part.choice("type", tuple(CONVERT)),
@@ -222,6 +225,7 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
         pattern=part.text("pattern", ""),
         form=part.text("form", ""),
         required=part.data.get("required") is True,
+        level=part.flag("level"),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")

@@ -10,6 +10,7 @@
 #   SY_LAUNCHER_NETWORK     host, bridge, macvlan
 #   SY_LAUNCHER_CONTAINERS  containers on a node; SY_CLIENTS is nodes times this
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
+#   SY_LAUNCHER_LABEL       by which left containers are found again; not set: the study's folder
 #   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
 #
 # Every client has one container, in which the same run.sh is executed with SY_ROLE=inside. It reads

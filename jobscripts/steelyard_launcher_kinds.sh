@@ -34,18 +34,30 @@ sy_launcher_paths() {
     for name in "${!STEELYARD_@}"; do
         path=${!name}
         [[ $path == /* && -f $path ]] || continue
-        # Beside our programs lie others that they start.
+        # Beside our programs lie others that they start, and in ../lib what they preload.
+        [[ ! -f ${path%/*/*}/lib/libsteelyard-mpiprof.so ]] || sy_launcher_add_path "${path%/*/*}/lib"
         sy_launcher_is_system "${path%/*}" || path=${path%/*}
         sy_launcher_add_path "$path"
     done
     for name in "${!SY_PARAM_@}"; do
         path=${!name}
-        [[ $path == /* && -e $path ]] || continue
-        if [[ -d $path ]] && sy_launcher_is_system "$path"; then
+        if [[ $path != /* || ! -e $path ]]; then
+            sy_launcher_add_words "$path"
+        elif [[ -d $path ]] && sy_launcher_is_system "$path"; then
             sy_say "$path is the container's own, not the node's"
         else
             sy_launcher_add_path "$path"
         fi
+    done
+}
+
+# What a command line names: programs and input by absolute path, the image's own left alone.
+sy_launcher_add_words() { # <text>
+    local word
+    local -a words
+    IFS=$' \t\n=;|&<>(),"\'' read -r -d '' -a words <<<"$1" || :
+    for word in ${words[@]+"${words[@]}"}; do
+        [[ $word != /* || ! -e $word ]] || sy_launcher_is_system "$word" || sy_launcher_add_path "$word"
     done
 }
 
@@ -98,7 +110,7 @@ sy_launcher_engine() { # <docker or podman>
     fi
     [[ $engine != podman || -d /run/systemd/system ]] || SY_LAUNCHER_COMMAND=(--cgroup-manager=cgroupfs)
     SY_LAUNCHER_COMMAND=("$engine" "${SY_LAUNCHER_COMMAND[@]}" run --interactive --rm --pull=never
-        --name="$SY_LAUNCHER_NAME" --label="steelyard.study=$SY_STUDY_DIR"
+        --name="$SY_LAUNCHER_NAME" --label="steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
         --label="steelyard.run=$SY_RUN_ID" --label="steelyard.owner=$SY_LAUNCHER_OWNER"
         --user="$EUID:$(id -g)" --workdir="$SY_SCRATCH" --network="$network"
         --shm-size="$(sy_launcher_shm_bytes)" --env=SY_ROLE)
@@ -280,7 +292,11 @@ sy_launcher_nspawn() {
 sy_launcher_lxc() {
     local path name base kind
     base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
-    SY_LAUNCHER_COMMAND=(lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
+    # In a session of its own: it would make the user's terminal raw, in which Ctrl-C is a letter.
+    SY_LAUNCHER_COMMAND=(setsid lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
+    # Without /proc neither limits nor the benchmark's own tools can be looked at.
+    grep -qE '^[[:space:]]*lxc\.mount\.auto[[:space:]]*=.*proc' "$base/config" 2>/dev/null ||
+        SY_LAUNCHER_COMMAND+=(--define=lxc.mount.auto=proc:mixed)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         kind='dir'
         [[ -d $path ]] || kind='file'
@@ -322,7 +338,7 @@ sy_launcher_sweep() {
     docker | podman)
         while read -r id owner; do
             sy_launcher_owner_alive "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
-        done < <("$SY_LAUNCHER_KIND" ps --all --filter="label=steelyard.study=$SY_STUDY_DIR" \
+        done < <("$SY_LAUNCHER_KIND" ps --all --filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}" \
             --format='{{.ID}} {{.Label "steelyard.owner"}}' 2>/dev/null)
         ;;
     *)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from steelyard.jobscripts.app.uncut import uncut
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
 from steelyard.jobscripts.output import last_words, number, read_output
 from steelyard.jobscripts.registry import Result
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 
@@ -30,7 +32,7 @@ def seconds(folder: Path, client: int) -> float:
     """Wall time; by the time since boot (10 ms fine) when the clock was set meanwhile."""
     name = f"app.{client}"
     try:
-        text = (folder / name).read_text(encoding="ascii")
+        text = read_regular(folder / name, NOTE_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise OutputError(name, f"cannot be read: {error}") from error
     found = TIMES.fullmatch(text)
@@ -51,10 +53,12 @@ def seconds(folder: Path, client: int) -> float:
 
 def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
     """Every number that the pattern finds."""
-    found = re.findall(figure.pattern, text, re.MULTILINE)
+    found = list(re.finditer(figure.pattern, text, re.MULTILINE))
     if not found:
         raise OutputError(part, f"{name}: nothing matches {figure.pattern}")
+    for match in found:
+        uncut(part, name, match)
     return [
-        Result(name, number(part, name, word), figure.unit, iteration)
-        for iteration, word in enumerate(found, start=1)
+        Result(name, number(part, name, match[1] or ""), figure.unit, iteration)
+        for iteration, match in enumerate(found, start=1)
     ]

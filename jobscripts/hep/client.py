@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.jobscripts.errors import FailedError
-from steelyard.jobscripts.hep import datafile, lines, team, wanted
+from steelyard.jobscripts.hep import bulk, datafile, door, lines, pages, team, wanted
 from steelyard.jobscripts.hep.processes import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
@@ -47,6 +47,14 @@ class Input:
     known: dict[str, Any] | None
     server: str | None = None  # HOST:PORT of a server of the run's own
     version: str | None = None
+    path: Path | None = None  # on this node
+    door: tuple[str, int] | None = None  # of the server's node (door.py)
+
+    def before_iteration(self, page_cache: str) -> float | None:
+        """Cold or warm, as asked for; the share of the file that is in memory, if it is known."""
+        if self.door is not None:
+            return door.ask(*self.door)
+        return pages.before_iteration(self.path, page_cache) if self.path is not None else None
 
 
 def main() -> int:
@@ -60,6 +68,7 @@ def main() -> int:
         team.WorkerError,
         ReadError,
         FailedError,
+        pages.PagesError,
         OSError,
     ) as error:
         sys.stderr.write(f"steelyard: {error}\n")
@@ -76,7 +85,8 @@ def run(benchmark: str, server: list[str]) -> None:
     given = find_input(asked, mode, server)
     writer = lines.Writer(benchmark)
     expected = expectation(given.known, mode)
-    writer.add("start", {"asked": asked, "input": given.known, "expected": expected})
+    start = {"asked": asked, "input": given.known, "expected": expected}
+    writer.add("start", {**start, "rtt_s": round_trip_s(given)})
     tasks = [
         {"where": given.where, "asked": asked, "skim": str(scratch() / f"skim.{i}.root")}
         for i in range(int(asked.get("clients", 1)))
@@ -84,8 +94,10 @@ def run(benchmark: str, server: list[str]) -> None:
     found = []
     with team.workers(len(tasks), mode, environment) as crew:
         for number in range(1, int(asked["iterations"]) + 1):
+            share = given.before_iteration(str(asked["page_cache"]))
             answers = team.together(crew, tasks)
-            writer.add("iteration", {"iteration": number, "clients": answers})
+            line = {"iteration": number, "cached_share": share, "clients": answers}
+            writer.add("iteration", line)
             found += [answer["found"] for answer in answers]
         team.disconnect(crew)
     writer.add("server", server_counts(given))
@@ -138,12 +150,23 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
         host, words = server[0], json.loads(server[1])
         address = f"{bracketed(host)}:{words['port']}"
         where = f"root://{address}//{words['path']}"
-        return Input(where, words["known"], address, words["version"])
+        beside = (host, int(words["door"]))
+        return Input(where, words["known"], address, words["version"], door=beside)
     if asked["url"]:
         where = str(asked["url"])
+        if asked["page_cache"] == "cold":
+            raise ReadError(
+                f"page_cache = cold: {where} is at a server that is not the run's own, whose page "
+                "cache cannot be emptied: leave page_cache out"
+            )
         return Input(where, read_note(where, mode) if asked["verify"] else None)
     path, known = wanted.place(asked, scratch())
-    return Input(str(path.absolute()), known)
+    return Input(str(path.absolute()), known, path=path.absolute())
+
+
+def round_trip_s(given: Input) -> float | None:
+    """To the server, before anything is read; None without one."""
+    return bulk.round_trip_s(*bulk.address_of(given.where)) if given.path is None else None
 
 
 def bracketed(host: str) -> str:

@@ -134,10 +134,3 @@ def checked(path: Path, known: dict[str, Any], copy: Path | None = None) -> Path
             f"{known['sha256']}; remove it and {note_of(path).name}, and it will be made anew"
         )
     return copy or path
-
-
-def forget_cached(path: Path) -> None:
-    """Put a file's pages out of this node's page cache (posix_fadvise(2): clean pages only)."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

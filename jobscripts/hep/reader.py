@@ -58,7 +58,7 @@ class LocalReader:
     """A file of a mounted file system; one pread(2) per range."""
 
     def __init__(self, path: str, tally: Tally) -> None:
-        self.tally = tally
+        self.tally, self.where = tally, path
         try:
             self.file = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -75,7 +75,10 @@ class LocalReader:
             self.tally.read_requests += 1
             piece = os.pread(self.file, stop - start - len(found), start + len(found))
             if not piece:
-                raise ReadError(f"the file ends at {start + len(found)}, before {stop}")
+                raise ReadError(
+                    f"{self.where}: expected the bytes up to {stop}; found: the file's end at "
+                    f"{start + len(found)}"
+                )
             self.tally.bytes_read += len(piece)
             found += piece
         return found
@@ -94,7 +97,7 @@ class XRootDReader:
     def __init__(self, url: str, tally: Tally, vector: bool = True) -> None:
         from XRootD import client
 
-        self.tally, self.vector = tally, vector
+        self.tally, self.vector, self.where = tally, vector, url
         self.file = client.File()
         status, _ = self.file.open(url)
         self._check(status, url)
@@ -134,9 +137,11 @@ class XRootDReader:
     def _single(self, start: int, stop: int) -> bytes:
         self.tally.read_requests += 1
         status, data = self.file.read(start, stop - start)
-        self._check(status, f"read of {stop - start} bytes at {start}")
+        self._check(status, f"{self.where}: read of {stop - start} bytes at {start}")
         if len(data) != stop - start:
-            raise ReadError(f"read at {start}: {len(data)} bytes instead of {stop - start}")
+            raise ReadError(
+                f"{self.where}: read at {start}: {len(data)} bytes instead of {stop - start}"
+            )
         self.tally.bytes_read += len(data)
         return bytes(data)
 
@@ -146,11 +151,11 @@ class XRootDReader:
         status, answer = self.file.vector_read(
             chunks=[(start, stop - start) for start, stop in ranges]
         )
-        self._check(status, f"vector read of {len(ranges)} ranges")
+        self._check(status, f"{self.where}: vector read of {len(ranges)} ranges")
         found = {int(chunk.offset): bytes(chunk.buffer) for chunk in answer.chunks}
         for start, stop in ranges:
             if len(found.get(start, b"")) != stop - start:
-                raise ReadError(f"vector read: the range at {start} is not whole")
+                raise ReadError(f"{self.where}: vector read: the range at {start} is not whole")
         self.tally.bytes_read += sum(stop - start for start, stop in ranges)
         return found
 

@@ -4,7 +4,8 @@
 
 It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
 process is asked to, when nobody reads its output any more, or when this process is killed.
-The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py).
+The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py),
+`door` (door.py's port).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from types import FrameType
 from typing import NoReturn
 
 from steelyard.jobscripts.hep import datafile, wanted
+from steelyard.jobscripts.hep.door import Door
 from steelyard.jobscripts.hep.processes import die_with_parent
 
 PATIENCE_S = 30.0
@@ -138,12 +140,16 @@ def serve(stack: ExitStack) -> None:
     )
     # Short and without blanks: there are sockets in it, and a configuration has no way to quote.
     own = folder(stack, OWN_BASE)
-    path, known = wanted.place(wanted.parameters(sys.argv[1]), copies)
+    asked = wanted.parameters(sys.argv[1])
+    path, known = wanted.place(asked, copies)
     (own / "data").mkdir()
     (own / "data" / path.name).symlink_to(path.absolute())
     guard, port = start(own, copies, program)
     stack.callback(stop, guard)
+    door = Door(path, str(asked["page_cache"]))
+    door.open()
     words = {"port": port, "path": path.name, "version": version(program), "known": known}
+    words["door"] = door.port
     sys.stdout.write(f"ready {os.getpid()} {json.dumps(words)}\n")
     sys.stdout.flush()
     watch()

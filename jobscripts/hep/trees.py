@@ -3,11 +3,10 @@
 A recipe is a dictionary of plain values that tells a file apart; `write` makes the file and returns
 what a reader must find in it. Structures:
 
-flat      40 numbers per event, each in a branch of its own
+flat      40 numbers per event, each in a branch of its own, as a split record has its members
 many      400 of them
 jagged    collision events: numbers that vary (events.py)
-split     a record of 40 values, one branch per member
-unsplit   the same record in one branch: an array of 40
+unsplit   the numbers of flat in one branch: an array of 40
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon
 TREE = "Events"
 COMPRESSIONS = ("none", "zlib", "lz4", "zstd", "lzma")
 LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h
-STRUCTURES = ("flat", "many", "jagged", "split", "unsplit")
-WIDTH = {"flat": 40, "many": 400, "split": 40, "unsplit": 40}
+STRUCTURES = ("flat", "many", "jagged", "unsplit")
+WIDTH = {"flat": 40, "many": 400, "unsplit": 40}
 
 
 class Digests:
@@ -100,11 +99,9 @@ def compression(name: str) -> Any:
 
 
 def written(columns: Mapping[str, Array], structure: str) -> dict[str, Any]:
-    """Columns as uproot takes them: jagged ones and split records are grouped by their prefix."""
+    """Columns as uproot takes them: jagged ones are grouped by their prefix."""
     import awkward as ak
 
-    if structure == "split":
-        return {"record": ak.zip(dict(columns))}
     if structure != "jagged":
         return dict(columns)
     arrays: dict[str, Any] = {}

@@ -47,8 +47,6 @@ def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, An
     path = kept / known["file"]
     try:
         path = datafile.checked(path, known, None if asked["data"] else scratch / path.name)
-        if asked["page_cache"] == "cold":
-            datafile.forget_cached(path)
     except OSError as error:
         raise datafile.DataError(f"the input {path} cannot be used: {error}") from error
     return path, known

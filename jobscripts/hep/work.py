@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.hep import datafile, inside
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
 from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
 from steelyard.jobscripts.hep.trees import TREE, Digests
@@ -55,24 +55,26 @@ class Clock:
         return {"begin_s": self.begin_s, "end_s": end, "cpu_s": self.cpu_s + self._cpu()}
 
 
-def open_tree(task: Task, tally: Tally) -> tuple[Any, Any]:
+def open_tree(task: Task, tally: Tally, needed: Sequence[str] = ()) -> tuple[Any, Any]:
     """uproot's file and tree; nothing of an earlier execution is remembered."""
     import uproot
 
     where = str(task["where"])
     handler = source_class(where, tally, task["asked"]["requests"] == "vector")
-    file = uproot.open(where, handler=handler, object_cache=None, array_cache=None)
-    return file, file[TREE]
+    with inside.said(where, f"expected a ROOT file with a tree '{TREE}'"):
+        file = uproot.open(where, handler=handler, object_cache=None, array_cache=None)
+    return file, inside.tree_of(file, where, TREE, needed)
 
 
 def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any]:
     """Arrays of one step's events after the other, fetched `read_ahead` steps before."""
+    where = str(task["where"])
     step, ahead = int(task["asked"]["step"]), int(task["asked"]["read_ahead"])
     for start in range(0, tree.num_entries, step):
         if ahead:
             fetch(tree, names, start + step, start + step * (1 + ahead))
         stop = min(start + step, tree.num_entries)
-        yield tree.arrays(names, entry_start=start, entry_stop=stop, library=library)
+        yield inside.arrays_of(tree, where, names, start, stop, library)
 
 
 def fetch(tree: Any, names: list[str], start: int, stop: int) -> None:
@@ -91,7 +93,7 @@ def analyse(task: Task) -> dict[str, Any]:
     import uproot
 
     tally, pairs, clock = Tally(), Pairs(), Clock()
-    file, tree = open_tree(task, tally)
+    file, tree = open_tree(task, tally, NEEDED)
     names = NEEDED if task["asked"]["columns"] == "needed" else tree.keys()
     with file, uproot.recreate(task["skim"], compression=uproot.ZLIB(1)) as skim:
         columns = ("mass", "pt1", "pt2", "eta1", "eta2")
@@ -152,7 +154,7 @@ def read_all(task: Task) -> dict[str, Any]:
         for arrays in steps(task, tree, names, "ak" if jagged else "np"):
             with clock.stopped():
                 for name in names:
-                    digests.add(name.removeprefix("record_"), flat(arrays[name]))
+                    digests.add(name, flat(arrays[name]))
         events = tree.num_entries
     found = {"content_sha256": digests.result()}
     return {**clock.end(), **asdict(tally), "events": events, "found": found}

@@ -16,6 +16,7 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import last_words, number, read_output
 from steelyard.jobscripts.registry import Result
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 NUMBER = r"[0-9][0-9.eE+-]*"
 # The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s).
@@ -26,6 +27,10 @@ ROW = re.compile(
 RESIDUAL = re.compile(
     rf"^\|\|Ax-b\|\|_oo/\(.*\)[ \t]*=[ \t]*({NUMBER}|[+-]?(?:nan|inf)) \.\.\.\.\.\. (PASSED|FAILED)[ \t]*$",
     re.MULTILINE | re.ASCII | re.IGNORECASE,
+)
+THRESHOLD = re.compile(
+    rf"^- Computational tests pass if scaled residuals are less than[ \t]+({NUMBER})[ \t]*$",
+    re.MULTILINE | re.ASCII,
 )
 SUMMARY = re.compile(r"^(\w+)=(\S+)[ \t]*$", re.MULTILINE | re.ASCII)
 HPCC_SECTION = re.compile(
@@ -57,6 +62,7 @@ class Solution:
     gflops: float
     residual: str
     passed: bool
+    threshold: float
 
     @property
     def operations(self) -> float:
@@ -99,7 +105,7 @@ def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> 
         return dict(parameters)
     name = f"hpl.{client}.dat"
     try:
-        line = (folder / name).read_text(encoding="utf-8").splitlines()[5]
+        line = read_regular(folder / name, NOTE_BYTES).decode("utf-8").splitlines()[5]
         return {**parameters, "n": int(line.split()[0])}
     except (OSError, ValueError, IndexError) as error:
         raise OutputError(name, f"does not say which n was asked for: {error}") from error
@@ -123,6 +129,7 @@ def _section(name: str, text: str) -> str:
 
 def _solution(name: str, text: str) -> Solution:
     rows, residuals = ROW.findall(text), RESIDUAL.findall(text)
+    thresholds = THRESHOLD.findall(text)
     if len(rows) != 1 or len(residuals) != 1:
         skipped = re.search(
             r"^ *([1-9]\d*) tests skipped because of illegal input", text, re.MULTILINE
@@ -130,6 +137,8 @@ def _solution(name: str, text: str) -> Solution:
         if skipped or "HPL ERROR" in text:
             raise FailedError("HPL refused its input: " + _complaint(text))
         raise OutputError(name, f"{len(rows)} results and {len(residuals)} residuals, not one each")
+    if len(thresholds) != 1:
+        raise OutputError(name, f"{len(thresholds)} thresholds of the residual, one is needed")
     variant, n, nb, p, q, time_s, gflops = rows[0]
     return Solution(
         variant=variant,
@@ -139,6 +148,7 @@ def _solution(name: str, text: str) -> Solution:
         gflops=number(name, "Gflops", gflops),
         residual=residuals[0][0],
         passed=residuals[0][1].upper() == "PASSED",
+        threshold=number(name, "threshold", thresholds[0]),
     )
 
 
@@ -157,12 +167,27 @@ def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> N
             "the program did not accept its input",
         )
     _check_algorithm(name, solution, parameters)
-    if not solution.passed:
-        raise FailedError(f"HPL's residual check failed: {solution.residual}")
-    number(name, "residual", solution.residual)
+    _check_residual(name, solution, parameters)
     if not LEAST_RATE <= solution.gflops <= MOST_RATE:
         raise OutputError(name, f"a rate of {solution.gflops} Gflop/s cannot be")
     _agree(name, solution, solution.operations / solution.gflops / 1e9)
+
+
+def _check_residual(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
+    """The printed verdict is not believed alone: the residual is compared with what was asked."""
+    threshold = float(str(parameters["threshold"]))
+    # HPL prints one decimal of it.
+    if abs(solution.threshold - threshold) > 0.051:
+        raise OutputError(
+            name, f"residuals up to {solution.threshold} passed, asked was {threshold}"
+        )
+    if not solution.passed:
+        raise FailedError(f"HPL's residual check failed: {solution.residual}")
+    if not 0 <= number(name, "residual", solution.residual) < threshold:
+        raise OutputError(
+            name,
+            f"a residual of {solution.residual} is called PASSED, less than {threshold} was expected",
+        )
 
 
 def _check_algorithm(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.iperf3 import whole
 from steelyard.jobscripts.pairs import Pair, number, read_pairs
 from steelyard.jobscripts.registry import Result
 
 Json = dict[str, object]
 OLD = "missing: iperf3 3.9 or newer is needed"
-LATE = 0.1  # a transfer may end so much earlier than asked, as a share of its seconds
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The figures of every pair, one iteration each; in mode parallel also their sum."""
+    """The figures of every pair, one iteration each, and the sum of their rates."""
     found, total = [], 0.0
     pairs = read_pairs(folder, client, "iperf3")
     for iteration, pair in enumerate(pairs, 1):
@@ -28,10 +28,10 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         for metric, value, unit in _figures(pair.where, end, parameters):
             found.append(Result(metric, value, unit, iteration))
             total += value if metric.endswith("received_bits_per_s") else 0
+        whole.check(pair.where, pair.report, end, parameters)
         if parameters["protocol"] == "tcp" and parameters["direction"] != "reverse":
             found += _windows(pair, end, iteration)
-    if parameters["mode"] == "parallel":
-        found.append(Result("total_received_bits_per_s", total, "bit/s", 1))
+    found.append(Result("total_received_bits_per_s", total, "bit/s", 1))
     return found
 
 
@@ -87,9 +87,9 @@ def _figures(
 def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
     """bit/s; the transfer must have lasted as long as was asked, and something have arrived."""
     seconds = number(where, part, "seconds")
-    if seconds < (1 - LATE) * float(str(parameters["seconds"])):
+    if seconds < (1 - whole.LATE) * whole.seconds_asked(parameters):
         raise OutputError(where, f"{seconds} s instead of {parameters['seconds']} s were measured")
-    rate = number(where, part, "bits_per_second")
+    rate = whole.rate(where, part)
     if rate == 0:
         raise FailedError(f"{where}: nothing was transferred")
     return rate
@@ -98,7 +98,8 @@ def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
 def _windows(pair: Pair, end: Json, iteration: int) -> list[Result]:
     """Congestion windows and round-trip time of the streams that the client sent."""
     where = pair.where
-    senders = [row["sender"] for row in _rows(where, end) if row["sender"].get("sender")]
+    rows = [row.get("sender", {}) for row in whole.ends(where, end)]
+    senders = [row for row in rows if row.get("sender")]
     if not senders:
         raise OutputError(where, "no stream that the client sent")
     largest = max(number(where, row, "max_snd_cwnd") for row in senders)
@@ -112,13 +113,6 @@ def _windows(pair: Pair, end: Json, iteration: int) -> list[Result]:
         mean = sum(windows) / len(windows)
         found.append(Result("cwnd_mean_bytes", mean, "bytes", iteration))
     return found
-
-
-def _rows(where: str, end: Json) -> list[dict[str, Json]]:
-    rows = end.get("streams")
-    if not isinstance(rows, list) or not all(isinstance(row.get("sender"), dict) for row in rows):
-        raise OutputError(where, "no 'streams'")
-    return rows
 
 
 def _seconds(report: object) -> Iterator[Json]:

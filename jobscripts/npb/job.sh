@@ -33,7 +33,18 @@ sy_client() {
     fi
     sy_profiler || return
     sy_without_scheduler
-    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${profiler[@]}" "${command[@]}"
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "${profiler[@]}" "${command[@]}" || return
+    sy_npb_tags
+}
+
+# What ran, and the vectors that this processor lets it use: figures differ with both.
+sy_npb_tags() {
+    local key value
+    while IFS='=' read -r key value; do
+        sy_tag "$key" "$value"
+    done < <(sed -nE -e 's/^ Version +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.version=\1/p' \
+        -e 's/^ Vectors +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.vectors=\1/p' \
+        "$SY_ATTEMPT_DIR/out.$SY_CLIENT")
 }
 
 # NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.

@@ -17,10 +17,13 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 HEAD = re.compile(r"^ ([A-Z]{2}) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
 FIELD = re.compile(r"^ ([A-Z][A-Za-z/. ]*?)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 LAST_FIELD = "Version"  # what follows tells how the program was compiled
+# What the programs say above the block; a good block below it contradicts them.
+FAILED = re.compile(r"^.*\bverification (?:failed|unsuccessful)\b.*$", re.MULTILINE | re.IGNORECASE)
 ERROR = re.compile(r"^[ \t]*(?:ERROR|Error)\b.*$", re.MULTILINE)
 ACTIVE = ("Active procs", "Active processes")
 
@@ -38,6 +41,7 @@ class Block:
     mops_per_process: float
     seconds: float | None
     version: str
+    vector_bits: int | None  # ours only, where the kernel has wide vectors
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
@@ -57,6 +61,8 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     ]
     if block.seconds is not None:
         found.append(Result("seconds", block.seconds, "s", 1))
+    if block.vector_bits is not None:
+        found.append(Result("vector_bits", block.vector_bits, "bits", 1))
     return found + profile_results(folder, client, parameters)
 
 
@@ -71,6 +77,7 @@ def read_block(name: str, text: str) -> Block:
     if len(heads) > 1:
         raise OutputError(name, f"{len(heads)} runs in one output, one was expected")
     fields = _fields(name, text[heads[0].end() :])
+    _one_verdict(name, text[: heads[0].start()], _text(name, fields, "Verification"))
     ranks = _count(name, fields, "Total processes")
     active = next((key for key in ACTIVE if key in fields), "Total processes")
     return Block(
@@ -83,13 +90,23 @@ def read_block(name: str, text: str) -> Block:
         mops_per_process=_positive(name, fields, "Mop/s/process"),
         seconds=_seconds(name, fields),
         version=_text(name, fields, LAST_FIELD),
+        vector_bits=_vector_bits(name, fields),
     )
+
+
+def _one_verdict(name: str, above: str, verification: str) -> None:
+    """The block's verdict must be the one that the program gave above it."""
+    said = FAILED.search(above)
+    if said and verification == "SUCCESSFUL":
+        raise OutputError(
+            name, f"two verdicts: '{said.group().strip()[:100]}', then Verification = SUCCESSFUL"
+        )
 
 
 def first_words(path: Path) -> str:
     """The first line of a file that says something; mpirun draws lines around what it says."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_regular(path, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     lines = (line.strip() for line in text[:65536].splitlines())
@@ -106,6 +123,9 @@ def _has_output(path: Path) -> bool:
 def _fields(name: str, text: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for match in FIELD.finditer(text):
+        if match.group(1) in fields:
+            told = f"'{fields[match.group(1)]}' and '{match.group(2)}'"
+            raise OutputError(name, f"{match.group(1)} is told twice, as {told}, once was expected")
         fields[match.group(1)] = match.group(2)
         if match.group(1) == LAST_FIELD:
             return fields
@@ -149,6 +169,16 @@ def _seconds(name: str, fields: Mapping[str, str]) -> float | None:
     return _number(name, fields, "Time in seconds") or None
 
 
+def _vector_bits(name: str, fields: Mapping[str, str]) -> int | None:
+    text = fields.get("Vectors")
+    if text is None or text == "not used":
+        return None
+    found = re.fullmatch(r"\S+ ([0-9]{2,4}) bits", text)
+    if found is None:
+        raise OutputError(name, f"Vectors is '{text}', 'LEVEL N bits' was expected")
+    return int(found[1])
+
+
 def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
     """The program must have run what was asked for: else the number belongs to something else."""
     for what, found, asked in (
@@ -161,4 +191,16 @@ def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
     if block.active_ranks != block.ranks:
         raise OutputError(
             name, f"only {block.active_ranks} of {block.ranks} ranks took part in the computation"
+        )
+    _check_rates(name, block)
+
+
+def _check_rates(name: str, block: Block) -> None:
+    """Both rates are printed with two decimals, each rounded (NASA's of many digits as floats)."""
+    expected = block.mops_per_process * block.ranks
+    if abs(block.mops - expected) > 0.006 * (block.ranks + 1) + 1e-6 * expected:
+        raise OutputError(
+            name,
+            f"Mop/s total is {block.mops}, of {block.ranks} processes with {block.mops_per_process}"
+            f" each {expected:g} was expected",
         )

@@ -19,14 +19,13 @@ LATE = 0.1  # a transfer may end so much earlier than asked, as a share of its s
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The figures of every pair, one iteration each; in mode parallel also their sum."""
+    """The figures of every pair, one iteration each, and the sum of their rates."""
     found, total = [], 0.0
     for iteration, pair in enumerate(read_pairs(folder, client, "nuttcp"), 1):
         for metric, value, unit in _figures(pair, parameters):
             found.append(Result(metric, value, unit, iteration))
             total += value if metric == "received_bits_per_s" else 0
-    if parameters["mode"] == "parallel":
-        found.append(Result("total_received_bits_per_s", total, "bit/s", 1))
+    found.append(Result("total_received_bits_per_s", total, "bit/s", 1))
     return found
 
 

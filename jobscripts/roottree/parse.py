@@ -17,7 +17,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     for number, line in enumerate(iterations, start=1):
         (answer,) = line["clients"]
         lines.verify(answer["found"], start["expected"], "the reader")
-        results += lines.common(f"out.{client}", number, [answer])
+        results += lines.common(f"out.{client}", number, line)
         seconds = answer["end_s"] - answer["begin_s"]
         results.append(Result("wait_share", answer["wait_s"] / seconds, "1", number))
         if known is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.jobscripts.hep import lines
+from steelyard.jobscripts.hep import bulk, lines
 from steelyard.jobscripts.registry import Result
 
 COUNTED = ("read_requests", "vector_read_requests", "vector_read_segments")
@@ -20,14 +20,18 @@ SERVER = {
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Times and counts of each iteration; the server's counts of the whole run with the first."""
     start, iterations, server = lines.read(folder, client, "xrootd", parameters)
-    results = []
+    rtt_s, results = start.get("rtt_s"), []
+    if rtt_s is not None:
+        results.append(Result("rtt_s", rtt_s, "s", 1))
     for number, line in enumerate(iterations, start=1):
         answers = line["clients"]
         for i, answer in enumerate(answers):
             lines.verify(answer["found"], start["expected"], f"client {i}")
-        results += lines.common(f"out.{client}", number, answers)
+        results += lines.common(f"out.{client}", number, line)
         if "wait_s" in answers[0]:
             results += analysis(number, answers)
+        elif rtt_s is not None:
+            results.append(Result("bytes_needed", bytes_needed(answers, rtt_s), "bytes", number))
     return results + server_results(server["counts"])
 
 
@@ -40,6 +44,14 @@ def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
         for name in COUNTED
     ]
     return [*counts, Result("wait_share", share, "1", number)]
+
+
+def bytes_needed(answers: list[dict[str, Any]], rtt_s: float) -> float:
+    """Of all copies together, as bytes_read."""
+    return sum(
+        bulk.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
+        for one in answers
+    )
 
 
 def unit_of(name: str) -> str:

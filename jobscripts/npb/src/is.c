@@ -174,6 +174,7 @@ const struct npb_kernel npb_kernel = {
     .name = "IS",
     .operations = "keys ranked",
     .rule = NPB_POWER_OF_TWO,
+    .narrow = true,
     .most_ranks = most_ranks_is,
     .memory_bytes = memory_is,
     .describe = describe_is,

@@ -13,6 +13,8 @@
 
 #include <mpi.h>
 
+#include "npb_vectors.h"
+
 /* In the order of size, which is not that of the alphabet. */
 enum npb_class { NPB_S, NPB_W, NPB_A, NPB_B, NPB_C, NPB_D, NPB_CLASSES };
 
@@ -39,6 +41,7 @@ struct npb_run {
 	char class_name; /* 'S' ... 'D' */
 	int rank, ranks;
 	MPI_Comm comm;
+	struct npb_vectors vectors; /* the narrowest of all ranks */
 
 	/* Set by the kernel; those of rank 0 are printed. */
 	int64_t size[3]; /* size[1] == 0: one figure only */
@@ -58,6 +61,7 @@ struct npb_kernel {
 	const char *name;	/* "CG" */
 	const char *operations; /* what is counted, "floating point" */
 	enum npb_rank_rule rule;
+	bool narrow; /* no loop of the timed part is compiled for wide vectors */
 	/* Most ranks that a class can be shared out to. */
 	int (*most_ranks)(enum npb_class class);
 	/* Memory of one rank, bytes; an upper estimate. */
@@ -70,13 +74,15 @@ struct npb_kernel {
 extern const struct npb_kernel npb_kernel;
 
 /*
- * A loop that gains from wide vectors is compiled twice and the machine's own version picked when
- * the program starts, so that one build is fast everywhere. Neither version fuses multiplications
- * with additions (-ffp-contract=off): results do not depend on the machine.
+ * A loop that gains from wide vectors is compiled three times and the machine's own version picked
+ * when the program starts (npb_vectors tells which), so that one build is fast everywhere. No
+ * version fuses multiplications with additions (-ffp-contract=off): results do not depend on the
+ * machine.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
     !defined(NPB_NO_CLONES)
 #if __GNUC__ >= 12
+#define NPB_CLONES
 #define NPB_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
 #endif

@@ -75,6 +75,8 @@ static void write_document(FILE *file, const struct npb_kernel *kernel, const st
 	for (int i = 1; i < 3 && run->size[1] != 0; i++)
 		fprintf(file, ",%" PRId64, run->size[i]);
 	fputs("],", file);
+	fprintf(file, "\"vectors\":{\"level\":\"%s\",\"bits\":%d},", run->vectors.level,
+		run->vectors.bits);
 	field(file, "seconds", times->seconds);
 	fputc(',', file);
 	field(file, "mops", mops);

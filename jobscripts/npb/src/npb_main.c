@@ -67,10 +67,24 @@ static int closed(const struct npb_run *run, const struct npb_options *options)
 	return code;
 }
 
+/* Of the rank with the narrowest ones, for which the others wait. */
+static struct npb_vectors narrowest(const struct npb_run *run)
+{
+	struct npb_vectors found =
+	    npb_kernel.narrow ? (struct npb_vectors){"not used", 0} : npb_vectors();
+	struct {
+		int bits, rank;
+	} mine = {found.bits, run->rank}, least;
+
+	MPI_Allreduce(&mine, &least, 1, MPI_2INT, MPI_MINLOC, run->comm);
+	MPI_Bcast(&found, sizeof(found), MPI_BYTE, least.rank, run->comm);
+	return found;
+}
+
 static int run_kernel(struct npb_run *run, int argc, char **argv)
 {
 	struct npb_options options;
-	char message[256];
+	char message[512];
 
 	if (!npb_parse_options(argc, argv, &options, message, sizeof(message)))
 		return refused(run, message);
@@ -81,6 +95,7 @@ static int run_kernel(struct npb_run *run, int argc, char **argv)
 	if (!npb_check_ranks(&npb_kernel, run->class, run->ranks, message, sizeof(message)) ||
 	    !npb_check_memory(&npb_kernel, run, message, sizeof(message)))
 		return refused(run, message);
+	run->vectors = narrowest(run);
 	npb_kernel.describe(run);
 	if (run->rank == 0)
 		npb_print_heading(&npb_kernel, run);

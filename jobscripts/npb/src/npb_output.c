@@ -17,6 +17,15 @@ static void size_text(const struct npb_run *run, char *text, size_t size)
 			 run->size[1], run->size[2]);
 }
 
+/* "x86-64-v4 512 bits", "not used" */
+static void vectors_text(const struct npb_run *run, char *text, size_t size)
+{
+	if (run->vectors.bits)
+		snprintf(text, size, "%s %d bits", run->vectors.level, run->vectors.bits);
+	else
+		snprintf(text, size, "%s", run->vectors.level);
+}
+
 void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run)
 {
 	char size[64];
@@ -26,7 +35,9 @@ void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *ru
 	       kernel->name);
 	printf(" Size: %s  (class %c)\n", size, run->class_name);
 	printf(" Iterations: %d\n", run->iterations);
-	printf(" Number of processes: %d\n\n", run->ranks);
+	printf(" Number of processes: %d\n", run->ranks);
+	vectors_text(run, size, sizeof(size));
+	printf(" Vectors: %s\n\n", size);
 	fflush(stdout);
 }
 
@@ -95,6 +106,8 @@ void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Mop/s total     = %24.2f\n", mops);
 	printf(" Mop/s/process   = %24.2f\n", mops / run->ranks);
 	printf(" Operation type  = %24s\n", kernel->operations);
+	vectors_text(run, size, sizeof(size));
+	printf(" Vectors         = %24s\n", size);
 	printf(" Verification    = %24s\n", verified ? "SUCCESSFUL" : "UNSUCCESSFUL");
 	printf(" Version         = %24s\n\n\n", "Steelyard " SY_VERSION);
 	fflush(stdout);

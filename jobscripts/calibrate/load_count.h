@@ -1,0 +1,150 @@
+/* What the load counts of itself: in memory that all its processes share. Part of load.c. */
+#ifndef LOAD_COUNT_H
+#define LOAD_COUNT_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EX_USAGE 2
+#define EX_WORK	 1
+
+/* Added to where the work is done, by whichever process does it. */
+struct counts {
+	_Atomic int64_t read_calls_bytes, write_calls_bytes;  /* what read() and write() returned */
+	_Atomic int64_t to_storage_bytes, from_storage_bytes; /* synced; read past the page cache */
+	_Atomic int64_t sent_bytes, received_bytes, segments; /* TCP, payload; of this end */
+	_Atomic int64_t connect_us; /* until the other end had answered: one round trip */
+	_Atomic int64_t
+	    unwaited_cpu_ns; /* of processes that nobody waits for, by their own clock */
+	_Atomic int64_t unwaited_read_calls_bytes, unwaited_write_calls_bytes;
+	_Atomic int64_t unwaited_ended, processes, memory_bytes;
+	_Atomic int64_t others_read_calls_bytes, others_write_calls_bytes; /* of programs we ran */
+	_Atomic int64_t others_to_storage_bytes, others_from_storage_bytes;
+};
+
+static struct counts *counts;
+static bool unwaited; /* this process is one that nobody waits for */
+
+/* Of /proc/self/io, in its order. */
+struct io {
+	int64_t rchar, wchar, read_bytes, write_bytes;
+};
+
+__attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	(void)fprintf(stderr, "steelyard-load: ");
+	(void)vfprintf(stderr, format, list);
+	(void)fprintf(stderr, "\n");
+	va_end(list);
+	_exit(EX_WORK);
+}
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec now;
+
+	(void)clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double monotonic_s(void)
+{
+	return seconds_of(CLOCK_MONOTONIC);
+}
+
+static double own_cpu_s(void)
+{
+	return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void sleep_s(double seconds)
+{
+	struct timespec left = {.tv_sec = (time_t)seconds};
+
+	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
+static size_t counted_read(int fd, void *buffer, size_t bytes)
+{
+	ssize_t n = read(fd, buffer, bytes);
+
+	if (n < 0)
+		die("read: %s", strerror(errno));
+	counts->read_calls_bytes += n;
+	if (unwaited)
+		counts->unwaited_read_calls_bytes += n;
+	return (size_t)n;
+}
+
+static void counted_write(int fd, const void *buffer, size_t bytes)
+{
+	ssize_t n = write(fd, buffer, bytes);
+
+	if (n < 0 || (size_t)n != bytes)
+		die("write: %s", n < 0 ? strerror(errno) : "no room");
+	counts->write_calls_bytes += n;
+	if (unwaited)
+		counts->unwaited_write_calls_bytes += n;
+}
+
+/* What the kernel has counted for this process and those it has waited for; counted itself, as
+ * any other reading. */
+static struct io kernel_io(void)
+{
+	char text[512];
+	struct io io;
+	long long r, w, rb, wb;
+	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	size_t length;
+
+	if (fd < 0)
+		return (struct io){-1, -1, -1, -1};
+	length = counted_read(fd, text, sizeof(text) - 1);
+	text[length] = '\0';
+	(void)close(fd);
+	if (sscanf(
+		text,
+		"rchar: %lld wchar: %lld syscr: %*d syscw: %*d read_bytes: %lld write_bytes: %lld",
+		&r, &w, &rb, &wb) != 4)
+		die("/proc/self/io: not understood");
+	io = (struct io){r, w, rb, wb};
+	return io;
+}
+
+/* A process ends: what nobody will be told by wait() goes to the common counts. */
+static _Noreturn void end_process(void)
+{
+	if (unwaited) {
+		counts->unwaited_cpu_ns += (int64_t)(own_cpu_s() * 1e9);
+		counts->unwaited_ended++;
+	}
+	_exit(0);
+}
+
+static void share_counts(void)
+{
+	void *page =
+	    mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	counts = page;
+}
+
+#endif

@@ -1,0 +1,83 @@
+"""What is wrong inside of an input file, in one line: no ROOT file, tree or branch, or a damaged basket."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from steelyard.jobscripts.hep.reader import ReadError
+
+# What uproot and the decompressors raise at bytes that are not what they should be; those of
+# uproot and of cramjam, which are Exceptions only, are added below.
+DAMAGE = (
+    *(ArithmeticError, AssertionError, EOFError, LookupError, NotImplementedError, RuntimeError),
+    *(TypeError, ValueError, lzma.LZMAError, struct.error, zlib.error),
+)
+MOST_NAMES = 8
+
+
+def damage() -> tuple[type[Exception], ...]:
+    """DAMAGE, and what uproot and its decompressor have of their own."""
+    import cramjam
+    import uproot
+
+    return (*DAMAGE, uproot.DeserializationError, cramjam.DecompressionError)
+
+
+@contextmanager
+def said(where: str, what: str) -> Iterator[None]:
+    """Whatever the bytes are not becomes a ReadError that names file, place and expectation."""
+    try:
+        yield
+    except damage() as error:
+        words = " ".join(str(error).split())[:200]
+        kind = f"{type(error).__module__}.{type(error).__name__}".removeprefix("builtins.")
+        raise ReadError(f"{where}: {what}; found: {kind}: {words}") from error
+
+
+def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:
+    """The tree, which has these branches."""
+    with said(where, f"expected a tree '{name}'"):
+        kinds = file.classnames(recursive=False)
+        if kinds.get(f"{name};1", kinds.get(name)) != "TTree" and name not in file:
+            raise ReadError(f"{where}: expected a tree '{name}'; found: {listed(kinds)}")
+        tree = file[name]
+        if not hasattr(tree, "num_entries"):
+            raise ReadError(
+                f"{where}: expected a tree '{name}'; found: a {file.classname_of(name)}"
+            )
+        found = tree.keys()
+    missing = [branch for branch in branches if branch not in found]
+    if missing:
+        raise ReadError(
+            f"{where}: the tree '{name}' has no branch {listed(missing)}; expected: "
+            f"{listed(branches)}; found: {listed(found)}"
+        )
+    return tree
+
+
+def listed(names: Any) -> str:
+    """Some of them, in quotes."""
+    first = [f"'{name}'" for name in list(names)[:MOST_NAMES]]
+    return ", ".join(first) + (", …" if len(names) > MOST_NAMES else "") if first else "nothing"
+
+
+def arrays_of(
+    tree: Any, where: str, names: Sequence[str], start: int, stop: int, library: str
+) -> Any:
+    """The arrays of these events; a branch that cannot be read is named."""
+    try:
+        return tree.arrays(names, entry_start=start, entry_stop=stop, library=library)
+    except damage():
+        for name in names:
+            what = (
+                f"the branch '{name}' of the tree '{tree.name}' is damaged between the events "
+                f"{start} and {stop}; expected: baskets as they were written"
+            )
+            with said(where, what):
+                tree.arrays([name], entry_start=start, entry_stop=stop, library=library)
+        raise

@@ -1,0 +1,113 @@
+"""Whether a report of iperf3 is whole: no stream or interval is lost, and rate, bytes and seconds agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from steelyard.jobscripts.errors import OutputError
+from steelyard.jobscripts.pairs import number
+
+Json = dict[str, object]
+LATE = 0.1  # a transfer may end so much earlier than asked, as a share of its seconds
+GAP_S = 0.1  # iperf3 leaves out a last interval that is shorter and had no data (iperf_api.c)
+ROUNDED = 1e-4  # bytes and rates come from one count each; seconds are told with six decimals
+
+
+def check(where: str, report: object, end: Json, parameters: Mapping[str, object]) -> None:
+    """OutputError unless every stream asked for is there, in every interval and in the sums."""
+    asked = int(str(parameters["streams"])) * (2 if parameters["direction"] == "both" else 1)
+    streams = ends(where, end)
+    if len(streams) != asked:
+        raise OutputError(where, f"{len(streams)} streams in the end, {asked} were expected")
+    _sums(where, end, streams)
+    sums = [end[key] for key in ("sum_sent", "sum_received") if key in end]
+    _intervals(where, report, asked, min(number(where, part, "seconds") for part in sums))
+
+
+def seconds_asked(parameters: Mapping[str, object]) -> float:
+    """How long the transfer should have lasted."""
+    return float(str(parameters["seconds"]))
+
+
+def ends(where: str, end: Json) -> list[dict[str, Json]]:
+    """What the end tells of each stream: `sender` and `receiver` (TCP) or `udp`."""
+    rows = end.get("streams")
+    if not isinstance(rows, list) or not all(_is_stream(row) for row in rows):
+        raise OutputError(where, "no 'streams' with a 'sender' (TCP) or 'udp' in each")
+    return rows
+
+
+def _is_stream(row: object) -> bool:
+    return isinstance(row, dict) and any(
+        isinstance(row.get(key), dict) for key in ("sender", "udp")
+    )
+
+
+def rate(where: str, part: Json) -> float:
+    """bit/s as it was told, compared with bytes and seconds."""
+    told = number(where, part, "bits_per_second")
+    count, seconds = number(where, part, "bytes"), number(where, part, "seconds")
+    true = 8 * count / seconds if seconds > 0 else 0.0
+    if abs(told - true) > ROUNDED * true:
+        raise OutputError(
+            where, f"{told:g} bit/s is told, {count:.0f} bytes in {seconds:g} s are {true:g} bit/s"
+        )
+    return told
+
+
+def _sums(where: str, end: Json, streams: list[dict[str, Json]]) -> None:
+    """The streams' bytes, by direction, are those of the sums over them."""
+    for back, suffix in ((False, ""), (True, "_bidir_reverse")):
+        rows = [row for row in streams if _is_back(row, end) == back]
+        for kind, name in (
+            ("sender", "sum_sent"),
+            ("receiver", "sum_received"),
+            ("udp", "sum_sent"),
+        ):
+            parts = [row[kind] for row in rows if kind in row]
+            if parts:
+                _sum(where, end.get(name + suffix), f"{name}{suffix}", kind, parts)
+
+
+def _is_back(row: dict[str, Json], end: Json) -> bool:
+    """With both directions, the second one's streams are those that the client did not send."""
+    part = row.get("sender") or row.get("udp") or {}
+    return "sum_sent_bidir_reverse" in end and not part.get("sender")
+
+
+def _sum(where: str, total: object, name: str, kind: str, parts: list[Json]) -> None:
+    told = number(where, total, "bytes")
+    true = sum(number(where, part, "bytes") for part in parts)
+    if abs(told - true) > ROUNDED * true:
+        raise OutputError(
+            where, f"{name} is {told:.0f} bytes, its {len(parts)} streams ({kind}) have {true:.0f}"
+        )
+
+
+def _intervals(where: str, report: object, streams: int, seconds: float) -> None:
+    """The measured intervals follow each other until the end, with every stream in each."""
+    reached = 0.0
+    for start, end, count in measured(where, report):
+        if abs(start - reached) > GAP_S:
+            raise OutputError(
+                where, f"an interval begins at {start:g} s, expected was {reached:g} s"
+            )
+        if count != streams:
+            raise OutputError(
+                where, f"{count} streams from {start:g} to {end:g} s, {streams} were expected"
+            )
+        reached = end
+    if reached < seconds - GAP_S:
+        raise OutputError(where, f"the intervals end at {reached:g} s, {seconds:g} s were expected")
+
+
+def measured(where: str, report: object) -> Iterator[tuple[float, float, int]]:
+    """Start, end and number of streams of every interval that counts."""
+    rows = report.get("intervals") if isinstance(report, dict) else None
+    for row in rows if isinstance(rows, list) else []:
+        streams = row.get("streams") if isinstance(row, dict) else None
+        if not isinstance(streams, list) or not isinstance(row.get("sum"), dict):
+            raise OutputError(where, "an interval without 'streams' and 'sum'")
+        if not row["sum"].get("omitted"):
+            start, end = (number(where, row["sum"], key) for key in ("start", "end"))
+            yield start, end, len(streams)
