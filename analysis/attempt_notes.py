@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.attempts import Attempt
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def node_of(folder: Path, client: int) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, empty when it is not there."""
+    """A file's text, empty when it is not there or no regular file."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular(path, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -11,6 +11,8 @@ from steelyard.analysis.jobindex import ACCOUNTING_LAG_S, CLOCK_SLACK_S, JobInde
 from steelyard.analysis.records import Record
 from steelyard.analysis.studyfiles import RunFolder, Submission
 
+RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end: result.json
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -134,6 +136,8 @@ def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str 
     why = folder.text("reason") if folder is not None else None
     if row.state == "failed":
         return ("timeout" if said == "timeout" else "failed"), why or row.reason
+    if row.state == "lost" and said in RESULT_STATES:  # purged before its end was asked for
+        return said, why
     if row.state != "completed" or said == "completed":
         return row.state, row.reason
     if said in ("failed", "timeout"):
@@ -144,14 +148,29 @@ def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str 
     return "failed", problem or "the job ended, but left no folder: did its script begin?"
 
 
-def from_folder(
-    folder: RunFolder, submission: Submission | None, answered: bool, now_unix_s: float
-) -> Attempt:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All that is known of a study's jobs."""
+
+    submissions: Sequence[Submission]
+    index: JobIndex
+    numbered: Sequence[NumberedRow]
+    waiting: Sequence[tuple[Submission, AccountingRow]]  # rows of array tasks without an own id
+    folders: Mapping[tuple[str, str], RunFolder]  # by run and attempt
+    answered: frozenset[str]  # submissions whose jobs the accounting was asked for
+    now_unix_s: float
+    at_work: str | None = None  # the submission that a local submit executes now
+
+
+def from_folder(folder: RunFolder, submission: Submission | None, known: Known) -> Attempt:
     """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
-    is_new = now_unix_s - (folder.number("start_unix_s") or 0.0) < ACCOUNTING_LAG_S
+    answered = submission is None or submission.submission_id in known.answered
+    at_work = submission is not None and submission.submission_id == known.at_work
+    is_new = known.now_unix_s - (folder.began_unix_s or 0.0) < ACCOUNTING_LAG_S
     name, _, restart = folder.attempt.rpartition(".")
     local = name == "local"
     said, why = folder.text("state"), folder.text("reason")
+    is_open = said == "started" or not folder.has_result
     attempt = Attempt(
         run_id=folder.run_id,
         attempt=folder.attempt,
@@ -161,12 +180,14 @@ def from_folder(
         restart_count=int(restart) if restart.isdigit() and not local else None,
         reason=why,
     )
-    if said in ("completed", "failed", "timeout"):
+    if said in RESULT_STATES:
         attempt.state = said
-    elif said == "started" and not local and not answered:
+    elif is_open and not local and not answered:
         attempt.state = "running"
         attempt.reason = "still running, or killed: the accounting could not be asked"
-    elif said == "started" and is_new:
+    elif is_open and local and at_work:
+        attempt.state = "running"
+    elif is_open and is_new:
         attempt.state = "running"
         attempt.reason = "started a moment ago, not in the accounting yet"
     else:
@@ -215,19 +236,6 @@ def unknown_to_scheduler(
     return attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """All that is known of a study's jobs."""
-
-    submissions: Sequence[Submission]
-    index: JobIndex
-    numbered: Sequence[NumberedRow]
-    waiting: Sequence[tuple[Submission, AccountingRow]]  # rows of array tasks without an own id
-    folders: Mapping[tuple[str, str], RunFolder]  # by run and attempt
-    answered: frozenset[str]  # submissions whose jobs the accounting was asked for
-    now_unix_s: float
-
-
 def build_attempts(known: Known) -> list[Attempt]:
     """All attempts of a study."""
     attempts: dict[tuple[str, str], Attempt] = {}
@@ -239,9 +247,8 @@ def build_attempts(known: Known) -> list[Attempt]:
         begun.add((numbered.run_id, numbered.submission.submission_id))
     for key, folder in known.folders.items():
         if key not in attempts:
-            submission = known.index.of_run(folder.run_id, folder.number("start_unix_s"))
-            asked = submission is None or submission.submission_id in known.answered
-            attempts[key] = from_folder(folder, submission, asked, known.now_unix_s)
+            submission = known.index.of_run(folder.run_id, folder.began_unix_s)
+            attempts[key] = from_folder(folder, submission, known)
             if submission is not None:
                 begun.add((folder.run_id, submission.submission_id))
     mark_requeued(attempts.values())

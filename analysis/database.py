@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from steelyard.analysis import locks
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.migration import STEPS, migrate
 from steelyard.analysis.spool import Spool, quote, storable
@@ -63,6 +64,10 @@ KEYS = {
 }
 
 
+class InUseError(UsageError):
+    """Another process has the database open for writing."""
+
+
 @contextlib.contextmanager
 def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The study's database, made when it is not there; everything inside is one transaction.
@@ -77,8 +82,10 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         version = schema_version(connection)
         if version is None:
             connection.execute(schema_text())
-        elif version < SCHEMA_VERSION:
-            migrate(connection, study_dir, version)
+        else:
+            if version < SCHEMA_VERSION:
+                migrate(connection, study_dir, version)
+            connection.execute(schema_text("schema_views.sql"))  # as we read it now
         yield connection
         connection.execute("COMMIT")
     except WRITE_ERRORS as error:
@@ -145,30 +152,14 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection to a database of a schema we know."""
-    if not read_only and (UNUSABLE & {*str(path)} or storable(str(path)) != str(path)):
-        raise UsageError(
-            f"{storable(str(path))}: DuckDB cannot write a database below a folder whose name has "
-            "? or \\ or is not UTF-8: rename the folder",
-            storable(str(path)),
-        )
+    check_path(path, read_only=read_only)
     if not read_only:
         remove_half_made(path)
     was_there = path.exists()
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.IOException as error:
-        if "lock" in str(error):
-            raise UsageError(
-                f"{path} is in use by another process (a collect or a report of this study): "
-                f"wait for it to end",
-                str(path),
-            ) from None
-        if code_of(error) is not None:
-            if not was_there:  # half a header, which the next collect could not read
-                with contextlib.suppress(OSError):
-                    path.unlink(missing_ok=True)
-            raise unwritten(f"{path} cannot be opened", error, path.parent) from None
-        raise UsageError(f"{path} cannot be opened: {error}", str(path)) from None
+        raise unopened(path, error, was_there) from None
     except duckdb.ConnectionException:
         raise UsageError(
             f"{path} is open in this very process (steelyard.analysis.load): close it first",
@@ -187,6 +178,37 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
             str(path),
         )
     return connection
+
+
+def check_path(path: Path, *, read_only: bool) -> None:
+    """UsageError for a path that DuckDB would not understand, or wait at for ever."""
+    if not read_only and (UNUSABLE & {*str(path)} or storable(str(path)) != str(path)):
+        raise UsageError(
+            f"{storable(str(path))}: DuckDB cannot write a database below a folder whose name has "
+            "? or \\ or is not UTF-8: rename the folder",
+            storable(str(path)),
+        )
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is no regular file: move it away", str(path))
+
+
+def unopened(path: Path, error: duckdb.IOException, was_there: bool) -> Exception:
+    """What to say of a database that cannot be opened."""
+    without_locks = locks.are_missing(str(error))
+    if "lock" in str(error) and not without_locks:
+        return InUseError(
+            f"{path} is in use by another process (a collect or a report of this study): "
+            f"wait for it to end",
+            str(path),
+        )
+    if not was_there:  # half a header, which the next collect could not read
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+    if without_locks:
+        return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
+    if code_of(error) is not None:
+        return unwritten(f"{path} cannot be opened", error, path.parent)
+    return UsageError(f"{path} cannot be opened: {error}", str(path))
 
 
 def remove_half_made(path: Path) -> None:
@@ -208,10 +230,11 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def schema_text() -> str:
-    """The statements that make an empty database."""
+def schema_text(*files: str) -> str:
+    """The statements that make an empty database, or those of some of its files."""
     folder = importlib.resources.files(__package__)
-    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCHEMA_FILES)
+    names = files or SCHEMA_FILES
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
 
 
 def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

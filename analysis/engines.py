@@ -1,8 +1,8 @@
-"""The summary of a study from its Parquet files, on DuckDB or on Spark: one expression, by Ibis.
+"""The summary of a study from its Parquet files, on DuckDB or on Spark: one SQL statement for both.
 
 What the report computes from the database is computed here from `parquet/` alone (docs/collect.md),
-so that an engine with many machines can do it where one is not enough. Ibis 12 writes the same
-expression as SQL for both; it and Spark come with the extra `spark`.
+so that an engine with many machines can do it where one is not enough. DuckDB is always there;
+Spark comes with the extra `spark`.
 """
 
 from __future__ import annotations
@@ -16,31 +16,66 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
 from steelyard.analysis import export
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.parts import is_whole
+from steelyard.analysis.quantities import never_negative
 from steelyard.analysis.samples import TOTALS
-from steelyard.analysis.spool import no_pattern, quote_path
-from steelyard.analysis.stats import CONFIDENCE, student_quantile
-
-if TYPE_CHECKING:
-    import ibis
+from steelyard.analysis.spool import no_pattern, quote, quote_path
+from steelyard.analysis.stats import CONFIDENCE, ends, student_quantile
 
 ENGINES = ("duckdb", "spark")
 CONNECT_LIMIT_S = 10
 JAVA = 17  # the oldest that Spark 4 takes
 PARTS = "sample_parts"
 NEEDED = ("runs", "attempts", "results", "records", PARTS)
-FROM_SAMPLES = "samples."  # before the name of a total that was computed from the samples
+
+
+# One value per run and metric, completed and valid runs only; then what Student's interval and the
+# report's table need. No NULL, no infinity, and no NaN, which sorts above all numbers.
+SUMMARY = """
+WITH good AS (
+    SELECT r.run_id, r.attempt, r.variant, r.condition_label, r.block, a.elapsed_s,
+        coalesce(a.job_id, r.run_id) AS job
+    FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+    WHERE r.state = 'completed' AND coalesce(r.valid, true)
+), measured AS (
+    SELECT run_id, attempt, metric, max(unit) AS unit, avg(value) AS value
+    FROM results GROUP BY run_id, attempt, metric
+    UNION ALL
+    SELECT run_id, attempt, 'elapsed_s' AS metric, 's' AS unit, elapsed_s AS value FROM good
+    {totals}
+)
+SELECT variant, condition_label, metric, count(*) AS n, avg(value) AS mean,
+    stddev_samp(value) AS sd, median(value) AS median, min(value) AS minimum, max(unit) AS unit,
+    count(DISTINCT block) AS blocks, count(DISTINCT job) AS jobs
+FROM measured AS m JOIN good AS g ON g.run_id = m.run_id AND g.attempt = m.attempt
+WHERE abs(value) <= 1.7976931348623157e308
+GROUP BY variant, condition_label, metric
+"""
+# The last reading of each counter, summed over the nodes of a run. All are amounts, which is what
+# the unit is asked for.
+OF_SAMPLES = """
+    UNION ALL
+    SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, value
+    FROM (
+        SELECT run_id, attempt, {summed} FROM (
+            SELECT run_id, attempt, node, {readings} FROM samples GROUP BY run_id, attempt, node
+        ) AS of_node GROUP BY run_id, attempt
+    ) AS of_run UNPIVOT (value FOR metric IN ({names}))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One metric of one condition; sd, low and high (95 %, Student) are None for n = 1."""
+    """One metric of one condition; sd, low and high (95 %, Student) are None for n = 1.
+
+    low and high, too, where runs share blocks or jobs: `reason` says so.
+    """
 
     variant: str
     condition: str
@@ -51,6 +86,10 @@ class Line:
     median: float
     low: float | None
     high: float | None
+    reason: str | None = None  # why there is no interval
+
+
+SHARED = "runs share blocks or jobs: `steelyard report` has the interval that allows for it"
 
 
 def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[Line]:
@@ -72,26 +111,54 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
             f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
         )
     check_parts(folder)
-    connection = connect(engine, master)
-    try:
-        found = grouped(values(read_tables(connection, engine, folder)))
-        rows = connection.to_pyarrow(found).to_pylist()
-    finally:
-        connection.disconnect()
+    rows = on_spark(folder, master) if engine == "spark" else on_duckdb(folder)
     if export.collected(folder) != collected:
         raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
     return sorted(map(line, rows), key=lambda r: (r.variant, r.condition, r.metric))
 
 
-def read_tables(connection: Any, engine: str, folder: Path) -> dict[str, Any]:
-    """Those that are NEEDED, and `samples` where there are any."""
-    root = hadoop_path(folder) if engine == "spark" else no_pattern(folder)
+def on_duckdb(folder: Path) -> list[dict[str, Any]]:
+    """The rows of SUMMARY, computed in this process."""
+    samples = has_samples(folder)
+    with duckdb.connect() as connection:
+        connection.execute(f"SET temp_directory = {quote(str(folder / '.summary.spill'))}")
+        for name in views(samples):
+            files = "samples/*/*.parquet" if name == "samples" else f"{name}.parquet"
+            connection.read_parquet(f"{no_pattern(folder)}/{files}").create_view(name)
+        cursor = connection.execute(statement(samples))
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def on_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
+    """As on_duckdb; MissingError names the extra, Java, or the master that does not answer."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingError(
+            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
+        ) from None
+    check_java()
+    spark = session(master)
+    samples = has_samples(folder)
+    try:
+        for name in views(samples):
+            files = "samples" if name == "samples" else f"{name}.parquet"
+            spark.read.parquet(f"{hadoop_path(folder)}/{files}").createOrReplaceTempView(name)
+        return [row.asDict() for row in spark.sql(statement(samples)).collect()]
+    finally:
+        spark.stop()
+
+
+def has_samples(folder: Path) -> bool:
+    """Whether there are any."""
+    return any(folder.glob("samples/*/*.parquet"))
+
+
+def views(samples: bool) -> list[str]:
+    """The tables that the statement reads."""
     names = [name for name in NEEDED if name != PARTS]
-    tables = {name: connection.read_parquet(f"{root}/{name}.parquet") for name in names}
-    if any(folder.glob("samples/*/*.parquet")):
-        pattern = f"{root}/samples" if engine == "spark" else f"{root}/samples/*/*.parquet"
-        tables["samples"] = connection.read_parquet(pattern)
-    return tables
+    return [*names, "samples"] if samples else names
 
 
 def check_parts(folder: Path) -> None:
@@ -111,22 +178,6 @@ def check_parts(folder: Path) -> None:
 def hadoop_path(path: Path) -> str:
     """A path for Spark, which takes these letters for a pattern."""
     return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
-
-
-def connect(engine: str, master: str | None) -> Any:
-    """An Ibis connection; MissingError names the extra, Java, or the master that does not answer."""
-    try:
-        import ibis
-
-        if engine == "duckdb":
-            return ibis.duckdb.connect()
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise MissingError(
-            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
-        ) from None
-    check_java()
-    return ibis.pyspark.connect(session(master))
 
 
 def check_java() -> None:
@@ -180,64 +231,27 @@ def check_master(master: str) -> None:
     )
 
 
-def values(tables: Mapping[str, Any]) -> Any:
-    """One value per run and metric: variant, condition_label, run_id, metric, value."""
-    import ibis
-
-    runs = tables["runs"]
-    runs = runs.filter(runs.state == "completed", runs.valid.fill_null(True))
-    runs = runs.select("run_id", "attempt", "variant", "condition_label")
-    keys = ["run_id", "attempt"]
-    names = ["run_id", "variant", "condition_label", "metric", "value"]
-    results = tables["results"].join(runs, keys)
-    results = results.group_by(["run_id", "variant", "condition_label", "metric"]).aggregate(
-        value=results.value.mean()
-    )
-    attempts = tables["attempts"].join(runs, keys).mutate(metric=ibis.literal("elapsed_s"))
-    parts = [results.select(names), attempts.mutate(value=attempts.elapsed_s).select(names)]
-    if "samples" in tables:
-        parts.append(totals(tables["samples"], runs).select(names))
-    found = ibis.union(*parts)
-    return found.filter(found.value.notnull() & ~found.value.isnan() & ~found.value.isinf())
-
-
-def totals(samples: ibis.Table, runs: ibis.Table) -> Any:
-    """The last reading of each counter, summed over the nodes of a run; the samples are read once."""
-    readings = {name: samples[name].max() for name in TOTALS}
-    nodes = samples.group_by(["run_id", "attempt", "node"]).aggregate(**readings)
-    summed = {name: nodes[name].sum().cast("float64") for name in TOTALS}
-    of_run = nodes.group_by(["run_id", "attempt"]).aggregate(**summed)
-    of_run = of_run.rename({FROM_SAMPLES + name: name for name in TOTALS})
-    columns = [FROM_SAMPLES + name for name in TOTALS]
-    longer = of_run.pivot_longer(columns, names_to="metric", values_to="value")
-    return longer.join(runs, ["run_id", "attempt"])
-
-
-def grouped(found: Any) -> Any:
-    """What Student's interval and the report's table need."""
-    return found.group_by(["variant", "condition_label", "metric"]).aggregate(
-        n=found.value.count(),
-        mean=found.value.mean(),
-        sd=found.value.std(how="sample"),
-        median=found.value.median(),
-    )
+def statement(samples: bool) -> str:
+    """SUMMARY, with the totals of the samples where there are any."""
+    if not samples:
+        return SUMMARY.format(totals="")
+    names = ", ".join(TOTALS)
+    readings = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
+    summed = ", ".join(f"CAST(sum({name}) AS DOUBLE) AS {name}" for name in TOTALS)
+    return SUMMARY.format(totals=OF_SAMPLES.format(names=names, readings=readings, summed=summed))
 
 
 def line(row: Mapping[str, Any]) -> Line:
     """With the interval; engines differ in what they give as the deviation of one value."""
     n, mean, sd = row["n"], row["mean"], row["sd"]
+    low = high = reason = None
     if n < 2 or sd is None or math.isnan(sd):
-        sd = half = None
+        sd = None
+    elif row["jobs"] < n or 2 <= row["blocks"] < n:
+        reason = SHARED
     else:
         half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n)
-    return Line(
-        row["variant"],
-        row["condition_label"],
-        row["metric"],
-        n,
-        mean,
-        sd,
-        row["median"],
-        None if half is None else mean - half,
-        None if half is None else mean + half,
-    )
+        cut = never_negative(row["variant"], row["unit"], row["minimum"])
+        low, high = ends(mean, half, n, cut)
+    names = (row["variant"], row["condition_label"], row["metric"])
+    return Line(*names, n, mean, sd, row["median"], low, high, reason)

@@ -10,6 +10,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.database import KEYS
 from steelyard.analysis.errors import UsageError
 from steelyard.analysis.spool import quote
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TABLES = ("meta", *KEYS, "accounting", "checks", "gaps")
 MARK = "exported"  # holds collected_unix_s of the collect whose files are all there
@@ -25,7 +26,7 @@ def begin(folder: Path) -> None:
 def collected(folder: Path) -> str:
     """The mark; UsageError where there is none."""
     try:
-        return (folder / MARK).read_text(encoding="utf-8")
+        return read_regular(folder / MARK, NOTE_BYTES).decode("utf-8")
     except OSError:
         raise UsageError(
             f"{folder} is not whole, a collect writes it now or broke off: when none is at work, "

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.network import FACTOR
+from steelyard.analysis.factor_axes import Axis
 from steelyard.analysis.stats_slope import MIN_LEVELS
 from steelyard.analysis.summary import Row, Summary
-from steelyard.analysis.summary_slopes import number_of
 
 MAX_SERIES = 6  # as many as there are colours
 MAX_LEVELS = 24  # of a series in a figure; its CSV has all
@@ -31,7 +30,7 @@ class OverFactor:
     factor: str
     factor_words: str  # `delay (ms)`; of any other factor its own name
     series: tuple[Series, ...]
-    placeless: tuple[str, ...] = ()  # levels that are no numbers
+    placeless: tuple[str, ...] = ()  # levels that lie not on it
 
     @property
     def metric(self) -> str:
@@ -46,38 +45,24 @@ class OverFactor:
         return [row for one in self.series for row in one.rows]
 
 
-def numeric_factors(summary: Summary) -> list[str]:
-    """Factors with at least three numbers, or delays, for levels."""
-    return [
-        factor
-        for factor, levels in summary.data.meta.factors.items()
-        if len({number_of(factor, level) for level in levels} - {None}) >= MIN_LEVELS
-    ]
-
-
 def over_factor(
-    summary: Summary, variant: str, factor: str, metrics: Sequence[str]
+    summary: Summary, variant: str, axis: Axis, metrics: Sequence[str]
 ) -> Iterator[OverFactor]:
     """The metrics that have values at three levels at least."""
     for metric in metrics:
         found: dict[str, list[tuple[float, Row]]] = {}
         placeless: dict[str, None] = {}
         for row in summary.rows:
-            place = number_of(factor, row.group.condition.get(factor))
+            condition = row.group.condition
+            place = axis.place(condition)
             is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
             if is_wanted and place is not None:
-                found.setdefault(others_of(row, factor), []).append((place, row))
+                found.setdefault(axis.others(condition), []).append((place, row))
             elif is_wanted:
-                placeless[str(row.group.condition.get(factor))] = None
+                placeless[str(condition.get(axis.factor))] = None
         series = [series_of(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
         if series:
-            words = "delay (ms)" if factor == FACTOR else factor
-            yield OverFactor(variant, factor, words, tuple(series), tuple(placeless))
-
-
-def others_of(row: Row, factor: str) -> str:
-    """`filesystem=NFS, node_type=virtual`."""
-    return ", ".join(f"{k}={v}" for k, v in row.group.condition.items() if k != factor)
+            yield OverFactor(variant, axis.name, axis.words, tuple(series), tuple(placeless))
 
 
 def series_of(others: str, pairs: list[tuple[float, Row]]) -> Series:
@@ -109,7 +94,7 @@ def left_out(found: OverFactor) -> str:
         words += f" Of more than {MAX_LEVELS} levels every few are shown."
     words += " The figure's CSV has all." if words else ""
     if found.placeless:
-        words += f" Not here, being no number: {', '.join(found.placeless)}."
+        words += f" Not on this axis: {', '.join(found.placeless)}."
     return words
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis import figures, figures_labels
 from steelyard.analysis.figures import COLOURS, HATCHES, Drawing
-from steelyard.analysis.quantities import decimals, scale, text
+from steelyard.analysis.quantities import decimals, reaches, scale, text
 from steelyard.analysis.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -97,14 +97,20 @@ def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
 def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
     """The 95 % intervals of the means."""
     known = [
-        (row.interval.mean / factor, place, row.interval.half_width / factor)
+        (row.interval.mean / factor, place, *(reach / factor for reach in reaches(row.interval)))
         for place, row in enumerate(rows)
         if row.interval is not None and row.interval.half_width is not None
     ]
     if known:
-        means, places, halves = zip(*known, strict=True)
+        means, places, below, above = zip(*known, strict=True)
         axes.errorbar(
-            means, places, xerr=halves, color="black", capsize=3.5, linewidth=1.3, linestyle=""
+            means,
+            places,
+            xerr=(below, above),
+            color="black",
+            capsize=3.5,
+            linewidth=1.3,
+            linestyle="",
         )
 
 

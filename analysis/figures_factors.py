@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from steelyard.analysis.factor_series import numeric_factors, over_factor
+from steelyard.analysis.factor_axes import axes
+from steelyard.analysis.factor_series import over_factor
 from steelyard.analysis.figures import Drawing
 from steelyard.analysis.figures_box import draw_boxes
 from steelyard.analysis.figures_heat import draw_heat
@@ -16,16 +17,18 @@ from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_read import Metric
 
 TIME, ENERGY = "elapsed_s", "energy_j"
-MAX_THROUGHPUTS = 2  # secondary ones, over delay
+MAX_THROUGHPUTS = 2  # secondary ones, over network conditions
 
 
 def factor_draws(summary: Summary, variant: str) -> Iterator[Callable[[], Drawing | None]]:
     """Each draws a figure when it is called, if there is one; in the order of the report."""
-    for factor in numeric_factors(summary):
-        panels = list(over_factor(summary, variant, factor, box_metrics(summary, variant)))
+    for axis in axes(summary.data.meta.factors):
+        panels = list(over_factor(summary, variant, axis, box_metrics(summary, variant)))
         if panels:
             yield partial(draw_boxes, panels)
-        for found in over_factor(summary, variant, factor, line_metrics(summary, variant, factor)):
+        for found in over_factor(
+            summary, variant, axis, line_metrics(summary, variant, axis.factor)
+        ):
             yield partial(draw_lines, found)
     for rows in primary_rows(summary, variant).values():
         yield partial(draw_heat, summary, rows)
@@ -39,7 +42,7 @@ def box_metrics(summary: Summary, variant: str) -> list[str]:
 
 
 def line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
-    """The main figures; over delay throughput, too."""
+    """The main figures; over network conditions throughput, too."""
     names = [metric.name for metric in primary(summary, variant)]
     if factor == FACTOR:
         others = [m.name for m in summary.data.metrics.get(variant, []) if is_throughput(m)]

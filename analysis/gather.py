@@ -13,9 +13,17 @@ from pathlib import Path
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.spool import NO_ROOM
+from steelyard.jobscripts.userfiles import (
+    BULK_BYTES,
+    RECORD_BYTES,
+    OddFileError,
+    create_beside,
+    open_regular,
+)
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8
+COPY_BYTES = 1 << 20
 JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
 
 
@@ -48,8 +56,10 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy whole or not at all, with the time of the source."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
-    status = source.stat()
-    shutil.copyfile(source, part)
+    most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
+    with open_regular(source, most_bytes) as file, create_beside(part) as copy:
+        status = os.fstat(file.fileno())
+        shutil.copyfileobj(file, copy, COPY_BYTES)
     os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
     part.replace(target)
 
@@ -102,17 +112,21 @@ def bring_records(
 def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
     """copy_job, what goes wrong as a gap; OSError when there is no room."""
     try:
-        copy_job(study_dir, folder, attempts)
+        return list(copy_job(study_dir, folder, attempts))
     except OSError as error:
         if error.errno in NO_ROOM:
             raise
-        reason = f"{error.filename} cannot be copied: {error.strerror}"
-        return [Gap(attempts[0].run_id, attempts[0].attempt, None, "record", reason)]
-    return []
+        return [not_copied(attempts[0], None, error)]
 
 
-def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None:
-    """Copy the records of one job with their samples."""
+def not_copied(attempt: Attempt, node: str | None, error: OSError) -> Gap:
+    """A record, samples or a capture that stay where the node left them."""
+    reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
+    return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Copy the records of one job with their samples; yields what is no file of ours any more."""
     if not folder.is_dir():
         return
     for source in folder.iterdir():
@@ -124,8 +138,11 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> None
         # The record last: with its samples not there yet it would look whole.
         for file in (source.with_suffix(".csv"), source.with_suffix(".pcapng"), source):
             target = study_dir / "records" / folder.name / file.name
-            if file.is_file() and not same_file(file, target):
-                copy_file(file, target)
+            try:
+                if os.path.lexists(file) and not same_file(file, target):
+                    copy_file(file, target)
+            except OddFileError as error:
+                yield not_copied(attempt, parts[0] if parts else None, error)
 
 
 def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:

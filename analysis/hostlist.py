@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 
@@ -30,7 +31,11 @@ def expand_range(text: str, whole: str) -> Iterator[str]:
 
 def expand_ranges(text: str, whole: str) -> list[str]:
     """`1-2,07` -> 1, 2, 07."""
-    return [number for part in text.split(",") for number in expand_range(part, whole)]
+    found = itertools.chain.from_iterable(expand_range(part, whole) for part in text.split(","))
+    numbers = list(itertools.islice(found, MAX_NODES + 1))
+    if len(numbers) > MAX_NODES:
+        raise UsageError(f"node list '{whole[:80]}': more than {MAX_NODES} nodes", whole)
+    return numbers
 
 
 def expand_nodes(text: str) -> list[str]:
@@ -45,5 +50,7 @@ def expand_nodes(text: str) -> list[str]:
             expand_ranges(piece, text) if index % 2 else [piece]
             for index, piece in enumerate(pieces)
         ]
+        if len(names) + math.prod(map(len, choices)) > MAX_NODES:
+            raise UsageError(f"node list '{text[:80]}': more than {MAX_NODES} nodes", text)
         names += ("".join(combination) for combination in itertools.product(*choices))
     return names

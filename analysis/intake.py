@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from steelyard.analysis.studyfiles import Submission
 
 # A job that is over may still be requeued or get its AdminComment; after this it is left alone.
 SETTLED_AFTER_S = 600.0
+FORGOTTEN = "the accounting, asked again, no longer knows the job: purged, or another cluster"
 
 MAPPING_COLUMNS = {
     "serial": "BIGINT",
@@ -55,15 +56,18 @@ def take_in(
     settled = settled_submissions(connection, index, kept, submissions)
     asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
-    fresh = ask(accounting, asked, scratch, jobs, progress)
-    connection.execute(
-        "DELETE FROM accounting WHERE submission_id IN (SELECT unnest(?))",
-        [[s.submission_id for s in asked if s.submission_id in jobs.answered]],
-    )
-    number_and_store(connection, accounting, index, fresh, jobs)
+    answers = ask(accounting, asked, scratch, jobs, progress)
     again = {s.submission_id for s in asked} & jobs.answered
-    old = [row for submission_id, row in kept if submission_id not in again]
-    numbered, waiting = number_rows(index, old)
+    fresh = [row for answer in answers for row in answer.rows]
+    left = not_answered(index, kept, fresh, again)
+    numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
+    forget_waiting(connection, kept, left)
+    first = 0
+    for answer in answers:
+        mapping = map_rows(answer, first, numbered, waiting)
+        store(connection, accounting, answer, mapping, bool(kept))
+        first += len(answer.rows)
+    note_too_old(index, fresh, jobs)
     jobs.numbered += numbered.values()
     jobs.waiting += waiting
     # Earlier answers are still there when the accounting is not.
@@ -167,36 +171,100 @@ def ask_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -
     return answer
 
 
-def number_and_store(
-    connection: DuckDBPyConnection,
-    accounting: Accounting,
+def not_answered(
     index: JobIndex,
-    answers: Sequence[Answer],
-    jobs: Jobs,
+    kept: Sequence[tuple[str, AccountingRow]],
+    fresh: Sequence[AccountingRow],
+    again: Collection[str],
+) -> list[tuple[str, AccountingRow]]:
+    """The kept rows in whose place no fresh one came: purged, or another cluster was asked.
+
+    Of submissions asked again (`again`) an open state is no longer known to be true.
+    """
+    # slurmdbd's own key: a requeued job is submitted anew.
+    known = {(row.job_id, row.submit_unix_s) for row in fresh}
+    told = {s.submission_id for row in fresh if (s := index.submission(row)) is not None}
+    left = []
+    for submission_id, row in kept:
+        if submission_id not in again or (
+            row.state in FINAL_STATES and (row.job_id, row.submit_unix_s) not in known
+        ):
+            left.append((submission_id, row))
+        elif (row.job_id, row.submit_unix_s) in known:
+            continue
+        elif not (row.waits_in_array and submission_id in told):  # a list that grew shorter
+            left.append((submission_id, dataclasses.replace(row, state="lost", reason=FORGOTTEN)))
+    return left
+
+
+def forget_waiting(
+    connection: DuckDBPyConnection,
+    kept: Sequence[tuple[str, AccountingRow]],
+    left: Sequence[tuple[str, AccountingRow]],
 ) -> None:
-    """Rows of the study's own jobs into the table; those of older jobs of the same id are not."""
-    names = ", ".join(f'"{name}"' for name in accounting.fields)
-    for answer in answers:
-        numbered, waiting = number_rows(index, answer.rows)
-        for off in filter(None, (index.off_by(row) for row in answer.rows)):
-            known = jobs.too_old.get(off[0].submission_id, off[1])
-            jobs.too_old[off[0].submission_id] = min(known, off[1])
-        places = {id(row): place for place, row in enumerate(answer.rows)}
-        jobs.numbered += numbered.values()
-        jobs.waiting += waiting
-        with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
-            for place, number in numbered.items():
+    """Take out the lists of waiting tasks in whose place newer ones came."""
+    still = {submission_id for submission_id, row in left if row.waits_in_array}
+    gone = {submission_id for submission_id, row in kept if row.waits_in_array} - still
+    connection.execute(
+        "DELETE FROM accounting WHERE attempt IS NULL AND submission_id IN (SELECT unnest(?))",
+        [sorted(gone)],
+    )
+
+
+def map_rows(
+    answer: Answer,
+    first: int,
+    numbered: Mapping[int, NumberedRow],
+    waiting: Sequence[tuple[Submission, AccountingRow]],
+) -> Spool:
+    """Whose each row of an answer is; `first` is the place of its first row among all."""
+    places = {id(row): place for place, row in enumerate(answer.rows)}
+    with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
+        for place in range(len(answer.rows)):
+            number = numbered.get(first + place)
+            if number is not None:
                 mapping.write(
                     (place, number.submission.submission_id, number.run_id, number.attempt)
                 )
-            for submission, row in waiting:
+        for submission, row in waiting:
+            if id(row) in places:
                 mapping.write((places[id(row)], submission.submission_id, None, None))
+    return mapping
+
+
+def store(
+    connection: DuckDBPyConnection,
+    accounting: Accounting,
+    answer: Answer,
+    mapping: Spool,
+    anew: bool,
+) -> None:
+    """Rows of the study's own jobs into the table, each in the place of its older self (`anew`).
+
+    What was once collected and is not in the answer stays: jobs are purged, steps before them.
+    """
+    joined = (
+        f"FROM ({answer.spool.select()}) AS a "
+        f"JOIN ({mapping.select()}) AS m ON m.serial = a.serial::BIGINT"
+    )
+    if anew:
         connection.execute(
-            f"INSERT INTO accounting (submission_id, run_id, attempt, step, {names}) "
-            f"SELECT submission_id, run_id, attempt, nullif(step, ''), {names} "
-            f"FROM ({answer.spool.select()}) AS a "
-            f"JOIN ({mapping.select()}) AS m ON m.serial = a.serial::BIGINT"
+            "DELETE FROM accounting AS k USING (SELECT m.submission_id, m.attempt, "
+            f"nullif(a.step, '') AS step {joined}) AS f WHERE k.submission_id = f.submission_id "
+            "AND k.attempt = f.attempt AND k.step IS NOT DISTINCT FROM f.step"
         )
+    names = ", ".join(f'"{name}"' for name in accounting.fields)
+    connection.execute(
+        f"INSERT INTO accounting (submission_id, run_id, attempt, step, {names}) "
+        f"SELECT submission_id, run_id, attempt, nullif(step, ''), {names} {joined}"
+    )
+
+
+def note_too_old(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) -> None:
+    """Rows of a submission's job id that are older than it."""
+    for off in filter(None, (index.off_by(row) for row in fresh)):
+        known = jobs.too_old.get(off[0].submission_id, off[1])
+        jobs.too_old[off[0].submission_id] = min(known, off[1])
 
 
 def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -> Iterator[Gap]:

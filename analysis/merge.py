@@ -14,12 +14,13 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis import captures, export, network, parts, samples, tables
-from steelyard.analysis.accounting import FINAL_STATES, Accounting
+from steelyard.analysis.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.checks import write_checks
 from steelyard.analysis.database import (
     FILE_NAME,
     WRITE_ERRORS,
+    InUseError,
     bound,
     check_keys,
     close,
@@ -43,6 +44,7 @@ from steelyard.analysis.studyfiles import (
     Plan,
     PlannedRun,
     RunFolder,
+    executed_now,
     read_plan,
     read_submissions,
     run_folders,
@@ -183,6 +185,7 @@ def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
                 folders=all_folders(work),
                 answered=frozenset(jobs.answered),
                 now_unix_s=work.now_unix_s,
+                at_work=executed_now(work.study_dir, submissions),
             )
         )
         if a.run_id in planned
@@ -204,6 +207,8 @@ def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
 def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
     """Attempts that began and left no result.json that can be used."""
     for attempt in attempts:
+        if attempt.state in WAITING_STATES:
+            continue  # it may still come
         problem = attempt.folder.problem if attempt.folder is not None else None
         if attempt.folder is None and attempt.is_over:
             problem = f"job {attempt.job_id} left no folder for this attempt"
@@ -335,7 +340,10 @@ def name_refusals(work: Work) -> None:
 def export_again(work: Work) -> None:
     """The Parquet files, from the committed database."""
     folder = work.study_dir / "parquet"
-    connection = connect(work.study_dir / FILE_NAME, read_only=True)
+    try:
+        connection = connect(work.study_dir / FILE_NAME, read_only=True)
+    except InUseError:  # the next collect has begun: it will write them, with what it finds
+        return
     try:
         bound(connection, work.study_dir)
         parts.sweep(connection, work.study_dir)

@@ -12,6 +12,7 @@ from typing import Any
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.records import Record, dig, is_kind
 from steelyard.analysis.studyfiles import PlannedRun
+from steelyard.jobscripts.userfiles import read_tail
 
 FACTOR, NO_LEVEL = "network", "none"
 EXIT_CONDITION = 4  # of a job whose condition could not be applied
@@ -89,7 +90,15 @@ def canonical(text: str) -> list[str]:
     The grammar is parsed in C; this only makes quantities, networks and the order alike.
     """
     parts = ("".join(part.split()) for part in text.split(","))
-    return sorted(one_part(part) for part in parts if part not in ("", DEFAULT_DIRECTION))
+    return sorted(alike(part) for part in parts if part not in ("", DEFAULT_DIRECTION))
+
+
+def alike(part: str) -> str:
+    """one_part, and a part that is none of the grammar's as it is."""
+    try:
+        return one_part(part)
+    except (ArithmeticError, ValueError, LookupError):
+        return part
 
 
 def one_part(part: str) -> str:
@@ -176,9 +185,7 @@ def outputs(attempt: Attempt) -> list[Path]:
 def refusals(path: Path) -> Iterator[str]:
     """`--netem=…: …` of a file, `steelyard: ` taken off."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-            text = file.read().decode("utf-8", "replace")
+        text = read_tail(path, TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return
     for match in REFUSAL.finditer(text):

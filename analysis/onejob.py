@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis import job_totals
 from steelyard.analysis.accounting import Accounting, AccountingRow
 from steelyard.analysis.attempts import Attempt
 from steelyard.analysis.errors import MissingError, UsageError
@@ -58,10 +59,14 @@ class JobView:
 
     def total(self, column: str) -> float | None:
         """Over all nodes; None as soon as one has no record, one cut short, or no value."""
-        values = [n.values[column] for n in self.nodes if n.values["complete"]]
-        if len(values) < len(self.all_nodes) or not values or None in values:
-            return None
-        return float(max(values) if column == "max_memory_bytes" else sum(values))
+        return self.total_or_why(column)[0]
+
+    def total_or_why(self, column: str) -> tuple[float | None, str | None]:
+        """The total, or None and the reason."""
+        whole = [(n.record, n.values) for n in self.nodes if n.values["complete"]]
+        if len(whole) < len(self.all_nodes) or not whole:
+            return None, f"{len(whole)} of {len(self.all_nodes)} nodes have a whole record"
+        return job_totals.job_total(whole, column)
 
 
 def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) -> JobView:
@@ -158,10 +163,19 @@ def find_records(view: JobView, record_dirs: Sequence[Path]) -> None:
     for record in records:
         if not record.complete:
             view.missing.append(f"{record.node}: {incomplete_reason(record)}")
+        view.missing += unmet(record)
     absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
     if absent or not chosen:
         where = ", ".join(str(path / raw_id) for path in record_dirs)
         view.missing.append(f"record: none of {', '.join(absent) or 'this job'} in {where}")
+
+
+def unmet(record: Record) -> Iterator[str]:
+    """Conditions that were asked for and not had (docs/formats.md, part 4)."""
+    for name in ("network_conditions", "cache", "capture"):
+        reason = record.why_missing(name) or ""
+        if reason.startswith(("refused: ", "asked for, ")):
+            yield f"{record.node}: {reason}"
 
 
 def parts_node(path: Path) -> str:

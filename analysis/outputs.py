@@ -34,6 +34,13 @@ class Output:
     is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
 
 
+# A parser meets what it did not expect: one run's output must not keep the others from the table.
+STUMBLES = (
+    ValueError, LookupError, ArithmeticError, TypeError, AttributeError, AssertionError,
+    RecursionError,
+)  # fmt: skip
+
+
 @functools.cache
 def benchmark(name: str) -> Benchmark:
     """A benchmark's description, read once."""
@@ -48,9 +55,11 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
         return Output(tuple(figures(run, attempt)))
     except FailedError as error:
         return Output(reason=f"the benchmark failed: {error}")
-    except (BenchmarkError, OSError, ValueError, LookupError, ArithmeticError) as error:
-        # The last three: a parser that stumbles over what it did not expect.
-        words = str(error) or type(error).__name__
+    except (BenchmarkError, OSError) as error:
+        words = str(error)
+        return Output(reason=f"the output is not understood: {words}", is_gap=True)
+    except STUMBLES as error:
+        words = f"{type(error).__name__}: {error}"
         return Output(reason=f"the output is not understood: {words}", is_gap=True)
 
 

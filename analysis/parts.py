@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.sample_lines import COLUMNS
 from steelyard.analysis.spool import quote, quote_path
+from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,7 +73,7 @@ def day_of(unix_s: float) -> str:
 def is_whole(path: Path) -> bool:
     """Whether a Parquet file has its end: a footer, its length and the letters PAR1."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, ANY_BYTES) as file:
             if file.seek(0, os.SEEK_END) < len(MAGIC) * 3:
                 return False
             file.seek(-len(MAGIC), os.SEEK_END)

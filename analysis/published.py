@@ -43,11 +43,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """An average as the source prints it; `text` keeps its decimals."""
+    """An average that the source prints; `text` keeps its decimals, and is empty where only whether
+    it agrees with the values was noted.
+    """
 
     figure: str
     node_type: str
+    column: str  # `total` or `per_process`
     text: str
+    agrees: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Published:
     series: list[Series]
     repeated: dict[str, str]
     averages: list[Average]
+    per_process: list[Series]  # of appendix D; they count in no mean but their own
     conclusions: list[Conclusion]
     summary: Summary
 
@@ -93,7 +98,8 @@ def read_folder(name: str, folder: Path) -> Published:
         name=name,
         series=series,
         repeated=repeated,
-        averages=[Average(*row.values()) for row in rows(folder / "printed_averages.csv")],
+        averages=list(printed_averages(folder)),
+        per_process=hpc_series(folder, "per_process"),
         conclusions=read_conclusions(folder / "conclusions.toml"),
         summary=summary_of(study_data(name, counted)),
     )
@@ -129,8 +135,15 @@ def filesystem_series(folder: Path) -> list[Series]:
     ]
 
 
-def hpc_series(folder: Path) -> list[Series]:
-    """Appendix D: one series per benchmark and node type."""
+def printed_averages(folder: Path) -> Iterator[Average]:
+    """In the order of the file."""
+    for row in rows(folder / "printed_averages.csv"):
+        figure, node_type, column, text, agrees = row.values()
+        yield Average(figure, node_type, column, text, agrees == "yes")
+
+
+def hpc_series(folder: Path, column: str = "total") -> list[Series]:
+    """Appendix D: one series per benchmark and node type, where it has the column."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows(folder / "jungels2012_hpc.csv"):
         found.setdefault((row["figure"], row["node_type"]), []).append(row)
@@ -141,10 +154,11 @@ def hpc_series(folder: Path) -> list[Series]:
             condition={"node_type": node_type},
             node_index=1,
             host="4 nodes",
-            metric=Metric("total", lines[0]["unit"], "higher", True),
-            values=tuple(float(row["total"]) for row in lines),
+            metric=Metric(column, lines[0]["unit"], "higher", True),
+            values=tuple(float(row[column]) for row in lines),
         )
         for (figure, node_type), lines in found.items()
+        if lines[0][column]
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from steelyard.analysis.summary_codes import Finding, Kind, Severity, counted
 # Twice the standard error of a lag-1 correlation of n independent values, 1 / sqrt(n): Box &
 # Jenkins (1970), "Time Series Analysis", part 2.1.6.
 CORRELATED = 2.0
+
+PER_PROCESS = "per_process"
 
 
 class PublishedCode(Kind):
@@ -72,17 +75,37 @@ class CheckedAverage:
         return Decimal(self.mean).quantize(text) == text
 
     @property
+    def left_out(self) -> int | None:
+        """The one value without which the mean is the printed average; None: none, or several."""
+        values, text = self.series.values, Decimal(self.printed.text)
+        total, n = math.fsum(values), len(values)
+        found = [
+            place
+            for place, value in enumerate(values)
+            if Decimal((total - value) / (n - 1)).quantize(text) == text
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @property
     def fits(self) -> bool:
         """Whether that value lies among those that are printed."""
         return min(self.series.values) <= self.next_value <= max(self.series.values)
 
 
+def series_of(published: Published, printed: Average) -> Series:
+    """Whose average it is."""
+    among = published.per_process if printed.column == PER_PROCESS else published.series
+    key = printed.figure, printed.node_type
+    return next(s for s in among if (s.figure, s.condition["node_type"]) == key)
+
+
 def check_averages(published: Published) -> list[CheckedAverage]:
-    """Each printed average."""
-    by_key = {(s.figure, s.condition["node_type"]): s for s in published.series}
+    """Each printed average that is at hand."""
     checked = []
     for printed in published.averages:
-        series = by_key[printed.figure, printed.node_type]
+        if not printed.text:
+            continue
+        series = series_of(published, printed)
         n, mean = len(series.values), statistics.fmean(series.values)
         more = (n + 1) * float(printed.text) - n * mean
         checked.append(CheckedAverage(printed, series, mean, more))
@@ -102,32 +125,55 @@ def find_published(published: Published, tested: Sequence[Tested]) -> list[Findi
 
 def find_averages(published: Published) -> Iterator[Finding]:
     """SP01."""
-    checked = check_averages(published)
-    wrong = [one for one in checked if not one.agrees]
-    if wrong:
-        series = sum(s.metric.name == "total" for s in published.series)
+    wrong = [one for one in check_averages(published) if not one.agrees]
+    # Of the others the printed figure is not at hand, only how it compares.
+    noted = [one for one in published.averages if not one.text]
+    differing = [one for one in noted if not one.agrees]
+    if wrong or differing:
+        totals = [one for one in published.averages if one.column != PER_PROCESS]
+        agree = sum(one.agrees for one in totals)
+        each = sum(not one.agrees for one in published.averages if one.column == PER_PROCESS)
         yield Finding(
             PublishedCode.AVERAGES,
-            f"{len(wrong)} of {counted(len(checked), 'printed average')} at hand, of {series} series of "
-            "appendix D.",
-            tuple(map(average_words, wrong)),
+            f"Of {len(totals)} printed averages of totals {agree} agree and {len(totals) - agree} do "
+            f"not; of those per process {each} do not.",
+            (*map(average_words, wrong), *(noted_words(published, one) for one in differing)),
         )
+
+
+def noted_words(published: Published, one: Average) -> str:
+    """`D3 EP virtual per process: printed otherwise (not at hand), the mean of 35 values is …`."""
+    series = series_of(published, one)
+    return (
+        f"{one.figure} {series.variant.removeprefix('npb ')} {one.node_type} per process: printed "
+        f"otherwise (the figure is not at hand), the mean of its {len(series.values)} values is "
+        f"{statistics.fmean(series.values):.3f} {series.metric.unit}"
+    )
 
 
 def average_words(one: CheckedAverage) -> str:
     """`D6 LU virtual: printed 873.986, the mean of 35 values is 868.565; …`."""
     series, unit = one.series, one.series.metric.unit
     places = 1 - Decimal(one.printed.text).as_tuple().exponent  # type: ignore[operator]
-    why = (
-        f"one run more of {one.next_value:.5g} {unit}, not printed, would explain it"
-        if one.fits
-        else f"one run more would have to be {one.next_value:.5g} {unit}, which none comes near "
-        f"({min(series.values):g} … {max(series.values):g})"
-    )
+    if (place := one.left_out) is not None:
+        why = f"it is the mean without iteration {place + 1} ({series.values[place]:g})"
+    else:
+        why = unexplained(one)
     return (
         f"{one.printed.figure} {series.variant.removeprefix('npb ')} {one.printed.node_type}: printed "
         f"{one.printed.text}, the mean of its {len(series.values)} values is {one.mean:.{places}f} "
         f"{unit}; {why}"
+    )
+
+
+def unexplained(one: CheckedAverage) -> str:
+    """What one run more would have to be."""
+    series, unit = one.series, one.series.metric.unit
+    return (
+        f"one run more of {one.next_value:.5g} {unit}, not printed, would explain it"
+        if one.fits
+        else f"one run more would have to be {one.next_value:.5g} {unit}, which none comes near "
+        f"({min(series.values):g} … {max(series.values):g})"
     )
 
 

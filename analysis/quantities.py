@@ -13,9 +13,22 @@ PREFIXES = {
     "J": ((1.0, "J"), (1e3, "kJ"), (1e6, "MJ")),
 }
 
+# Of these, and of anything per time, nobody can have less than nothing.
+AMOUNTS = frozenset(
+    ("s", "ms", "us", "µs", "ns", "bytes", "B", "kB", "MB", "GB", "J", "kJ", "W", "Hz", "%")
+)
+
+LEANING = 1.1  # above, against below the mean: from here on both ends are told
+
 MISSING = "–"
 MOST_DECIMALS = 6
 HUGE = 1e15  # from here on as 1.23e+15
+
+
+def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
+    """Whether a quantity can have no negative mean; of a figure of `app` the unit has to say so."""
+    is_amount = unit is not None and (unit in AMOUNTS or "/" in unit or "_per_" in unit)
+    return minimum >= 0 and (is_amount or variant.split()[0] != "app")
 
 
 def unit_text(unit: str | None) -> str:
@@ -62,9 +75,25 @@ def quantity(value: float | None, unit: str | None) -> str:
 
 
 def mean_words(interval: Interval, unit: str | None) -> str:
-    """`800 ± 32 ms`: mean and half of its interval in one unit."""
+    """`800 ± 32 ms`: mean and half of its interval in one unit; `26 (8 … 70) ms` where it leans."""
     factor, name = scale(interval.mean, unit)
     half = interval.half_width
     places = decimals(interval.mean / factor, half and half / factor)
-    spread = "" if half is None else f" ± {text(half, factor, places)}"
-    return f"{text(interval.mean, factor, places)}{spread} {name}".removesuffix(" 1")
+    mean, low, high = (
+        text(value, factor, places) for value in (interval.mean, interval.low, interval.high)
+    )
+    below, above = reaches(interval)
+    if half is None:
+        spread = ""
+    elif above <= LEANING * below:
+        spread = f" ± {text(half, factor, places)}"
+    else:
+        spread = f" ({low} … {high})"
+    return f"{mean}{spread} {name}".removesuffix(" 1")
+
+
+def reaches(interval: Interval) -> tuple[float, float]:
+    """How far it reaches below and above the mean; 0 where it has no ends."""
+    if interval.low is None or interval.high is None:
+        return 0.0, 0.0
+    return interval.mean - interval.low, interval.high - interval.mean

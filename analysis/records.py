@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.errors import SteelyardError
-from steelyard.analysis.spool import no_constant
+from steelyard.analysis.spool import parse_json
+from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
 FORMAT, VERSION = "steelyard-record", 1
 
@@ -54,6 +56,9 @@ COLUMNS = {
     "sampler_cpu_s": ("sampler.cpu_s", "float"),
 }
 
+# Virtual machines whose kernel counts time that the host gave to others as CPU time of whatever ran.
+COUNTS_STOLEN_TIME = frozenset({"uml"})
+
 # What a job or run has in all, summed over its nodes; of memory the largest node counts.
 TOTALS = (
     "energy_j",
@@ -87,7 +92,21 @@ KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),
     "float": (int, float),
+    "list": (list,),
+    "object": (dict,),
 }
+# Fields that are no columns, and what is read of them.
+OTHERS = {
+    "tags": "object",
+    "missing": "object",
+    "network_conditions": "object",
+    "network_conditions.requested": "text",
+    "network_conditions.devices": "list",
+    "network_conditions.notes": "list",
+    "network.devices": "list",
+}
+INT64 = 1 << 63  # DuckDB's BIGINT
+NAME_BYTES = 255  # of a file, on Linux
 
 FILE_NAME = re.compile(r"(?P<node>.+)\.(?P<start>\d+)\.json")
 
@@ -133,6 +152,8 @@ class Record:
         name = self.get(dotted)
         if not isinstance(name, str) or not name or Path(name).name != name:
             return None
+        if "\0" in name or len(os.fsencode(name)) > NAME_BYTES:
+            return None
         return self.path.with_name(name)
 
     def get(self, dotted: str) -> Any:
@@ -165,7 +186,7 @@ def dig(document: object, dotted: str) -> Any:
 def read_record(path: Path) -> Record:
     """Read and check one record; RecordError says what is wrong with it."""
     try:
-        document = json.loads(path.read_bytes(), parse_constant=no_constant)
+        document = parse_json(read_regular(path, RECORD_BYTES))
     except OSError as error:
         raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -198,17 +219,20 @@ def check_record(path: Path, document: object) -> Record:
         )
     if not isinstance(document.get("node"), str) or not isinstance(document.get("complete"), bool):
         raise RecordError("record", f"{path}: 'node' or 'complete' is missing")
-    for dotted, kind in COLUMNS.values():
+    for dotted, kind in (*COLUMNS.values(), *OTHERS.items()):
         value = dig(document, dotted)
         if value is not None and not is_kind(value, kind):
-            raise RecordError("record", f"{path}: '{dotted}' is {value!r}, expected {kind} or null")
+            found = repr(value)[:60]
+            raise RecordError("record", f"{path}: '{dotted}' is {found}, expected {kind} or null")
     return Record(path, document)
 
 
 def is_kind(value: object, kind: str) -> bool:
-    """True and False are no numbers, although Python's bool is an int."""
+    """True and False are no numbers, although Python's bool is an int; and numbers can be stored."""
     if isinstance(value, bool):
         return kind == "bool"
+    if isinstance(value, int) and not -INT64 <= value < INT64:
+        return False
     return isinstance(value, KINDS[kind])
 
 

@@ -41,7 +41,7 @@ MEANS = {
     "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "baseline": TEXT, "metric": TEXT,
     "unit": TEXT, "better": TEXT, "is_primary": FLAG, "planned": COUNT, "failed": COUNT,
     "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
-    "low": NUMBER, "high": NUMBER, "bootstrap_low": NUMBER, "bootstrap_high": NUMBER, "jobs": COUNT, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
+    "low": NUMBER, "high": NUMBER, "jobs": COUNT, "blocks": COUNT, "unseen_share": NUMBER, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
     "max": NUMBER, "outliers": LIST, "overhead": NUMBER, "overhead_low": NUMBER,
     "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER, "effect_size": NUMBER,
     "effect_low": NUMBER, "effect_high": NUMBER, "effect_of": TEXT, "verdict": TEXT, "meaning": TEXT,

@@ -10,6 +10,7 @@ from steelyard.analysis.report_figures import begin, figure_jobs
 from steelyard.analysis.report_network import network_document
 from steelyard.analysis.report_split import split_document
 from steelyard.analysis.report_words import answer
+from steelyard.analysis.stats_proportion import unseen_share
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Finding
 from steelyard.analysis.summary_findings import find
@@ -117,9 +118,9 @@ def row_document(row: Row) -> dict[str, Any]:
         "mean": interval and interval.mean,
         "low": interval and interval.low,
         "high": interval and interval.high,
-        "bootstrap_low": row.bootstrap and row.bootstrap.low,
-        "bootstrap_high": row.bootstrap and row.bootstrap.high,
         "jobs": row.jobs,
+        "blocks": row.blocks,
+        "unseen_share": unseen_share(row.n) if row.n else None,
         "median": row.median,
         "sd": spread and spread.sd,
         "mad": spread and spread.mad,

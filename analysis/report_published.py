@@ -263,10 +263,12 @@ def average_document(one: CheckedAverage) -> dict[str, Any]:
         "figure": one.printed.figure,
         "variant": one.series.variant,
         "node_type": one.printed.node_type,
+        "column": one.printed.column,
         "printed": float(one.printed.text),
         "n": len(one.series.values),
         "mean": one.mean,
         "agrees": one.agrees,
         "next_value": one.next_value,
         "next_value_is_plausible": one.fits,
+        "mean_without_iteration": None if one.left_out is None else one.left_out + 1,
     }

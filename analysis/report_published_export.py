@@ -36,8 +36,9 @@ COMPARISONS = {
     "p_holm_order_allowed_for": NUMBER, "verdict": TEXT, "meaning": TEXT,
 }  # fmt: skip
 AVERAGES = {
-    "figure": TEXT, "variant": TEXT, "node_type": TEXT, "printed": NUMBER, "n": COUNT,
+    "figure": TEXT, "variant": TEXT, "node_type": TEXT, "column": TEXT, "printed": NUMBER, "n": COUNT,
     "mean": NUMBER, "agrees": FLAG, "next_value": NUMBER, "next_value_is_plausible": FLAG,
+    "mean_without_iteration": COUNT,
 }  # fmt: skip
 NUMBERS = ("value", "average_low", "average_high", "average")
 COUNTS = ("concurrent_nodes", "iteration", "average_n")

@@ -90,8 +90,9 @@ def table_row(one: SplitRow) -> tuple[str, ...]:
 
 
 def split_document(one: SplitRow) -> dict[str, Any]:
-    """For `--json`: numbers also where the model does not hold, which `holds` and `broken` say."""
-    names = ("difference_s", "throughput_s", "latency_s", "throughput_share", "latency_share")
+    """For `--json`: parts and shares are null where the model does not hold; `broken` says why."""
+    names = ("throughput_s", "latency_s", "throughput_share", "latency_share")
+    parts = one.split if one.holds else None
     return {
         "variant": one.row.group.variant,
         "condition": one.row.group.label,
@@ -99,7 +100,8 @@ def split_document(one: SplitRow) -> dict[str, Any]:
         "metric": one.row.metric.name,
         "holds": one.holds,
         "broken": list(one.broken),
-        **{name: estimate(getattr(one.split, name, None)) for name in names},
+        "difference_s": estimate(one.split.difference_s if one.split else None),
+        **{name: estimate(getattr(parts, name, None)) for name in names},
         "bytes_metric": one.bytes_metric,
         "bytes": list(one.bytes_moved),
         "throughput_of": one.bulk,

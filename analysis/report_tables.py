@@ -13,6 +13,7 @@ from steelyard.analysis.quantities import MISSING, decimals, quantity, scale, te
 from steelyard.analysis.report_links import Anchors, anchor_of
 from steelyard.analysis.report_words import JUDGED, is_main
 from steelyard.analysis.stats import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats_proportion import unseen_share
 from steelyard.analysis.stats_tests import effect_words
 from steelyard.analysis.summary import Group, Row, Summary
 from steelyard.analysis.summary_read import Record, Run, StudyData
@@ -148,7 +149,7 @@ METRIC_HEADINGS = (
     "n",
     "Mean",
     "95 % interval",
-    "… by bootstrap",
+    "Unseen",
     "Median",
     "Sd",
     "MAD",
@@ -173,7 +174,7 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
     counts = row.group.counts
     tail = (str(counts.failed), str(counts.invalid), str(row.missing))
     if row.interval is None or row.spread is None:
-        return (label_of(row.group), "0", *[MISSING] * 8, MISSING, *tail)
+        return (label_of(row.group), "0", *[MISSING] * 9, *tail)
     half = row.interval.half_width
     places = decimals(row.interval.mean / factor, half and half / factor)
 
@@ -187,10 +188,10 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
 
     return (
         label_of(row.group),
-        str(row.n) if row.jobs is None else f"{row.n} in {row.jobs} jobs",
+        row.n_words,
         cell(row.interval.mean),
         ends(row.interval),
-        ends(row.bootstrap),
+        f"< {100 * unseen_share(row.n):.2g} %",
         cell(row.median),
         cell(row.spread.sd),
         cell(row.spread.mad),

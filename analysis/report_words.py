@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 
 from steelyard.analysis.quantities import mean_words
@@ -12,6 +13,7 @@ from steelyard.analysis.summary_codes import Finding, Severity, counted
 MAIN = ("elapsed_s", "energy_j", "cpu_s")  # of every run; shown beside a benchmark's own figures
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
+TERMINAL = 80  # columns
 MAX_MEANS = 3  # of a study without comparisons, in its answer
 
 JUDGED = (Direction.WORSE, Direction.BETTER, Direction.DIFFERENT)
@@ -141,10 +143,18 @@ def variant_lines(summary: Summary, variant: str) -> list[str]:
         is_base = summary.data.meta.factors and label == members[0].group.baseline_label
         base = " (baseline)" if is_base else ""
         lines.append(f"  {label or 'all runs'}{base}")
-        lines += (f"    {row.metric.name:<{width}}  {row_words(row)}" for row in members)
+        lines += (wrapped(f"    {row.metric.name:<{width}}  ", row_words(row)) for row in members)
     if len(by_label) > MAX_CONDITIONS:
         lines.append(f"  … and {len(by_label) - MAX_CONDITIONS} more conditions in the report")
     return lines
+
+
+def wrapped(name: str, words: str) -> str:
+    """Words beside a name, on as many lines as a terminal takes."""
+    indent = " " * len(name)
+    return textwrap.fill(
+        words, TERMINAL, initial_indent=name, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def shown(row: Row) -> bool:
@@ -160,7 +170,7 @@ def mean_and_n(row: Row) -> str:
     """`800 ± 32 ms, n = 5`."""
     if row.interval is None:
         return "no values"
-    return f"{mean_words(row.interval, row.metric.unit)}, n = {row.n}"
+    return f"{mean_words(row.interval, row.metric.unit)}, n = {row.n_words}"
 
 
 def finding_lines(findings: list[Finding]) -> list[str]:

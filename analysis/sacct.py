@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from steelyard.analysis import slurm_environment
 from steelyard.analysis.accounting import SEPARATOR, AccountingRow, StepRow
 from steelyard.analysis.errors import MissingError
 from steelyard.analysis.hostlist import expand_nodes, expand_ranges
@@ -333,14 +334,7 @@ class Sacct:
 
     def try_once(self, arguments: Sequence[str], output: int) -> str:
         """What went wrong, in words; empty when nothing did."""
-        environment = os.environ | {
-            "TZ": "UTC",
-            "SLURM_TIME_FORMAT": "%s",
-            "SLURM_BITSTR_LEN": "0",  # or `100_[1,3,...]` is cut short
-            "LC_ALL": "C.UTF-8",
-        }
-        for name in ("SACCT_FORMAT", "SACCT_FEDERATION", "SACCT_LOCAL"):
-            environment.pop(name, None)
+        environment = slurm_environment.own() | {"SLURM_TIME_FORMAT": "%s"}
         try:
             done = subprocess.run(
                 [self.program, *arguments],

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.spool import quote_path
+from steelyard.jobscripts.userfiles import open_regular
 
 # The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
 COLUMNS = {
@@ -134,7 +135,7 @@ def find_refused(
     """
     part = scratch / "lines.csv"
     first, lines, empty = None, 0, 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         columns, _ = read_header(file, path)
         for some in pieces(file, whole):
             if first is None:

@@ -28,6 +28,7 @@ from steelyard.analysis.sample_lines import (
 from steelyard.analysis.sample_rows import ROWS, TEXT_BYTES, RowBatch
 from steelyard.analysis.sample_text import TextBatch
 from steelyard.analysis.spool import NO_ROOM, Spool
+from steelyard.jobscripts.userfiles import open_regular
 
 # Counters whose last value is a total of the job; `sources` keeps them per file.
 TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
@@ -149,7 +150,7 @@ class Loader:
 
     def _take(self, number: int, file: SampleFile) -> tuple[int, str | None]:
         """Put a file into a batch; its lines, and what is wrong with it."""
-        with file.path.open("rb") as source:
+        with open_regular(file.path) as source:
             columns, problem = read_header(source, file.path)
             if problem is not None:
                 return 0, problem

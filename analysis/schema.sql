@@ -149,8 +149,8 @@ COMMENT ON TABLE records IS 'one row per job and node; key run_id, attempt, node
 COMMENT ON COLUMN records.complete IS
     'false: the totals are those of the last sample and cover only a part of the job';
 COMMENT ON COLUMN records.energy_j IS 'of the node: RAPL knows no jobs; read with exclusive';
-COMMENT ON COLUMN records.rx_bytes IS 'of the node: sum over its uplinks';
-COMMENT ON COLUMN records.tx_bytes IS 'of the node: sum over its uplinks';
+COMMENT ON COLUMN records.rx_bytes IS 'of the node: sum over its uplinks; read with exclusive';
+COMMENT ON COLUMN records.tx_bytes IS 'of the node: sum over its uplinks; read with exclusive';
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';

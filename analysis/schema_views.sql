@@ -3,25 +3,35 @@
 -- One value per run and metric, of the attempt that counts. A total over nodes is NULL as soon as
 -- one node has no record, a record cut short, or no value in it: a part is not the whole. So are
 -- those of processes when a container's processes were (maybe) no children of the job
--- (docs/launchers.md).
-CREATE VIEW measurements AS
+-- (docs/launchers.md). A node that no step came to adds nothing to what processes use. Joules and
+-- bytes of the network are whole nodes': NULL unless the job had each for itself (what no scheduler
+-- has started is told as the node's).
+CREATE OR REPLACE VIEW measurements AS
 WITH counted AS (
     SELECT a.run_id, a.attempt, a.elapsed_s, len(a.nodes) AS nodes
     FROM attempts AS a JOIN runs AS r ON r.run_id = a.run_id AND r.attempt = a.attempt
 ),
+weighed AS (
+    SELECT *,
+        CASE WHEN cpu_s IS NULL THEN json_extract_string(record, '$.processes.named') = 'false'
+            ELSE FALSE END IS TRUE AS idle,
+        CASE WHEN exclusive IS NULL THEN json_extract_string(record, '$.job.scheduler') = 'none'
+            ELSE exclusive END IS TRUE AS alone
+    FROM records
+),
 totals AS (
     SELECT run_id, attempt, count(*) AS records, bool_and(complete) AS complete,
-        CASE WHEN count(energy_j) = count(*) THEN sum(energy_j) END AS energy_j,
-        CASE WHEN count(cpu_s) = count(*) THEN sum(cpu_s) END AS cpu_s,
-        CASE WHEN count(max_memory_bytes) = count(*) THEN max(max_memory_bytes) END
+        CASE WHEN bool_and(alone) AND count(energy_j) = count(*) THEN sum(energy_j) END AS energy_j,
+        CASE WHEN bool_and(idle OR cpu_s IS NOT NULL) THEN sum(cpu_s) END AS cpu_s,
+        CASE WHEN bool_and(idle OR max_memory_bytes IS NOT NULL) THEN max(max_memory_bytes) END
             AS max_memory_bytes,
-        CASE WHEN count(rchar_bytes) = count(*) THEN sum(rchar_bytes) END AS rchar_bytes,
-        CASE WHEN count(wchar_bytes) = count(*) THEN sum(wchar_bytes) END AS wchar_bytes,
-        CASE WHEN count(read_bytes) = count(*) THEN sum(read_bytes) END AS read_bytes,
-        CASE WHEN count(write_bytes) = count(*) THEN sum(write_bytes) END AS write_bytes,
-        CASE WHEN count(rx_bytes) = count(*) THEN sum(rx_bytes) END AS rx_bytes,
-        CASE WHEN count(tx_bytes) = count(*) THEN sum(tx_bytes) END AS tx_bytes
-    FROM records GROUP BY run_id, attempt
+        CASE WHEN bool_and(idle OR rchar_bytes IS NOT NULL) THEN sum(rchar_bytes) END AS rchar_bytes,
+        CASE WHEN bool_and(idle OR wchar_bytes IS NOT NULL) THEN sum(wchar_bytes) END AS wchar_bytes,
+        CASE WHEN bool_and(idle OR read_bytes IS NOT NULL) THEN sum(read_bytes) END AS read_bytes,
+        CASE WHEN bool_and(idle OR write_bytes IS NOT NULL) THEN sum(write_bytes) END AS write_bytes,
+        CASE WHEN bool_and(alone) AND count(rx_bytes) = count(*) THEN sum(rx_bytes) END AS rx_bytes,
+        CASE WHEN bool_and(alone) AND count(tx_bytes) = count(*) THEN sum(tx_bytes) END AS tx_bytes
+    FROM weighed GROUP BY run_id, attempt
 ),
 elsewhere AS (
     SELECT DISTINCT run_id, attempt FROM tags

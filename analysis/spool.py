@@ -48,6 +48,19 @@ def no_constant(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
+def finite(word: str) -> float:
+    """For json.loads: 1e999 is more than a number can be."""
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(f"{word[:40]} is no number that can be stored")
+    return value
+
+
+def parse_json(data: bytes | str) -> Any:
+    """A JSON document whose numbers can be stored; ValueError or RecursionError."""
+    return json.loads(data, parse_constant=no_constant, parse_float=finite)
+
+
 class Spool:
     """Rows of one table; `columns` maps names to DuckDB types."""
 

@@ -1,21 +1,13 @@
-"""A mean with its interval where what is independent are jobs, each with one run or several."""
+"""A mean with its interval where groups of runs (jobs, blocks) are independent, and not runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats import CONFIDENCE, Interval, mean_interval, student_quantile
-from steelyard.analysis.stats_overhead import MIN_BOOTSTRAP, SEED, bca_limits, weights
+from steelyard.analysis.stats import CONFIDENCE, Interval, ends, mean_interval, student_quantile
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
-Groups = Sequence[Sequence[float]]  # the runs of each job
+Groups = Sequence[Sequence[float]]  # the runs of each job, or block
 
 
 def mean(groups: Groups) -> float:
@@ -29,7 +21,7 @@ def size(groups: Groups) -> int:
 
 
 def residuals(groups: Groups) -> list[float]:
-    """What each job takes the mean of all runs away from where the others have it."""
+    """What each group takes the mean of all runs away from where the others have it."""
     middle, n = mean(groups), size(groups)
     return [(math.fsum(group) - middle * len(group)) / n for group in groups]
 
@@ -40,50 +32,19 @@ def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
     return m / (m - 1) * math.fsum(a * b for a, b in zip(ours, others, strict=True))
 
 
-def mean_by_job(jobs: Groups, confidence: float = CONFIDENCE) -> Interval:
-    """The mean of all runs, Student's interval with the degrees of freedom of jobs.
+def mean_by_group(
+    groups: Groups, confidence: float = CONFIDENCE, never_negative: bool = False
+) -> Interval:
+    """The mean of all runs, Student's interval with the degrees of freedom of groups (jobs, blocks).
 
-    With one run a job it is stats.mean_interval(). Without ends for fewer than 2 jobs.
+    With one run a group it is stats.mean_interval(). Without ends for fewer than 2 groups.
     """
-    middle, n = mean(jobs), size(jobs)
-    if len(jobs) == n:
-        return mean_interval([job[0] for job in jobs], confidence)
-    if len(jobs) < 2:
+    middle, n = mean(groups), size(groups)
+    if len(groups) == n:
+        return mean_interval([group[0] for group in groups], confidence, never_negative)
+    if len(groups) < 2:
         return Interval(middle, None, None, n)
-    errors = residuals(jobs)
-    quantile = student_quantile((1 + confidence) / 2, len(jobs) - 1)
+    errors = residuals(groups)
+    quantile = student_quantile((1 + confidence) / 2, len(groups) - 1)
     half = quantile * math.sqrt(covariance(errors, errors))
-    return Interval(middle, middle - half, middle + half, n)
-
-
-def mean_bca(jobs: Groups, confidence: float = CONFIDENCE, seed: int = SEED) -> Interval | None:
-    """The same by bootstrap: BCa, jobs drawn again, widened for few as overheads are.
-
-    Efron (1987), "Better Bootstrap Confidence Intervals", JASA 82(397); Hesterberg (2015), The
-    American Statistician 69(4), part 5.3. None for fewer than 10 jobs, and where all are equal.
-    """
-    import numpy as np
-
-    m = len(jobs)
-    sums, sizes = (
-        np.array([math.fsum(job) for job in jobs]),
-        np.array([float(len(j)) for j in jobs]),
-    )
-    middle = float(sums.sum() / sizes.sum())
-    without = (sums.sum() - sums) / (sizes.sum() - sizes) if m > 1 else sums
-    if m < MIN_BOOTSTRAP or (without == without[0]).all():
-        return None
-    shares = weights(m, seed, 0)
-    # Taken off first: exact beside a large common offset.
-    means = middle + drawn_means(shares, sums - middle * sizes, sizes)
-    z = student_quantile((1 + confidence) / 2, m - 1) * math.sqrt(m / (m - 1))
-    low, high, _ = bca_limits(means, middle, [without], z)
-    return Interval(middle, low, high, size(jobs))
-
-
-def drawn_means(shares: Floats, sums: Floats, sizes: Floats) -> Floats:
-    """Means of groups drawn again, from the share of each group in each draw."""
-    # Shares add up to 1: groups of one size need no second product.
-    drawn_sizes = sizes[0] if (sizes == sizes[0]).all() else shares @ sizes
-    means: Floats = (shares @ sums) / drawn_sizes
-    return means
+    return Interval(middle, *ends(middle, half, len(groups), never_negative), n)

@@ -33,3 +33,12 @@ def wilson(hits: float, n: int, confidence: float = CONFIDENCE) -> Share:
     middle = (share + z * z / (2 * n)) / factor
     half = z / factor * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return Share(share, max(middle - half, 0.0), min(middle + half, 1.0), n)
+
+
+def unseen_share(n: int, confidence: float = CONFIDENCE) -> float:
+    """The largest share of runs that may be hit by something though none of n was.
+
+    Clopper & Pearson (1934), "The Use of Confidence or Fiducial Limits Illustrated in the Case of
+    the Binomial", Biometrika 26(4), for 0 of n: about 3 / n. No interval of a mean of n knows of it.
+    """
+    return 1 - math.exp(math.log1p(-confidence) / n)

@@ -14,7 +14,7 @@ from steelyard.analysis.stats_planning import (
     repeats_needed,
 )
 from steelyard.analysis.summary import Row, Summary
-from steelyard.analysis.summary_design import job_means
+from steelyard.analysis.summary_design import sample_means
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ def mean(row: Row) -> float:
 
 
 def lacking_runs(row: Row, half_width: float) -> int:
-    """How many more runs this row takes: as many to a job as there are now."""
-    values = job_means(row)
+    """How many more runs this row takes: as many to a job, or block, as there are now."""
+    values = sample_means(row)
     return math.ceil(lacking(values, half_width) * row.n / len(values))
 
 

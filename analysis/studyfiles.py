@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis import locks
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.spool import no_constant
+from steelyard.analysis.spool import parse_json
+from steelyard.jobscripts.userfiles import NOTE_BYTES, PLAN_BYTES, read_regular
 
 PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1
 RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
+LOCK_FILE = ".lock"  # of submit, beside plan.json
+INT32 = 1 << 31  # DuckDB's INTEGER
+# Numbers of result.json, and what they are below; a run has one client on a core, seldom more.
+MOST = {"start_unix_s": 1e12, "end_unix_s": 1e12, "elapsed_s": 1e12, "clients": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,18 @@ class RunFolder:
     path: Path
     result: Mapping[str, Any] | None
     problem: str | None
+    has_result: bool = True  # a result.json, whether it can be used or not
+
+    @property
+    def began_unix_s(self) -> float | None:
+        """When it began; where result.json does not tell (yet), when its folder was last changed."""
+        said = self.number("start_unix_s")
+        if said is not None or self.result is not None:
+            return said
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return None
 
     def number(self, name: str) -> float | None:
         """A number of result.json, None where it has none."""
@@ -103,10 +122,10 @@ def check_format(document: object, path: Path, name: str, version: int) -> dict[
     return document
 
 
-def read_json(path: Path) -> object:
+def read_json(path: Path, most_bytes: int = PLAN_BYTES) -> object:
     """A JSON file; UsageError names file and place when it is none."""
     try:
-        return json.loads(path.read_bytes(), parse_constant=no_constant)
+        return parse_json(read_regular(path, most_bytes))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}", str(path)) from None
 
@@ -148,9 +167,22 @@ def read_submissions(study_dir: Path) -> list[Submission]:
     path = study_dir / "submissions.jsonl"
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = read_regular(path, PLAN_BYTES).decode("utf-8").split("\n")
     # What follows the last line break was cut short, or is nothing.
     return [submission(line, path, n) for n, line in enumerate(lines[:-1], 1) if line.strip()]
+
+
+def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
+    """The submission that a local submit, which holds the study's lock, executes; None: no submit."""
+    local = [s.submission_id for s in submissions if s.scheduler == "local"]
+    try:
+        fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return local[-1] if local and locks.is_taken(fd) else None
+    finally:
+        os.close(fd)
 
 
 def submission(line: str, path: Path, number: int) -> Submission:
@@ -184,10 +216,25 @@ def run_folder(run_id: str, path: Path) -> RunFolder:
     """One attempt's folder with its result.json, or what is wrong with it."""
     file = path / "result.json"
     try:
-        result = check_format(read_json(file), file, RUN_FORMAT, RUN_VERSION)
+        result = check_format(read_json(file, NOTE_BYTES), file, RUN_FORMAT, RUN_VERSION)
+        check_numbers(result, file)
         return RunFolder(run_id, path.name, path, result, None)
     except FileNotFoundError:
         problem = "the job left no result.json: its script did not begin, or could not write"
-    except (UsageError, OSError) as error:
+        return RunFolder(run_id, path.name, path, None, problem, has_result=False)
+    except OSError as error:
+        problem = f"{file} cannot be read: {error.strerror}"
+    except UsageError as error:
         problem = str(error)
     return RunFolder(run_id, path.name, path, None, problem)
+
+
+def check_numbers(result: Mapping[str, Any], path: Path) -> None:
+    """UsageError for a number of result.json that no run can have, and no table can hold."""
+    found = [(name, result.get(name)) for name in MOST]
+    codes = result.get("exit_codes")
+    found += [("exit_codes", code) for code in codes] if isinstance(codes, list) else []
+    for name, value in found:
+        most = MOST.get(name, INT32)
+        if isinstance(value, int | float) and not abs(value) < most:
+            raise UsageError(f"{path}: '{name}' is {str(value)[:40]}, that cannot be", str(path))

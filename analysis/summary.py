@@ -13,14 +13,22 @@ from pathlib import Path
 
 from steelyard.analysis.stats import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats import spread as spread_of
-from steelyard.analysis.stats_groups import mean_bca, mean_by_job
+from steelyard.analysis.stats_groups import mean_by_group
 from steelyard.analysis.stats_overhead import Direction, Overhead, Verdict, verdict
 from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats_tests import Effect, holm
-from steelyard.analysis.summary_design import compare_means, effect_of, jobs_of, p_of_means
+from steelyard.analysis.summary_design import (
+    compare_means,
+    effect_of,
+    no_negative,
+    p_of_means,
+    samples_of,
+)
 from steelyard.analysis.summary_read import Condition, Metric, Run, StudyData, read_study
+from steelyard.analysis.summary_scope import programs, remark
 
 NO_OUTLIERS = Outliers(())
+UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
 
 # The states of a run that may still give a value.
 WAITING = frozenset(("planned", "pending", "running", "requeued"))
@@ -69,9 +77,9 @@ class Row:
     values: tuple[float, ...]
     missing: int  # completed, valid runs without a value
     confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
-    interval: Interval | None = None  # Student's, by job where runs share jobs
-    bootstrap: Interval | None = None  # BCa; only of main figures, from 10 jobs on
-    jobs: int | None = None  # behind it, where they are fewer than the runs
+    interval: Interval | None = None  # Student's, by block or job where runs share them
+    jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
+    blocks: int | None = None  # behind it, where they are fewer than the jobs
     median: float | None = None
     spread: Spread | None = None
     minimum: float | None = None
@@ -86,6 +94,13 @@ class Row:
     def n(self) -> int:
         """Runs with a value."""
         return len(self.values)
+
+    @property
+    def n_words(self) -> str:
+        """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
+        if self.blocks is not None:
+            return f"{self.n} in {self.blocks} blocks"
+        return str(self.n) if self.jobs is None else f"{self.n} in {self.jobs} jobs"
 
 
 @dataclass(frozen=True)
@@ -207,12 +222,12 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     row = Row(group, metric, ids, values, missing, confidence)
     if not values:
         return row
-    jobs = list(jobs_of(row).values())
+    what, samples = samples_of(row)
     return replace(
         row,
-        interval=mean_by_job(jobs, confidence),
-        bootstrap=mean_bca(jobs, confidence) if metric.is_primary else None,
-        jobs=len(jobs) if len(jobs) < len(values) else None,
+        interval=mean_by_group(samples, confidence, no_negative(row)),
+        jobs=len(samples) if what == "job" else None,
+        blocks=len(samples) if what == "block" else None,
         median=median(values),
         spread=spread_of(values),
         minimum=min(values),
@@ -263,9 +278,25 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
         }
         corrected |= dict(zip(family, holm(list(family.values())), strict=True))
     return [
-        told(row, base, found, corrected.get(place))
+        with_remark(row, base, told(row, base, found, corrected.get(place)))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
+
+
+def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
+    """With what the two did not count alike, at the number."""
+    if base is None or found.overhead is None:
+        return found
+    conditions = row.group.condition, base.group.condition
+    words = remark(row.metric.name, *conditions)
+    if not words:
+        return found
+    direction = found.verdict.direction
+    same = len(set(map(programs, conditions))) == 1
+    if not same and direction in (Direction.WORSE, Direction.BETTER):
+        direction = Direction.DIFFERENT  # more programs use more: that is neither
+    text = f"{found.verdict.text} ({words})"
+    return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
 
 
 def welch_p(row: Row, base: Row | None, found: Judged) -> float | None:
@@ -277,11 +308,13 @@ def welch_p(row: Row, base: Row | None, found: Judged) -> float | None:
 
 def told(row: Row, base: Row | None, found: Judged, p: float | None) -> Judged:
     """With test and effect size, and the words that go with them."""
-    if p is None or base is None or found.overhead is None:
+    if base is None or found.overhead is None or found.overhead.low is None:
         return found
-    metric = row.metric
-    words = verdict(found.overhead, metric.unit, metric.better, metric.name, p)
-    return Judged(found.overhead, words, p, effect_of(row, base))
+    metric, result = row.metric, found.overhead
+    if p is None:  # an interval alone is no verdict
+        result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
+    words = verdict(result, metric.unit, metric.better, metric.name, p)
+    return Judged(result, words, p, None if p is None else effect_of(row, base))
 
 
 def judge(row: Row, base: Row | None) -> Judged:

@@ -138,7 +138,7 @@ class Code(Kind):
         "SY13",
         Severity.NOTE,
         "jobs did not have their nodes to themselves",
-        "Energy and network are of the whole node: neighbours are in them. Use `--exclusive`.",
+        "Joules and network are of the whole node: left out where it may be shared. `--exclusive`.",
     )
     NO_BASELINE = (
         "SY14",
@@ -282,6 +282,27 @@ class Code(Kind):
         (
             "What is told between these levels is no difference between such nodes. With Slurm look at "
             "the nodes' Features (docs/study.md); without a scheduler all runs are on one machine."
+        ),
+    )
+    OTHER_PROGRAM = (
+        "SY31",
+        Severity.WARNING,
+        "the two sides computed with other vectors or another version of the program",
+        (
+            "A program with narrower vectors, or of another version, computes the same more slowly "
+            "or faster: that is no cost of the node or the container as such. Give virtual nodes "
+            "the processor's own model (host-passthrough), install the same programs everywhere, or "
+            "compare with NASA's programs, which use SSE2 everywhere (docs/npb.md)."
+        ),
+    )
+    STOLEN_TIME = (
+        "SY32",
+        Severity.WARNING,
+        "the CPU time of virtual nodes holds what their host gave to others",
+        (
+            "CPU seconds are then up to the wall time, however little the host's processor did: three "
+            "times too many on a busy one (docs/virtual.md). Compare `elapsed_s`, or keep the host to "
+            "the guest alone."
         ),
     )
 

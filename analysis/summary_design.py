@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.quantities import never_negative
 from steelyard.analysis.stats import CONFIDENCE
 from steelyard.analysis.stats_clusters import (
     MIN_BLOCKS,
@@ -29,14 +30,42 @@ Groups = dict[object, list[float]]
 
 
 def compare_means(row: Row, base: Row) -> Overhead:
-    """The overhead of the row, by blocks or jobs where runs are not independent."""
+    """The overhead of the row, by blocks or jobs where runs are not independent.
+
+    Not below −100 % where neither side can be below 0.
+    """
+    found = compared(row, base)
+    if found.low is not None and found.low < -1 and no_negative(row):
+        return replace(found, low=-1.0)
+    return found
+
+
+def compared(row: Row, base: Row) -> Overhead:
+    """The same with whatever ends come out."""
     pairs = pairs_of(row, base)
     if pairs is not None:
         return overhead_by_block(pairs, row.confidence)
+    what, ours, theirs = apart(row, base)
+    if what == "run":
+        return overhead(row.values, base.values, row.confidence)
+    return overhead_by_job(ours, theirs, row.confidence, what)
+
+
+def apart(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
+    """(`run`, `job` or `block`; each side's values by it): what is independent of two sides.
+
+    Runs of the same blocks count as independent: what a block does hits both sides, so that this
+    errs on the safe side. Sides in blocks of their own (levels that were added later) have nothing
+    that drops out: there blocks count, as for the mean.
+    """
+    sides = [samples_of(side) for side in (row, base)]
+    blocks = [set(grouped(side, side.group.blocks)) for side in (row, base)]
+    if any(what == "block" for what, _ in sides) and blocks[0] != blocks[1]:
+        ours, theirs = (grouped(side, side.group.blocks) for side in (row, base))
+        return "block", list(ours.values()), list(theirs.values())
     if shares_jobs(row, base):
-        ours, theirs = (list(jobs_of(side).values()) for side in (row, base))
-        return overhead_by_job(ours, theirs, row.confidence)
-    return overhead(row.values, base.values, row.confidence)
+        return "job", list(jobs_of(row).values()), list(jobs_of(base).values())
+    return "run", [[v] for v in row.values], [[v] for v in base.values]
 
 
 def p_of_means(row: Row, base: Row) -> float | None:
@@ -45,12 +74,7 @@ def p_of_means(row: Row, base: Row) -> float | None:
     One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
     """
     pairs = pairs_of(row, base)
-    if pairs is not None:
-        p = paired_p(pairs)
-    elif shares_jobs(row, base):
-        p = welch(job_means(row), job_means(base))
-    else:
-        p = welch(row.values, base.values)
+    p = paired_p(pairs) if pairs is not None else welch(*means_apart(row, base)[1:])
     return p and min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
 
 
@@ -61,11 +85,17 @@ def effect_of(row: Row, base: Row) -> Effect | None:
         sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
         found = hedges_paired(*sides)
         return found and replace(found, design=f"paired in {len(pairs)} blocks")
-    if not shares_jobs(row, base):
+    what, ours, theirs = means_apart(row, base)
+    if what == "run":
         return hedges(row.values, base.values)
-    ours, theirs = job_means(row), job_means(base)
     found = hedges(ours, theirs)
-    return found and replace(found, design=f"by {len(ours)} + {len(theirs)} jobs")
+    return found and replace(found, design=f"by {len(ours)} + {len(theirs)} {what}s")
+
+
+def means_apart(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
+    """apart(), the means of it."""
+    what, ours, theirs = apart(row, base)
+    return what, [block_mean(values) for values in ours], [block_mean(values) for values in theirs]
 
 
 def job_means(row: Row) -> list[float]:
@@ -89,9 +119,32 @@ def jobs_of(row: Row) -> Groups:
     return grouped(row, row.group.jobs)
 
 
+def samples_of(row: Row) -> tuple[str, list[list[float]]]:
+    """(`run`, `job` or `block`; the values by it): what is independent behind the row's mean.
+
+    Where a block holds several jobs of a row, what the block does to all of them (the hour, the
+    load) makes them alike: then blocks are drawn, and not jobs. One block alone tells nothing of
+    blocks.
+    """
+    jobs, blocks = jobs_of(row), grouped(row, row.group.blocks)
+    if None not in blocks and 2 <= len(blocks) < len(jobs):
+        return "block", list(blocks.values())
+    return "run" if len(jobs) == row.n else "job", list(jobs.values())
+
+
+def sample_means(row: Row) -> list[float]:
+    """The means of what is independent."""
+    return [statistics.fmean(values) for values in samples_of(row)[1]]
+
+
+def no_negative(row: Row) -> bool:
+    """Whether the row's quantity can have no negative mean."""
+    return never_negative(row.group.variant, row.metric.unit, min(row.values))
+
+
 def sample_word(row: Row) -> str:
     """What one of job_means() is of."""
-    return "run" if row.jobs is None else "job"
+    return "run" if len(jobs_of(row)) == row.n else "job"
 
 
 def shares_jobs(row: Row, base: Row) -> bool:

@@ -42,6 +42,26 @@ def read_tags(connection: duckdb.DuckDBPyConnection) -> list[TagValue]:
     return [TagValue(key, value, tuple(nodes), runs) for key, value, nodes, runs in rows]
 
 
+# Tags that say what a benchmark's program was and what it used of the processor (docs/npb.md).
+PROGRAM_TAGS = ("npb.vectors", "npb.version")
+
+
+def read_program_tags(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, set[str]]]:
+    """Their values by run and key."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT t.run_id, t.key, t.value
+        FROM tags AS t JOIN runs AS r ON r.run_id = t.run_id AND r.attempt = t.attempt
+        WHERE list_contains(?, t.key)
+        """,
+        [list(PROGRAM_TAGS)],
+    ).fetchall()
+    found: dict[str, dict[str, set[str]]] = {}
+    for run_id, key, value in rows:
+        found.setdefault(run_id, {}).setdefault(key, set()).add(value)
+    return found
+
+
 def read_programs(connection: duckdb.DuckDBPyConnection) -> list[Program]:
     """Of the attempts that count, programs first."""
     rows = connection.execute(

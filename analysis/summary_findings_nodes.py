@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 
+from steelyard.analysis.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.summary import Summary
 from steelyard.analysis.summary_codes import Check, Code, Finding, counted, place
 from steelyard.analysis.summary_read import Record
@@ -151,14 +152,56 @@ def find_other_type(summary: Summary) -> Iterator[Finding]:
         yield Finding(Code.OTHER_NODE_TYPE, text, tuple(places))
 
 
+def program_facts(summary: Summary) -> dict[tuple[str, str], dict[str, set[str]]]:
+    """What the programs of each group's runs said of themselves."""
+    facts: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for run in summary.data.runs:
+        if run.counts and run.run_id in summary.data.program_tags:
+            said = facts.setdefault((run.variant, run.label), {})
+            for key, values in summary.data.program_tags[run.run_id].items():
+                said.setdefault(key, set()).update(values)
+    return facts
+
+
+def find_other_program(summary: Summary) -> Iterator[Finding]:
+    """SY31: also where the node type is a factor, for there it is the question's confounder."""
+    facts, places = program_facts(summary), []
+    for group in summary.groups if facts else ():
+        here = facts.get((group.variant, group.label), {})
+        base = facts.get((group.variant, group.baseline_label or group.label), {})
+        for key in sorted(here.keys() & base.keys()):
+            if here[key] != base[key] or len(here[key]) > 1:
+                said, there = (" and ".join(sorted(values[key])) for values in (here, base))
+                places.append(f"{place(group)}: {key} {said}, the baseline's {there}")
+    if places:
+        text = f"{counted(len(places), 'difference')} in what the program was or used."
+        yield Finding(Code.OTHER_PROGRAM, text, tuple(places))
+
+
 def find_shared(summary: Summary) -> Iterator[Finding]:
     """SY13."""
-    shared = [record for record in summary.data.records if record.exclusive is False]
-    if shared:
+    records = summary.data.records
+    ways = {
+        "are of shared nodes": [r for r in records if r.exclusive is False],
+        "do not say whether the job was alone": [r for r in records if r.exclusive is None],
+    }
+    for words, found in ways.items():
+        if found:
+            yield Finding(
+                Code.SHARED_NODES,
+                f"{len(found)} of {counted(len(records), 'record')} {words}.",
+                tuple(sorted({record.node for record in found})),
+            )
+
+
+def find_stolen_time(summary: Summary) -> Iterator[Finding]:
+    """SY32."""
+    found = [r for r in summary.data.records if r.vm in COUNTS_STOLEN_TIME]
+    if found:
         yield Finding(
-            Code.SHARED_NODES,
-            f"{len(shared)} of {counted(len(summary.data.records), 'record')} are of shared nodes.",
-            tuple(sorted({record.node for record in shared})),
+            Code.STOLEN_TIME,
+            f"{len(found)} of {counted(len(summary.data.records), 'record')}.",
+            tuple(sorted({record.node for record in found})),
         )
 
 
@@ -181,6 +224,8 @@ NODE_CHECKS: tuple[Check, ...] = (
     find_mixed,
     find_unlike_baseline,
     find_other_type,
+    find_other_program,
     find_shared,
+    find_stolen_time,
     find_not_undone,
 )

@@ -14,7 +14,13 @@ from steelyard.analysis.stats_shape import two_humps
 from steelyard.analysis.stats_tests import LEVEL, holm, kruskal
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import WIDE, Check, Code, Finding, counted, place
-from steelyard.analysis.summary_design import job_means, jobs_of, sample_word
+from steelyard.analysis.summary_design import (
+    job_means,
+    jobs_of,
+    sample_means,
+    sample_word,
+    samples_of,
+)
 
 NODE_P = 0.01  # after Holm's correction for all series of the report
 MIN_ON_NODE = 5
@@ -82,7 +88,7 @@ def find_wide(summary: Summary) -> Iterator[Finding]:
     wide = [
         row
         for row in main_rows(summary)
-        if len(job_means(row)) >= MIN_PILOT and half_share(row) > WIDE
+        if len(samples_of(row)[1]) >= MIN_PILOT and half_share(row) > WIDE
     ]
     if wide:
         yield Finding(
@@ -104,11 +110,12 @@ def repeats_words(row: Row) -> str:
     """`± 6.2 % of the mean; 240 runs give ± 1 %`."""
     assert row.interval is not None  # half_share has looked
     told = f"± {100 * half_share(row):.2g} % of the mean with n = {row.n}"
+    what = samples_of(row)[0]
     try:
-        number = repeats_assured(job_means(row), TARGET * abs(row.interval.mean))
+        number = repeats_assured(sample_means(row), TARGET * abs(row.interval.mean))
     except ValueError:
-        return f"{told}; no number of {sample_word(row)}s one would make gives ± {100 * TARGET:g} %"
-    return f"{told}; {number} {sample_word(row)}s give ± {100 * TARGET:g} % in 9 of 10 studies"
+        return f"{told}; no number of {what}s one would make gives ± {100 * TARGET:g} %"
+    return f"{told}; {number} {what}s give ± {100 * TARGET:g} % in 9 of 10 studies"
 
 
 def find_node_effect(summary: Summary) -> Iterator[Finding]:

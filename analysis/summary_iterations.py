@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from steelyard.analysis.quantities import mean_words
-from steelyard.analysis.stats_groups import mean_by_job
+from steelyard.analysis.stats_groups import mean_by_group
 from steelyard.analysis.stats_iterations import InnerWarmUp, inner_warm_up
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import Row, Summary
 from steelyard.analysis.summary_codes import Code, Finding, counted, place
+from steelyard.analysis.summary_design import no_negative
 
 LEVEL = 0.001  # after Holm's correction for all series: many studies have iterations, few a warm-up
 
@@ -49,7 +50,10 @@ def words(row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp) -
     """`the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
     kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
     means = [
-        mean_by_job([[fmean(run[cut:]) for run in job] for job in kept if job])
+        mean_by_group(
+            [[fmean(run[cut:]) for run in job] for job in kept if job],
+            never_negative=no_negative(row),
+        )
         for cut in (0, found.length)
     ]
     with_it, without = (mean_words(mean, row.metric.unit) for mean in means)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis import parts
+from steelyard.analysis import locks, parts
+from steelyard.analysis import summary_environment as environment
 from steelyard.analysis.database import FILE_NAME, SCHEMA_VERSION
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.records import TOTALS
 from steelyard.analysis.summary_checks import Checks, read_checks
-from steelyard.analysis.summary_environment import Program, TagValue, read_programs, read_tags
+from steelyard.analysis.summary_environment import Program, TagValue
 from steelyard.analysis.summary_iterations_read import Iterations, read_iterations
 from steelyard.analysis.summary_network import NodeNetwork, read_network
 from steelyard.analysis.summary_units import OtherUnit, settle_units
@@ -114,7 +115,7 @@ class Record:
     container: str | None
     kernel: str | None
     cpu_model: str | None
-    exclusive: bool | None
+    exclusive: bool | None  # None: not known; what no scheduler has started counts as alone
     cpus: str | None
     memory_bytes: float | None
     has_energy: bool
@@ -151,6 +152,7 @@ class StudyData:
     other_units: list[OtherUnit] = field(default_factory=list)
     tags: list[TagValue] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
+    program_tags: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by run and key
     iterations: Iterations = field(default_factory=dict)
 
 
@@ -203,6 +205,8 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
 def unreadable(path: Path, error: duckdb.Error) -> MissingError:
     """What to do: wait, or make it anew."""
     first = str(error).splitlines()[0]
+    if locks.are_missing(first):
+        return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
     if "lock" in first:
         return MissingError(
             f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
@@ -256,8 +260,9 @@ def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
             repeated=read_repeated(connection),
             checks=read_checks(connection),
             other_units=other_units,
-            tags=read_tags(connection),
-            programs=read_programs(connection),
+            tags=environment.read_tags(connection),
+            programs=environment.read_programs(connection),
+            program_tags=environment.read_program_tags(connection),
             iterations=read_iterations(connection),
         )
 
@@ -341,6 +346,7 @@ OF_THE_RECORD = (
     "$.probe.cpu.cpus_online",
     "$.probe.memory.memory_bytes",
     '$.missing."energy.energy_j"',
+    "$.job.scheduler",
 )
 
 
@@ -349,7 +355,9 @@ def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
     rows = connection.execute(
         """
         SELECT n.run_id, n.node, n.complete, n.incomplete_reason, n.node_type, n.vm, n.container,
-            n.kernel, n.cpu_model, n.exclusive, json[1], TRY_CAST(json[2] AS DOUBLE),
+            n.kernel, n.cpu_model,
+            CASE WHEN n.exclusive IS NULL AND json[4] = 'none' THEN TRUE ELSE n.exclusive END,
+            json[1], TRY_CAST(json[2] AS DOUBLE),
             n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples
         FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt,
             LATERAL (SELECT json_extract_string(n.record, ?)) AS j (json)

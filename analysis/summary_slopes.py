@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from statistics import fmean
 
-from steelyard.analysis.network import FACTOR, NO_LEVEL, QUANTITY, UNITS
+from steelyard.analysis.factor_axes import Axis, axes
 from steelyard.analysis.stats_clusters import MIN_BLOCKS
-from steelyard.analysis.stats_slope import LEVEL, MIN_LEVELS, Line, fit
+from steelyard.analysis.stats_slope import LEVEL, Line, fit
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import Row, Summary
-from steelyard.analysis.summary_read import LARGEST
-
-DELAY = "delay="
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +20,9 @@ class FactorLine:
     variant: str
     metric: str
     unit: str | None
-    factor: str  # `network` counts in ms of delay
-    factor_unit: str  # `ms of delay`; of any other factor its own name
-    others: str  # `launcher=podman, cache=cold`; empty: no other factor
+    factor: str
+    factor_unit: str  # `ms of delay`, `% of loss`; of any other factor its own name
+    others: str  # `launcher=podman, cache=cold`, `rate=100mbit`; empty: no other factor
     is_primary: bool
     line: Line
     p: float  # of the slope, corrected for all lines
@@ -38,38 +34,9 @@ class FactorLine:
         return self.p <= LEVEL and not slope.low <= 0 <= slope.high
 
 
-def number_of(factor: str, level: object) -> float | None:
-    """A level as a number: of the factor `network` ms of delay where nothing else was asked for."""
-    if factor == FACTOR:
-        return delay_ms(str(level))
-    if isinstance(level, bool):
-        return None
-    try:
-        value = float(str(level))
-    except ValueError:
-        return None
-    return value if abs(value) <= LARGEST else None
-
-
-def delay_ms(specification: str) -> float | None:
-    """`none` is 0, `delay=50ms` 50; None for a specification with more in it."""
-    if specification == NO_LEVEL:
-        return 0.0
-    text = "".join(specification.split())
-    match = QUANTITY.fullmatch(text.removeprefix(DELAY)) if text.startswith(DELAY) else None
-    if match is None or match[2] not in ("us", "ms", "s"):
-        return None
-    return float(Decimal(match[1]) * UNITS[match[2]] * 1000)
-
-
 def factor_lines(summary: Summary) -> list[FactorLine]:
     """Of every metric with values, over every factor with at least three numbers for levels."""
-    factors = [
-        factor
-        for factor, levels in summary.data.meta.factors.items()
-        if len({number_of(factor, level) for level in levels} - {None}) >= MIN_LEVELS
-    ]
-    plain = [line for factor in factors for line in lines_over(summary, factor)]
+    plain = [line for axis in axes(summary.data.meta.factors) for line in lines_over(summary, axis)]
     main = corrected([line for line in plain if line.is_primary])
     rest = corrected([line for line in plain if not line.is_primary])
     return [next(main if line.is_primary else rest) for line in plain]
@@ -87,26 +54,25 @@ def corrected(lines: list[FactorLine]) -> Iterator[FactorLine]:
         yield replace(line, p=p, line=replace(line.line, broken=broken))
 
 
-def lines_over(summary: Summary, factor: str) -> Iterator[FactorLine]:
+def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
     """One line per variant, metric, and levels of the other factors, without correction."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
-        others = {k: v for k, v in row.group.condition.items() if k != factor}
-        label = ", ".join(f"{name}={level}" for name, level in others.items())
-        if row.values and number_of(factor, row.group.condition.get(factor)) is not None:
-            groups.setdefault((row.group.variant, row.metric.name, label), []).append(row)
-    for (variant, metric, others_label), rows in groups.items():
-        line = line_through(rows, factor)
+        condition = row.group.condition
+        if row.values and axis.place(condition) is not None:
+            key = (row.group.variant, row.metric.name, axis.others(condition))
+            groups.setdefault(key, []).append(row)
+    for (variant, metric, others), rows in groups.items():
+        line = line_through(rows, axis)
         if line is not None:
-            unit = "ms of delay" if factor == FACTOR else factor
             first = rows[0].metric
             yield FactorLine(
-                variant, metric, first.unit, factor, unit, others_label, first.is_primary, line,
+                variant, metric, first.unit, axis.factor, axis.unit, others, first.is_primary, line,
                 line.slope.p,
             )  # fmt: skip
 
 
-def line_through(rows: list[Row], factor: str) -> Line | None:
+def line_through(rows: list[Row], axis: Axis) -> Line | None:
     """By block where all of at least 10 blocks have every level, as overheads are paired.
 
     A job's runs are one value: what they have in common is not spread around the line.
@@ -116,8 +82,7 @@ def line_through(rows: list[Row], factor: str) -> Line | None:
     blocks: list[object] = []
     for row in rows:
         of_row = blocks_and_values(row)
-        place = number_of(factor, row.group.condition.get(factor)) or 0.0
-        places += [place] * len(of_row)
+        places += [axis.place(row.group.condition) or 0.0] * len(of_row)
         blocks += [block for block, _ in of_row]
         values += [value for _, value in of_row]
     paired = None not in blocks and len(set(blocks)) >= MIN_BLOCKS

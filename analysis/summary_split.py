@@ -17,6 +17,7 @@ from steelyard.analysis.stats_split import (
     split,
 )
 from steelyard.analysis.summary import Row, Summary
+from steelyard.analysis.summary_bulk import short_transfers
 from steelyard.analysis.summary_codes import Code, Finding, counted, place
 from steelyard.analysis.summary_design import jobs_of
 
@@ -110,6 +111,8 @@ def split_row(summary: Summary, row: Row, bulk: str, metric: str, factor: float)
     try:
         found = split(*sides)
         broken = tuple(broken_assumptions(summary, row, base, sides, found))
+        if found.throughput_share is not None:
+            broken = (*short_transfers(summary, bulk, labels), *broken)
     except ValueError:
         found, broken = None, (f"fewer than {MIN_GROUPS} jobs of runs or of transfers on a side",)
     here, there = sides

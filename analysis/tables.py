@@ -20,6 +20,7 @@ from steelyard.analysis.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.records import FROM_SAMPLES
 from steelyard.analysis.spool import Spool
 from steelyard.analysis.studyfiles import Plan
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 ATTEMPT_COLUMNS = (
     "run_id",
@@ -57,7 +58,7 @@ def write_meta(
 ) -> None:
     """The one row of `meta`."""
     file = study_dir / "study.toml"
-    toml = file.read_bytes() if file.is_file() else None
+    toml = read_regular(file, NOTE_BYTES) if file.is_file() else None
     digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
     with Spool(scratch / "meta.jsonl", table_columns(connection, "meta")) as spool:
         spool.write(
