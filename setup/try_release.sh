@@ -1,6 +1,7 @@
 #!/bin/bash
 # The plugin on another release of Slurm: a Debian suite in a chroot, this checkout built and
-# installed there as docs/admin.md says, a Slurm by hand, jobs of an ordinary user.
+# installed there as docs/admin.md says, a Slurm by hand, jobs of an ordinary user, and last the
+# calibration (docs/calibrate.md), whose table it prints.
 # Usage (root): setup/try_release.sh SUITE [FOLDER]; SUITE: bookworm, trixie, sid.
 # FOLDER (/var/tmp/steelyard-SUITE) is kept for the next time: 1 GB. Exit code 1: a check failed.
 set -euo pipefail
@@ -8,7 +9,7 @@ set -euo pipefail
 readonly suite=${1:?SUITE: bookworm, trixie or sid}
 readonly root=${2:-/var/tmp/steelyard-$suite}
 readonly source=${BASH_SOURCE[0]%/*}/..
-readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,python3,iproute2,procps
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,python3,python3-rich,iproute2,procps
 
 if ((EUID != 0)); then
     echo "try_release.sh: needs root: a chroot, namespaces, and a user besides root" >&2
@@ -23,6 +24,10 @@ if [[ ! -e $root/usr/sbin/slurmd ]]; then
     mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
         --include="$packages" "$suite" "$root" http://deb.debian.org/debian
 fi
+
+# A folder from before a package was needed.
+[[ -d $root/usr/lib/python3/dist-packages/rich ]] ||
+    chroot "$root" sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-rich'
 
 # What was built from the same commit is kept.
 head=$(git -C "$source" rev-parse HEAD)

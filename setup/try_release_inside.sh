@@ -171,10 +171,21 @@ checks() {
     check "no complaint in slurmd's log" "none" "${complaints:-none}"
 }
 
+# Every way a job can run, weighed, by an ordinary user; with the Python of the suite.
+calibrate() {
+    local code=0
+    mkdir -p /src/build/src
+    ln -sfn ../.. /src/build/src/steelyard
+    as_user env PYTHONPATH=/src/build/src COLUMNS=120 python3 -m steelyard.wrappers.cli \
+        calibrate --scheduler slurm --details || code=$?
+    check "the calibration" 0 "$code"
+}
+
 prepare
 build
 slurmd -V
 configure
 start
 checks
+calibrate
 exit $failed

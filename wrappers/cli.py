@@ -25,6 +25,7 @@ COMMANDS = {
     "list": ("cmd_list", "the benchmarks with their parameters and results"),
     "netem": ("cmd_netem", "network conditions on this machine: check, apply, show, clear"),
     "probe": ("cmd_probe", "what this node is"),
+    "calibrate": ("cmd_calibrate", "is this scale right? known loads, weighed in every way"),
     "doctor": ("cmd_doctor", "is everything in place, and if not, what to do"),
     "cluster": ("cmd_cluster", "a throwaway Slurm cluster on this machine"),
 }

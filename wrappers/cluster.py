@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from steelyard.analysis import slurm_environment
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.wrappers import (
     cluster_config,
@@ -68,7 +69,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """This process' environment with `variables()`, for subprocess.run(env=…)."""
-        return clean_environment() | self.variables()
+        return slurm_environment.without_slurm() | self.variables()
 
     def guest(self, name: str) -> Guest:
         """A virtual node that takes commands past the network; UsageError: no such guest."""
@@ -88,15 +89,6 @@ class Cluster:
         trace: TracebackType | None,
     ) -> None:
         self.down()
-
-
-def clean_environment() -> dict[str, str]:
-    """Our environment without what another Slurm job or cluster left in it."""
-    return {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("SLURM", "SBATCH", "SALLOC", "SQUEUE", "SINFO", "SACCT", "SPANK_"))
-    }
 
 
 def find_plugin() -> tuple[Path, Path]:
@@ -146,7 +138,6 @@ def up(config: ClusterConfig) -> Cluster:
         if running is not None:
             return running
         _down(config.dir)  # what a crash may have left
-        _make_folders(config)
         network = virtual_network.choose() if config.guests else None
         state = State(
             dir=config.dir,
@@ -157,8 +148,10 @@ def up(config: ClusterConfig) -> Cluster:
             network=network,
             guests=config.machine_names(),
         )
-        state.save()
+        config.dir.mkdir(parents=True, exist_ok=True)
+        state.save()  # from here on the folder is ours, whenever it ends
         try:
+            _make_folders(config)
             _start(config, state)
         except BaseException:
             _down(config.dir)
@@ -214,9 +207,10 @@ def check(config: ClusterConfig) -> None:
 
 
 def _make_folders(config: ClusterConfig) -> None:
-    """A fresh folder; the records of the cluster that was there before go with it."""
-    if config.dir.exists():
-        for entry in config.dir.iterdir():
+    """A fresh folder; the records of the cluster that was there before go with it. cluster.json
+    stays: a folder with something in it and without that is taken for somebody else's."""
+    for entry in config.dir.iterdir():
+        if entry.name != "cluster.json":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     for folder, mode in Layout(config.dir).folders().items():
         folder.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,9 @@ class ClusterConfig:
     shares: tuple[Path, ...] = ()  # folders of the host that jobs in guests write to
     cpus: int = 0  # CPUs every node says it has; 0: those of this machine
     proctrack: str = "linuxproc"  # or pgid, cgroup
+    gather: str = (
+        "linux"  # JobAcctGatherType; cgroup: jobs are in groups of cpuacct and memory, too
+    )
     gather_interval_s: int = 30  # Slurm's own polling (JobAcctGatherFrequency); 0: at ends only
     contain: bool = True  # PrologFlags=Contain: an extern step on every node of a job
     plugin: Path | None = None  # spank_steelyard.so; None: a cluster without the plugin
@@ -245,7 +248,7 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
         "PlugStackConfig": at.dir / "etc" / "plugstack.conf",
         "ProctrackType": f"proctrack/{config.proctrack}",
         "TaskPlugin": "task/cgroup" if config.proctrack == "cgroup" else "task/none",
-        "JobAcctGatherType": "jobacct_gather/linux",
+        "JobAcctGatherType": f"jobacct_gather/{config.gather}",
         "JobAcctGatherFrequency": config.gather_interval_s,
         "MpiDefault": "none",
         "MailProg": "/bin/true",  # no mail from a throwaway cluster
@@ -261,6 +264,9 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
     }
     if config.contain:
         lines["PrologFlags"] = "Contain"
+    if config.proctrack == "cgroup":
+        # Groups are named by node and job: another cluster's n1 here has other jobs, now or before.
+        lines["FirstJobId"] = ports.slurmctld
     text = "".join(f"{key}={value}\n" for key, value in lines.items())
     return text + _nodes(config, ports) + "PartitionName=main Nodes=ALL Default=YES State=UP\n"
 

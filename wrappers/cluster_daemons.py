@@ -22,7 +22,8 @@ from steelyard.wrappers.cluster_config import (
     Ports,
     user_name,
 )
-from steelyard.wrappers.cluster_state import Daemon, State, start_ticks
+from steelyard.wrappers.cluster_state import Daemon, State
+from steelyard.wrappers.process_start import start_ticks
 
 START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times its usual 2 s
 POLL_S = 0.02

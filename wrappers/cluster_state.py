@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from steelyard.wrappers.cluster_config import Network
+from steelyard.wrappers.process_start import start_ticks
 
 FORMAT, VERSION = "steelyard-cluster", 1
 
@@ -80,16 +81,6 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def start_ticks(pid: int) -> int | None:
-    """When process `pid` started, in clock ticks since boot; None: not there, or a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = text.rsplit(")", 1)[1].split()  # the name may hold blanks and brackets
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
 def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
     """SIGTERM to all at once, SIGKILL to those still there; returns those that survive even that."""
     for sign, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 2.0)):
@@ -115,6 +106,8 @@ def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
 
 # A daemon is among them when its starter was killed before it could write down its id.
 OURS = ("slurmstepd", "steelyard-node", "slurmd", "slurmctld", "slurmdbd", "mariadbd", "munged")
+# Slurm's extern step starts it; it stays when that step's daemon is killed.
+PLACE_KEEPER = b"sleep\x00100000000\x00"
 
 
 def leftovers(slurm_conf: Path) -> list[Daemon]:
@@ -126,7 +119,7 @@ def leftovers(slurm_conf: Path) -> list[Daemon]:
             continue
         try:
             name = (entry / "comm").read_text().strip()
-            if name not in OURS:
+            if name not in OURS and (entry / "cmdline").read_bytes() != PLACE_KEEPER:
                 continue
             environment = (entry / "environ").read_bytes().split(b"\0")
         except OSError:  # gone meanwhile, or another user's

@@ -14,19 +14,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
-    from steelyard.wrappers import errors, scheduler, studydir, submit_ledger
+    from steelyard.wrappers import errors, scheduler, status, studydir, submit_ledger
 
     folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
-    active = 0
+    active: set[str] = set()
     for name, submissions in scheduler.of(submit_ledger.read(folder)).items():
         system = scheduler.by_name(name, folder.path)
-        active += len(system.active(submissions))
+        active |= system.active(submissions).keys()
         system.cancel(submissions)
+    if active:  # some may have come to their end before they could be stopped
+        states = status.states_of_files(folder)
+        active -= {entry.run.run_id for entry in states if entry.state == "completed"}
     if not active:
         print("nothing to cancel: no run waits or runs")
         return errors.DONE
     print(
-        f"{active} {'run' if active == 1 else 'runs'} cancelled. `steelyard submit` takes up what "
+        f"{len(active)} {'run' if len(active) == 1 else 'runs'} cancelled. `steelyard submit` takes up what "
         "had not begun, with --retry-failed what was stopped, too"
     )
     return errors.DONE

@@ -13,10 +13,11 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from steelyard.analysis import slurm_environment
 from steelyard.analysis.errors import MissingError
 from steelyard.wrappers import console, doctor_netem, errors, node, options
 from steelyard.wrappers.doctor_check import Check
@@ -53,11 +54,16 @@ def all_checks() -> Iterator[Check]:
     yield from benchmark_checks()
 
 
-def output_of(*command: str) -> str | None:
+def slurm_says(*command: str) -> str | None:
+    """stdout of a program of Slurm's, or None, as below."""
+    return output_of(*command, env=slurm_environment.own())
+
+
+def output_of(*command: str, env: Mapping[str, str] | None = None) -> str | None:
     """stdout of a program, or None when it is missing, fails or hangs."""
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env=env
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -104,7 +110,7 @@ def slurm_checks() -> Iterator[Check]:
             "studies run here by --scheduler local; for a trial: steelyard cluster up",
         )  # fmt: skip
         return
-    config = output_of("scontrol", "show", "config")
+    config = slurm_says("scontrol", "show", "config")
     if config is None:
         yield Check(
             "Slurm", "warning", "sbatch is there, but the controller does not answer",
@@ -113,7 +119,7 @@ def slurm_checks() -> Iterator[Check]:
         return
     version = next((line for line in config.splitlines() if "SLURM_VERSION" in line), "")
     yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
-    yield check_plugin(output_of("sbatch", "--help") or "")
+    yield check_plugin(slurm_says("sbatch", "--help") or "")
     yield check_prolog_flags(config)
 
 

@@ -28,11 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_study(parser, optional=True)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path,
-        help=f"where the report goes ({REPORT})",
+        help="where the report goes (NAME.html beside the study's folder NAME.study)",
     )  # fmt: skip
     parser.add_argument(
         "--figures", metavar="DIR", nargs="?", const="",
-        help="also each figure in files of its own; without DIR into figures/ beside the report",
+        help="also each figure in files of its own; without DIR into "
+        "NAME.figures/ beside the report, or figures/ beside a FILE of -o",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="LIST",
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export", metavar="LIST",
         help="also all tables as files, comma-separated: "
-        f"{', '.join(EXPORTS)}; into tables/ beside the report",
+        f"{', '.join(EXPORTS)}; into NAME.tables/ beside the report, or tables/ beside a FILE of -o",
     )  # fmt: skip
     parser.add_argument(
         "--preset", choices=PRESETS,
@@ -68,7 +69,9 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.report_json import document
     from steelyard.analysis.summary import summarize
 
-    summary = summarize(studydir.resolve(args.study), args.include_invalid)
+    folder = studydir.resolve(args.study)
+    summary = summarize(folder, args.include_invalid)
+    args.page = args.output or page_of(folder)
     if args.json:
         console.print_json(document(summary))
         return DONE
@@ -93,13 +96,23 @@ def check_together(args: argparse.Namespace) -> None:
             f"report {args.figures} --figures`",
             args.figures,
         )
-    if args.output is None:
-        args.output = Path(REPORT)
-    if args.output.is_dir():
+    if args.output is not None and args.output.is_dir():
         raise UsageError(
             f"-o {args.output}: that is a folder; name a file in it: {args.output / REPORT}",
             str(args.output),
         )
+
+
+def page_of(folder: Path) -> Path:
+    """Where a study's report goes unless asked otherwise: no other study's goes there."""
+    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    return folder.with_name(folder.name.removesuffix(studydir.SUFFIX) + ".html")
+
+
+def folder_for(args: argparse.Namespace, what: str) -> Path:
+    """Where figures or tables go; of a study whose report was not named, to a folder of its own."""
+    page: Path = args.page
+    return page.with_name(what) if args.output is not None else page.with_suffix(f".{what}")
 
 
 def is_study(name: str) -> bool:
@@ -129,6 +142,7 @@ def report_preset(
     if args.json:
         console.print_json(published_document(report))
         return DONE
+    args.page = args.output or Path(f"{args.preset}.html")
     code = write(args, formats, exports, report.summary, report)
     print(outcome_words(report.tested))
     return code
@@ -147,19 +161,19 @@ def write(
 
     figures = None
     if args.figures is not None:
-        figures = Path(args.figures or args.output.parent / "figures")
+        figures = Path(args.figures or folder_for(args, "figures"))
     extra = None
     if published is not None:
         from steelyard.analysis.report_published import extra_of
 
         extra = extra_of(published)
-    paths, findings = write_report(summary, args.output, figures, formats, extra)
+    paths, findings = write_report(summary, args.page, figures, formats, extra)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
     if figures is not None:
         print(f"figures: {len(paths) - 1} files in {figures}")
     if exports:
-        folder = args.output.parent / "tables"
+        folder = folder_for(args, "tables")
         print(f"tables: {export(folder, exports, summary, findings, published)} files in {folder}")
     return DONE
 

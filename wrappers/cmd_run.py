@@ -11,14 +11,17 @@ was measured is shown. What cannot be applied is exit code 4, and nothing is run
 not under the conditions asked for is told and kept out of the figures like a failed one.
 
 With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE
-and others, with options as in unshare,cpus=2,memory=1GiB. The container is started before the
-measured time; this folder is there inside, under its own name. Of docker the record's CPU, memory
-and bytes are left out: its containers are no children of ours.
+and others, with options as in unshare,cpus=2,memory=1GiB; this folder is there inside, under its
+own name. `elapsed` is the command's own time with and without, from just before it is started to its
+end as waited for; `start` is how long its container took to be ready. CPU and bytes are the
+command's, too; memory and energy are of the whole run. Of docker memory is left out: its containers
+are no children of ours.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from steelyard.wrappers.netem import Conditions
     from steelyard.wrappers.run import Summary, Weighed
     from steelyard.wrappers.run_benchmark import Chosen
+
+MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
 
 
 def positive(text: str) -> int:
@@ -45,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--repeat", type=positive, default=1, metavar="N", help="how often to run it (1)")
     add("--tag", action="append", default=[], metavar="KEY=VALUE", help="a tag for the records")
-    add("--sample-rate", type=float, metavar="HZ", help="samples per second; 0: totals only")
+    add("--sample-rate", metavar="HZ", help="samples per second; 0: totals only")
     add("--netem", metavar="SPEC", default="none", help="network conditions: delay=50ms (root)")
     add("--peer", metavar="HOST", help="with --netem: measure round-trip times to this host")
     add(
@@ -86,9 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Weigh and print."""
-    import tempfile
+    from dataclasses import replace
 
-    from steelyard.wrappers import errors, launchers, netem, run, run_benchmark
+    from steelyard.wrappers import errors, launchers, netem, run, run_benchmark, run_left
 
     launcher = checked_launcher(args.launcher)
     chosen = checked_benchmark(args, launcher)
@@ -104,8 +109,9 @@ def main(args: argparse.Namespace) -> int:
         device=device_of(args.netem),
         launcher=launcher if chosen is None else launchers.BARE,
     )
-    with tempfile.TemporaryDirectory(prefix="steelyard-run-") as temporary:
-        folder = Path(temporary) if args.output is None else args.output.absolute()
+    with run_left.folder() as temporary:
+        folder = temporary if args.output is None else args.output.absolute()
+        options = replace(options, scratch=temporary)  # swept with it, should all be killed
         if chosen is not None:
             runs = run_benchmark.weigh_all(chosen, options, folder)
         else:
@@ -179,12 +185,20 @@ def device_of(text: str) -> str | None:
     return None if named is None else str(named)
 
 
-def checked_rate(rate_hz: float | None) -> float | None:
-    """A rate that the sampler can keep."""
+def checked_rate(text: str | None) -> float | None:
+    """A rate that the sampler can keep: the grammar and the words of plugins/node/rate.c."""
     from steelyard.wrappers.errors import UsageError
 
-    if rate_hz is not None and not 0 <= rate_hz <= 1000:
-        raise UsageError(f"--sample-rate {rate_hz:g}: allowed is 0 to 1000 per second")
+    if text is None:
+        return None
+    plain = re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text)
+    rate_hz = float(text) if plain else -1.0
+    if rate_hz != 0 and not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        raise UsageError(
+            f"--sample-rate={text}: expected a rate in Hz: 0 (totals only), or {MIN_RATE_HZ:g} "
+            f"to {MAX_RATE_HZ:g}",
+            part=text,
+        )
     return rate_hz
 
 
@@ -215,6 +229,7 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
                 "confidence": 0.95,
                 "runs": [asdict(entry) for entry in runs],
                 "metrics": [asdict(entry) for entry in found],
+                "scopes": {"energy": "node"},
                 "records": None if args.output is None else str(args.output.absolute()),
             }
         )
@@ -225,6 +240,9 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
             print(f"{entry.metric}: not measured: {entry.reason}")
         elif entry.reason is not None:
             print(f"{entry.metric}: known of {entry.n} runs only: {entry.reason}")
+    show_scopes(runs, found)
+    if any(entry.metric == "energy" and entry.mean is not None for entry in found):
+        print("energy is the whole machine's, whoever used it: let nothing else run")
     show_conditions(runs)
     show_captures(args.output, runs)
     for run in runs:
@@ -233,6 +251,16 @@ def show(args: argparse.Namespace, runs: list[Weighed], found: list[Summary]) ->
         if run.failed:
             end = f"signal {run.signal}" if run.signal else f"exit code {run.exit_code}"
             print(f"run {run.number} failed ({end}): it is not in the figures")
+
+
+def show_scopes(runs: list[Weighed], found: list[Summary]) -> None:
+    """What else is in the figures of a run in containers."""
+    whole = [one.metric for one in found if one.mean is not None and one.scope != "command"]
+    if whole:
+        print(f"{', '.join(whole)}: of the whole run, the container's start and end are in it")
+    count = max((run.containers for run in runs), default=1)
+    if count > 1:
+        print(f"elapsed: of the slowest of {count} containers; cpu, memory, bytes: sums over them")
 
 
 def show_conditions(runs: list[Weighed]) -> None:

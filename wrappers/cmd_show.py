@@ -76,6 +76,9 @@ def as_json(view: JobView) -> dict[str, object]:
             for node in view.nodes
         ],
         "totals": {name: view.total(name) for name in TOTALS},
+        "totals_missing": {
+            name: why for name in TOTALS if (why := view.total_or_why(name)[1]) is not None
+        },
         "admin_comment": view.admin_comment,
         "missing": view.missing,
         "notes": view.notes,
@@ -199,13 +202,14 @@ def use_cells(values: dict[str, Any]) -> tuple[str, ...]:
 
 def print_use(view: JobView) -> None:
     """What it used, per node and in total, and what the weighing itself cost."""
-    from steelyard.analysis.records import TOTALS
+    from steelyard.analysis.records import COUNTS_STOLEN_TIME, TOTALS
 
     if not view.nodes:
         return
     headings = (
         "node",
         "time",
+        "alone on node",
         "energy of node",
         "CPU time",
         "memory",
@@ -217,15 +221,20 @@ def print_use(view: JobView) -> None:
         (
             n.node if n.values["complete"] else f"{n.node} (cut short)",
             console.format_seconds(n.values["elapsed_s"]),
+            {True: "yes", False: "no"}.get(n.values["exclusive"]),
             *use_cells(n.values),
         )
         for n in view.nodes
     ]
     if len(view.all_nodes) > 1:
-        rows.append(("all", "", *use_cells({name: view.total(name) for name in TOTALS})))
+        rows.append(("all", "", "", *use_cells({name: view.total(name) for name in TOTALS})))
     console.print_table(headings, rows, title="what it used")
     for node in view.nodes:
         print_sampler(node)
+        if node.values["vm"] in COUNTS_STOLEN_TIME:
+            console.print_line(
+                f"  CPU time on {node.node}: its kernel also counts what the host gave to others"
+            )
 
 
 def print_sampler(node: NodeView) -> None:
@@ -245,6 +254,8 @@ def print_sampler(node: NodeView) -> None:
 
 def print_comment(view: JobView) -> None:
     """What the scheduler's own accounting holds, where no record can be seen from here."""
+    from steelyard.analysis.job_totals import OF_NODE
+
     comment = view.admin_comment
     if comment is None or view.nodes:
         return
@@ -254,13 +265,27 @@ def print_comment(view: JobView) -> None:
         f"{comment.get('kernel') or '–'}; sums over {comment.get('nodes_weighed')} of "
         f"{comment.get('nodes')} nodes:"
     )
+    # Earlier versions did not say whether the job was alone.
+    alone = comment.get("exclusive") is True
+    of_nodes = {name: comment.get(name) if alone else None for name in OF_NODE}
     console.print_line(
-        f"  {joules(comment.get('energy_j'))}, "
+        f"  {joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
         f"{console.format_bytes(comment.get('max_memory_bytes'))} of memory, "
-        f"network {console.format_bytes(comment.get('rx_bytes'))} in, "
-        f"{console.format_bytes(comment.get('tx_bytes'))} out"
+        f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
+        f"{console.format_bytes(of_nodes['tx_bytes'])} out"
     )
+    missing = comment.get("missing")
+    for why, names in by_reason(missing if isinstance(missing, dict) else {}).items():
+        console.print_line(f"  {', '.join(names)}: {why}")
+
+
+def by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
+    """What each reason is given for."""
+    found: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        found.setdefault(str(why), []).append(name)
+    return found
 
 
 def print_missing(view: JobView) -> None:
@@ -269,11 +294,11 @@ def print_missing(view: JobView) -> None:
 
     lines = list(view.missing)
     for node in view.nodes:
-        reasons: dict[str, list[str]] = {}
-        for column, reason in node.missing.items():
-            if column in TOTALS:
-                reasons.setdefault(reason, []).append(column)
-        lines += [f"{node.node}: {', '.join(names)}: {why}" for why, names in reasons.items()]
+        found = {column: why for column, why in node.missing.items() if column in TOTALS}
+        lines += [f"{node.node}: {', '.join(names)}: {w}" for w, names in by_reason(found).items()]
+    if len(view.all_nodes) > 1:
+        found = {name: why for name in TOTALS if (why := view.total_or_why(name)[1])}
+        lines += [f"all: {', '.join(names)}: {why}" for why, names in by_reason(found).items()]
     if lines:
         console.print_line("missing:")
     for line in lines:

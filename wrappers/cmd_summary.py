@@ -1,8 +1,8 @@
 """Means of every condition from the study's Parquet files, on DuckDB or on Spark.
 
 For studies that are too large for one machine: the report reads the database, this reads `parquet/`
-with the engine you name. It needs the extra `spark` (pip install 'steelyard[spark]'); docs/collect.md
-has a batch script that starts Spark on the nodes of a job.
+with the engine you name. DuckDB is always there; Spark is the extra `spark` (pip install
+'steelyard[spark]'), and docs/collect.md has a batch script that starts it on the nodes of a job.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ def main(args: argparse.Namespace) -> int:
     for line in lines:
         low, high = line.low, line.high
         interval = "" if low is None or high is None else f" ({low:.6g} … {high:.6g})"
+        if line.reason:
+            interval = " (no interval)"
         print(
             f"{line.variant} · {line.condition} · {line.metric}: {line.mean:.6g}{interval}, "
             f"median {line.median:.6g}, n = {line.n}"
         )
+    if any(line.reason for line in lines):
+        print(f"no interval: {engines.SHARED}")
     return errors.DONE

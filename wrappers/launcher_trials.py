@@ -22,10 +22,10 @@ REMEDIES = (
         ),
     ),
     (
-        "setrlimit",
+        "rlimit",  # crun says setrlimit, runc "setting rlimit"
         (
             'put default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"] under [containers] of '
-            "~/.config/containers/containers.conf"
+            "~/.config/containers/containers.conf (of root: /etc/containers/containers.conf)"
         ),
     ),
     (

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular, read_tail
 from steelyard.wrappers import netem, node, submit_ledger
 from steelyard.wrappers.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import Conditions
@@ -23,6 +24,8 @@ FINAL = ("completed", "failed", "timeout")
 GONE = "the submit that ran it was killed"
 # steelyard.sh gives its clients 10 s to stop, and needs a moment to write the result.
 GRACE_S = 15
+TAIL_BYTES = 65536  # of a run's output; what it said last is in it
+END_S = 2 * GRACE_S  # for a submit that was asked to end
 
 
 class Local:
@@ -40,6 +43,10 @@ class Local:
     def most_runs(self) -> int | None:
         """No limit."""
         return None
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """This machine has been looked at itself."""
+        return {}
 
     def script(self, batch: Batch, after: str | None) -> str:  # nothing runs beside
         """The same commands that `submit` runs, for a person to read or to repeat."""
@@ -78,7 +85,7 @@ class Local:
 
     def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """While a submit is at work: what has no result of this submission yet."""
-        if submit_ledger.holder(self.study) is None or not submissions:
+        if self.at_work() is None or not submissions:
             return {}
         last = submissions[-1]
         tasks = {}
@@ -98,14 +105,28 @@ class Local:
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """Interrupt the submit that is at work, as Ctrl-C does."""
-        holder = submit_ledger.holder(self.study)
+        """End the submit that is at work, and wait until it has stopped its run. By SIGTERM: what a
+        script has started with `&` ignores SIGINT."""
+        holder = self.at_work()
         if holder is None or not submissions:
             return
         pid, host = holder
         if host != os.uname().nodename:
             raise UsageError(f"the study runs on {host} (process {pid}): cancel it there")
-        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_S
+        while self.at_work() == holder:
+            if time.monotonic() > deadline:
+                raise MissingError(
+                    f"process {pid}, which executes the study, was asked to end and has not after "
+                    f"{END_S} s: see what it does, and end it (kill -9 {pid})"
+                )
+            time.sleep(0.05)
+
+    def at_work(self) -> tuple[int, str] | None:
+        """Process and host of another submit of this study; while we hold its lock there is none."""
+        holder = submit_ledger.holder(self.study)
+        return None if holder == (os.getpid(), os.uname().nodename) else holder
 
 
 def variables(batch: Batch, attempt: str) -> dict[str, str]:
@@ -231,7 +252,7 @@ def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
     """Leave a final state, also where the run's own script was killed before it could."""
     path = attempt / "result.json"
     try:
-        result = json.loads(path.read_bytes())
+        result = json.loads(read_regular(path, NOTE_BYTES))
     except (OSError, ValueError):
         result = blank_result(attempt.name, run_id)
     if result.get("state") in FINAL:
@@ -244,7 +265,7 @@ def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
 
 def last_words(log: Path, code: int) -> str:
     """Why a run left no result of its own."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = read_tail(log, TAIL_BYTES).decode("utf-8", "replace").splitlines()
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return f"the run left no result: {end}" + (f": {words[:300]}" if words else "")
@@ -281,7 +302,7 @@ def last_state(run_dir: Path) -> tuple[str | None, float]:
     if number == 0:
         return None, 0.0
     try:
-        result = json.loads((run_dir / f"local.{number}" / "result.json").read_bytes())
+        result = json.loads(read_regular(run_dir / f"local.{number}" / "result.json", NOTE_BYTES))
     except (OSError, ValueError):
         return "started", 0.0
     return str(result.get("state")), float(result.get("start_unix_s") or 0)

@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
 from steelyard.wrappers import launchers
 from steelyard.wrappers.errors import UsageError
 from steelyard.wrappers.launchers import Launcher
 from steelyard.wrappers.study import Study
 from steelyard.wrappers.study_benchmarks import Variant, text
-from steelyard.wrappers.study_factors import MEANT, Level
+from steelyard.wrappers.study_factors import Level, has_meaning
 
 FORMAT, VERSION = "steelyard-plan", 1
 NO_FACTORS = "no factors"
@@ -70,16 +71,24 @@ def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, 
 def make_plan(study: Study) -> list[Run]:
     """All runs of a study, block after block, in the order of execution."""
     runs: list[Run] = []
+    used = study.benchmarks().values()
+    parameters = {name for name in study.factors if not has_meaning(name, used)}
     for variant in study.variants:
         for levels in itertools.product(*study.factors.values()):
-            runs += condition_runs(study, variant, dict(zip(study.factors, levels, strict=True)))
+            condition = dict(zip(study.factors, levels, strict=True))
+            free = {name: level for name, level in condition.items() if name in parameters}
+            runs += condition_runs(study, variant, condition, free)
     check_ids(runs)
     return in_order(runs, study.seed)
 
 
-def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) -> list[Run]:
-    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
-    free = {name: level for name, level in condition.items() if name not in MEANT}
+def condition_runs(
+    study: Study, variant: Variant, condition: dict[str, Level], free: dict[str, Level]
+) -> list[Run]:
+    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks.
+
+    `free`: the levels that are parameters of the benchmark.
+    """
     benchmark = variant.benchmark
     parameters = dict(benchmark.check_parameters({**dict(variant.given), **free}))
     key = f"{benchmark.name}-{identity(benchmark.name, parameters, condition)}"
@@ -177,7 +186,7 @@ def read_runs(path: Path) -> list[Run]:
 def read_document(path: Path) -> dict[str, object]:
     """plan.json whole, its format checked."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_regular(path, PLAN_BYTES))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}", part=str(path)) from error
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):

@@ -26,9 +26,10 @@ NOT_SAID: dict[str, object] = {
     "invalid_reason": "the record does not say what the network was like",
 }
 
-# name: (path in the record, unit)
+# name: (path in the record, unit). `elapsed` is the command's own: the record's elapsed_s goes from
+# the first to the last sample.
 METRICS = {
-    "elapsed": ("elapsed_s", "s"),
+    "elapsed": ("exit.elapsed_s", "s"),
     "energy": ("energy.energy_j", "J"),
     "cpu": ("cpu.cpu_s", "s"),
     "memory": ("memory.max_memory_bytes", "bytes"),
@@ -53,6 +54,7 @@ class Options:
     capture: bool = False  # headers of packets, beside the record
     device: str | None = None  # where to; None: the uplinks
     launcher: Launcher = BARE  # inside what the command runs
+    scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
 
     @property
     def to_files(self) -> bool:
@@ -71,6 +73,8 @@ class Weighed:
     missing: dict[str, str]  # why a figure is not there, by its name
     network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
     capture: dict[str, object] | None = None  # docs/formats.md part 1
+    of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
+    containers: int = 1  # whose sums these are
 
     @property
     def failed(self) -> bool:
@@ -104,6 +108,7 @@ class Summary:
     max: float | None
     n: int
     reason: str | None  # why there is no value, or not from every run
+    scope: str = "command"  # or "whole run": the launcher's start and end are in it
 
 
 def weigh_all(options: Options, folder: Path) -> list[Weighed]:
@@ -128,7 +133,8 @@ def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
     result = weighed(place, number, code)
     if not options.launcher.is_bare:
         run_inside.gather(inside, place)
-        result = of_the_command(result, run_inside.read(inside))
+        found = run_inside.read(run_inside.attempt_of(inside))
+        result = of_the_command(result, found, options.launcher.containers)
     if options.conditions.shapes and result.network_conditions is None:
         result = replace(
             result, network_conditions={"requested": options.conditions.network, **NOT_SAID}
@@ -142,21 +148,28 @@ def contained(options: Options, folder: Path) -> Options:
     """The command as a script, made below `folder`, that executes it in its containers."""
     if options.launcher.is_bare:
         return options
-    command = run_inside.prepare(options.launcher, options.command, folder)
+    command = run_inside.prepare(options.launcher, options.command, folder, options.scratch)
     tags = (*options.tags, f"launcher={options.launcher.text}")
     return replace(options, command=tuple(command), tags=tags)
 
 
-def of_the_command(result: Weighed, found: run_inside.Inside) -> Weighed:
-    """The execution without its container: its own time and end, and nothing that is another's."""
-    without = found.not_weighed()
-    values = {name: None if name in without else v for name, v in result.values.items()}
+def of_the_command(result: Weighed, found: run_inside.Inside, containers: int) -> Weighed:
+    """The execution without its container: what was weighed inside, and nothing that is another's."""
+    inside = found.values()
+    why = "a client left no figures: it never started, or was killed"
+    missing = {name: why for name, value in inside.items() if value is None}
+    values = result.values | inside
+    if not run_inside.has_its_processes(found.tags):
+        values["memory"] = None
+        missing["memory"] = run_inside.NOT_OURS
     return replace(
         result,
         exit_code=found.exit_code,
         signal=None,
-        values=values | {"elapsed": found.elapsed_s},
-        missing=result.missing | without,
+        values=values,
+        missing=result.missing | missing,
+        of_whole_run=run_inside.OF_WHOLE_RUN,
+        containers=containers,
     )
 
 
@@ -203,7 +216,7 @@ def sample_command(
         "sample",
         f"--record-dir={place}",
         f"--job-id={job_id_of(options, number)}",
-        *(["--with-parent"] if options.conditions.shapes else []),
+        "--with-parent",  # killed with -9, we leave no command behind that nobody weighs
         *told,
         *([] if rate is None else [f"--rate={rate:g}"]),
         *(f"--tag={tag}" for tag in options.tags),
@@ -254,6 +267,8 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     reasons = record.get("missing", {})
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
+    if "elapsed_s" not in (record.get("exit") or {}):
+        missing["elapsed"] = "steelyard-node is older than this command: say `make all`"
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         values = dict.fromkeys(values)
@@ -273,9 +288,12 @@ def number_at(record: Mapping[str, object], path: str) -> float | None:
 
 
 def summaries(runs: Sequence[Weighed]) -> list[Summary]:
-    """Every metric over the runs that count."""
+    """Every metric over the runs that count; the launcher's start where there was one."""
     good = [run for run in runs if run.counts]
-    return [summary(name, unit, good) for name, (_, unit) in METRICS.items()]
+    units = {name: unit for name, (_, unit) in METRICS.items()}
+    if any("start" in run.values for run in runs):
+        units = {"elapsed": "s", "start": "s"} | units
+    return [summary(name, unit, good) for name, unit in units.items()]
 
 
 def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
@@ -283,10 +301,11 @@ def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
     values = [value for run in runs if (value := run.values[name]) is not None]
     without = [run for run in runs if run.values[name] is None]
     reason = without[0].missing.get(name, "no reason given") if without else None
+    scope = "whole run" if any(name in run.of_whole_run for run in runs) else "command"
     if not values:
-        return Summary(name, unit, None, None, None, None, None, 0, reason or "no run counts")
-    interval = mean_interval(values)
+        why = reason or "no run counts"
+        return Summary(name, unit, None, None, None, None, None, 0, why, scope)
+    interval = mean_interval(values, never_negative=True)
     low, high = interval.low, interval.high
-    return Summary(
-        name, unit, interval.mean, low, high, min(values), max(values), interval.n, reason
-    )
+    ends = min(values), max(values)
+    return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope)

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from steelyard.jobscripts import parameters, registry, runscript
 from steelyard.jobscripts.errors import BenchmarkError
-from steelyard.wrappers import launchers, run, submit_programs
+from steelyard.wrappers import launchers, run, run_inside, run_left, submit_programs
 from steelyard.wrappers.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import Launcher
 
@@ -70,7 +70,8 @@ def prepare(chosen: Chosen, folder: Path) -> tuple[str, ...]:
     script.parent.mkdir(parents=True)
     (folder / "lib").mkdir()
     (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
-    variables = submit_programs.variables([chosen.benchmark]) | {"SY_SCHEDULER": "local"}
+    variables = submit_programs.variables([chosen.benchmark])
+    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": run_left.label()}
     text = runscript.render(
         chosen.benchmark,
         chosen.values,
@@ -108,9 +109,36 @@ def with_figures(chosen: Chosen, folder: Path, weighed: run.Weighed) -> run.Weig
         except (BenchmarkError, OSError) as error:
             print(f"steelyard run: run {weighed.number}: {error}", file=sys.stderr)
             weighed = replace(weighed, exit_code=1)
+    weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
     values = {name: fmean(found[name]) if name in found else None for name in units}
     why = {name: "not measured in this run" for name in units if name not in found}
     return replace(weighed, values=weighed.values | values, missing=weighed.missing | why)
+
+
+def of_the_clients(
+    launcher: Launcher, found: run_inside.Inside, weighed: run.Weighed
+) -> run.Weighed:
+    """`elapsed` as in a study, from the clients' common start to the last one's end; the rest is
+    of the whole run, whose container's start and end are told apart by `start` alone."""
+    values = weighed.values | {"elapsed": found.elapsed_s}
+    missing = dict(weighed.missing)
+    if found.elapsed_s is None:
+        missing["elapsed"] = "a client left no end: it never started, or was killed"
+    if launcher.is_bare:
+        return replace(weighed, values=values, missing=missing)
+    values["start"] = run_inside.slowest_start(found.tags)
+    missing["start"] = "a container did not say when it was ready"
+    if not run_inside.has_its_processes(found.tags):
+        values |= dict.fromkeys(run_inside.OF_PROCESSES)
+        missing |= dict.fromkeys(run_inside.OF_PROCESSES, run_inside.NOT_OURS)
+    whole = ("energy", *run_inside.OF_PROCESSES)
+    return replace(
+        weighed,
+        values=values,
+        missing=missing,
+        of_whole_run=whole,
+        containers=launcher.containers,
+    )
 
 
 def summaries(chosen: Chosen, runs: Sequence[run.Weighed]) -> list[run.Summary]:

@@ -73,6 +73,9 @@ class Scheduler(Protocol):
     def script(self, batch: Batch, after: str | None) -> str:
         """The exact text that is submitted; `after`: job id that has to end before."""
 
+    def features(self) -> Mapping[str, frozenset[str]]:
+        """What each node is said to have, by its name; nothing where that is not known."""
+
     def submit(self, batch: Batch, script: Path) -> str | None:
         """Hand it in: the job id. Local runs are over when this returns."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard.analysis import slurm_environment
 from steelyard.wrappers import slurm_command, slurm_script, slurm_tasks
 from steelyard.wrappers.errors import ConditionError, MissingError
 from steelyard.wrappers.scheduler import Batch, Submission, Task
@@ -19,7 +20,6 @@ from steelyard.wrappers.slurm_command import CommandError
 # [job] export adds to it.
 EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
             "SHELL", "TMPDIR", "USER")  # fmt: skip
-SLURM_OWN = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_UMASK")
 # sbatch takes these before what the script says: only where the script says nothing.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
@@ -69,6 +69,15 @@ class Slurm:
         if size == 0:
             raise MissingError("this cluster takes no job arrays (MaxArraySize=0): ask its admin")
         return size
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """From sinfo."""
+        try:
+            text = slurm_command.run_once(["sinfo", "--noheader", "--Node", "--format=%N|%f"])
+        except MissingError:
+            return {}
+        pairs = (line.strip().partition("|")[::2] for line in text.splitlines())
+        return {name: frozenset(listed.split(",")) for name, listed in pairs}
 
     def script(self, batch: Batch, after: str | None) -> str:
         """The batch script; ConditionError for what this cluster's plugin cannot do."""
@@ -163,6 +172,10 @@ class AbsentSlurm(Slurm):
         """Nothing is known."""
         return {}
 
+    def features(self) -> dict[str, frozenset[str]]:
+        """Nothing is known."""
+        return {}
+
     def possible(self, batch: Batch) -> Batch:
         """Shown as it would be with the plugin."""
         return batch
@@ -191,6 +204,6 @@ def joined(help_text: str) -> list[str]:
 
 def job_environment(batch: Batch) -> dict[str, str]:
     """The environment of sbatch, and with --export=ALL of the job: named variables, no others."""
-    names = [*EXPORTED, *SLURM_OWN, *batch.job.export]
+    names = [*EXPORTED, *slurm_environment.WAY, "SLURM_UMASK", *batch.job.export]
     names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
     return {name: os.environ[name] for name in names if name in os.environ}

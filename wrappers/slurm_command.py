@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from steelyard.analysis import slurm_environment
 from steelyard.wrappers import programs
 from steelyard.wrappers.errors import MissingError
 
@@ -47,9 +47,8 @@ class CommandError(MissingError):
 def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
     """stdout of one command; LostError, CommandError, or MissingError without the program."""
     try:
-        done = programs.answer(
-            argv, TIMEOUT_S, dict(os.environ if env is None else env) | {"LC_ALL": "C.UTF-8"}
-        )
+        environment = slurm_environment.own() if env is None else {**env, "LC_ALL": "C.UTF-8"}
+        done = programs.answer(argv, TIMEOUT_S, environment)
     except FileNotFoundError as error:
         raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error
     except subprocess.TimeoutExpired as error:

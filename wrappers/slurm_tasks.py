@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from steelyard.wrappers import slurm_command
 from steelyard.wrappers.scheduler import Submission, Task
@@ -107,8 +107,9 @@ def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
 
 
 def slurm_time(unix_s: float) -> str:
-    """A time as sacct reads it, in local time, a little earlier: job ids are used again."""
-    early = datetime.fromtimestamp(unix_s - CLOCKS_MAY_DIFFER_S).astimezone()
+    """A time as sacct reads it where we call it, in UTC (slurm_environment.own), a little earlier:
+    job ids are used again."""
+    early = datetime.fromtimestamp(unix_s - CLOCKS_MAY_DIFFER_S, UTC)
     return early.strftime("%Y-%m-%dT%H:%M:%S")
 
 

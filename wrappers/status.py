@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 from steelyard.wrappers import plan, scheduler, submit_ledger
 from steelyard.wrappers.errors import MissingError
 from steelyard.wrappers.plan import Run
@@ -278,7 +279,7 @@ def read_result(attempt: Path) -> dict[str, object]:
     """An attempt's result.json; `started` without one that can be read: the job was there."""
     unknown: dict[str, object] = {"attempt": attempt.name, "state": "started"}
     try:
-        data = json.loads((attempt / "result.json").read_bytes())
-    except (OSError, ValueError):
+        data = json.loads(read_regular(attempt / "result.json", NOTE_BYTES))
+    except (OSError, ValueError, RecursionError):
         return unknown
     return data if isinstance(data, dict) and data.get("version") == 1 else unknown

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from steelyard.jobscripts import registry
 from steelyard.wrappers.errors import UsageError, did_you_mean
-from steelyard.wrappers.study_factors import MEANT, Level
+from steelyard.wrappers.study_factors import MEANT, Level, check_mode, has_meaning
 from steelyard.wrappers.study_reader import Table, shown
 
 
@@ -134,10 +134,12 @@ def check_free_factors(
 ) -> None:
     """A factor without a meaning of its own must be a parameter of every benchmark."""
     table = top.table("factors")
+    benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
     for name in factors:
-        if name in MEANT:
+        if has_meaning(name, benchmarks.values()):
+            if name == "mode":
+                check_mode(top, factors[name], benchmarks.values())
             continue
-        benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
         lacking = [key for key, found in benchmarks.items() if name not in found.parameters]
         if lacking:
             known = [*MEANT, *(key for found in benchmarks.values() for key in found.parameters)]
@@ -149,3 +151,13 @@ def check_free_factors(
         for benchmark in benchmarks.values():
             for level in factors[name]:
                 check_value(table, benchmark, name, level)
+
+
+def uncompared(variants: Iterable[Variant]) -> list[str]:
+    """`roottree structure`: lists of what is there to be compared, and as variants is not."""
+    seen: dict[str, set[Level]] = {}
+    for variant in variants:
+        for name, value in variant.values().items():
+            if variant.benchmark.parameters[name].level:
+                seen.setdefault(f"{variant.benchmark.name} {name}", set()).add(value)
+    return [key for key, values in seen.items() if len(values) > 1]

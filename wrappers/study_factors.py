@@ -42,12 +42,35 @@ def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
     for level in levels:
         if name == "cache" and level not in netem.CACHES:
             check_cache(table, level)
-        if name == "mode" and level not in MODES:
-            table.wrong(name, level, '"parallel" or "sequential"')
         if name == "clients" and not (type(level) is int and 1 <= level <= MAX_CLIENTS):
             table.wrong(name, level, f"whole numbers from 1 to {MAX_CLIENTS}")
         if name == "node_type" and not (isinstance(level, str) and NODE_TYPE.fullmatch(level)):
             table.wrong(name, level, "letters, digits, '_' and '-'")
+
+
+def has_meaning(name: str, benchmarks: Iterable[Benchmark]) -> bool:
+    """Whether a factor is Steelyard's own, not a parameter of the benchmarks.
+
+    `mode` is about clients: a benchmark that is the one client of its job has a `mode` of its own.
+    """
+    if name == "mode":
+        return not all(benchmark.span == "job" for benchmark in benchmarks)
+    return name in MEANT
+
+
+def check_mode(top: Table, levels: tuple[Level, ...], benchmarks: Iterable[Benchmark]) -> None:
+    """The clients' mode, which no benchmark of the study may have otherwise."""
+    table = top.table("factors")
+    for level in levels:
+        if level not in MODES:
+            table.wrong("mode", level, '"parallel" or "sequential"')
+    wide = sorted({benchmark.name for benchmark in benchmarks if benchmark.span == "job"})
+    if wide:
+        table.fail(
+            "mode",
+            f"{', '.join(wide)} works on all nodes of a job at once and has a mode of its own: "
+            "give it a study of its own",
+        )
 
 
 def check_network(table: Table, levels: tuple[Level, ...]) -> None:

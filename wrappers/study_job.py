@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from steelyard.wrappers.study_reader import Table, shown
 
@@ -31,6 +32,8 @@ WORD = r"[A-Za-z0-9_.,@+-]+"
 CONSTRAINT = r"[][A-Za-z0-9_.&|*()-]+"
 OPTION = r"--?[A-Za-z][^\x00-\x1f\x7f]*"
 TAG_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+TAG_VALUE_LENGTH = 256
 
 # What Steelyard sets itself; an option of the user's would break the study.
 OURS = {
@@ -176,12 +179,25 @@ def split_options(table: Table, key: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def is_tag_value(text: str) -> bool:
+    """What the plugin takes (plugins/slurm/tag.c)."""
+    return text.isascii() and text.isprintable() and 0 < len(text) <= TAG_VALUE_LENGTH
+
+
+def tag_value(text: str) -> str:
+    """A level as a tag's value: what does not fit percent-encoded (RFC 3986), and cut."""
+    if is_tag_value(text):
+        return text
+    safe = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+    return quote(text, safe=safe)[:TAG_VALUE_LENGTH]
+
+
 def read_tags(table: Table) -> tuple[tuple[str, str], ...]:
     """[job.tags]: keys and texts."""
     tags = table.table("tags")
     for key, value in tags.data.items():
         if not TAG_KEY.fullmatch(key):
             tags.fail(key, "a tag's key is letters, digits, '_', '.' and '-', at most 64")
-        if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 200:
-            tags.wrong(key, value, "a text of one line, at most 200 characters")
+        if not (isinstance(value, str) and is_tag_value(value) and len(value) <= 200):
+            tags.wrong(key, value, "a text of one line, at most 200 characters, all of them ASCII")
     return tuple((key, str(value)) for key, value in tags.data.items())

@@ -17,13 +17,16 @@ from steelyard.wrappers import (
     plan,
     status,
     submit_ledger,
+    submit_nodes,
     submit_programs,
     submit_stop,
 )
-from steelyard.wrappers.errors import MissingError
+from steelyard.wrappers.errors import MissingError, UsageError
 from steelyard.wrappers.plan import Run
 from steelyard.wrappers.scheduler import Batch, Scheduler, by_name
 from steelyard.wrappers.study import Study
+from steelyard.wrappers.study_benchmarks import uncompared
+from steelyard.wrappers.study_job import tag_value
 from steelyard.wrappers.studydir import StudyDir
 from steelyard.wrappers.submit_hand_in import chained, hand_in, last_active, recover, say
 
@@ -56,11 +59,14 @@ def submit(
     """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
+    check_folder(folder.path, scheduler_name)
     scheduler = reachable(by_name(scheduler_name, folder.path), dry=scripts is not None)
+    advise(study)
     if scripts is not None:
         study = submit_stop.so_far(study, folder)
         runs, states = planned(study, folder)
         batches = make_batches(study, folder, wanted(runs, states, retry_failed), scheduler)
+        warn(batches, scheduler)
         scripts += dry_run(batches, scheduler, last_active(folder, scheduler))
         return outcome(study, folder, scheduler, runs, batches, [], begin)
     with submit_ledger.locked(folder):
@@ -73,10 +79,39 @@ def submit(
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # what cannot be asked for is said before anything is written
             scheduler.script(batch, None)
+        warn(batches, scheduler)
         write_study(study, folder, runs, missing)
-        hand_in(folder, batches, scheduler)
+        with netem.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
+            hand_in(folder, batches, scheduler)
     failed = status.snapshot(folder.path).failed if scheduler.name == "local" else 0
     return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
+
+
+def advise(study: Study) -> None:
+    """Says what the study will not compare though it looks as if it should."""
+    for what in uncompared(study.variants):
+        say(
+            f"note: {what} has several values in [[benchmark]]: they are variants, which the "
+            "report does not compare; as a list in [factors] they are levels, which it does"
+        )
+
+
+def check_folder(path: Path, scheduler_name: str) -> None:
+    """UsageError for a name under which jobs could only fail, each by itself and late."""
+    # sbatch drops a backslash from --output.
+    bad = set("\n\r\\" if scheduler_name == "slurm" else "\n\r") & set(str(path))
+    if bad:
+        raise UsageError(
+            f"the study's folder {str(path)!r} has {', '.join(sorted(map(repr, bad)))} in its "
+            "name, which cannot be handed to jobs: choose another one, with --dir"
+        )
+
+
+def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
+    """Says what the nodes may not have."""
+    doubt = submit_nodes.doubt(batches, scheduler) if scheduler.name != "local" else None
+    if doubt is not None:
+        say(f"warning: {doubt}")
 
 
 def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
@@ -233,8 +268,9 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
 
 
 def mode_of(run: Run) -> dict[str, str]:
-    """What run.sh is told of the factor `mode`."""
-    return {"SY_MODE": str(run.condition["mode"])} if "mode" in run.condition else {}
+    """What run.sh is told of the factor `mode`, unless that is the benchmark's own parameter."""
+    mode = run.condition.get("mode")
+    return {} if mode is None or mode == run.parameters.get("mode") else {"SY_MODE": str(mode)}
 
 
 def make_batches(
@@ -311,5 +347,6 @@ def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
     tags = [("study", study.name), ("block", str(runs[0].block))]
     for name, level in runs[0].condition.items():
         if all(run.condition[name] == level for run in runs):
-            tags.append((name, runs[0].launcher.text if name == "launcher" else str(level)))
+            text = runs[0].launcher.text if name == "launcher" else str(level)
+            tags.append((name, tag_value(text)))
     return tuple(tags)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -11,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from steelyard.wrappers.errors import UsageError
+from steelyard.analysis import locks
+from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
+from steelyard.wrappers.errors import MissingError, UsageError
 from steelyard.wrappers.scheduler import Submission
 from steelyard.wrappers.studydir import StudyDir
 
@@ -39,7 +40,7 @@ def write_all(fd: int, data: bytes) -> None:
 def read(study: StudyDir) -> list[Submission]:
     """All accepted submissions. A line that was cut short is left out: find() finds its job."""
     try:
-        lines = study.submissions.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(study.submissions, PLAN_BYTES).decode("utf-8").splitlines()
     except FileNotFoundError:
         return []
     found = []
@@ -75,15 +76,21 @@ def write_whole(path: Path, text: str | bytes, durable: bool = True) -> None:
 
 @contextlib.contextmanager
 def locked(study: StudyDir) -> Iterator[None]:
-    """Hold the study's lock; UsageError when another submit has it."""
+    """Hold the study's lock; UsageError when another submit has it, MissingError without locks."""
     study.path.mkdir(parents=True, exist_ok=True)
     fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            locks.take(fd)
+        except (BlockingIOError, PermissionError) as error:
             who = os.pread(fd, 200, 0).decode(errors="replace").strip()
             raise UsageError(f"{study.path}: another submit is at work ({who})") from error
+        except OSError as error:
+            if error.errno not in locks.NO_LOCKS:
+                raise
+            raise MissingError(
+                f"{study.lock} cannot be locked ({error.strerror}): {locks.NO_LOCKS_ADVICE}"
+            ) from error
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
         yield
@@ -99,10 +106,9 @@ def holder(study: StudyDir) -> tuple[int, str] | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if not locks.is_taken(fd):
+            return None
         words = os.pread(fd, 200, 0).decode(errors="replace").split()
-        return (int(words[0]), words[1]) if len(words) == 2 and words[0].isdigit() else (0, "?")
     finally:
         os.close(fd)
-    return None
+    return (int(words[0]), words[1]) if len(words) == 2 and words[0].isdigit() else (0, "?")

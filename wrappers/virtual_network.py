@@ -24,7 +24,8 @@ from pathlib import Path
 
 from steelyard.analysis.errors import MissingError
 from steelyard.wrappers.cluster_config import NAMESPACES, Network
-from steelyard.wrappers.cluster_state import Daemon, start_ticks
+from steelyard.wrappers.cluster_state import Daemon
+from steelyard.wrappers.process_start import start_ticks
 
 BRIDGE = "br0"
 
