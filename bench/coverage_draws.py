@@ -14,8 +14,9 @@ from steelyard.analysis.stopping import lacking
 
 Chance = np.random.Generator
 Values = NDArray[np.float64]
-# One simulated study: ours (whether the interval held, whether an alarm was told), the peer's.
-Study = Callable[[Chance, bool], tuple[bool, bool | None]]
+# One simulated study: ours (whether the interval held, whether an alarm was told; None: nothing
+# told), the peer's.
+Study = Callable[[Chance, bool], tuple[bool | None, bool | None]]
 
 
 def normal(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
@@ -37,13 +38,35 @@ def heavy(chance: Chance, n: int, mean: float = 10.0, share: float = 0.1) -> Val
     return mean * (1 + share * chance.standard_t(3, n) / math.sqrt(3))
 
 
-def delayed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.02) -> Values:
-    """One run in 20 takes three times as long."""
-    return normal(chance, n, mean / 1.1, share) * np.where(chance.random(n) < 0.05, 3.0, 1.0)
+def delayed(times: float) -> Draw:
+    """One run in 20 takes so many times as long."""
+
+    def draw(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
+        usual = normal(chance, n, mean / (1 + 0.05 * (times - 1)), share)
+        return usual * np.where(chance.random(n) < 0.05, times, 1.0)
+
+    return draw
 
 
-def held(low: float | None, high: float | None, truth: float) -> bool:
-    return low is not None and high is not None and low <= truth <= high
+def following(correlation: float) -> Draw:
+    """Each run is like the one before it: a first-order process, AR(1)."""
+
+    def draw(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
+        noise = chance.standard_normal(n)
+        noise[1:] *= math.sqrt(1 - correlation**2)
+        for place in range(1, n):
+            noise[place] += correlation * noise[place - 1]
+        return mean * (1 + share * noise)
+
+    return draw
+
+
+SIGMA_HALF = math.sqrt(math.expm1(0.25))  # the share of log-normal runs with sigma 0.5
+
+
+def held(low: float | None, high: float | None, truth: float) -> bool | None:
+    """None where no interval is told."""
+    return None if low is None or high is None else low <= truth <= high
 
 
 def flat(groups: list[list[float]]) -> list[float]:

@@ -16,16 +16,25 @@ from coverage_alarms import (
     tells_difference,
     verdict_study,
 )
-from coverage_draws import LEVELS, Study, delayed, heavy, normal, skewed
+from coverage_draws import (
+    LEVELS,
+    SIGMA_HALF,
+    Study,
+    delayed,
+    following,
+    heavy,
+    normal,
+    skewed,
+)
 from coverage_studies import (
     block_slope_study,
     block_study,
-    bootstrap_study,
     effect_study,
+    few_blocks_study,
     grown_study,
     job_effect_study,
     job_study,
-    mean_by_job_study,
+    mean_by_group_study,
     mean_study,
     overhead_study,
     paired_effect_study,
@@ -48,10 +57,13 @@ INTERVALS: dict[str, Study] = {
     "mean, normal, n = 5": mean_study(normal, 5),
     "mean, skewed, n = 35": mean_study(skewed, 35),
     "mean, heavy tails, n = 10": mean_study(heavy, 10),
-    "mean by bootstrap, normal, n = 10": bootstrap_study(normal, 10),
-    "mean by bootstrap, skewed, n = 35": bootstrap_study(skewed, 35),
-    "mean by job, 5 of 4": mean_by_job_study(5, 4, 0.05),
-    "mean by job, 10 of 5": mean_by_job_study(10, 5, 0.1),
+    **{f"mean, log-normal 0.5, n = {n}": mean_study(skewed, n, SIGMA_HALF) for n in (3, 5, 10, 35)},
+    **{
+        f"mean by block, {runs} in {blocks}": mean_by_group_study(blocks, runs // blocks, 0.1)
+        for runs, blocks in ((10, 5), (20, 5), (35, 5), (20, 10))
+    },
+    "mean by job, 5 of 4": mean_by_group_study(5, 4, 0.05),
+    "mean by job, 10 of 5": mean_by_group_study(10, 5, 0.1),
     "overhead, normal, 5 + 5": overhead_study(normal, 5, 5),
     "overhead, normal, 5 + 35": overhead_study(normal, 5, 35),
     "overhead, spread 20 and 2 %, 5 + 20": overhead_study(normal, 5, 20, 0.2, 0.02),
@@ -63,9 +75,11 @@ INTERVALS: dict[str, Study] = {
     "overhead by job, 5 + 5 of 4": job_study(5, 4, 0.05),
     "overhead by job, 10 + 10 of 5": job_study(10, 5, 0.1),
     "overhead by job, 15 + 15 of 3 to 5": job_study(15, 5, 0.1, 3),
+    "overhead by job, 15 + 15 of 1 to 5": job_study(15, 5, 0.1, 1),
     "overhead by block, 10 of 1 + 1": block_study(10, 1, 0.1),
     "overhead by block, 35 of 1 + 1": block_study(35, 1, 0.2),
     "overhead by block, 10 of 3 + 3": block_study(10, 3, 0.0),
+    "overhead by block, skewed, 10 of 1 + 1": block_study(10, 1, 0.1, skewed),
     "slope, even spread, 5 x 5": slope_study(0.0),
     "slope, growing spread, 5 x 5": slope_study(3.0),
     "slope, 3 levels x 5": slope_study(0.0, 3, 5),
@@ -90,11 +104,32 @@ INTERVALS: dict[str, Study] = {
     "overhead of stopped conditions": grown_study(0.05, 0.02, tells_overhead),
 }
 
+# At least 93.5 %: nothing known to us is closer to 95 there, and does not fall below it elsewhere.
+CAUTIOUS: dict[str, Study] = {
+    "overhead, normal, 3 + 3": overhead_study(normal, 3, 3),
+    "overhead, heavy tails, 10 + 10": overhead_study(heavy, 10, 10, 0.1),
+    "overhead, heavy tails, 35 + 35": overhead_study(heavy, 35, 35, 0.1),
+    **{
+        f"overhead, log-normal 0.5, {n} + {n}": overhead_study(skewed, n, n, SIGMA_HALF)
+        for n in (3, 5, 10, 35)
+    },
+    **{
+        f"overhead, 1 in 20 x {times}, {n} + {n}": overhead_study(delayed(times), n, n)
+        for times in (3, 10)
+        for n in (5, 10, 20, 35)
+    },
+    "overhead by block, 1 in 20 x 3, 10": block_study(10, 1, 0.1, delayed(3)),
+    "overhead by block, 1 in 20 x 3, 35": block_study(35, 1, 0.1, delayed(3)),
+    "overhead, 10 + 10 in 5 blocks": few_blocks_study(5, 2, 0.1),
+    "overhead, 35 + 35 in 5 blocks": few_blocks_study(5, 7, 0.1),
+}
+
 # At most 5 % of studies.
 ALARMS: dict[str, Study] = {
     "verdict, normal, 5 + 5": verdict_study(normal, 5, 1),
     "verdict, heavy tails, 5 + 5": verdict_study(heavy, 5, 1),
     "verdict, skewed, 35 + 35": verdict_study(skewed, 35, 1),
+    "verdict, 1 in 20 x 3, 10 + 10": verdict_study(delayed(3), 10, 1),
     "verdict, spread 5 and 20 %, 5 + 20": verdict_study(normal, 5, 1, 20, share=0.2),
     "verdict by job, 5 + 5 of 4": job_verdict_study(5, 4, 0.05),
     "verdict by block, 10": block_verdict_study(10, 0.1),
@@ -116,17 +151,25 @@ ALARMS: dict[str, Study] = {
     "node effect in any of 5, 4 x 5": node_study(5, 4, 5),
 }
 
-# Where no method for so few runs holds what it says (Welch's test of 3 beside 35): told in docs/report.md, promised nowhere.
+# Where no method for so few runs holds what it says (Welch's test of 3 beside 35), or runs are not
+# what it takes them for (of 10 runs half of the studies meet none of the delayed ones; each run is
+# like the one before it): told in docs/report.md, promised nowhere.
 LIMITS: dict[str, Study] = {
-    "overhead, normal, 3 + 3": overhead_study(normal, 3, 3),
     "overhead, normal, 3 + 35": overhead_study(normal, 3, 35),
-    "overhead, heavy tails, 10 + 10": overhead_study(heavy, 10, 10, 0.1),
+    "overhead, log-normal 0.5, 5 + 35": overhead_study(skewed, 5, 35, SIGMA_HALF),
+    "overhead, 1 in 20 x 3, 5 + 35": overhead_study(delayed(3), 5, 35),
     "told a difference: 5 + 35": verdict_study(normal, 5, 1, 35),
     "told a difference: 3 + 35": verdict_study(normal, 3, 1, 35),
-    "mean, skewed, n = 5": mean_study(skewed, 5),
-    "mean, 1 run in 20 delayed, n = 10": mean_study(delayed, 10),
-    "mean, 1 run in 20 delayed, n = 35": mean_study(delayed, 35),
-    "overhead by job, 15 + 15 of 1 to 5": job_study(15, 5, 0.1, 1),
+    **{
+        f"mean, 1 in 20 x {times}, n = {n}": mean_study(delayed(times), n)
+        for times in (3, 10)
+        for n in (5, 10, 20, 35)
+    },
+    **{
+        f"mean, AR(1) {correlation}, n = {n}": mean_study(following(correlation), n)
+        for correlation in (0.5, 0.8)
+        for n in (5, 10, 35)
+    },
     "loss, 0.1 % of 1000 packets": share_study(0.001, 1000),
 }
-SETTINGS = INTERVALS | ALARMS | LIMITS
+SETTINGS = INTERVALS | CAUTIOUS | ALARMS | LIMITS

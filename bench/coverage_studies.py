@@ -20,7 +20,7 @@ from coverage_draws import (
 
 from steelyard.analysis.stats import mean_interval
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats_groups import mean_bca, mean_by_job
+from steelyard.analysis.stats_groups import mean_by_group
 from steelyard.analysis.stats_overhead import overhead
 from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE, enough, stopped_interval
 from steelyard.analysis.stats_proportion import wilson
@@ -29,33 +29,26 @@ from steelyard.analysis.stats_split import Side, split
 from steelyard.analysis.stats_tests import hedges, hedges_paired
 
 
-def mean_study(draw: Draw, n: int) -> Study:
-    """Student's interval of a mean."""
+def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:
+    """The interval of a mean of what is never negative; the peer is Student's."""
+    more = {} if share is None else {"share": share}
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        found = mean_interval(draw(chance, n).tolist())
-        return held(found.low, found.high, 10.0), None
-
-    return study
-
-
-def bootstrap_study(draw: Draw, n: int) -> Study:
-    """The bootstrap's interval of a mean."""
-
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
-        found = mean_bca([[value] for value in draw(chance, n).tolist()])
-        return found is not None and held(found.low, found.high, 10.0), None
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
+        values = draw(chance, n, **more).tolist()
+        found, plain = mean_interval(values, never_negative=True), mean_interval(values)
+        return held(found.low, found.high, 10.0), held(plain.low, plain.high, 10.0)
 
     return study
 
 
-def mean_by_job_study(n: int, runs: int, job_share: float) -> Study:
-    """Student's by job; the peer takes runs for independent."""
+def mean_by_group_study(n: int, runs: int, group_share: float) -> Study:
+    """By job or block, each with its own luck; the peer takes runs for independent."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
-        luck = 1 + job_share * chance.standard_normal(n)
-        jobs = [normal(chance, runs, 10.0 * one).tolist() for one in luck]
-        found, plain = mean_by_job(jobs), mean_interval(flat(jobs))
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
+        luck = 1 + group_share * chance.standard_normal(n)
+        groups = [normal(chance, runs, 10.0 * one).tolist() for one in luck]
+        found = mean_by_group(groups, never_negative=True)
+        plain = mean_interval(flat(groups))
         return held(found.low, found.high, 10.0), held(plain.low, plain.high, 10.0)
 
     return study
@@ -67,7 +60,7 @@ def overhead_study(
     """An overhead of 10 %; the peer is scipy's BCa."""
     theirs = share if base_share is None else base_share
 
-    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         values, base = draw(chance, n, 11.0, share), draw(chance, m, 10.0, theirs)
         found = overhead(values.tolist(), base.tolist())
         return held(found.low, found.high, 0.1), scipy_held(values, base) if with_peer else None
@@ -75,7 +68,7 @@ def overhead_study(
     return study
 
 
-def plain_held(ours: list[float], base: list[float]) -> bool:
+def plain_held(ours: list[float], base: list[float]) -> bool | None:
     """All runs taken for independent."""
     plain = overhead(ours, base)
     return held(plain.low, plain.high, 0.1)
@@ -95,7 +88,7 @@ def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> 
             for one, size in zip(luck, sizes, strict=True)
         ]
 
-    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         ours, base = side(chance, 11.0), side(chance, 10.0)
         found = overhead_by_job(ours, base)
         peer = plain_held(flat(ours), flat(base)) if with_peer else None
@@ -104,13 +97,23 @@ def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> 
     return study
 
 
-def block_study(blocks: int, runs: int, block_share: float) -> Study:
+def few_blocks_study(blocks: int, runs: int, block_share: float) -> Study:
+    """So few interleaved blocks that runs count as independent, which they are not."""
+    paired = block_study(blocks, runs, block_share)
+
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
+        return paired(chance, True)[1], None  # the peer there
+
+    return study
+
+
+def block_study(blocks: int, runs: int, block_share: float, draw: Draw = normal) -> Study:
     """Interleaved blocks, each with its own luck for both sides; the peer does not pair them."""
 
-    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         luck = 1 + block_share * chance.standard_normal(blocks)
         pairs = [
-            (normal(chance, runs, 11.0 * one).tolist(), normal(chance, runs, 10.0 * one).tolist())
+            (draw(chance, runs, 11.0 * one).tolist(), draw(chance, runs, 10.0 * one).tolist())
             for one in luck
         ]
         found = overhead_by_block(pairs)
@@ -138,7 +141,7 @@ def slope_study(grows: float, levels: int = 5, runs: int = 5, draw: Draw | None 
     """12 s per s of delay over five levels, five runs each; the spread grows with the delay."""
     x = np.repeat(PLACES[:levels], runs)
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         plain = chance.standard_normal(len(x)) if draw is None else draw(chance, len(x)) - 10
         found = line_slope(x.tolist(), (10 + 12 * x + 0.1 * (1 + grows * x / 0.1) * plain).tolist())
         return found is not None and found.low <= 12 <= found.high, None
@@ -149,7 +152,7 @@ def slope_study(grows: float, levels: int = 5, runs: int = 5, draw: Draw | None 
 def block_slope_study(blocks: int, block_sd: float) -> Study:
     """Each block with luck of its own for all levels in it; the peer takes runs for independent."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         luck = block_sd * chance.standard_normal((blocks, 1))
         y = 10 + 12 * PLACES + luck + 0.1 * chance.standard_normal((blocks, len(PLACES)))
         places = PLACES.tolist()
@@ -166,7 +169,7 @@ def block_slope_study(blocks: int, block_sd: float) -> Study:
 def effect_study(n: int, size: float) -> Study:
     """Hedges' g."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         found = hedges(
             (size + chance.standard_normal(n)).tolist(), chance.standard_normal(n).tolist()
         )
@@ -178,7 +181,7 @@ def effect_study(n: int, size: float) -> Study:
 def paired_effect_study(blocks: int, size: float, shared: float) -> Study:
     """Of blocks that share a part of the variance; the peer takes their sides for independent."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         luck = math.sqrt(shared) * chance.standard_normal(blocks)
         noise = math.sqrt(1 - shared) * chance.standard_normal((2, blocks))
         sides = (size + luck + noise[0]).tolist(), (luck + noise[1]).tolist()
@@ -200,7 +203,7 @@ def job_effect_study(n: int, runs: int, job_share: float, size: float) -> Study:
         noise = math.sqrt(1 - job_share) * chance.standard_normal((n, runs))
         return shift * sd + luck + noise
 
-    def study(chance: Chance, _: bool) -> tuple[bool, bool]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         ours, base = side(chance, size), side(chance, 0.0)
         found = hedges(ours.mean(axis=1).tolist(), base.mean(axis=1).tolist())
         plain = hedges(ours.ravel().tolist(), base.ravel().tolist())
@@ -222,7 +225,7 @@ def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0
         rates = draw(chance, transfers, s_per_byte, share)
         return Side(*([[v] for v in values.tolist()] for values in (seconds, moved, rates)))
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         found = split(side(chance, 55.0, 2.5e-8), side(chance, 20.0, 1e-8)).throughput_share
         return found is not None and held(found.low, found.high, 0.3), None
 
@@ -232,7 +235,7 @@ def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0
 def share_study(share: float, packets: int) -> Study:
     """Lost packets."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         found = wilson(int(chance.binomial(packets, share)), packets)
         return found.low <= share <= found.high, None
 
@@ -243,7 +246,7 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
     """Stopped when narrow enough, after about `runs`; the peer stops at the first 95 % interval."""
     wanted = 1.96 * 10.0 * share / math.sqrt(runs)
 
-    def study(chance: Chance, with_peer: bool) -> tuple[bool, bool | None]:
+    def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         values = draw(chance, 40 * runs, 10.0, share).tolist()
         n = 2
         while not enough(values[:n], wanted):
@@ -257,23 +260,23 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
 def grown_study(share: float, half_width: float, tells: Callable[..., bool]) -> Study:
     """What is told of two conditions when a study with [study] stop has ended."""
 
-    def study(chance: Chance, _: bool) -> tuple[bool, None]:
+    def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         return tells(*grown(chance, share, half_width)), None
 
     return study
 
 
-def tells_mean(_: list[float], base: list[float]) -> bool:
+def tells_mean(_: list[float], base: list[float]) -> bool | None:
     found = stopped_interval(base)
     return held(found.low, found.high, 10.0)
 
 
-def tells_overhead(ours: list[float], base: list[float]) -> bool:
+def tells_overhead(ours: list[float], base: list[float]) -> bool | None:
     found = overhead(ours, base, STOPPING_CONFIDENCE)
     return held(found.low, found.high, 0.1)
 
 
-def plain_stop(values: list[float], wanted: float) -> bool:
+def plain_stop(values: list[float], wanted: float) -> bool | None:
     """Look after each run from the third on, stop at the first 95 % interval narrow enough."""
     for n in range(3, len(values)):
         found = mean_interval(values[:n])

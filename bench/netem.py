@@ -8,7 +8,8 @@ PyPI, in turn with it, where it runs. Kills: at random moments of apply and fini
 iperf3 and what virtual nodes need. Budget (DESIGN): 20 ms to apply and undo.
 
 Last line: JSON with delay_error_ms_max (of means without the slowest and the fastest 5 %; the plain
-ones beside it), rate_error_max (a fraction), loss_inside_interval, apply_ms and apply_cpu_ms (this
+ones beside it), rate_error_max (a fraction), loss_inside_interval, tcp_loss (of TCP's segments: 1 %
+is asked; as tcp_duplicate, tcp_corrupt, tcp_reorder: 5, 1 and 5 %), apply_ms and apply_cpu_ms (this
 machine; medians), undo_failures, undo_tries (both machines), and more.
 """
 
@@ -40,6 +41,7 @@ PEER = Path(__file__).resolve().parents[1] / "build" / "venv-tcconfig"
 DELAYS_MS = (1, 10, 25, 50, 75, 100)
 LOSSES = (0.1, 1.0, 5.0)  # percent
 RATES_MBIT = (10, 100, 1000)
+STREAMS = ("loss=1%", "duplicate=5%", "corrupt=1%", "delay=5ms,reorder=5%")  # over TCP
 
 
 class Extent:
@@ -52,6 +54,8 @@ class Extent:
         self.rates = RATES_MBIT[:1] if quick else RATES_MBIT
         self.echoes = 50 if quick else 400
         self.packets = 1000 if quick else 20000
+        self.streams = STREAMS[:1] if quick else STREAMS
+        self.stream_bytes = 1_000_000 if quick else 30_000_000
         self.seconds = 1.0 if quick else 4.0
         self.repeats = 2 if quick else 30
         self.kills = 4 if quick else 100
@@ -156,6 +160,25 @@ def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
     return {f"seen_{key}": found[key] for key in ("copies", "spoilt", "sent_ahead")}
 
 
+def bench_streams(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+    """The same of TCP's segments."""
+    found = [netem_guest.stream(pair, spec, extent.stream_bytes) for spec in extent.streams]
+    table(
+        f"of the segments of {extent.stream_bytes / 1e6:g} MB over TCP; 95 % intervals (Wilson)",
+        ("asked", "segments", "lost, twice, sent again, ahead", "interval"),
+        [
+            (
+                f["spec"],
+                str(f["segments"]),
+                f"{f['share']:.3%}",
+                f"{f['low']:.3%} to {f['high']:.3%}",
+            )
+            for f in found
+        ],
+    )
+    return {f"tcp_{f['spec'].split(',')[-1].split('=')[0]}": f["share"] for f in found}
+
+
 def milliseconds(pair: tuple[float | None, float | None], missing: str) -> tuple[str, str]:
     """Wall and CPU for a table."""
     if pair[0] is None or pair[1] is None:
@@ -217,7 +240,7 @@ def measure(folder: Path, extent: Extent) -> dict[str, Any]:
         print(f"{datetime.datetime.now(tz=datetime.UTC).date()}, {platform.machine()}, {os.cpu_count()} cores, "
               f"kernel {platform.release()}; guest: {pair.run('uname', '-r').strip()}")  # fmt: skip
         figures = bench_delay(pair, extent)
-        for part in (bench_loss, bench_rate, bench_seen):
+        for part in (bench_loss, bench_streams, bench_rate, bench_seen):
             figures.update(part(pair, extent))
         figures.update(bench_cost(pair, extent, peer))
     return figures

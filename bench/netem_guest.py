@@ -23,7 +23,7 @@ from steelyard.wrappers.cluster import Cluster
 from steelyard.wrappers.virtual_guest import Guest
 
 RUN_DIR = "/run/sy-bench"
-UDP_PORT, IPERF_PORT = 5391, 5392
+UDP_PORT, IPERF_PORT, TCP_PORT = 5391, 5392, 5393
 FLOWS = 4  # one alone cannot always keep a queue of 1 Gbit/s filled here
 SEGMENT, FRAME, HEADERS = 1448, 1514, 66  # bytes of TCP payload, on the wire, Ethernet + IP + TCP
 QUIET_MS = 0.05
@@ -62,6 +62,26 @@ except TimeoutError:
 print(json.dumps({"distinct": len(seen), "copies": copies, "behind": behind}))
 """
 
+# struct tcp_info of linux/tcp.h: tcpi_total_retrans, tcpi_segs_out.
+SEND_TCP = """
+import json, socket, struct, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as cable:
+    cable.sendall(bytes(int(sys.argv[3])))
+    cable.shutdown(socket.SHUT_WR)
+    cable.recv(1)
+    info = cable.getsockopt(socket.IPPROTO_TCP, 11, 192)
+print(json.dumps([struct.unpack_from("I", info, at)[0] for at in (100, 136)]))
+"""
+
+RECEIVE_TCP = """
+import socket, sys
+door = socket.create_server((sys.argv[1], int(sys.argv[2])))
+print("ready", flush=True)
+cable = door.accept()[0]
+while cable.recv(1 << 20):
+    pass
+"""
+
 
 @dataclass
 class Pair:
@@ -96,11 +116,11 @@ class Pair:
         return self.run(str(self.node), "netem", verb, *whose, *words)
 
     @contextmanager
-    def condition(self, spec: str) -> Iterator[dict[str, Any]]:
-        """In force inside; the document, which is whole afterwards."""
+    def condition(self, spec: str, verified: bool = True) -> Iterator[dict[str, Any]]:
+        """In force inside; the document, which is whole afterwards. Echoes are packets, too."""
         document: dict[str, Any] = {}
-        self.netem("apply", "--uid=0", "--no-policy", f"--peer={self.peer}", "--",
-                   f"{spec},to={self.peer}")  # fmt: skip
+        asked = [f"--peer={self.peer}"] if verified else []
+        self.netem("apply", "--uid=0", "--no-policy", *asked, "--", f"{spec},to={self.peer}")
         try:
             yield document
         finally:
@@ -248,3 +268,26 @@ def seen(pair: Pair, count: int) -> dict[str, Any]:
         "behind": behind,
         "sent_ahead": document["counters"]["requeues"],
     }
+
+
+def stream(pair: Pair, spec: str, size: int) -> dict[str, Any]:
+    """Bytes over TCP under a condition: segments and retransmissions as the sender's socket counts
+    them, and the qdisc's counters."""
+    argv = pair.there("python3", "-c", RECEIVE_TCP, pair.peer, str(TCP_PORT))
+    with (
+        subprocess.Popen(argv, stdout=subprocess.PIPE) as receiver,
+        pair.condition(spec, verified=False) as document,
+    ):
+        assert receiver.stdout is not None
+        receiver.stdout.readline()
+        words = ("python3", "-c", SEND_TCP, pair.peer, str(TCP_PORT), str(size))
+        resent, segments = json.loads(pair.run(*words))
+    found = document["counters"]
+    hits = {
+        "loss": found["dropped_packets"],
+        "duplicate": found["sent_packets"] - segments,
+        "corrupt": resent,
+        "reorder": found["requeues"],
+    }[spec.split(",")[-1].split("=")[0]]
+    low, high = wilson(hits, segments)
+    return {"spec": spec, "segments": segments, "share": hits / segments, "low": low, "high": high}

@@ -137,11 +137,14 @@ def measure(into: Cost, commands: Sequence[Sequence[str]]) -> None:
     into.cpu_ms.append(cpu_ms)
 
 
-def ended_pid() -> int:
-    """Somebody who is gone already, so that whatever he owns may be undone."""
-    with subprocess.Popen(["true"]) as process:
-        process.wait()
-    return process.pid
+@contextmanager
+def owner() -> Iterator[int]:
+    """A process that is gone afterwards, so that whatever it owns may be undone."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 def kill_after(argv: Sequence[str], seconds: float) -> bool:
@@ -156,15 +159,16 @@ def undo(bench: Bench, wall_ms: float) -> tuple[int, int]:
     """Apply and finish killed at random moments, then `reap`: tries, and how often the tree was
     another one afterwards or reap complained."""
     chance, done, failed = random.Random(1), 0, 0
-    before, watch = bench.tree(), f"--watch={ended_pid()}"
+    before = bench.tree()
     for number in range(3 * bench.kills):
         if done == bench.kills:
             break
-        argv = bench.apply(watch)
-        if number % 2:
-            subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
-            argv = bench.finish()
-        done += kill_after(argv, chance.uniform(0, wall_ms / 2e3))
+        with owner() as pid:
+            argv = bench.apply(f"--watch={pid}")
+            if number % 2:
+                subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+                argv = bench.finish()
+            done += kill_after(argv, chance.uniform(0, wall_ms / 2e3))
         reaped = subprocess.run(bench.command("reap"), capture_output=True, check=False)
         if reaped.returncode or bench.tree() != before:
             failed += 1

@@ -2,7 +2,7 @@
 
 The peer, in turn with it, is a script with pandas and matplotlib on the same database
 (bench/report_peer.py): means with Student's intervals, overheads, one bar figure. It does no
-bootstrap, test or finding, draws one figure where the report draws all, and lists no runs, so a
+test and has no finding, draws one figure where the report draws all, and lists no runs, so a
 ratio above 1 is what these cost. Also told: `--json`, and `compare` of two conditions.
 Budget (DESIGN): 5 s, 3 MB. The report draws in two processes, so with two free cores it takes fewer
 seconds than CPU seconds; these are what a busy machine leaves comparable. Last line: JSON with runs, conditions, seconds, cpu_s, mb (of the page), rss_mb,

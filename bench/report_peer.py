@@ -1,7 +1,7 @@
 """What a script with pandas and matplotlib does with the same database: bench/report.py runs it.
 
 Mean, standard deviation, n and Student's interval of every condition and metric, overheads against
-the baseline, one bar figure of the main metric as SVG, all in one HTML file. No bootstrap, no tests,
+the baseline, one bar figure of the main metric as SVG, all in one HTML file. No tests,
 no correction for many comparisons, no outliers, medians or findings, no other figures, no list of
 the runs.
 """

@@ -175,11 +175,10 @@ set -eu
 before=$(tc qdisc show dev sy-cli0)
 for number in INT TERM KILL; do
     rm -f ran
-    # A shell's background command ignores Ctrl-C; a monitored one does not.
-    set -m
-    steelyard run --netem=rate=10mbit,dev=sy-cli0 -- sh -c 'touch ran; exec sleep 60' &
+    # A shell's background command ignores Ctrl-C.
+    env --default-signal=INT \
+        steelyard run --netem=rate=10mbit,dev=sy-cli0 -- sh -c 'touch ran; exec sleep 60' &
     pid=$!
-    set +m
     for _ in $(seq 600); do
         [ ! -e ran ] || break
         sleep 0.05

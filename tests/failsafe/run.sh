@@ -29,3 +29,9 @@ must_fail pytest '1 failed' build/venv/bin/python -P -m pytest -q -c tests/fails
     tests/failsafe/planted_pytest.py
 must_fail bats 'not ok 1 planted' bats --tap tests/failsafe/planted.bats
 must_fail tap '^not ok 1' c_test
+# A table that is always green weighs nothing.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+must_fail calibrate 'this scale is NOT right' \
+    env STEELYARD_NODE="$PWD/tests/failsafe/lying_node.sh" build/venv/bin/steelyard calibrate \
+    --scheduler local --only 'run: a little of all' --dir "$scratch"

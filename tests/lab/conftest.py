@@ -25,15 +25,17 @@ from steelyard.wrappers.cluster_config import ClusterConfig, Layout
 LIMIT_S = 40.0
 
 
-def until(ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
-    """Poll `ready` until it returns something true; that is returned."""
+def until(
+    ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S, seen: Callable[[], Any] = str
+) -> Any:
+    """Poll `ready` until it returns something true; that is returned. `seen`: what was found."""
     end = time.monotonic() + limit_s
     while True:
         value = ready()
         if value:
             return value
         if time.monotonic() > end:
-            pytest.fail(f"not within {limit_s:.0f} s: {what}")
+            pytest.fail(f"not within {limit_s:.0f} s: {what} {seen()}")
         time.sleep(0.05)
 
 
@@ -156,7 +158,11 @@ class Lab:
                 found = [record for record in found if record["complete"]]
             return found if len(found) >= count else None
 
-        found = until(final, f"{count} records of job {job_id}")
+        def reasons() -> list[str]:
+            paths = self.folder(job_id).glob("*.json")
+            return [f"{p.name}: {json.loads(p.read_text())['incomplete_reason']}" for p in paths]
+
+        found = until(final, f"{count} records of job {job_id}", seen=reasons)
         assert len(found) == count
         return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
 

@@ -65,6 +65,7 @@ class Job:
 def tree(cluster: Cluster, name: str) -> str:
     """Queues, filters, routes and devices of a guest, as text."""
     show = f"tc qdisc show; tc filter show dev {DEVICE}; ip route; ip -o link | sed 's/ link.*//'"
+    show += f"; ip -d link show {DEVICE} | grep -o 'gso_max_segs [0-9]*'"
     done = cluster.guest(name).run(["sh", "-c", show])
     assert done.returncode == 0, done.stderr
     return done.stdout

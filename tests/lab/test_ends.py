@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
@@ -51,30 +52,93 @@ def test_a_requeued_job_has_a_record_for_each_start(lab: Lab) -> None:
 def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete(
     lab: Lab, whom: str
 ) -> None:
-    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
+    job = lab.sbatch("-w", "n1", "--tag=a=b", script=f"{RUN}; sleep 1.5")
     lab.wait_running(job)
     until(
-        lambda: any(path.stat().st_size for path in lab.folder(job).glob("*.json")),
-        "the sampler has begun its record",
+        lambda: any('"a": "b"' in path.read_text() for path in lab.folder(job).glob("*.json")),
+        "the job's tag is in the record of the start",
     )
     parent, child = sorted(lab.samplers())
     for pid in {"parent": [parent], "child": [child], "both": [parent, child]}[whom]:
         os.kill(pid, signal.SIGKILL)
     lab.wait_state(job, "COMPLETED")
+    # The extern step's end has it finished: what the samples tell is in it, no room is left.
+    until(lambda: not list(lab.folder(job).glob(".*")), "nothing is left beside the record")
     (record,) = lab.records(job, 1, complete=False)
     assert record["complete"] is False
     assert record["incomplete_reason"]
+    assert record["elapsed_s"] >= 0
+    assert record["tags"] == {"a": "b"}
     assert lab.sacct(job, "ExitCode") == [["0:0"]]
 
 
-def test_a_killed_extern_step_leaves_the_job_alone(lab: Lab) -> None:
-    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 1.5")
+# What the job uses once the one who started its sampler is gone: bytes exactly.
+LATER = f"""{RUN}
+until [ -e go ]; do sleep 0.05; done
+python3 -S -c 'import os, time
+with open("/dev/null", "wb", buffering=0) as sink:
+    sink.write(bytes(30_000_000))
+while time.process_time() < 1: pass'
+"""
+
+
+def slurms_own_comment(lab: Lab, job: str) -> dict[str, Any]:
+    """Slurm's accounting sometimes keeps an older one when a node is lost."""
+    shown = lab.run("scontrol", "-o", "show", "job", job).stdout
+    document, _ = json.JSONDecoder().raw_decode(shown.partition("AdminComment=")[2])
+    return dict(document)
+
+
+def assert_weighed_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:
+    """The record, and AdminComment, hold what LATER has used."""
+    (record,) = [r for r in lab.records(job, nodes, complete=False) if r["node"] == "n1"]
+    assert (record["complete"], record["incomplete_reason"]) == (True, None)
+    said = slurms_own_comment(lab, job)
+    for cpu_s, written in (
+        (record["cpu"]["cpu_s"], record["io"]["wchar_bytes"]),
+        (said["cpu_s"], said["wchar_bytes"]),
+    ):
+        assert 1 <= cpu_s < 1.9
+        assert 30_000_000 <= written < 30_100_000
+
+
+def test_a_job_whose_extern_step_was_killed_is_weighed_to_its_end(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", "--tag=a=b", script=LATER)
     lab.wait_running(job)
     (extern,) = lab.stepds(job, "extern")
     os.kill(extern, signal.SIGKILL)
+    until(lambda: not lab.stepds(job, "extern"), "it is dead")
+    (lab.work / "go").touch()
     lab.wait_state(job, "COMPLETED")
+    assert_weighed_to_the_end(lab, job)
+
+
+def test_a_job_that_lost_its_extern_and_batch_steps_has_a_record_that_says_so(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; sleep 60")
+    lab.wait_running(job)
+    until(lambda: any(p.stat().st_size for p in lab.folder(job).glob("*.json")), "it has begun")
+    for step in ("extern", "batch"):
+        (pid,) = lab.stepds(job, step)
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not lab.samplers(), "the sampler ends")
     (record,) = lab.records(job, 1, complete=False)
-    assert record["node"] == "n1"
+    assert record["complete"] is False
+    assert "gone without a word" in record["incomplete_reason"]
+
+
+def test_a_job_that_goes_on_without_a_lost_node_is_weighed_to_its_end(lab: Lab) -> None:
+    """Slurm ends the extern step on every node then."""
+    job = lab.sbatch("-N2", "-w", "n1,n2", "--no-kill", "--no-requeue", "--tag=a=b", script=LATER)
+    lab.wait_running(job)
+    try:
+        down = lab.run("scontrol", "update", "NodeName=n2", "State=down", "Reason=lost")
+        assert down.returncode == 0, down.stderr
+        until(lambda: not lab.stepds(job, "extern"), "Slurm ends the extern step")
+        (lab.work / "go").touch()
+        lab.wait_state(job, "COMPLETED")
+    finally:
+        lab.run("scontrol", "update", "NodeName=n2", "State=resume")
+    assert_weighed_to_the_end(lab, job, nodes=2)
 
 
 def test_a_record_folder_that_cannot_be_written_leaves_the_job_alone(lab: Lab) -> None:

@@ -25,7 +25,7 @@ def test_a_batch_job_on_one_node_has_a_record_and_samples(lab: Lab) -> None:
     assert record["job"]["restart_count"] == "0"
     assert record["tags"] == {}
     assert 0.5 <= record["elapsed_s"] < 5
-    assert record["io"]["wchar_bytes"] >= 3_000_000
+    assert 3_000_000 <= record["io"]["wchar_bytes"] < 3_010_000
     assert 0 < record["cpu"]["cpu_s"] < 2
     assert record["probe"]["node_type"] in ("physical", "virtual", "container")
     with (lab.folder(job) / record["samples_file"]).open() as file:
@@ -34,7 +34,7 @@ def test_a_batch_job_on_one_node_has_a_record_and_samples(lab: Lab) -> None:
     comment = lab.comment(job)
     assert comment["nodes"] == comment["nodes_weighed"] == 1
     assert comment["node_type"] == record["probe"]["node_type"]
-    assert comment["wchar_bytes"] >= 3_000_000
+    assert 3_000_000 <= comment["wchar_bytes"] < 3_010_000
     energy = record["energy"]["energy_j"]
     assert (comment["energy_j"] is None) == (energy is None)
 
@@ -44,10 +44,42 @@ def test_a_job_on_three_nodes_has_three_records_and_the_sum_in_admin_comment(lab
     job = lab.sbatch("-N3", "-w", "n[1-3]", script=script)
     records = lab.records(job, 3)
     assert [record["node"] for record in records] == ["n1", "n2", "n3"]
-    assert all(record["io"]["wchar_bytes"] >= 1_000_000 for record in records)
+    assert all(1_000_000 <= record["io"]["wchar_bytes"] < 1_020_000 for record in records)
     comment = lab.comment(job)
     assert comment["nodes"] == comment["nodes_weighed"] == 3
-    assert comment["wchar_bytes"] >= 3_000_000
+    assert 3_000_000 <= comment["wchar_bytes"] < 3_060_000
+
+
+def test_a_node_that_no_step_comes_to_takes_nothing_from_the_sum(lab: Lab) -> None:
+    job = lab.sbatch("-N2", "-w", "n1,n2", script="head -c 3000000 /dev/zero >out; sleep 0.5")
+    first, idle = lab.records(job, 2)
+    assert (first["processes"]["named"], idle["processes"]["named"]) == (True, False)
+    assert idle["cpu"]["cpu_s"] is None
+    comment = lab.comment(job)
+    assert (comment["nodes_weighed"], comment["nodes_idle"]) == (2, 1)
+    shown = json.loads(lab.steelyard("show", "--json", job))["totals"]
+    for totals in (comment, shown):
+        assert totals["wchar_bytes"] == pytest.approx(3_000_000, abs=100_000)
+        assert totals["cpu_s"] == pytest.approx(first["cpu"]["cpu_s"], abs=0.2)
+        assert totals["max_memory_bytes"] > 0
+
+
+def test_what_is_the_whole_nodes_is_not_given_as_the_jobs(lab: Lab) -> None:
+    """The nodes of this cluster share a host, so that none is a job's own."""
+    job = lab.sbatch("-w", "n1", "--exclusive", script="sleep 0.3")
+    (record,) = lab.records(job, 1)
+    assert record["network"]["rx_bytes"] >= 0
+    assert (record["network"]["scope"], record["energy"]["scope"]) == ("node", "node")
+    comment = lab.comment(job)
+    shown = json.loads(lab.steelyard("show", "--json", job))
+    assert comment["exclusive"] is record["job"]["exclusive"] is None
+    for totals, missing in (
+        (comment, comment["missing"]),
+        (shown["totals"], shown["totals_missing"]),
+    ):
+        for name in ("energy_j", "rx_bytes", "tx_bytes"):
+            assert totals[name] is None
+            assert missing[name]
 
 
 def test_array_tasks_are_told_apart(lab: Lab) -> None:
@@ -97,15 +129,23 @@ def test_tags_survive_a_job_without_environment_and_do_not_leak_into_jobs_of_job
     assert lab.records(inner_job, 1)[0]["tags"] == {}
 
 
-def test_sampling_can_be_switched_off(lab: Lab) -> None:
-    job = lab.sbatch("-w", "n1", "--sample-rate=0", script="sleep 0.5")
-    (record,) = lab.records(job, 1)
-    assert record["sampler"]["rate_hz"] == 0
-    assert record["sampler"]["samples"] <= 2
-    assert record["elapsed_s"] is None or record["sampler"]["samples"] > 0
+def test_without_samples_there_are_totals(lab: Lab) -> None:
+    # At its end the first node looks at what the other one has written by then.
+    script = "srun sh -c 'head -c 3000000 /dev/zero >out.$SLURM_PROCID; sleep 0.5'; sleep 1"
+    job = lab.sbatch("-N2", "-w", "n1,n2", "--sample-rate=0", script=script)
+    records = lab.records(job, 2)
+    for record in records:
+        assert record["sampler"]["rate_hz"] == 0
+        assert 0.5 <= record["elapsed_s"] < 30
+        assert record["io"]["wchar_bytes"] == pytest.approx(3_000_000, abs=100_000)
+        assert 0 < record["cpu"]["cpu_s"] < 2
+        assert record["network"]["rx_bytes"] >= 0
+        assert record["processes"]["max_processes"] is None
     comment = lab.comment(job)
-    assert comment["nodes_weighed"] == 0
-    assert comment["cpu_s"] is None
+    assert comment["nodes_weighed"] == 2
+    assert comment["wchar_bytes"] == pytest.approx(6_000_000, abs=200_000)
+    assert comment["cpu_s"] == pytest.approx(sum(r["cpu"]["cpu_s"] for r in records), abs=0.3)
+    assert comment["elapsed_s"] == pytest.approx(max(r["elapsed_s"] for r in records), abs=5)
 
 
 def test_the_user_chooses_the_rate(lab: Lab) -> None:
@@ -119,7 +159,7 @@ TAG = (
     "expected KEY=VALUE, KEY a letter and up to 63 more of A-Z a-z 0-9 _ . -, "
     "VALUE 1 to 256 printable ASCII characters; found "
 )
-RATE = "expected a rate in Hz, a number from 0 to 100"
+RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 100"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +173,7 @@ RATE = "expected a rate in Hz, a number from 0 to 100"
         ("sample-rate", "fast", RATE),
         ("sample-rate", "-1", RATE),
         ("sample-rate", "101", RATE),
+        ("sample-rate", "1e-301", RATE),
     ],
 )
 @pytest.mark.parametrize("program", ["sbatch", "srun"])

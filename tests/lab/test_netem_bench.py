@@ -26,6 +26,7 @@ def test_a_quick_look_measures_all_of_it_and_ends_with_one_line_of_json() -> Non
     assert figures["undo_tries"] >= 1
     assert figures["undo_failures"] == 0
     assert figures["loss_inside_interval"] in (True, False)
+    assert 0 <= figures["tcp_loss"] < 0.1
     measured = {"delay_error_ms_max", "rate_error_max", "apply_ms", "apply_cpu_ms"}
     measured |= {"delay_error_plain_ms_max", "verify_s_max", "guest_apply_ms"}
     assert all(figures[key] > 0 for key in measured), figures

@@ -10,18 +10,20 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from steelyard.wrappers import cluster_daemons
 from steelyard.wrappers.cluster_config import ClusterConfig
 
-from .conftest import Lab, until
+from .conftest import Lab, command_line, until
 from .netem_lab import RATE, a_device, tree, wait_undone
 
 pytestmark = pytest.mark.lab
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "2"))
 NODE = "n1"
+SILENT = "198.51.100.77"  # an address of the device's network (TEST-NET-2) that nobody has
 TABLE: dict[str, tuple[int, int, float]] = {}  # way: tries, undone, slowest seconds
 
 
@@ -104,9 +106,11 @@ def runs_into_its_time_limit(lab: Lab) -> None:
 
 
 def loses_its_extern_stepd(lab: Lab) -> None:
+    """The job goes on, and under its conditions."""
     job = start(lab)
     kill(*lab.stepds(job, "extern"))
-    wait_shaping_ends(lab)
+    time.sleep(0.5)
+    assert "tbf" in tree()
     lab.run("scancel", job)
 
 
@@ -136,6 +140,25 @@ def loses_sampler_and_all_stepds(lab: Lab) -> None:
     next_job(lab)
 
 
+def applying(job: str) -> list[int]:
+    """The program that puts a job's conditions in place."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        line = command_line(int(path.name))
+        if "steelyard-node netem apply " in line and f" --job-id {job} " in line:
+            found.append(int(path.name))
+    return found
+
+
+def loses_all_stepds_while_echoes_are_under_way(lab: Lab) -> None:
+    """Nobody answers them: before and after it is put in place, 0.4 s each. Nobody comes next."""
+    job = lab.sbatch("-w", NODE, f"--netem={RATE},to={SILENT}", script="sleep 1")
+    (pid,) = until(lambda: applying(job), "conditions are being put in place")
+    kill(*lab.stepds(job, "extern"), *lab.stepds(job, "batch"))
+    lab.run("scancel", job)
+    until(lambda: command_line(pid) == "", "whoever puts them in place has ended")
+
+
 def loses_slurmd(lab: Lab) -> None:
     job = start(lab, 2)
     kill(slurmd(lab))
@@ -152,11 +175,6 @@ def loses_everything(lab: Lab) -> None:
     restart_slurmd(lab)
 
 
-def wait_shaping_ends(lab: Lab) -> None:
-    """The sampler notices that whom it watches is gone."""
-    until(lambda: "tbf" not in tree(), "the sampler undoes it")
-
-
 WAYS: list[Callable[[Lab], None]] = [
     ends_by_itself,
     is_cancelled,
@@ -167,6 +185,7 @@ WAYS: list[Callable[[Lab], None]] = [
     loses_its_sampler,
     loses_sampler_and_extern_stepd,
     loses_sampler_and_all_stepds,
+    loses_all_stepds_while_echoes_are_under_way,
     loses_slurmd,
     loses_everything,
 ]

@@ -5,8 +5,10 @@ Everything happens in network namespaces made here. A rate needs sch_tbf and sch
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -180,20 +182,25 @@ def test_killed_at_any_step_the_next_one_undoes_it(lab: Lab, dying: str) -> None
     before = lab.tree()
     spec = "rate=10mbit,dev=v0,direction=both,rto_min=5ms"
     whose = (f"--run-dir={lab.run}", "--node=n", "--job-id=1")
-    commands = {
-        "apply": ("apply", *whose, "--no-policy", f"--watch={ended_pid()}", "--", spec),
-        "finish": ("finish", *whose),
-    }
+
+    def command(owner: int) -> tuple[str, ...]:
+        apply = ("apply", *whose, "--no-policy", "--uid=0", f"--watch={owner}", "--", spec)
+        return apply if dying == "apply" else ("finish", *whose)
+
     lab.run.mkdir()
-    applied = steps(lab, *commands["apply"])
-    made = applied if dying == "apply" else steps(lab, *commands["finish"])
+    with owner() as pid:
+        if dying == "finish":
+            assert lab.apply(spec, "1", f"--watch={pid}").returncode == 0
+        made = steps(lab, *command(pid))
+    assert lab.netem("reap").returncode == 0
     killed = 0
     for number in range(KILLS):
-        if dying == "finish":
-            assert lab.apply(spec, "1", f"--watch={ended_pid()}").returncode == 0
         name, count = kill_at = made[40 + (len(made) - 40) * number // KILLS]
-        shot = lab.inside("strace", "-o", "/dev/null", f"--inject={name}:signal=KILL:when={count}",
-                   str(NODE), "netem", *commands[dying])  # fmt: skip
+        with owner() as pid:
+            if dying == "finish":
+                assert lab.apply(spec, "1", f"--watch={pid}").returncode == 0
+            shot = lab.inside("strace", "-o", "/dev/null", f"--inject={name}:signal=KILL:when={count}",
+                       str(NODE), "netem", *command(pid))  # fmt: skip
         killed += shot.returncode in (-9, 137)
         done = lab.netem("reap")
         assert done.returncode == 0, (kill_at, done.stderr)
@@ -202,11 +209,62 @@ def test_killed_at_any_step_the_next_one_undoes_it(lab: Lab, dying: str) -> None
     assert not (lab.run / "netem/n.1.json").exists()
 
 
-def ended_pid() -> int:
-    """Somebody who is gone already."""
-    with subprocess.Popen(["true"]) as process:
-        process.wait()
-    return process.pid
+def state_has(lab: Lab, text: str) -> bool:
+    path = lab.run / "netem/n.1.json"
+    return path.exists() and text in path.read_text()
+
+
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_whoever_asked_is_gone_before_it_is_in_place(lab: Lab, moment: str) -> None:
+    """He was killed while echoes were under way, and has nobody left who would undo it."""
+    before = lab.tree()
+    spec = "rate=2kbit,dev=v0,to=10.77.0.0/24"  # an echo takes 0.4 s there, five of them 3 s
+    argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "apply", "--node=n",
+            f"--run-dir={lab.run}", "--job-id=1", "--uid=0", "--no-policy"]  # fmt: skip
+    with owner() as pid, contextlib.ExitStack() as stack:
+        words = (f"--watch={pid}", "--peer=10.77.0.2", "--", spec)
+        if moment == "before":
+            os.kill(pid, signal.SIGKILL)
+        applying = stack.enter_context(
+            subprocess.Popen([*argv, *words], stderr=subprocess.PIPE, text=True)
+        )
+        if moment == "meanwhile":
+            deadline = time.monotonic() + 20
+            while not state_has(lab, '"apply_s":0.'):
+                assert applying.poll() is None and time.monotonic() < deadline
+                time.sleep(0.01)
+            os.kill(pid, signal.SIGKILL)
+        said = applying.communicate(timeout=60)[1]
+    assert applying.returncode == 4
+    assert f"process {pid}, at whose end it would be undone, is there no more" in said
+    assert lab.tree() == before
+    assert not list((lab.run / "netem").glob("*.json"))
+
+
+def test_what_is_undone_under_a_job_is_invalid(lab: Lab) -> None:
+    before = lab.tree()
+    for words, by in ((("clear", "--all"), "hand"), (("reap", "--by=next job"), "next job"),
+                      (("clear", "--node=n", "--job-id=1"), "hand")):  # fmt: skip
+        with owner() as pid:
+            assert lab.apply("rate=10mbit,dev=v0", "1", f"--watch={pid}").returncode == 0
+            if by == "hand":
+                assert lab.netem(*words).returncode == 0
+        if by != "hand":
+            assert lab.netem(*words).returncode == 0
+        done = json.loads((lab.run / "netem/n.1.done.json").read_text())
+        assert (done["valid"], done["undone"], done["undone_by"]) == (False, True, by)
+        assert done["invalid_reason"].startswith(f"it was undone by {by}, not at the job's end")
+        assert lab.tree() == before
+
+
+@contextlib.contextmanager
+def owner() -> Iterator[int]:
+    """A process to be watched; it has ended afterwards."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 def test_the_policys_lists_of_users_and_groups_hold_for_jobs(lab: Lab, tmp_path: Path) -> None:

@@ -153,6 +153,23 @@ def test_a_cold_cache_is_made_once_and_noted(lab: Lab) -> None:
     assert lab.comment(job)["tags"]["cache"] == "cold"
 
 
+def test_a_cold_cache_that_is_refused_is_refused_to_every_step(lab: Lab) -> None:
+    policy = lab.cluster.dir / "etc" / "netem.conf"
+    allowed = policy.read_text()
+    policy.write_text(allowed.replace("exclusive_only no ", "exclusive_only yes "))
+    steps = "for i in 1 2; do srun true; echo $?; done; echo job $SLURM_JOB_ID"
+    try:
+        done = lab.run("salloc", "-Q", "-w", "n1", "-n1", "--cache=cold", "bash", "-c", steps)
+    finally:
+        policy.write_text(allowed)
+    *codes, word = done.stdout.splitlines()
+    assert codes == ["4", "4"]
+    assert done.stderr.count("steelyard: --cache=cold: ") == 2
+    (record,) = lab.records(word.split()[1], 1)
+    assert record["cache"] is None
+    assert record["missing"]["cache"].startswith("refused: --cache=cold: ")
+
+
 @pytest.mark.skipif(
     not shutil.which("dumpcap"), reason="no dumpcap here (Debian: wireshark-common)"
 )

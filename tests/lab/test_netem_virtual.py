@@ -174,19 +174,20 @@ def test_two_jobs_on_a_guest_have_each_its_own_and_others_none(
 ) -> None:
     cluster = virtual_lab.cluster
     words = names(cluster)
-    ping = "ping -q -c3 -i0.1 {n1} | tail -1; touch running.$SLURM_JOB_ID; sleep {s}"
+    ping = "ping -q -c3 -i0.1 {n1} | tail -1; touch running.$SLURM_JOB_ID; {then}"
     with two_on_a_guest(virtual_lab):
         options = ("-p", SHARED, "-w", "v1")
         long = submit(virtual_lab, f"delay=60ms,to={words['n1']}", *options,
-                      script=ping.format(s=3, **words))  # fmt: skip
+                      script=ping.format(then="until [ -e go ]; do sleep 0.1; done", **words))  # fmt: skip
         short = submit(virtual_lab, "delay=20ms,dev=vec0", *options,
-                       script=f"srun {ping.format(s=0.5, **words)}")  # fmt: skip
+                       script=f"srun {ping.format(then='sleep 0.5', **words)}")  # fmt: skip
         for job in (long, short):
             virtual_lab.wait_running(job.id)
         outside = cluster.guest("v1").run(["ping", "-q", "-c3", "-i0.1", words["n1"]])
         assert least_ms(outside.stdout) < 15, outside.stdout
         virtual_lab.wait_state(short.id, "COMPLETED")
         until(lambda: states(cluster, "v1") == [f"v1.{long.id}.json"], "the short one is undone")
+        (virtual_lab.work / "go").touch()
         wait_all({"long": long, "short": short})
         until(lambda: tree(cluster, "v1") == before["v1"], "v1 is as before")
     for job, asked_ms in ((long, 60), (short, 20)):

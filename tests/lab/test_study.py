@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
     assert lab.rows("small", "SELECT min(cpu_s) > 0, min(samples) >= 2 FROM records") == [
         (True, True)
     ]
+    # 20 files of 1 KiB, 5 times, a client on each node; the scripts around it write some kB.
+    (written,) = lab.rows("small", "SELECT min(wchar_bytes), max(wchar_bytes) FROM records")
+    assert 20 * 1024 * 5 <= written[0] <= written[1] < 20 * 1024 * 5 + 20_000
     assert lab.rows("small", "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
 
     before = lab.rows("small", "SELECT * FROM results ORDER BY ALL")
@@ -103,13 +107,18 @@ def test_failed_runs_say_why_everywhere(lab: Lab) -> None:
 
 
 def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
-    """`cancel` ends what runs and what waits; collect tells both from failures."""
+    """A run that runs is running; `cancel` ends what runs and what waits, and none has failed."""
     study = write_study(lab, 1, lab.work)
     file = lab.work / study
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("write_files = 20", "iterations = 500"), encoding="utf-8")
     lab.steelyard("submit", study)
     until(lambda: lab.run("squeue", "-h", "-t", "R").stdout, "a run has started")
+    # What a user has set for his own squeue is not for ours: nothing is lost.
+    mine = ("env", "SQUEUE_PARTITION=nowhere", "SQUEUE_STATES=SUSPENDED", "SACCT_FORMAT=user")
+    words = ("-m", "steelyard.wrappers.cli", "status", study, "--json")
+    told = json.loads(lab.run(*mine, sys.executable, *words).stdout)
+    assert (told["failed"], told["running"] + told["waiting"]) == (0, 2)
     lab.steelyard("cancel", study)
 
     def cancelled() -> bool:

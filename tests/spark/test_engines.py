@@ -46,7 +46,8 @@ def test_the_report_says_so_too(folder: Path, answers: dict[str, list[engines.Li
         if row is None or not row.n or row.n != line.n:
             continue
         assert (row.interval.mean, row.median) == pytest.approx((line.mean, line.median))
-        assert (row.interval.low, row.interval.high) == pytest.approx((line.low, line.high))
+        if line.reason is None:
+            assert (row.interval.low, row.interval.high) == pytest.approx((line.low, line.high))
         compared += 1
     assert compared >= 8
 

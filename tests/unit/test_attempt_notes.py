@@ -68,6 +68,9 @@ def test_tries_are_counted(study: Any) -> None:
 def test_totals_of_processes_that_were_elsewhere_are_null(study: Any, weighed: str) -> None:
     """What a container's daemon started is not in the job's record; the node's bytes are."""
     note(folder_of(study, "twonodes"), tags=f"launcher_weighed={weighed}\n")
+    row = study.row("11")
+    for node in row.nodes:  # the job was alone: the node's bytes are its own
+        study.record(row, node, job={"scheduler": "slurm", "job_id": "11", "exclusive": True})
     study.collect()
     found = dict(
         query(

@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.wrappers import cli, cluster, cluster_config, cluster_daemons, cluster_state
+from steelyard.wrappers import (
+    cli,
+    cluster,
+    cluster_config,
+    cluster_daemons,
+    cluster_state,
+    process_start,
+)
 from steelyard.wrappers.cluster_config import ClusterConfig, Ports
 from steelyard.wrappers.cluster_state import Daemon, State
 
@@ -114,6 +121,39 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
+@pytest.mark.parametrize("at", ["_make_folders", "rmtree", "_start"])
+def test_one_that_was_interrupted_can_be_started_again(
+    config: ClusterConfig, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Whatever was removed or made by then: the folder stays ours."""
+
+    def interrupt(*_: object) -> None:
+        (config.dir / "log").mkdir(parents=True, exist_ok=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cluster_daemons, "check_programs", lambda: None)
+    monkeypatch.setattr(cluster_daemons, "slurm_version", lambda: "22.05.8")
+    monkeypatch.setattr(cluster.shutil if at == "rmtree" else cluster, at, interrupt)
+    if at == "rmtree":  # of a folder that was a cluster's
+        (config.dir / "records").mkdir(parents=True)
+        State(config.dir, cluster_state.boot_id(), "22.05.8", ["n1"], False).save()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            cluster.up(config)
+        assert cluster.attach(config.dir) is None
+
+
+def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
+    """Folders come in any order: it may not be the first that is removed."""
+    config.dir.mkdir()
+    State(config.dir, cluster_state.boot_id(), "22.05.8", ["n1"], False).save()
+    (config.dir / "records").mkdir()
+    before = (config.dir / "cluster.json").stat().st_ino
+    cluster._make_folders(config)
+    assert (config.dir / "cluster.json").stat().st_ino == before
+    assert not list((config.dir / "records").glob("*"))
+
+
 def test_missing_packages_are_one_apt_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_daemons, "search_path", lambda: "/nonexistent")
     with pytest.raises(MissingError) as caught:
@@ -147,7 +187,7 @@ def state_of(folder: Path, *daemons: Daemon) -> State:
 def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = cluster_state.start_ticks(sleeper.pid)
+    ticks = process_start.start_ticks(sleeper.pid)
     assert ticks is not None
     stranger = Daemon("slurmctld", sleeper.pid, ticks - 1)
     state_of(tmp_path, stranger).save()
@@ -159,7 +199,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
 def test_nothing_is_ended_after_the_machine_was_started_anew(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = cluster_state.start_ticks(sleeper.pid)
+    ticks = process_start.start_ticks(sleeper.pid)
     assert ticks is not None
     state = state_of(tmp_path, Daemon("slurmctld", sleeper.pid, ticks))
     state.boot_id = "another"
@@ -173,7 +213,7 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     stubborn = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert stubborn.stdout is not None
     assert stubborn.stdout.readline() == b"1\n", "it ignores SIGTERM by now"
-    ticks = cluster_state.start_ticks(stubborn.pid)
+    ticks = process_start.start_ticks(stubborn.pid)
     assert ticks is not None
     daemon = Daemon("munged", stubborn.pid, ticks)
     state_of(tmp_path, daemon).save()
@@ -194,7 +234,7 @@ def test_a_zombie_is_not_alive() -> None:
     if pid == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert cluster_state.start_ticks(pid) is None
+    assert process_start.start_ticks(pid) is None
     os.waitpid(pid, 0)
 
 
@@ -205,3 +245,21 @@ def test_a_state_of_another_version_is_not_believed(tmp_path: Path) -> None:
     assert cluster_state.load(tmp_path) is None
     path.write_text("{")
     assert cluster_state.load(tmp_path) is None
+
+
+def test_what_a_killed_extern_step_leaves_behind_is_ended_with_the_cluster(tmp_path: Path) -> None:
+    """Its `sleep` belongs to nobody any more; other people's is left alone."""
+    conf = tmp_path / "slurm.conf"
+    argv = ["sleep", "100000000"]
+    with (
+        subprocess.Popen(argv, env={**os.environ, "SLURM_CONF": str(conf)}) as ours,
+        subprocess.Popen(argv, env={**os.environ, "SLURM_CONF": f"{conf}.other"}) as other,
+    ):
+        try:
+            until = time.monotonic() + 20
+            while time.monotonic() < until and len(cluster_state.leftovers(conf)) != 1:
+                time.sleep(0.02)
+            assert [daemon.pid for daemon in cluster_state.leftovers(conf)] == [ours.pid]
+        finally:
+            ours.kill()
+            other.kill()

@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
-import builtins
+import json
 import runpy
 import socket
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from steelyard.analysis import engines
+from steelyard.analysis import engines, summary
 from steelyard.analysis.errors import MissingError
 from steelyard.wrappers import cli
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 
 
-@pytest.fixture
-def without_ibis(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = builtins.__import__
-
-    def refuse(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "ibis":
-            raise ImportError("No module named 'ibis'", name="ibis")
-        return original(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-
-
-@pytest.mark.usefixtures("without_ibis")
-def test_without_the_extra_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_duckdb_alone_will_do_and_says_what_the_report_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study = HELP.Study(tmp_path)
     study.everything()
     study.collect()
-    assert cli.main(["summary", str(study.dir)]) == 3
+    assert cli.main(["summary", str(study.dir), "--json"]) == 0
+    lines = [SimpleNamespace(**row) for row in json.loads(capsys.readouterr().out)]
+    found = {(line.variant, line.condition, line.metric): line for line in lines}
+    rows = {
+        (r.group.variant, r.group.label, r.metric.name): r
+        for r in summary.summarize(study.dir).rows
+        if r.n
+    }
+    compared = 0
+    for key, line in found.items():
+        row: Any = rows.get((*key[:2], key[2].removeprefix("samples.")))
+        if row is not None:
+            assert line.n == row.n
+            assert (line.mean, line.median) == pytest.approx((row.interval.mean, row.median))
+            compared += 1
+    assert compared >= 8
+    # Three samples of two nodes, the last of which read 5 s of CPU and 100 bytes.
+    (both,) = [line for key, line in found.items() if key[1:] == ("clients=8", "samples.cpu_s")]
+    assert (both.n, both.mean) == (1, 10.0)
+    (read,) = [l for key, l in found.items() if key[1:] == ("clients=8", "samples.rchar_bytes")]
+    assert (read.n, read.mean) == (1, 200.0)
+
+
+def test_a_study_without_samples_has_a_summary(tmp_path: Path) -> None:
+    study = HELP.Study(tmp_path)
+    study.everything()
+    study.collect(record_dirs=[])
+    metrics = {line.metric for line in engines.summarize(study.dir, "duckdb")}
+    assert "elapsed_s" in metrics and not any(name.startswith("samples.") for name in metrics)
+
+
+def test_without_the_extra_spark_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    study = HELP.Study(tmp_path)
+    study.everything()
+    study.collect()
+    assert cli.main(["summary", str(study.dir), "--engine", "spark"]) == 3
     assert "pip install 'steelyard[spark]'" in capsys.readouterr().err
 
 
@@ -86,8 +114,21 @@ def test_before_a_collect(tmp_path: Path) -> None:
         engines.summarize(tmp_path, "duckdb")
 
 
+ALONE = {"unit": "s", "minimum": 2.0, "blocks": 1, "jobs": 1}
+
+
+@pytest.mark.parametrize(("blocks", "jobs"), [(5, 10), (10, 5)])
+def test_runs_that_share_blocks_or_jobs_have_no_interval_here(blocks: int, jobs: int) -> None:
+    row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 10, "mean": 2.0, "sd": 1.0}
+    row |= {"median": 2.0, "unit": "s", "minimum": 0.5}
+    found = engines.line(row | {"blocks": blocks, "jobs": jobs})
+    assert (found.low, found.high, found.reason) == (None, None, engines.SHARED)
+    alone = engines.line(row | {"blocks": 1, "jobs": 10})
+    assert alone.low is not None and alone.reason is None
+
+
 def test_one_run_has_no_interval() -> None:
-    row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 1, "mean": 2.0}
+    row = {"variant": "v", "condition_label": "c", "metric": "m", "n": 1, "mean": 2.0, **ALONE}
     for sd in (None, float("nan"), 0.0):
         found = engines.line(row | {"sd": sd, "median": 2.0})
         assert (found.sd, found.low, found.high) == (None, None, None)

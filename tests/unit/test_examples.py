@@ -14,8 +14,9 @@ from steelyard.wrappers import cli, study
 ROOT = Path(__file__).parents[2]
 # Conditions × variants × repeats, as the heads of the files say.
 RUNS = {
-    "bourilkov2012-network": 1 * 4 * 10,
-    "bourilkov2012-storage": 4 * 16 * 10,
+    "bourilkov2012-network": 2 * 2 * 10,
+    "bourilkov2012-storage": 4 * 1 * 10,
+    "bourilkov2012-trees": 4 * 12 * 10,
     "jungels2012-files": 8 * 9 * 35,
     "jungels2012-hpc": 2 * 9 * 35,
     "kommeri2016": 11 * 2 * 10,
@@ -37,6 +38,7 @@ def test_a_dry_run_submits_every_run_and_leaves_nothing(
     code = cli.main(["submit", file.name, "--scheduler", "local", "--dry-run"])
     said = capsys.readouterr()
     assert code == 0, said.err
+    assert "which the report does not compare" not in said.err
     assert said.out.count("--record-dir=") == RUNS[example.name]
     for variant in read.variants:
         assert f"--job-id={variant.benchmark.name}-" in said.out
@@ -55,3 +57,24 @@ def test_every_example_is_listed_and_documented(capsys: pytest.CaptureFixture[st
         assert one["name"] in shown
         assert f"`{one['name']}.toml`" in page
         assert Path(one["path"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("given", "advised"),
+    [
+        ('structure = ["flat", "unsplit"]\ncompression = ["zlib", "lz4"]', ["structure", "compression"]),
+        ('structure = "flat"\niterations = [1, 2]', []),
+    ],
+)  # fmt: skip
+def test_submit_says_what_the_report_will_not_compare(
+    given: str,
+    advised: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trees.toml").write_text(f'[[benchmark]]\nuse = "roottree"\n{given}\n')
+    assert cli.main(["submit", "trees.toml", "--scheduler", "local", "--dry-run"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "does not compare" in line]
+    assert [line.partition("roottree ")[2].split()[0] for line in notes] == advised

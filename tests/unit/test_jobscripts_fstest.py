@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "build/bin/steelyard-fstest"
 SOURCE = ROOT / "jobscripts/filesystem"
 MIB = 1 << 20
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 TESTS = ["large_file_copy", "small_file_copy", "small_file_write"]
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is missing: make all")
 
@@ -270,13 +274,54 @@ def test_output_that_cannot_be_written_is_an_error(place: Path) -> None:
     assert "cannot write the output" in done.stderr
 
 
+def dies_with_us() -> None:
+    """In the child: ended when we are, however; what we ignore (nohup, `&`) it does not."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def endless(place: Path, test: str) -> Iterator[subprocess.Popen[str]]:
+    """One that runs for hours if nobody ends it: it outlives neither this block nor us."""
+    words = command(place, test, iterations=100000, size=4 * MIB)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        preexec_fn=dies_with_us,  # noqa: PLW1509
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def test_no_endless_program_outlives_its_test(tmp_path: Path) -> None:
+    """Whatever becomes of pytest, here played by a process that is killed."""
+    script = (
+        f"import pathlib, runpy, time\nm = runpy.run_path({__file__!r})\n"
+        f"with m['endless'](pathlib.Path({str(tmp_path)!r}), 'small_file_write') as child:\n"
+        "    print(child.pid, flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as player:
+        assert player.stdout is not None
+        program = Path(f"/proc/{int(player.stdout.readline())}/exe")
+        assert program.resolve() == PROGRAM
+        player.kill()
+        player.wait()
+    end = time.monotonic() + 30
+    while program.is_symlink() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not program.is_symlink()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("test", TESTS)
 def test_interrupted_it_removes_its_files(place: Path, test: str, number: signal.Signals) -> None:
-    words = command(place, test, iterations=100000, size=4 * MIB)
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
+    with endless(place, test) as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.stdout.readline()

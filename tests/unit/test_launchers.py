@@ -186,8 +186,9 @@ GOLDEN = {
         '/a b.sif bash /s,t"x/runs/r/run.sh'
     ),
     "lxc:box,network=macvlan,memory=1GiB": (
-        "env SY_ROLE=inside taskset --cpu-list 0,1 lxc-execute --name=steelyard-1-2 "
-        '--rcfile=/lxc/box/config --define=lxc.mount.entry=/s,t"x s,t"x none bind,create=file 0 0 '
+        "env SY_ROLE=inside taskset --cpu-list 0,1 setsid lxc-execute --name=steelyard-1-2 "
+        "--rcfile=/lxc/box/config --define=lxc.mount.auto=proc:mixed "
+        '--define=lxc.mount.entry=/s,t"x s,t"x none bind,create=file 0 0 '
         "--define=lxc.mount.entry=/scratch scratch none bind,create=file 0 0 "
         "--define=lxc.environment=SY_ROLE "
         "--define=lxc.cgroup.memory.limit_in_bytes=1073741824 "
@@ -246,6 +247,42 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
     said = done.stdout.strip().replace(" --cgroup-manager=cgroupfs", "")
     said = said.replace('sh -c echo $$ >"$0" && exec "$@" /mine/cgroup.procs', "CGROUP")
     assert said == GOLDEN[text]
+
+
+def paths_inside(library: Path, **variables: str) -> list[str]:
+    """What the library finds to be brought into a container."""
+    library.write_text(registry.library(), encoding="utf-8")
+    script = '. "$1"; sy_launcher_paths; printf "%s\\n" "${SY_LAUNCHER_PATHS[@]}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", library],
+        env={"PATH": os.environ["PATH"], "SY_STUDY_DIR": "/s", "SY_SCRATCH": "/t", **variables},
+        capture_output=True, text=True, check=True, timeout=20,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_what_a_command_line_names_is_there_inside(tmp_path: Path) -> None:
+    """A program with arguments, its input; not the image's own, not what is not there."""
+    for name in ("solver", "case1", "case 2", "in*"):
+        (tmp_path / name).touch()
+    at = str(tmp_path)
+    line = (
+        f"{at}/solver 99 --input={at}/case1 <'{at}/in*' >{at}/new; /bin/sh /usr/bin/env / {at}/c*"
+    )
+    found = paths_inside(tmp_path / "lib.sh", SY_PARAM_COMMAND=line, SY_PARAM_DATA=f"{at}/case 2")
+    assert found == ["/s", "/t", f"{at}/solver", f"{at}/case1", f"{at}/in*", f"{at}/case 2"]
+
+
+def test_the_profiler_finds_its_library_inside(tmp_path: Path) -> None:
+    """In a checkout it lies in build/lib, beside build/bin."""
+    (tmp_path / "build/bin").mkdir(parents=True)
+    (tmp_path / "build/lib").mkdir()
+    program = tmp_path / "build/bin/steelyard-mpiprof"
+    program.touch()
+    (tmp_path / "build/lib/libsteelyard-mpiprof.so").touch()
+    found = paths_inside(tmp_path / "lib.sh", STEELYARD_MPIPROF=str(program))
+    assert found == ["/s", "/t", str(tmp_path / "build/lib"), str(tmp_path / "build/bin")]
 
 
 def test_an_answer_that_comes_in_pieces_is_one_answer(tmp_path: Path) -> None:
@@ -332,18 +369,29 @@ def test_run_says_what_is_wrong_with_a_launcher(
     assert message in err
 
 
-def test_figures_of_processes_that_were_elsewhere_are_left_out(tmp_path: Path) -> None:
+def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     from steelyard.wrappers import run_inside
 
-    folder = tmp_path / "runs/run/local.1"
-    folder.mkdir(parents=True)
-    (folder / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, null, 3]}')
-    (folder / "tags.0").write_text("launcher_weighed=no\n")
+    (tmp_path / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, null, 3]}')
+    for client, seconds in ((0, 1.25), (1, 1.0)):
+        text = f"elapsed_s={seconds}\ncpu_s=0.5\nrchar_bytes=7\n"
+        (tmp_path / f"weighed.{client}").write_text(text)
+        tags = f"launcher_weighed=no\nlauncher_start_s={client}.5\n"
+        (tmp_path / f"tags.{client}").write_text(tags)
     found = run_inside.read(tmp_path)
     assert (found.elapsed_s, found.exit_code) == (1.5, None)
-    assert set(found.not_weighed()) == set(run_inside.OF_PROCESSES)
-    (folder / "tags.0").write_text("launcher_weighed=yes\n")
-    assert run_inside.read(tmp_path).not_weighed() == {}
+    assert set(found.values().values()) == {None}  # the third was killed
+    assert not run_inside.has_its_processes(found.tags)
+    (tmp_path / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, 3]}')
+    found = run_inside.read(tmp_path)
+    assert found.values() == {
+        "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "read calls": 14.0,
+        "write calls": None, "from storage": None, "to storage": None,
+    }  # fmt: skip
+    (tmp_path / "tags.0").write_text("launcher_weighed=yes\n")
+    found = run_inside.read(tmp_path)
+    assert run_inside.has_its_processes(found.tags)
+    assert found.values()["start"] is None
 
 
 def test_the_default_is_no_limit() -> None:

@@ -102,3 +102,16 @@ def test_samples_lost_with_a_part_whose_files_are_gone(study: Any) -> None:
     assert gap.count(" samples are lost") == 2
     assert samples_of(study, FIRST) == [] and len(samples_of(study, SECOND)) == 3
     assert counted(study) == [(18, 18, 18, True)]
+
+
+def test_samples_that_changed_and_are_as_long_as_before_are_read_again(study: Any) -> None:
+    study.collect()
+    before = samples_of(study, FIRST)
+    row = study.task_row("2", 0)
+    (path,) = (study.record_dir / row.job_id).glob("*.csv")
+    size_bytes = path.stat().st_size
+    text = path.read_text(encoding="utf-8").replace(",5.000000,", ",6.000000,")
+    path.write_text(text, encoding="utf-8")
+    assert path.stat().st_size == size_bytes
+    study.collect()
+    assert samples_of(study, FIRST) == [*before[:-1], (before[-1][0], 6.0)]

@@ -367,20 +367,3 @@ def test_a_full_disk_is_told_and_changes_nothing(study: Any) -> None:
     done = collect_elsewhere(study, "full")
     assert done.returncode == 1 and "collect again: nothing is lost" in done.stderr
     assert query(study, "SELECT * FROM samples ORDER BY ALL") == before
-
-
-def test_two_collects_at_once(study: Any) -> None:
-    study.collect()
-    script = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", script, str(study.dir / "study.duckdb")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
-        with pytest.raises(UsageError, match="in use by another process"):
-            study.collect()
-    finally:
-        holder.communicate(b"\n", timeout=20)
-    study.collect()

@@ -44,6 +44,7 @@ class Mpi:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
+        self.printed = ""
         self.program = folder / "bin" / "steelyard-mpiprof"
         made = [f"MPICC=mpicc.{name}", f"BIN={folder / 'bin'}", f"LIB={folder / 'lib'}"]
         call("make", "-s", "-C", str(ROOT / "plugins" / "mpi"), *made)
@@ -64,7 +65,8 @@ class Mpi:
 
     def profile(self, out: Path, source: str, *words: str, ranks: int = RANKS) -> dict[str, Any]:
         program = str(self.compile(source))
-        call(*self.command(ranks, str(self.program), str(out), program, *words))
+        done = call(*self.command(ranks, str(self.program), str(out), program, *words))
+        self.printed = done.stdout
         return dict(json.loads(out.read_text()))
 
 
@@ -110,6 +112,7 @@ def test_ranks_add_up_and_shares_are_of_the_whole(mpi: Mpi, tmp_path: Path) -> N
         assert part["computation_s"] >= 0
         calls = sum(item["seconds"] for item in part["calls"].values())
         assert calls == pytest.approx(part["communication_s"], abs=1e-6)
+        assert calls == pytest.approx(part["calls_s"], abs=1e-6)
     for key in ("init_s", "total_s", "messages", "message_bytes"):
         total = sum(rank[key] for rank in found["ranks"])
         assert found["total"][key] == pytest.approx(total, abs=1e-6)
@@ -138,6 +141,64 @@ def test_threads_lose_no_call(mpi: Mpi, tmp_path: Path) -> None:
     assert numbers(total)["MPI_Send"] == [4000, 4000, 16000]
     assert numbers(total)["MPI_Recv"] == [4000, 0, 0]
     assert numbers(total)["MPI_Iprobe"] == [400000, 0, 0]
+
+
+BRACKET_S = 0.05  # between the program's clock and the profiler's, on a machine that does much else
+
+
+def own_clocks(mpi: Mpi) -> dict[str, float]:
+    """What rank 1 of waits.c measured itself."""
+    lines = [line.split() for line in mpi.printed.splitlines() if line]
+    return {name: float(seconds) for name, seconds in lines}
+
+
+def test_every_call_that_waits_for_a_late_rank_is_communication(mpi: Mpi, tmp_path: Path) -> None:
+    found = mpi.profile(tmp_path / "p.json", "waits.c", ranks=2)["ranks"][1]
+    own = own_clocks(mpi)
+    assert len(own) == 16
+    assert sum(own.values()) > 1.0, "the other rank was late"
+    for name, seconds in own.items():
+        call = found["calls"].get(name, {"calls": 0, "seconds": 0.0})
+        # Windows and communicators are freed once more, without a late rank.
+        assert call["calls"] == (3 if name == "MPI_Win_free" else 1), name
+        if name != "MPI_Win_free":
+            assert seconds - BRACKET_S < call["seconds"] <= seconds + 1e-4, name
+
+
+def test_what_is_sent_to_nobody_is_no_message(mpi: Mpi, tmp_path: Path) -> None:
+    total = mpi.profile(tmp_path / "p.json", "waits.c", "nobody", ranks=2)["total"]
+    rows = numbers(total)
+    for name in ("Send", "Isend", "Sendrecv_replace", "Put", "Accumulate", "Fetch_and_op"):
+        assert rows[f"MPI_{name}"] == [2, 0, 0]
+    assert rows["MPI_Sendrecv"] == [4, 2, 2 * 40]
+    assert (total["messages"], total["message_bytes"]) == (2, 80)
+
+
+def test_threads_that_wait_at_once_wait_no_longer_than_the_clock(mpi: Mpi, tmp_path: Path) -> None:
+    found = mpi.profile(tmp_path / "p.json", "waits.c", "threads", ranks=2)["ranks"][1]
+    own = own_clocks(mpi)
+    waited = found["communication_s"] - found["calls"]["MPI_Barrier"]["seconds"]
+    assert own["threads"] - BRACKET_S < waited <= own["threads"] + 1e-4
+    # The threads' own times add up to more: they are told, but not as time of the process.
+    added = found["calls"]["MPI_Recv"]["seconds"]
+    assert 2 * waited < added <= 4 * own["threads"] + 1e-3
+    assert found["calls_s"] == pytest.approx(found["calls"]["MPI_Barrier"]["seconds"] + added)
+    assert own["alone"] <= found["computation_s"]
+    parts = found["init_s"] + found["communication_s"] + found["computation_s"]
+    assert parts == pytest.approx(found["total_s"], abs=1e-6)
+
+
+def test_large_counts_are_seen(mpi: Mpi, tmp_path: Path) -> None:
+    header = call(f"mpicc.{mpi.name}", "-E", "-dM", "-include", "mpi.h", "-xc", "/dev/null").stdout
+    if "#define MPI_VERSION 3" in header:
+        pytest.skip(f"{mpi.name} here is of MPI 3, which has no large counts")
+    total = mpi.profile(tmp_path / "p.json", "large.c", ranks=2)["total"]
+    assert numbers(total) == {
+        "MPI_Sendrecv_c": [2, 2, 2 * 400],
+        "MPI_Allreduce_c": [2, 2, 2 * 400],
+        "MPI_Isendrecv": [2, 2, 2 * 400],
+        "MPI_Wait": [2, 0, 0],
+    }
 
 
 def test_sizes_that_are_not_kept_are_null(mpi: Mpi, tmp_path: Path) -> None:

@@ -62,6 +62,24 @@ def test_ours_and_the_block_with_timers_behind_it_are_read(tmp_path: Path) -> No
     assert timed["mops"] == 4229.85
 
 
+VECTORS = "processes =                        2\n Vectors         =       {:>18}"
+
+
+def with_vectors(text: str) -> str:
+    return read("ours.cg.S.2.out").replace(
+        "processes =                        2", VECTORS.format(text), 1
+    )
+
+
+def test_the_width_of_vectors_is_a_result_where_it_is_told(tmp_path: Path) -> None:
+    found = {r.metric: r for r in parse(tmp_path, with_vectors("x86-64-v3 256 bits"), CG)}
+    assert found["vector_bits"] == Result("vector_bits", 256, "bits", 1)
+    for text in (with_vectors("not used"), read("mpi.cg.S.2.r1.out")):
+        assert "vector_bits" not in {r.metric for r in parse(tmp_path, text, CG)}
+    words = refusal(tmp_path, with_vectors("x86-64-v3 256"), CG)
+    assert words == "out.0: Vectors is 'x86-64-v3 256', 'LEVEL N bits' was expected"
+
+
 @pytest.mark.parametrize(
     ("name", "given", "wanted"),
     [

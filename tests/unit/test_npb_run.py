@@ -177,6 +177,12 @@ def test_the_template_runs_ours_and_keeps_the_json(ranks: int, tmp_path: Path) -
     assert [r.metric for r in registry.load("npb").parse(attempt, 0, given)] == [
         "mops", "mops_per_process", "seconds",
     ]  # fmt: skip
+    version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+    tags = (attempt / "tags.0").read_text(encoding="utf-8").splitlines()
+    assert {tag for tag in tags if tag.startswith("npb.")} == {
+        f"npb.version=Steelyard {version}",
+        "npb.vectors=not used",
+    }
     assert json.loads((attempt / "npb.0.json").read_text(encoding="utf-8"))["ranks"] == ranks
     assert str(BIN / "npb-is") in noted_programs(attempt)
 

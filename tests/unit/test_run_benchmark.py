@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli, node
+from steelyard.wrappers import cli, launchers, node, run, run_benchmark, run_inside
 
 pytestmark = pytest.mark.skipif(
     node.find_program("steelyard-fstest") is None, reason="steelyard-fstest is missing: make all"
@@ -36,6 +36,32 @@ def test_its_own_figures_come_first_and_are_means_over_the_runs(
     assert len(seconds) == 4
     assert first["mean"] == pytest.approx(sum(seconds) / 4)
     assert lines[0]["direct"] is True
+
+
+@pytest.mark.parametrize("launcher", ["bare", "unshare"])
+def test_elapsed_is_the_runs_as_in_a_study(capfd: Capture, tmp_path: Path, launcher: str) -> None:
+    """Of the clients; the container's start is told apart, and in the totals."""
+    words = ["run", "--benchmark", "app", "-p", "command=sleep 0.1", "--json", "-o", str(tmp_path)]
+    assert cli.main([*words, "--in", launcher]) == 0
+    said = json.loads(capfd.readouterr().out)
+    (one,) = said["runs"]
+    result = json.loads((tmp_path / "benchmark/runs/run/local.1/result.json").read_bytes())
+    (record,) = (tmp_path / "run-001").rglob("*.json")
+    assert one["values"]["elapsed"] == result["elapsed_s"]
+    assert 0.1 <= result["elapsed_s"] < json.loads(record.read_bytes())["exit"]["elapsed_s"]
+    assert ("start" in one["values"]) == (launcher != "bare")
+    whole = {entry["metric"] for entry in said["metrics"] if entry["scope"] == "whole run"}
+    assert ("cpu" in whole) == (launcher != "bare")
+
+
+def test_totals_of_a_daemons_containers_are_not_the_clients() -> None:
+    """They were given: those of docker's client."""
+    tags = ({"launcher_weighed": "no", "launcher_start_s": "0.5"},)
+    found = run_inside.Inside(1.5, (0,), ({},), tags)
+    weighed = run.Weighed(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
+    told = run_benchmark.of_the_clients(launchers.parse("docker:a"), found, weighed)
+    assert (told.values["elapsed"], told.values["start"], told.values["cpu"]) == (1.5, 0.5, None)
+    assert told.missing["cpu"] == run_inside.NOT_OURS
 
 
 def test_figures_that_are_not_found_fail_the_run(capsys: Capture) -> None:

@@ -138,7 +138,7 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
     view.admin_comment = onejob.own_comment(line + '"nodes_weighed":1,"cpu_s":1.5,"energy_j":null}')
     text = screen(view, capsys)
     assert "from AdminComment: virtual kvm, kernel 6.1.0; sums over 1 of 1 nodes" in text
-    assert "–, 1.5 s of CPU" in text
+    assert "– (of the whole nodes), 1.5 s of CPU" in text
 
 
 @pytest.mark.parametrize("text", ["", "free text", "[1]", '{"other": 1}', '{"steelyard":1'])
@@ -210,6 +210,18 @@ def test_network_conditions_in_a_few_lines(study: Any, capsys: pytest.CaptureFix
     assert f"{first}: packets in " in text and "n.1.pcapng\n" in text
     assert f"{second}: invalid: 3 packets dropped; not undone" in text
     assert f"{second}: round trip to 10.0.0.9: before –, during – and –, after –;" in text
+
+
+def test_conditions_that_were_refused_are_told(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = study.row("11")
+    reason = "refused: --cache=cold: not yours alone"
+    missing = {"cache": reason, "network_conditions": "none were asked for"}
+    study.record(row, row.nodes[0], cache=None, network_conditions=None, missing=missing)
+    view = look_up(study, "11")
+    assert view.missing == [f"{row.nodes[0]}: {reason}"]
+    assert reason in screen(view, capsys)
 
 
 def test_a_job_without_conditions_says_nothing_of_them(

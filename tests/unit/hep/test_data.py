@@ -186,10 +186,3 @@ def test_a_note_of_something_else_is_refused(
     datafile.note_of(tmp_path / known["file"]).write_text(json.dumps(known | change))
     with pytest.raises(datafile.DataError, match=words):
         datafile.keep(tmp_path, RECIPE)
-
-
-def test_pages_can_be_put_out_of_memory(data: Path) -> None:
-    path = data / datafile.file_name(RECIPE)
-    before = path.read_bytes()
-    datafile.forget_cached(path)
-    assert path.read_bytes() == before

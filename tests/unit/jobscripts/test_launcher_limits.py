@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers import launchers
+from steelyard.wrappers import launcher_trials, launchers
 
 from .launcher_lab import containers, needs_root, open_way, out, processes, tags, told, wait_for
 
@@ -301,3 +301,9 @@ def tags_of(study: Study, attempt: str) -> dict[str, str]:
     """Of another attempt."""
     lines = (study.attempt(attempt) / "tags.0").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize("said", ["setrlimit `RLIMIT_NPROC`", "error setting rlimit type 7"])
+def test_whatever_the_runtime_calls_it_limits_have_a_remedy(said: str) -> None:
+    found = launcher_trials.trial(launchers.parse("podman:a"), "host", lambda *_: said)
+    assert found is not None and "default_ulimits = " in found

@@ -187,6 +187,11 @@ class StudyMaker:
         row = {"run_id": run[0], "attempt": run[1], "node": None, "what": what, "reason": reason}
         self.rows["gaps"].append(row)
 
+    def tag(self, run: tuple[str, str], node: str, key: str, value: str) -> None:
+        """What a run's script, or a record, said of itself."""
+        names = ("run_id", "attempt", "node", "key", "value")
+        self.rows["tags"].append(dict(zip(names, (*run, node, key, value), strict=True)))
+
     def write(self, parent: Path) -> Path:
         """NAME.study in `parent`; returns its path."""
         folder = parent / f"{self.name}.study"

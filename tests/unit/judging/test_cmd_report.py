@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,25 @@ def test_report_writes_one_file_and_says_the_overheads(
     assert words.startswith(summary_text(demo_folder))
     assert words.endswith(f"report: {output}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_each_study_has_a_report_of_its_own(
+    demo_folder: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without -o, from wherever: beside the study, named by it."""
+    for name in ("one", "two"):
+        shutil.copytree(demo_folder, tmp_path / f"{name}.study")
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "one", "--export", "csv"]) == 0
+    assert "report: one.html\n" in capsys.readouterr().out
+    first = (tmp_path / "one.html").read_bytes()
+    monkeypatch.chdir(tmp_path / "two.study")
+    assert main(["report", "."]) == 0
+    assert capsys.readouterr().out.endswith(f"report: {tmp_path / 'two.html'}\n")
+    assert (tmp_path / "one.html").read_bytes() == first
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "one.html", "one.study", "one.tables", "two.html", "two.study",
+    ]  # fmt: skip
 
 
 def test_a_report_that_cannot_be_written_names_the_file_that_was_asked_for(

@@ -43,9 +43,9 @@ def test_bars_show_mean_and_n_and_name_the_unit(demo_summary: Summary) -> None:
 def test_an_interval_below_0_is_not_cut(synthetic: ModuleType, tmp_path: Path) -> None:
     maker = synthetic.StudyMaker("wide", {"clients": [1]}, {"clients": 1})
     for number, value in enumerate((0.1, 3.0, 0.2), start=1):
-        maker.result(maker.run("x", {}, {"clients": 1}, number), "seconds", value, "s")
+        maker.result(maker.run("app", {}, {"clients": 1}, number), "seconds", value, "1")
     summary = summarize(maker.write(tmp_path))
-    (row,) = rows_of(summary, "x")
+    (row,) = rows_of(summary, "app")
     assert row.interval is not None and row.interval.low is not None and row.interval.low < 0
     axes = draw_bars(summary, [row]).figure.axes[0]
     assert axes.get_xlim()[0] < row.interval.low

@@ -11,6 +11,7 @@ from matplotlib.axis import Tick
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from steelyard.analysis import factor_axes
 from steelyard.analysis.factor_series import over_factor
 from steelyard.analysis.figures import Drawing, lay_out, style
 from steelyard.analysis.figures_bars import draw_bars
@@ -75,7 +76,8 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 def drawings(summary: Summary) -> dict[str, Drawing]:
     (variant,) = summary.variants
     rows = [row for row in summary.rows if row.metric.name == METRIC]
-    panels = list(over_factor(summary, variant, "network", [METRIC, "energy_j"]))
+    (axis,) = factor_axes.axes({"network": summary.data.meta.factors["network"]})
+    panels = list(over_factor(summary, variant, axis, [METRIC, "energy_j"]))
     ((_, time),) = draw_times(summary, [variant])
     return {
         "bars": draw_bars(summary, rows),
@@ -133,9 +135,7 @@ def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: s
 
 def test_a_level_that_is_no_number_is_named_below_the_lines(drawings: dict[str, Drawing]) -> None:
     for kind in ("lines", "boxes"):
-        assert (
-            "Not here, being no number: delay=50ms~5ms/normal,loss=0.1%." in drawings[kind].caption
-        )
+        assert "Not on this axis: delay=50ms~5ms/normal,loss=0.1%." in drawings[kind].caption
     assert "no number" not in drawings["heat"].caption
 
 

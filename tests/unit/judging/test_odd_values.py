@@ -18,6 +18,14 @@ from steelyard.wrappers.cli import main
 NAN, INF = math.nan, math.inf
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.2, 9.8, 10.1, 10.0, 9.9, 10.03, 9.97]
 LIKE = [10.02, 10.0, 10.1, 9.8, 10.15, 9.93, 10.04, 9.99, 9.9, 10.2, 9.85, 10.05]
+COARSE = (
+    "cannot be judged: coarse: all runs print the same value ({}, of the baseline {}); "
+    "the resolution is {}, and without a spread there is no test"
+)
+ALIKE = (
+    "cannot be judged: coarse: all pairs, or jobs, of a side are alike, and without a spread "
+    "there is no test"
+)
 Values = Sequence[float | None]
 Told = Callable[..., dict[str, Any]]
 
@@ -35,12 +43,19 @@ def refuse(word: str) -> None:
 def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
     """The row of the condition as `steelyard report --json` tells it; the page is written, too."""
 
-    def report(base: Values, ours: Values, better: str | None = "lower", unit: str = "s") -> Any:
+    def report(
+        base: Values,
+        ours: Values,
+        better: str | None = "lower",
+        unit: str = "s",
+        per_block: int = 1,
+    ) -> Any:
         name = f"odd{len(list(tmp_path.iterdir()))}"
         maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
         for level, values in ((1, base), (2, ours)):
             for number, value in enumerate(values, start=1):
-                run = maker.run("x", {}, {"clients": level}, number)
+                block = (number + per_block - 1) // per_block
+                run = maker.run("x", {}, {"clients": level}, number, block=block)
                 maker.result(run, "figure", value, unit, better)
         folder = str(maker.write(tmp_path))
         assert main(["report", folder, "-o", f"{folder}/r.html"]) == 0
@@ -69,17 +84,50 @@ def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[st
         ([0.0] * 5, LIKE, "cannot be judged: the baseline's mean is not above 0"),
         ([-1.0, -2.0, -3.0], LIKE, "cannot be judged: the baseline's mean is not above 0"),
         ([-1.0, 1.0, 2.0, -2.0, 0.5], LIKE, "cannot be judged: the baseline is too close to 0"),
-        ([2.0] * 5, [2.0] * 5, "not shown to differ, no spread seen, n = 5 + 5"),
-        ([2.0] * 5, [3.0] * 5, "slower by 50.0 %, no spread seen, n = 5 + 5"),
+        ([2.0] * 5, [2.0] * 5, COARSE.format(2, 2, 1)),
+        ([0.01] * 5, [0.02] * 5, COARSE.format(0.02, 0.01, 0.01)),  # 14.9 and 15.1 ms
+        ([1 / 3] * 5, [0.02] * 5, COARSE.format(0.02, 0.333333, "not known")),
+        ([10.0 + n for n in range(12)], [12.5 + n for n in range(12)],
+         ALIKE),
         (STEADY[:5], [0.0] * 5, "faster by 100.0 %, no spread seen, n = 5 + 5"),
         ([*STEADY[:5], NAN], [INF, *LIKE[:4]], "not shown to differ (−2.1 … 1.7 %), n = 4 + 5"),
         (STEADY[:5], [-v for v in STEADY[:5]], "faster by 200.0 % (198.9 … 201.2), n = 5 + 5"),
         (STEADY, [1e300] * 12, "cannot be judged: no values"),
         (STEADY, [1e-300] * 12, "cannot be judged: no values"),
     ],
-)
+)  # fmt: skip
 def test_odd_values_are_told_as_such(told: Told, base: Values, ours: Values, words: str) -> None:
     assert told(base, ours)["verdict"] == words
+
+
+def test_what_cannot_be_negative_has_no_negative_bound(told: Told) -> None:
+    """elapsed -137 … 1421 % was told, and -681 kB read."""
+    row = told([40.0, 30.0, 50.0, 45.0], [1.0, 80.0, 2.0, 3.0], unit="bytes")
+    assert row["low"] == 0.0 and row["overhead_low"] == -1.0
+    around = told(STEADY[:4], [-3.0, 5.0, -4.0, 6.0], None, "1")  # a figure that has both signs
+    assert around["low"] < 0 and around["overhead_low"] < -1
+
+
+def test_runs_of_a_block_are_not_taken_for_independent(told: Told) -> None:
+    """10 runs in 5 blocks, README's own design."""
+    luck = [1.0, 1.0, 1.3, 1.3, 0.8, 0.8, 1.1, 1.1, 0.9, 0.9]
+    row = told(times(1.0)[:10], [10 * one + n / 50 for n, one in enumerate(luck)], per_block=2)
+    means = [
+        statistics.fmean((10 * one + n / 50, 10 * one + (n + 1) / 50))
+        for n, one in enumerate(luck)
+        if n % 2 == 0
+    ]
+    half = 2.776445 * statistics.stdev(means) / math.sqrt(5)
+    assert (row["n"], row["blocks"], row["jobs"]) == (10, 5, None)
+    assert row["mean"] - row["low"] == pytest.approx(half, rel=1e-6)
+    assert row["unseen_share"] == pytest.approx(0.2589, abs=1e-4)
+
+
+def test_without_a_test_there_is_no_verdict(told: Told) -> None:
+    row = told([0.01] * 5, [0.02] * 5)
+    names = ("overhead", "overhead_low", "overhead_high", "p_holm", "effect_size")
+    assert [row[name] for name in names] == [None] * 5
+    assert (row["meaning"], row["mean"]) == ("cannot be judged", 0.02)
 
 
 @pytest.mark.parametrize("n", [5, 12])

@@ -9,35 +9,73 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steelyard.analysis.factor_axes import axes, number_of
+from steelyard.analysis.figures_factors import factor_draws
 from steelyard.analysis.report import write_report
 from steelyard.analysis.report_slopes import judgement, slope_table, table_row
 from steelyard.analysis.stats_slope import Break, Line, Slope, fit
 from steelyard.analysis.stats_tests import holm
 from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_slopes import FactorLine, corrected, factor_lines, number_of
+from steelyard.analysis.summary_slopes import FactorLine, corrected, factor_lines
 
 DELAYS = (0, 25, 50, 75, 100)
 
 
 @pytest.mark.parametrize(
-    ("factor", "level", "number"),
+    ("level", "number"), [(4, 4.0), ("2.5", 2.5), ("many", None), (True, None), ("nan", None)]
+)
+def test_levels_as_numbers(level: object, number: float | None) -> None:
+    assert number_of(level) == number
+
+
+TO = "to=10.0.0.0/24"
+KOMMERI = ["loss=0%", "delay=5ms", "delay=12500us", "delay=0.025s", "loss=0.1%", "loss=1%"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "found"),
     [
-        ("clients", 4, 4.0),
-        ("clients", "2.5", 2.5),
-        ("clients", "many", None),
-        ("clients", True, None),
-        ("clients", "nan", None),
-        ("network", "none", 0.0),
-        ("network", "delay=50ms", 50.0),
-        ("network", "delay=0.05s", 50.0),
-        ("network", "delay=250us", 0.25),
-        ("network", "delay=50ms~5ms", None),
-        ("network", "delay=50ms,loss=1%", None),
-        ("network", "rate=10mbit", None),
+        (["none", "delay=25ms", "delay=50ms"], {("ms of delay", ""): [0, 25, 50]}),
+        (["none", "delay=25ms"], {}),
+        # The example study's own baseline, and its losses.
+        (KOMMERI, {("ms of delay", ""): [0, 5, 12.5, 25], ("% of loss", ""): [0, 0.1, 1]}),
+        (
+            ["none", *(f"delay={d}ms,rate=100mbit" for d in (0, 25, 50))],
+            {("ms of delay", "rate=100mbit"): [0, 25, 50]},
+        ),
+        (["none", f"delay=25ms,{TO}", f"delay=50ms,{TO}"], {("ms of delay", TO): [0, 25, 50]}),
+        (
+            [f"rate={r}mbit,delay=5ms" for r in (5, 10, 100)],
+            {("Mbit/s of rate", "delay=5ms"): [5, 10, 100]},
+        ),
+        # No number, another rate, another address, jitter.
+        (["none", "delay=25ms~5ms", "delay=50ms,loss=1%", "rate=5mbit", f"delay=9ms,{TO}"], {}),
     ],
 )
-def test_levels_as_numbers(factor: str, level: object, number: float | None) -> None:
-    assert number_of(factor, level) == number
+def test_network_levels_that_differ_in_one_number_lie_on_an_axis(
+    levels: list[str], found: dict[tuple[str, str], list[float]]
+) -> None:
+    told = {(a.unit, a.fixed): sorted(a.places.values()) for a in axes({"network": levels})}
+    assert told == found
+
+
+@pytest.mark.parametrize("beside", ["", ",rate=100mbit", f",{TO}"])
+def test_slopes_and_lines_are_told_over_delays_with_the_same_beside_them(
+    synthetic: ModuleType, tmp_path: Path, beside: str
+) -> None:
+    levels = ["loss=0%" if not beside else f"delay=0ms{beside}"]
+    levels += [f"delay={d}ms{beside}" for d in (25, 50)]
+    maker = synthetic.StudyMaker("beside", {"network": levels}, {"network": levels[0]})
+    for number in range(5):
+        for place, level in enumerate(levels):
+            run = maker.run("x", {}, {"network": level}, number + 1)
+            maker.result(run, "seconds", 10 + 3 * place + number / 50, "s")
+    summary = summarize(maker.write(tmp_path))
+    (line,) = [one for one in factor_lines(summary) if one.metric == "seconds"]
+    assert line.line.slope.value == pytest.approx(0.12) and line.factor_unit == "ms of delay"
+    assert (line.line.slope.n, line.others) == (15, beside.lstrip(","))
+    drawn = [d for draw in factor_draws(summary, "x") if (d := draw()) is not None]
+    assert any(d.title == "x: seconds over delay (ms)" for d in drawn)
 
 
 def study(synthetic: ModuleType, bend: float = 0.0) -> Any:
@@ -47,7 +85,7 @@ def study(synthetic: ModuleType, bend: float = 0.0) -> Any:
     chance = np.random.default_rng(4)
     for number in range(5):
         for level in levels:
-            delay = number_of("network", level)
+            delay = 0 if level in ("none", "loss=1%") else int(level[6:-2])
             for cache in ("cold", "warm"):
                 run = maker.run("x", {}, {"network": level, "cache": cache}, number + 1)
                 seconds = 10 + 0.012 * (delay or 0) + bend * max((delay or 0) - 50, 0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steelyard.analysis.report_export import relations
 from steelyard.analysis.report_json import document
 from steelyard.analysis.report_split import split_part
 from steelyard.analysis.stats_split import Side, difference, split
@@ -155,6 +156,69 @@ def test_where_the_model_does_not_hold_there_is_a_finding(
     assert part is not None and reason in part["sentences"][1]
     assert part["table"].rows[0][3:5] == ("–", "–")
     assert document(summary, [])["latency_and_throughput"]["splits"][0]["holds"] is False
+
+
+# Seen: delay=50ms on both nodes, 1.8 s more of waiting, told as 18 % throughput, since xrdcp's own
+# 14 round trips of 100 ms in 5.39 MB count as such.
+SHORT = {"moved": 5.39e6, "far_s": 2.44, "near_s": 1.01}
+
+
+def short_study(synthetic: ModuleType, folder: Path, bulk: str = "", **more: float) -> Path:
+    """A pure delay, split by copies of SHORT, or by `bulk` for a time."""
+    levels = ["loss=0%", "delay=50ms"]
+    maker = synthetic.StudyMaker("short", {"network": levels}, {"network": "loss=0%"})
+    for number in range(1, 6):
+        for level, seconds, copy_s, rtt_s in (
+            ("loss=0%", 0.97, SHORT["near_s"], 0.0002), ("delay=50ms", 2.85, SHORT["far_s"], 0.1),
+        ):  # fmt: skip
+            noise = 1 + number / 200
+            run = maker.run("xrootd", {}, {"network": level}, number)
+            maker.result(run, "seconds", seconds * noise, "s")
+            maker.result(run, "bytes_read", 996e3, "bytes", None, primary=False)
+            if bulk:
+                copy = maker.run(bulk.split()[0], dict(w.split("=") for w in bulk.split()[1:]),
+                                 {"network": level}, number)  # fmt: skip
+                maker.result(copy, "received_bits_per_s", 4e8 * noise, "bit/s", "higher")
+            else:
+                copy = maker.run("xrootd", {"mode": "xrdcp"}, {"network": level}, number)
+                maker.result(copy, "seconds", copy_s * noise, "s")
+                maker.result(copy, "bytes_read", SHORT["moved"], "bytes", None, primary=False)
+                maker.result(copy, "bytes_per_s", SHORT["moved"] / copy_s / noise, "bytes_per_s",
+                             "higher", primary=False)  # fmt: skip
+                for name, value in more.items():
+                    maker.result(copy, name, value if rtt_s > 0.01 else 0.0, "x", None,
+                                 primary=False)  # fmt: skip
+    return Path(maker.write(folder))
+
+
+@pytest.mark.parametrize(
+    ("bulk", "more", "needs"),
+    [
+        ("", {}, "69"),  # from the delay that was asked for
+        ("", {"rtt_s": 0.1}, "69"),
+        ("", {"bytes_needed": 77.7e6}, "77.70 MB"),  # the benchmark's own word
+        ("iperf3", {}, None),  # omits its slow start
+        ("nuttcp seconds=4", {}, "9 s for its slow start"),
+    ],
+)
+def test_a_transfer_bound_by_latency_gives_no_share(
+    synthetic: ModuleType, tmp_path: Path, bulk: str, more: dict[str, float], needs: str | None
+) -> None:
+    folder = short_study(synthetic, tmp_path, bulk, **more)
+    (one,) = [o for o in split_rows(summarize(folder)) if o.row.group.variant == "xrootd"]
+    assert one.holds == (needs is None)
+    if needs is not None:
+        assert needs in one.broken[0] and "is bound by latency itself" in one.broken[0]
+        summary = summarize(folder)
+        part = split_part(summary)
+        assert part is not None and one.broken[0] in part["sentences"][1]
+        told = document(summary, [])["latency_and_throughput"]["splits"][0]
+        assert told["holds"] is False and one.broken[0] in told["broken"]
+        assert told["throughput_share"] is None and told["latency_s"] is None
+        (shares,) = [r for r in relations(summary, []) if r.name == "shares"]
+        cells = dict(zip(shares.columns, shares.rows[0], strict=True))
+        assert (cells["holds"], cells["latency_share_value"]) == (False, None)
+        assert one.broken[0] in cells["broken"]  # type: ignore[operator]
 
 
 def test_computing_that_differs_is_no_latency(make: Any) -> None:

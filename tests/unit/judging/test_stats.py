@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats import mean_interval, median, outliers, spread
+from steelyard.analysis.stats import Interval, mean_interval, median, outliers, spread
 
 DATA = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets/jungels2012"
 
@@ -125,3 +125,26 @@ def test_equal_values_and_few_values_have_no_outliers() -> None:
     few = outliers([1.0, 1.0, 1.0, 99.0])
     assert few.indices == ()
     assert few.note == "not looked for: fewer than 5 values"
+
+
+def test_what_cannot_be_negative_has_no_negative_bound() -> None:
+    """383 kB read: -681 kB … 1.45 MB was told."""
+    plain, found = (mean_interval([299e3, 467e3], never_negative=cut) for cut in (False, True))
+    assert plain.low is not None and plain.low < 0
+    assert (found.mean, found.low, found.high) == (plain.mean, 0.0, plain.high)
+    assert mean_interval([0.0, 0.0, 0.0], never_negative=True) == Interval(0.0, 0.0, 0.0, 3)
+    steady = [10.0, 10.1, 9.9, 10.05]
+    low, high = (getattr(mean_interval(steady), end) for end in ("low", "high"))
+    leaning = mean_interval(steady, never_negative=True)
+    assert leaning.low == low and high < (leaning.high or 0.0) < high + 0.001
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 35])
+def test_means_of_what_has_a_tail_hold_95_percent(n: int) -> None:
+    """Log-normal, sigma 0.5: Student's alone held 91.4 to 93.6 %."""
+    chance, held = np.random.default_rng(3), {True: 0, False: 0}
+    for values in 10 * np.exp(0.5 * chance.standard_normal((4000, n)) - 0.125):
+        for cut in held:
+            found = mean_interval(values.tolist(), never_negative=cut)
+            held[cut] += (found.low or 0.0) <= 10 <= (found.high or 0.0)
+    assert held[False] < held[True] and 0.935 <= held[True] / 4000 <= 0.965

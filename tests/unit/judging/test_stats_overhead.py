@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from steelyard.analysis.stats_overhead import Direction, Overhead, overhead, verdict
+from steelyard.analysis.stats_resolution import resolution
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:
@@ -17,26 +19,8 @@ def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:
     return (11 * rng.lognormal(0, 0.2, n)).tolist(), (10 * rng.lognormal(0, 0.2, m)).tolist()
 
 
-@pytest.mark.parametrize(("n", "m"), [(12, 15), (35, 35), (6, 40)])
-def test_plain_bca_interval_agrees_with_scipy(n: int, m: int) -> None:
-    condition, baseline = samples(n, m)
-    ours = overhead(condition, baseline, expand=False)
-    theirs = scipy.stats.bootstrap(
-        (condition, baseline),
-        lambda x, y, axis=-1: x.mean(axis=axis) / y.mean(axis=axis) - 1,
-        n_resamples=20_000,
-        method="BCa",
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    width = theirs.high - theirs.low
-    assert ours.method == "BCa"
-    assert ours.value == pytest.approx(np.mean(condition) / np.mean(baseline) - 1)
-    assert ours.low == pytest.approx(theirs.low, abs=0.04 * width)
-    assert ours.high == pytest.approx(theirs.high, abs=0.04 * width)
-
-
-@pytest.mark.parametrize(("n", "m"), [(3, 3), (5, 5), (4, 30), (30, 9)])
-def test_of_fewer_than_10_runs_the_interval_is_fiellers(n: int, m: int) -> None:
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (5, 5), (4, 30), (30, 9), (35, 35), (600, 700)])
+def test_the_interval_is_fiellers(n: int, m: int) -> None:
     """At both ends r of the ratio, mean − r · baseline's mean is just t standard errors from 0."""
     condition, baseline = samples(n, m)
     found = overhead(condition, baseline)
@@ -60,23 +44,29 @@ def test_fiellers_interval_is_welchs_where_the_baseline_is_known() -> None:
     assert (found.low, found.high) == pytest.approx((low / 10 - 1, high / 10 - 1))
 
 
-@pytest.mark.parametrize(("n", "m"), [(3, 3), (5, 5), (5, 35)])
-def test_a_95_percent_interval_of_few_runs_holds_in_about_95_percent(n: int, m: int) -> None:
-    rng = np.random.default_rng(9)
-    studies, held = 600, {True: 0, False: 0}
+def share_held(draw: Callable[[float, int], list[float]], n: int, studies: int = 400) -> float:
+    """Of overheads of 10 %, how many intervals hold it."""
+    held = 0
     for _ in range(studies):
-        baseline, condition = rng.normal(10, 0.5, m), rng.normal(11, 0.5, n)
-        for expand in held:
-            result = overhead(condition, baseline, expand=expand)
-            held[expand] += result.low <= 0.1 <= result.high  # type: ignore[operator]
-    assert 0.92 <= held[True] / studies <= 0.98
-    assert held[False] / studies < 0.91  # plain BCa: why it is not used
+        found = overhead(draw(11.0, n), draw(10.0, n))
+        held += found.low is not None and found.low <= 0.1 <= (found.high or 0.0)
+    return held / studies
 
 
-def test_the_same_values_give_the_same_interval() -> None:
-    condition, baseline = samples(12, 12)
-    assert overhead(condition, baseline) == overhead(condition, baseline)
-    assert overhead(condition, baseline, seed=2) != overhead(condition, baseline)
+def test_where_few_runs_are_delayed_the_interval_holds() -> None:
+    """One run in 20 takes three times as long: BCa held 83 to 90 % of 10 to 35 runs a side."""
+    rng = np.random.default_rng(9)
+
+    def delayed(mean: float, n: int) -> list[float]:
+        late = np.where(rng.random(n) < 0.05, 3.0, 1.0)
+        return (mean / 1.1 * rng.normal(1, 0.05, n) * late).tolist()
+
+    assert all(share_held(delayed, n) >= 0.935 for n in (10, 20, 35))
+
+
+def test_of_few_runs_it_holds_in_about_95_percent() -> None:
+    rng = np.random.default_rng(9)
+    assert 0.92 <= share_held(lambda mean, n: rng.normal(mean, 0.5, n).tolist(), 5) <= 0.98
 
 
 @pytest.mark.parametrize("n", [5, 15])
@@ -96,14 +86,6 @@ def test_the_unit_does_not_matter() -> None:
     big = overhead([x * 1e9 for x in condition], [x * 1e9 for x in baseline])
     plain = overhead(condition, baseline)
     assert (big.low, big.high) == pytest.approx((plain.low, plain.high))
-
-
-def test_samples_too_large_for_the_shared_draws_are_judged_too() -> None:
-    condition, baseline = samples(600, 700)
-    result = overhead(condition, baseline)
-    assert result.low is not None and result.high is not None
-    assert result.low < 0.1 < result.high
-    assert result.high - result.low < 0.06
 
 
 def test_one_or_two_runs_cannot_be_judged() -> None:
@@ -139,11 +121,20 @@ def test_a_baseline_that_reaches_0_has_no_interval() -> None:
     assert result.reason == "the baseline is too close to 0"
 
 
-def test_no_spread_at_all_is_said() -> None:
-    same = verdict(overhead([2.0] * 5, [2.0] * 5), "s", "lower")
-    more = verdict(overhead([2.2] * 5, [2.0] * 5), "s", "lower")
-    assert same.text == "not shown to differ, no spread seen, n = 5 + 5"
-    assert more.text == "slower by 10.0 %, no spread seen, n = 5 + 5"
+def test_without_any_spread_nothing_is_judged() -> None:
+    found = overhead([2.2] * 5, [2.0] * 5)
+    assert (found.value, found.low, found.high) == (None, None, None)
+    words = verdict(found, "s", "lower")
+    assert words.direction is Direction.UNKNOWN and "the resolution is 0.1," in words.text
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [([0.01, 2.5], "0.01"), ([15.0], "1"), ([1e-5], "0.00001"), ([1 / 3], None), ([0.0], "1")],
+)
+def test_the_resolution_is_that_of_the_last_decimal(values: list[float], step: str | None) -> None:
+    found = resolution(values)
+    assert (None if found is None else f"{found:f}") == step
 
 
 def test_one_side_without_spread_still_has_an_interval() -> None:

@@ -13,7 +13,7 @@ from steelyard.analysis.stats import ranks
 from steelyard.analysis.stats_changes import PERMUTATIONS, best_cut, contrasts, permuted_highest
 from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats_drift import Timed, trend, wander
-from steelyard.analysis.stats_groups import mean_by_job
+from steelyard.analysis.stats_groups import mean_by_group
 from steelyard.analysis.stats_iterations import inner_warm_up
 from steelyard.analysis.stats_proportion import wilson
 from steelyard.analysis.stats_ratio import fieller, welch_degrees
@@ -82,11 +82,11 @@ def test_the_mean_of_unequal_jobs_is_cochrans(chance: np.random.Generator) -> No
     mean = statistics.fmean(values)
     errors = [sum(value - mean for value in job) for job in jobs]
     error = math.sqrt(5 / 4 * sum(e * e for e in errors)) / len(values)
-    found, half = mean_by_job(jobs), scipy.stats.t.ppf(0.975, 4) * error
+    found, half = mean_by_group(jobs), scipy.stats.t.ppf(0.975, 4) * error
     assert (found.mean, found.low, found.high) == pytest.approx((mean, mean - half, mean + half))
 
 
-def test_pairs_and_jobs_are_scipys_bootstrap_but_for_the_widening(
+def test_pairs_and_jobs_are_close_to_scipys_bootstrap_where_they_are_many(
     chance: np.random.Generator,
 ) -> None:
     luck = chance.lognormal(0, 0.3, 150)

@@ -96,7 +96,7 @@ def test_a_study_without_factors_tells_its_means(synthetic: ModuleType, tmp_path
     summary = summarize(maker.write(tmp_path))
     text = report_words.terminal(summary, [])
     assert "baseline: none, since there are no factors" in text
-    assert "seconds    2.0 ± 2.5 s, n = 3" in text
+    assert "seconds    2.0 (0.0 … 6.9) s, n = 3" in text
     assert "cannot be judged" not in text and "(baseline)" not in text
     assert not [f for f in summary_findings.find(summary) if f.kind.code == "SY14"]
 
@@ -121,7 +121,7 @@ def test_a_baseline_of_some_factors_is_met_level_by_level(thesis_folder: Path) -
     assert found.group.baseline_label == "node_type=physical, filesystem=NFS, concurrent_nodes=3"
     assert found.verdict is not None
     assert (
-        found.verdict.text == "slower by 159.1 % (153.7 … 162.4), n = 35 + 35, paired in 35 blocks"
+        found.verdict.text == "slower by 159.1 % (154.9 … 163.3), n = 35 + 35, paired in 35 blocks"
     )
     place = summary.labels.index(label)
     assert summary.labels[place - 1] == found.group.baseline_label

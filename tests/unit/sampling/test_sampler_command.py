@@ -22,14 +22,16 @@ BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() <
 def test_exits_with_the_commands_exit_code(sampler: Any, code: int) -> None:
     done, weighed = sampler.run(["sh", "-c", f"exit {code}"])
     assert done.returncode == code
-    assert weighed.record["exit"] == {"exit_code": code, "signal": None}
+    ended = weighed.record["exit"]
+    assert (ended["exit_code"], ended["signal"]) == (code, None)
     assert weighed.record["complete"] is True
 
 
 def test_exits_with_128_and_the_signal_of_a_killed_command(sampler: Any) -> None:
     done, weighed = sampler.run(["sh", "-c", "kill -9 $$"])
     assert done.returncode == 128 + signal.SIGKILL
-    assert weighed.record["exit"] == {"exit_code": None, "signal": signal.SIGKILL}
+    ended = weighed.record["exit"]
+    assert (ended["exit_code"], ended["signal"]) == (None, signal.SIGKILL)
 
 
 def test_a_command_that_is_not_there_exits_127_and_says_so(sampler: Any) -> None:
@@ -138,15 +140,33 @@ def test_samples_begin_at_zero_and_only_grow(sampler: Any) -> None:
     assert int(weighed.record_path.name.split(".")[-2]) == int(record["start_unix_s"])
 
 
-def test_rate_0_weighs_only_what_is_exact(sampler: Any) -> None:
-    _, weighed = sampler.run(["sh", "-c", "echo x > /dev/null"], "--rate", "0")
+def test_rate_0_gives_the_totals(sampler: Any, tree: Any) -> None:
+    """Read at the start and at the end: no samples are needed for that."""
+    tree.add("intel-rapl:0", "package-0", 2**50, 1_000_000)
+    counter = tree.zone("intel-rapl:0") / "energy_uj"
+    script = f"head -c 1000000 /dev/zero > /dev/null; echo 4500000 > {counter}"
+    _, weighed = sampler.run(["sh", "-c", script], "--rate", "0", "--root", tree.root)
     record = weighed.record
     assert record["complete"] is True
     assert record["sampler"]["rate_hz"] == 0
-    assert record["cpu"]["source"] == "rusage"
-    assert record["elapsed_s"] is None
-    assert "switched off" in record["missing"]["elapsed_s"]
-    assert weighed.samples == []
+    assert (record["cpu"]["source"], record["memory"]["source"]) == ("rusage", "rusage")
+    assert record["energy"]["energy_j"] == 3.5
+    assert 1_000_000 <= record["io"]["wchar_bytes"] < 1_001_000
+    assert 0 < record["exit"]["elapsed_s"] <= record["elapsed_s"]
+    assert record["end_unix_s"] - record["start_unix_s"] == pytest.approx(
+        record["elapsed_s"], abs=0.1
+    )
+    assert record["processes"]["max_processes"] is None
+    assert "switched off" in record["missing"]["processes.max_processes"]
+    assert len(weighed.samples) == record["sampler"]["samples"]
+
+
+def test_rate_0_has_no_joules_where_a_counter_may_have_wrapped(sampler: Any, tree: Any) -> None:
+    tree.add("intel-rapl:0", "package-0", 50_000_000)  # 0.1 s at 500 W
+    _, weighed = sampler.run(["sleep", "0.3"], "--rate", "0", "--root", tree.root)
+    record = weighed.record
+    assert record["energy"]["energy_j"] is None
+    assert "may have wrapped" in record["missing"]["energy.energy_j"]
 
 
 def test_every_null_has_its_reason(sampler: Any) -> None:
@@ -183,7 +203,18 @@ def test_tags_and_job_fields_from_the_command_line(sampler: Any) -> None:
         (["--job-id", "../x"], "--job-id '../x': expected a name without '/'"),
         (["--job-id", ".x"], "--job-id '.x'"),
         (["--node", "a/b"], "--node 'a/b'"),
-        (["--rate", "fast"], "rate 'fast': expected samples per second"),
+        (
+            ["--rate", "fast"],
+            "--rate=fast: expected a rate in Hz: 0 (totals only), or 0.001 to 1000",
+        ),
+        (
+            ["--rate", "1e-301"],
+            "--rate=1e-301: expected a rate in Hz: 0 (totals only), or 0.001 to 1000",
+        ),
+        (
+            ["--rate", "0.0009"],
+            "--rate=0.0009: expected a rate in Hz: 0 (totals only), or 0.001 to 1000",
+        ),
         (["--owner", "root"], "--owner 'root': expected UID"),
         (["--tag", "novalue"], "expected KEY=VALUE"),
         (["--job", "colour=red"], "job field 'colour'"),

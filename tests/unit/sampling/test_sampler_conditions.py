@@ -49,11 +49,28 @@ def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Pat
 def test_nothing_was_asked_for(sampler: Any, run_dir: Path) -> None:
     _, weighed = sampler.run(["true"], "--run-dir", run_dir)
     assert weighed.record["network_conditions"] is None
-    assert (
-        weighed.record["missing"]["network_conditions"]
-        == "none were asked for, or they were refused"
-    )
+    assert weighed.record["missing"]["network_conditions"] == "none were asked for"
     assert weighed.record["tags"] == {}
+
+
+def test_what_was_asked_for_and_refused_is_told_as_that(sampler: Any, run_dir: Path) -> None:
+    attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
+    for field in ("network_conditions", "cache", "capture"):
+        attached.send(f"unmet {field} asked for, not in place yet: --{field}")
+        attached.send(f"unmet {field} refused: --{field}: no")
+    record = attached.end()
+    for field in ("network_conditions", "cache", "capture"):
+        assert record[field] is None
+        assert record["missing"][field] == f"refused: --{field}: no"
+
+
+def test_what_is_had_after_all_takes_the_place_of_a_refusal(sampler: Any, run_dir: Path) -> None:
+    attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
+    attached.send("unmet network_conditions asked for, not in place yet: --netem=delay=50ms")
+    leave(run_dir, "netem", "n7.1.done.json", CONDITIONS)
+    record = attached.end()
+    assert record["network_conditions"] == CONDITIONS
+    assert "network_conditions" not in record["missing"]
 
 
 def test_without_a_run_dir_the_reason_says_so(sampler: Any) -> None:
@@ -133,7 +150,7 @@ def test_conditions_of_a_killed_step_are_undone(
         step.wait()
     assert attached.process.wait(30) == 0
     record = attached.record
-    assert record["complete"] is True
+    assert record["complete"] is False
     assert record["tags"]["network"] == "rate=10mbit,to=10.9.5.0/24"
     assert record["network_conditions"]["undone"] is True
     assert record["network_conditions"]["undone_by"] == "sampler"

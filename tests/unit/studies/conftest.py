@@ -17,6 +17,7 @@ PLUGIN_HELP = """\
 Usage: sbatch [OPTIONS(0)...] executable [args(0)...]
       --tag=KEY=VALUE         a tag that
                               stays with the job [steelyard]
+      --netem=SPEC            network conditions [steelyard]
 """
 PLAIN_HELP = (
     "Usage: sbatch [OPTIONS(0)...] executable [args(0)...]\n  -t, --time=minutes   time limit\n"
@@ -86,7 +87,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     programs = fake.folder / "bin"
     programs.mkdir(parents=True)
     script = Path(__file__).with_name("fake_slurm.py")
-    for name in ("sbatch", "squeue", "sacct", "scancel", "scontrol"):
+    for name in ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo"):
         program = programs / name
         program.write_text(f"#!{sys.executable}\n{script.read_text()}")
         program.chmod(0o755)

@@ -105,7 +105,9 @@ def squeue():
         if found.get("--name", job["name"]) != job["name"]:
             continue
         for index, state in enumerate(job["tasks"]):
-            if state in ("PENDING", "RUNNING"):
+            # As the real one: what its options do not say its variables do.
+            states = os.environ.get("SQUEUE_STATES", "PENDING,RUNNING").split(",")
+            if state in ("PENDING", "RUNNING") and state in states:
                 show_task(found["--format"], key, index, state)
 
 
@@ -148,6 +150,13 @@ def scancel():
     save(state)
 
 
+def sinfo():
+    if ARGS != ["--noheader", "--Node", "--format=%N|%f"]:
+        unknown(ARGS)
+    for name, features in load().get("features", {}).items():
+        say(f"{name}|{features}")
+
+
 def scontrol():
     if ARGS != ["show", "config"]:
         unknown(ARGS)
@@ -170,6 +179,7 @@ COMMANDS = {
     "sacct": sacct,
     "scancel": scancel,
     "scontrol": scontrol,
+    "sinfo": sinfo,
 }
 log()
 COMMANDS[PROGRAM]() if PROGRAM in COMMANDS else unknown(PROGRAM)

@@ -89,10 +89,12 @@ def test_failed_runs_are_told_and_repeated_when_asked(
     assert {result["attempt"] for result in results(folder_of(path))} == {"local.1", "local.2"}
 
 
-def start_submit(path: Path) -> subprocess.Popen[bytes]:
+def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[bytes]:
     """A submit in a process of its own, its first run at work."""
     command = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "submit", str(path)]
+    before = signal.signal(signal.SIGINT, sigint)  # ours may be ignored, which is inherited
     child = subprocess.Popen([*command, "--scheduler", "local"], stderr=subprocess.DEVNULL)
+    signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 30
     while not list(folder_of(path).path.glob("runs/*/local.1/out.0")):
         assert child.poll() is None
@@ -146,11 +148,38 @@ def test_a_killed_submit_takes_its_run_with_it_and_leaves_no_lock(write_study: W
     assert "SIGTERM" in result["reason"]
 
 
-def test_cancel_interrupts_the_submit_that_is_at_work(write_study: Write) -> None:
+@pytest.mark.parametrize("sigint", [signal.SIG_DFL, signal.SIG_IGN])
+def test_cancel_ends_the_submit_that_is_at_work(
+    write_study: Write, capsys: Capture, sigint: signal.Handlers
+) -> None:
+    """One that a script has started with `&` ignores SIGINT. When it says so, nothing runs."""
     path = write_study(text=LONG)
-    child = start_submit(path)
+    child = start_submit(path, sigint)
     assert cli.main(["cancel", str(path)]) == 0
+    assert "1 run cancelled" in capsys.readouterr().out
+    assert processes_naming(str(folder_of(path).path / "runs")) == []
+    assert child.wait(timeout=40) == 128 + signal.SIGTERM
+    assert len(results(folder_of(path))) == 1
+
+
+def test_after_ctrl_c_the_rest_of_the_interrupted_block_is_not_forgotten(
+    write_study: Write, capsys: Capture, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    command = f"test -e {flag} || sleep 60"
+    text = (
+        '[study]\nname = "b"\nrepeat = 3\nblocks = 1\n'
+        f"[[benchmark]]\nuse = \"app\"\ncommand = '{command}'\n"
+    )
+    path = write_study(text=text)
+    child = start_submit(path)
+    child.send_signal(signal.SIGINT)
     assert child.wait(timeout=40) == 130
+    flag.touch()
+    assert cli.main(["submit", str(path), "--scheduler", "local", "--retry-failed"]) == 0
+    assert "3 of 3 runs executed here" in capsys.readouterr().out
+    found = status.snapshot(folder_of(path).path)
+    assert (found.done, found.planned) == (3, 0)
 
 
 def test_a_time_limit_is_kept(write_study: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.analysis import studyfiles
 from steelyard.wrappers import plan, study
 from steelyard.wrappers.errors import UsageError
 from steelyard.wrappers.plan import Run
@@ -165,3 +167,70 @@ def test_a_plan_of_another_version_is_refused(text: str, tmp_path: Path) -> None
     path.write_text(text)
     with pytest.raises(UsageError, match=r"plan\.json: "):
         plan.read_runs(path)
+
+
+PAIRS = '[[benchmark]]\nuse = "iperf3"\n[[benchmark]]\nuse = "nuttcp"\n'
+
+
+def test_mode_of_a_benchmark_that_has_the_whole_job_is_its_parameter(
+    write_study: Callable[..., Path],
+) -> None:
+    file = write_study(text='[factors]\nmode = ["sequential", "parallel"]\n' + PAIRS)
+    runs = plan.make_plan(study.load(file))
+    assert {(run.condition["mode"], run.parameters["mode"]) for run in runs} == {
+        ("sequential", "sequential"),
+        ("parallel", "parallel"),
+    }
+
+
+def test_mode_of_clients_is_no_parameter(write_study: Callable[..., Path]) -> None:
+    file = write_study(
+        text='[factors]\nclients = [2]\nmode = ["sequential", "parallel"]\n'
+        '[[benchmark]]\nuse = "iozone"\n'
+    )
+    runs = plan.make_plan(study.load(file))
+    assert {(run.condition["mode"], run.parameters["mode"]) for run in runs} == {
+        ("sequential", "throughput"),
+        ("parallel", "throughput"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            '[factors]\nmode = ["together"]\n' + PAIRS,
+            'factors.mode = "together": allowed is one of sequential, parallel',
+        ),
+        (
+            '[factors]\nmode = ["parallel"]\n[[benchmark]]\nuse = "fio"\n' + PAIRS,
+            (
+                "factors.mode: iperf3, nuttcp works on all nodes of a job at once and has a mode of its "
+                "own: give it a study of its own"
+            ),
+        ),
+    ],
+)
+def test_a_mode_that_a_benchmark_does_not_know_is_refused(
+    text: str, words: str, write_study: Callable[..., Path]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        study.load(write_study(text=text))
+    assert str(caught.value).endswith(words)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_a_whole_plan_of_another_version_is_refused_by_all_who_read_it(
+    write_study: Callable[..., Path], tmp_path: Path, version: object
+) -> None:
+    """Nothing is missing in it; its words may mean something else."""
+    found = study.load(write_study())
+    document = json.loads(plan.document(found, plan.make_plan(found)))
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert len(plan.read_runs(path)) == len(studyfiles.read_plan(tmp_path).runs) > 0
+    path.write_text(json.dumps(document | {"version": version}), encoding="utf-8")
+    with pytest.raises(UsageError, match="version"):
+        plan.read_runs(path)
+    with pytest.raises(UsageError, match="version"):
+        studyfiles.read_plan(tmp_path)

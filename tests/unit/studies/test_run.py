@@ -13,6 +13,7 @@ import pytest
 from steelyard.wrappers import cli, cmd_run, run
 
 Capture = pytest.CaptureFixture[str]
+RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
 
 
 def steelyard(*words: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +45,8 @@ def test_repeats_have_intervals_and_show_the_first_output_only() -> None:
     half = 4.303 * math.sqrt(sum((v - mean) ** 2 for v in values) / 2) / math.sqrt(3)
     assert elapsed["mean"] == pytest.approx(mean)
     assert elapsed["low"] == pytest.approx(mean - half, rel=1e-3)
-    assert elapsed["high"] == pytest.approx(mean + half, rel=1e-3)
+    # Of what cannot be negative the upper end is that of a logarithmic scale.
+    assert elapsed["high"] == pytest.approx(mean * math.exp(half / mean), rel=1e-3)
     assert (elapsed["min"], elapsed["max"], elapsed["n"]) == (min(values), max(values), 3)
     assert all(value >= 0.05 for value in values)
 
@@ -105,8 +107,9 @@ def test_records_are_kept_where_asked_and_nowhere_else(tmp_path: Path) -> None:
     [
         (["--", "no-such-program-here"], 3, "no-such-program-here: no such program"),
         (["--tag", "novalue", "--", "true"], 2, "--tag novalue: allowed is KEY=VALUE"),
-        (["--sample-rate", "9999", "--", "true"], 2, "--sample-rate 9999: allowed is 0 to 1000"),
-        (["--sample-rate", "nan", "--", "true"], 2, "--sample-rate nan: allowed is 0 to 1000"),
+        (["--sample-rate", "9999", "--", "true"], 2, f"--sample-rate=9999: {RATE}"),
+        (["--sample-rate", "nan", "--", "true"], 2, f"--sample-rate=nan: {RATE}"),
+        (["--sample-rate", "1e-301", "--", "true"], 2, f"--sample-rate=1e-301: {RATE}"),
     ],
 )
 def test_wrong_words_get_one_line(
@@ -137,6 +140,16 @@ def test_a_record_cut_short_gives_no_figures(tmp_path: Path) -> None:
     assert found.missing["elapsed"] == "the record was cut short: disk full"
 
 
+def test_an_old_sampler_has_no_time_of_the_command(tmp_path: Path) -> None:
+    """Never the record's own: that goes from the first to the last sample."""
+    (tmp_path / "n.1.json").write_text(
+        json.dumps({"complete": True, "elapsed_s": 3.0, "exit": {"exit_code": 0, "signal": None}})
+    )
+    found = run.weighed(tmp_path, 1, 0)
+    assert found.values["elapsed"] is None
+    assert "older than this command" in found.missing["elapsed"]
+
+
 def test_an_interval_may_reach_below_zero() -> None:
     assert [cmd_run.formatted(value, "s") for value in (-0.0589, -2.0, 0.0)] == [
         "-58.9 ms", "-2 s", "0 µs",
@@ -162,3 +175,12 @@ def test_no_value_is_not_zero() -> None:
     runs = [run.Weighed(1, 0, None, dict.fromkeys(run.METRICS), {"energy": "no RAPL"})]
     energy = run.summaries(runs)[1]
     assert (energy.mean, energy.min, energy.n, energy.reason) == (None, None, 0, "no RAPL")
+
+
+def test_what_cannot_be_negative_has_no_negative_bound() -> None:
+    """26 ms: -17.9 … 69.9 ms was told."""
+    runs = [
+        run.Weighed(n, 0, None, {"elapsed_s": v}, {}) for n, v in enumerate((0.0225, 0.0295), 1)
+    ]
+    found = run.summary("elapsed_s", "s", runs)
+    assert found.low == 0.0 and found.high is not None and found.high > 0.0295

@@ -214,6 +214,19 @@ def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over()
     }
 
 
+@pytest.mark.parametrize("start_unix_s", [None, 1000.0])
+def test_of_attempts_that_began_at_once_the_later_named_counts(
+    tmp_path: Path, start_unix_s: float | None
+) -> None:
+    """A job that is requeued within a clock's tick, or whose starts are not told."""
+    for number, state in enumerate(("failed", "failed", "completed")):
+        folder = tmp_path / f"7.{number}"
+        folder.mkdir()
+        result = {"version": 1, "state": state, "start_unix_s": start_unix_s}
+        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    assert status.last_result(tmp_path)["state"] == "completed"
+
+
 def test_squeue_reasons_may_hold_bars() -> None:
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a", "b"])
     text = "12|0|13|RUNNING|None\n12|1|12|PENDING|Odd|reason\nnoise\n"

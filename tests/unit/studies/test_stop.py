@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis import stopping
+from steelyard.analysis import stopping, summary_design
 from steelyard.analysis.stats import mean_interval
-from steelyard.analysis.stats_planning import FIRST_LOOK, stopped_interval
+from steelyard.analysis.stats_groups import mean_by_group
+from steelyard.analysis.stats_planning import FIRST_LOOK, STOPPING_CONFIDENCE, stopped_interval
 from steelyard.analysis.summary import summarize
 from steelyard.wrappers import cli, plan, studydir
 from steelyard.wrappers.studydir import StudyDir
@@ -65,16 +66,20 @@ def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) ->
     submit(write_study)
     folder = studydir.folder_of(path).absolute()
     (row,) = [r for r in summarize(folder).rows if r.metric.is_primary]
-    assert row.interval == stopped_interval(row.values)
-    assert row.interval != mean_interval(row.values)
+    samples = summary_design.samples_of(row)
+    assert samples[0] == "block" and len(samples[1]) == 2
+    assert row.interval == mean_by_group(samples[1], STOPPING_CONFIDENCE, never_negative=True)
+    assert row.interval != mean_by_group(samples[1], never_negative=True)
 
 
-def row(values: list[float], runs_a_job: int = 1) -> Any:
+def row(values: list[float], runs_a_job: int = 1, runs_a_block: int = 1) -> Any:
     jobs = {f"r{number}": str(number // runs_a_job) for number in range(len(values))}
     return SimpleNamespace(
         metric=SimpleNamespace(is_primary=True),
         run_ids=tuple(jobs),
-        group=SimpleNamespace(jobs=jobs),
+        group=SimpleNamespace(
+            jobs=jobs, blocks={run: n // runs_a_block for n, run in enumerate(jobs)}
+        ),
         values=tuple(values),
         n=len(values),
         interval=mean_interval(values) if values else None,
@@ -103,13 +108,15 @@ def test_a_study_at_most_doubles() -> None:
     assert stopping.more_repeats(summary(steady(20, 0.5)), 1e-6).repeats == 20
 
 
-def test_runs_of_one_job_are_one_look_at_it() -> None:
+def test_runs_of_one_job_or_block_are_one_look_at_it() -> None:
     """60 runs in 12 jobs, each with its own luck: 12 values, and those are not enough."""
     chance = np.random.default_rng(4)
     values = [(1 + luck) for luck in 0.01 * chance.standard_normal(12) for _ in range(5)]
-    alone, shared = (SimpleNamespace(rows=[row(values, runs)]) for runs in (1, 5))
+    rows = row(values), row(values, 5, 5), row(values, 1, 5)  # alone, of one job, of one block
+    alone, by_job, by_block = (SimpleNamespace(rows=[one]) for one in rows)
     assert stopping.more_repeats(alone, 0.01).repeats == 0  # type: ignore[arg-type]
-    assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)  # type: ignore[arg-type]
+    for shared in (by_job, by_block):
+        assert stopping.more_repeats(shared, 0.01).repeats == 5 * (FIRST_LOOK - 12)  # type: ignore[arg-type]
 
 
 def test_what_has_no_mean_does_not_count() -> None:

@@ -116,7 +116,7 @@ BAD = {
     ),
     "a tag that is no text": (
         "[job.tags]\nrun = 3\n" + USE,
-        "job.tags.run = 3: allowed is a text of one line, at most 200 characters",
+        "job.tags.run = 3: allowed is a text of one line, at most 200 characters, all of them ASCII",
     ),
     "nodes beside clients": (
         "[job]\nnodes = 2\n[factors]\nclients = [1]\n" + USE,
@@ -133,6 +133,10 @@ BAD = {
     "half a client": (
         "[factors]\nclients = [0.5]\n" + USE,
         "factors.clients = 0.5: allowed is whole numbers from 1 to 100000",
+    ),
+    "a mode that is none": (
+        '[factors]\nmode = ["paralel"]\n' + USE,
+        'factors.mode = "paralel": allowed is "parallel" or "sequential"',
     ),
     "a launcher": (
         '[factors]\nlauncher = ["podmann:debian:12"]\n' + USE,

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli, slurm_command, studydir, submit_ledger
+from steelyard.wrappers import (
+    cli,
+    netem_kernel,
+    plan,
+    slurm_command,
+    slurm_tasks,
+    studydir,
+    submit,
+    submit_ledger,
+)
+from steelyard.wrappers import study as study_file
 from steelyard.wrappers.studydir import StudyDir
 
 USE = '[[benchmark]]\nuse = "filesystem"\n'
@@ -162,3 +175,130 @@ def test_constraints_that_cannot_be_joined_are_said_before_anything_is_written(
     assert submitted(path) == 2
     assert "cannot be joined by '&'" in capsys.readouterr().err
     assert not folder_of(path).plan.exists()
+
+
+VARIABLES = {
+    "SQUEUE_STATES": "RUNNING", "SQUEUE_PARTITION": "other", "SACCT_FORMAT": "jobid",
+    "SCANCEL_STATE": "RUNNING", "SINFO_FORMAT": "x", "SLURM_TIME_FORMAT": "relative",
+    "SLURM_BITSTR_LEN": "1", "SBATCH_ARRAY_INX": "0", "TZ": "Asia/Tokyo", "LC_ALL": "C",
+}  # fmt: skip
+
+
+def test_a_users_variables_change_no_answer(
+    slurm: Any, write_study: Write, monkeypatch: Patch
+) -> None:
+    """With SQUEUE_STATES=RUNNING squeue is silent about runs that wait: they are not lost."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_CONF", "/mine/slurm.conf")
+    path = write_study()
+    assert submitted(path) == 0
+    jobs = len(slurm.jobs)
+    assert submitted(path) == 0
+    assert len(slurm.jobs) == jobs
+    assert {task for job in slurm.jobs.values() for task in job["tasks"]} == {"PENDING"}
+
+
+def test_slurms_programs_get_an_environment_of_our_own(monkeypatch: Patch) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_CONF", "/mine/slurm.conf")
+    monkeypatch.setenv("HOME", "/home/me")
+    words = slurm_command.run_once(["env"]).splitlines()
+    found = dict(word.partition("=")[::2] for word in words)
+    assert found["SLURM_CONF"] == "/mine/slurm.conf"
+    assert (found["TZ"], found["LC_ALL"], found["SLURM_BITSTR_LEN"]) == ("UTC", "C.UTF-8", "0")
+    assert (found["PATH"], found["HOME"]) == (os.environ["PATH"], "/home/me")
+    assert not VARIABLES.keys() & found.keys() - {"TZ", "LC_ALL", "SLURM_BITSTR_LEN"}
+
+
+def test_times_are_asked_for_in_the_zone_that_slurm_answers_in(monkeypatch: Patch) -> None:
+    """In local time two moments of an autumn night have one name."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    assert slurm_tasks.slurm_time(1_792_893_900) == "2026-10-25T02:00:00"
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_level_outside_ascii_can_be_submitted_again() -> None:
+    """The plugin takes printable ASCII: alone in its batch, the level is a tag."""
+    levels = ["/tmp/größe", "/tmp/50% ö", "x" * 300, "/tmp/50%"]
+    text = f"[factors]\ndirectory = {levels!r}\n[baseline]\ndirectory = {levels[3]!r}\n{USE}"
+    for level in levels:
+        study = study_file.parse(text.encode(), Path("s.toml"))
+        runs = [run for run in plan.make_plan(study) if run.condition["directory"] == level]
+        batch = submit.make_batch(study, StudyDir(Path("/s.study")), runs[:1], 0)
+        tags = dict(batch.tags)
+        assert (
+            tags["directory"]
+            == {
+                levels[0]: "/tmp/gr%C3%B6%C3%9Fe",
+                levels[1]: "/tmp/50%25 %C3%B6",
+                levels[2]: "x" * 256,
+                levels[3]: "/tmp/50%",
+            }[level]
+        )
+
+
+def test_a_tag_outside_ascii_is_refused_in_one_line(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    slurm.with_plugin()
+    path = write_study(text='[job.tags]\nwho = "Jürgen"\n' + USE)
+    assert submitted(path) == 2
+    assert "job.tags.who" in (said := capsys.readouterr().err)
+    assert "all of them ASCII" in said and len(said.splitlines()) == 1
+    assert not folder_of(path).path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduler", "word"),
+    [("a\\b", "slurm", r"'\\\\'"), ("a\nb", "slurm", r"'\\n'"), ("a\nb", "local", r"'\\n'")],
+)
+def test_a_folder_in_which_jobs_would_fail_is_refused(
+    slurm: Any,
+    write_study: Write,
+    tmp_path: Path,
+    capsys: Capture,
+    name: str,
+    scheduler: str,
+    word: str,
+) -> None:
+    target = tmp_path / name
+    assert submitted(write_study(), "--dir", str(target), "--scheduler", scheduler) == 2
+    said = capsys.readouterr().err
+    assert re.search(word, said) and "choose another one, with --dir" in said
+    assert len(said.splitlines()) == 1
+    assert not target.exists()
+
+
+NETWORKS = '[factors]\nnetwork = ["none", "delay=50ms"]\n[baseline]\nnetwork = "none"\n' + USE
+MIXED = {"n1": "physical", "v1": "virtual,fast", "v2": "virtual"}
+LINE = (
+    'n1 as well as onto the virtual v1, v2: [job] constraint = "virtual" keeps them on the latter'
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "job", "there", "says"),
+    [
+        (MIXED, "", False, LINE),
+        (MIXED, '[job]\nconstraint = "virtual"\n', False, None),
+        (MIXED, "", True, None),
+        ({"v1": "virtual"}, "", False, None),
+        ({"n1": "(null)"}, "", False, "and maybe on some of the nodes, this kernel has no sch_netem"),
+    ],
+)  # fmt: skip
+def test_conditions_that_only_some_nodes_can_have_are_told_before_they_fail(
+    slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture,
+    nodes: dict[str, str], job: str, there: bool, says: str | None,
+) -> None:  # fmt: skip
+    slurm.with_plugin()
+    slurm.change(features=nodes)
+    found = netem_kernel.Found(there, "this kernel has no sch_netem: modprobe it")
+    monkeypatch.setattr(netem_kernel, "can", lambda _: found)
+    assert submitted(write_study(text=job + NETWORKS)) == 0
+    said = capsys.readouterr().err
+    assert ("warning: network conditions" in said) == (says is not None)
+    assert says is None or says in said

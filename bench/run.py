@@ -1,0 +1,98 @@
+"""What `steelyard run` says of a command's time, beside hyperfine, which has no sampler around it.
+
+Both weigh the same commands in turn, a few runs each time, so that whatever else the machine does
+hits both; root's at real-time priority, so that other work on a busy machine is in neither. Bias: the
+difference of the medians, and of the least. Limit: 0.5 ms either way.
+Last line: JSON with a row for each command and launcher; milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROUNDS, LIMIT_MS = 6, 0.5
+# Runs a round: short commands scatter more.
+COMMANDS = {"true": 20, "sleep 0.2": 4}
+WAYS = {"bare": "bare", "in unshare": "unshare"}
+OURS = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "run", "--json"]
+
+
+def hyperfine_ms(command: str, runs: int, folder: Path) -> list[float]:
+    """hyperfine -N: no shell; milliseconds."""
+    said = folder / "hyperfine.json"
+    words = ["hyperfine", "-N", "--runs", str(runs), "--export-json", str(said), command]
+    subprocess.run(words, check=True, capture_output=True)
+    (result,) = json.loads(said.read_bytes())["results"]
+    return [second * 1e3 for second in result["times"]]
+
+
+def ours_ms(command: str, runs: int, launcher: str) -> list[float]:
+    """`elapsed` of `steelyard run`, milliseconds."""
+    words = [*OURS, "--in", launcher, "--repeat", str(runs), "--", *command.split()]
+    done = subprocess.run(words, check=True, capture_output=True)
+    return [one["values"]["elapsed"] * 1e3 for one in json.loads(done.stdout)["runs"]]
+
+
+def row(command: str, name: str, peer: Sequence[float], ours: Sequence[float]) -> dict[str, object]:
+    """One line of the table."""
+    medians = statistics.median(ours), statistics.median(peer)
+    return {
+        "command": command,
+        "way": name,
+        "hyperfine_ms": medians[1],
+        "steelyard_ms": medians[0],
+        "ratio": medians[0] / medians[1],
+        "bias_ms": medians[0] - medians[1],
+        "bias_of_least_ms": min(ours) - min(peer),
+        "n": len(ours),
+    }
+
+
+def measure(command: str, runs: int, folder: Path) -> list[dict[str, object]]:
+    """The rows of one command."""
+    peer: list[float] = []
+    ours: dict[str, list[float]] = {name: [] for name in WAYS}
+    for _ in range(ROUNDS):
+        peer += hyperfine_ms(command, runs, folder)
+        for name, launcher in WAYS.items():
+            ours[name] += ours_ms(command, runs, launcher)
+    return [row(command, name, peer, values) for name, values in ours.items()]
+
+
+def go_first() -> str:
+    """Before all other work of this machine, which root may ask for; inherited by what we start."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        return "at real-time priority"
+    return "at usual priority: on a busy machine compare the least"
+
+
+def main() -> int:
+    """Measure and print; no hyperfine is one line and exit code 3."""
+    if shutil.which("hyperfine") is None:
+        print("bench run: no hyperfine: apt-get install hyperfine", file=sys.stderr)
+        return 3
+    how = go_first()
+    with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:
+        rows = [one for c, n in COMMANDS.items() for one in measure(c, n, Path(folder))]
+    names = ("hyperfine_ms", "steelyard_ms", "ratio", "bias_ms", "bias_of_least_ms")
+    print(f"{'command':<11}{'way':<12}" + "".join(f"{name:>18}" for name in names) + "     n")
+    for one in rows:
+        cells = "".join(f"{one[name]:>18.3f}" for name in names)
+        print(f"{one['command']:<11}{one['way']:<12}{cells}{one['n']:>6}")
+    print(f"limit of the bias: {LIMIT_MS:g} ms; {how}; load {os.getloadavg()[0]:.1f}")
+    print(json.dumps({"limit_ms": LIMIT_MS, "rows": rows}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

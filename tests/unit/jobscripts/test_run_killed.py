@@ -1,0 +1,127 @@
+"""`steelyard run` killed with -9: nothing of it runs on, and the next run finds what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers import cli, process_start, run_left
+
+from .launcher_lab import docker
+
+RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "run"]
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def sleepers(marker: str) -> list[int]:
+    """Processes `sleep MARKER`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{marker}\0".encode():
+                found.append(int(path.parent.name))
+    return found
+
+
+def marker_of(place: Path) -> str:
+    """A number of seconds that no other test sleeps."""
+    return f"{100 + os.getpid() % 100}.{abs(hash(str(place))) % 10**8:08}"
+
+
+@pytest.mark.parametrize("launcher", ["bare", "unshare"])
+def test_the_command_ends_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    marker = marker_of(tmp_path)
+    child = subprocess.Popen([*RUN, "--in", launcher, "--", "sleep", marker])
+    wait_for(lambda: sleepers(marker), "the command runs")
+    child.kill()
+    child.wait()
+    wait_for(lambda: not sleepers(marker), "the command has ended")
+    wait_for(lambda: not list(tmp_path.rglob("steelyard.run.0.*")), "the client has tidied up")
+
+
+def test_what_a_run_leaves_that_was_killed_altogether_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    marker = marker_of(tmp_path)
+    words = [*RUN, "--in", "unshare", "--", "sleep", marker]
+    child = subprocess.Popen(words, start_new_session=True)
+    wait_for(lambda: sleepers(marker), "the command runs")
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    wait_for(lambda: not sleepers(marker), "the command has ended")
+    assert list(tmp_path.rglob("steelyard.run.0.*"))
+    assert subprocess.run([*RUN, "--", "true"], capture_output=True, check=False).returncode == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_of_runs_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of runs that live, of another namespace of process ids, of somebody else."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    alive = f"{os.getpid()}-{process_start.start_ticks(os.getpid())}"
+    gone = f"{os.getpid()}-1"
+    here = run_left.namespace()
+    names = [f"{alive}-{here}-a", f"{gone}-{here}-b", f"{gone}-1-c", "x", f"{gone}-{here}-d"]
+    for name in names:
+        (tmp_path / f"steelyard-run-{name}").mkdir()
+    if os.geteuid() == 0:
+        os.chown(tmp_path / f"steelyard-run-{names[4]}", 65534, 65534)
+    (tmp_path / f"steelyard-run-{gone}-{here}-link").symlink_to(tmp_path)
+    with run_left.folder() as own:
+        assert own.parent == tmp_path and own.is_dir()
+    left = {path.name.removeprefix("steelyard-run-") for path in tmp_path.iterdir()}
+    expected = {names[0], names[2], names[3], f"{gone}-{here}-link"}
+    assert left == expected | ({names[4]} if os.geteuid() == 0 else set())
+
+
+def test_a_container_that_was_left_is_removed_by_the_next_run(
+    image: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The engine was down when its client ended."""
+    name = f"steelyard-test-left-{os.getpid()}"
+    label = f"--label=steelyard.study={run_left.label()}"
+    words = [label, f"--label=steelyard.owner={os.getpid()}:1", "--network=host"]
+    docker("create", f"--name={name}", *words, image.partition(":")[2], "sleep", "60")
+    try:
+        assert cli.main(["run", "--in", image, "--", "sleep", "0.01"]) == 0
+        assert name not in docker("ps", "--all", "--format={{.Names}}").split()
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=False)
+
+
+def test_ctrl_c_at_a_terminal_ends_a_container_of_lxc(lxc: str, tmp_path: Path) -> None:
+    """lxc-execute made the terminal raw: Ctrl-C was a letter."""
+    marker = marker_of(tmp_path)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.execv(RUN[0], [*RUN, "--in", lxc, "--", "sleep", marker])
+    try:
+        wait_for(lambda: sleepers(marker), "the command runs")
+        os.write(terminal, b"\x03")
+        wait_for(lambda: not sleepers(marker), "the command has ended")
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 130
+    finally:
+        os.close(terminal)

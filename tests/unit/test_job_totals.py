@@ -1,0 +1,133 @@
+"""Totals of a job over its nodes: by `steelyard show`, and by the database's view."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from steelyard.analysis import database, job_totals, onejob
+from steelyard.analysis.records import COLUMNS, Record, dig
+from steelyard.wrappers import cmd_show
+
+USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
+IDLE = {"cpu": {"cpu_s": None}, "processes": {"named": False}}
+
+
+def record(node: str, *parts: dict[str, Any], exclusive: bool | None = True) -> Record:
+    """A node's record; it used 100 J and received 7 bytes."""
+    document: dict[str, Any] = {
+        "node": node,
+        "complete": True,
+        "job": {"scheduler": "slurm", "exclusive": exclusive},
+        "energy": {"energy_j": 100.0},
+        "network": {"rx_bytes": 7, "tx_bytes": 7},
+        "processes": {"named": True},
+    }
+    for part in parts:
+        document |= part
+    return Record(Path(f"{node}.1.json"), document)
+
+
+def view_of(*records: Record) -> onejob.JobView:
+    return onejob.JobView("1", nodes=onejob.node_views(records))
+
+
+def from_database(*records: Record) -> dict[str, float | None]:
+    """The same by the view `measurements`, of one run."""
+    with duckdb.connect() as connection:
+        connection.execute(database.schema_text())
+        nodes = [r.node for r in records]
+        put(connection, "runs", run_id="r", attempt="a", attempts=1)
+        put(connection, "attempts", run_id="r", attempt="a", nodes=nodes)
+        for one in records:
+            values = {name: dig(one.document, path) for name, (path, _) in COLUMNS.items()}
+            text = json.dumps(one.document)
+            put(connection, "records", run_id="r", attempt="a", node=one.node, record=text,
+                **values)  # fmt: skip
+        rows = connection.execute("SELECT metric, value FROM measurements").fetchall()
+    return dict(rows)
+
+
+def put(connection: duckdb.DuckDBPyConnection, table: str, **values: Any) -> None:
+    """One row; what must not be NULL and was not given is empty."""
+    for name, kind, empty_allowed in connection.execute(
+        "SELECT column_name, data_type, is_nullable FROM duckdb_columns() WHERE table_name = ?",
+        [table],
+    ).fetchall():
+        if not empty_allowed and values.get(name) is None:
+            text = "completed" if name == "state" else ""
+            values[name] = "{}" if kind == "JSON" else text if kind == "VARCHAR" else 0
+    names = ", ".join(values)
+    marks = ", ".join("?" for _ in values)
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "reason"), [(False, job_totals.SHARED), (None, job_totals.NOT_SAID)]
+)
+def test_joules_and_network_of_a_node_that_may_be_shared_are_nobodys(
+    exclusive: bool | None, reason: str
+) -> None:
+    records = (record("n1", USED), record("n2", USED, exclusive=exclusive))
+    view, measured = view_of(*records), from_database(*records)
+    for name in job_totals.OF_NODE:
+        assert view.total_or_why(name) == (None, reason)
+        assert measured[name] is None
+    assert view.total("cpu_s") == measured["cpu_s"] == 3.0
+
+
+def test_of_nodes_that_the_job_had_for_itself_they_are_its() -> None:
+    records = (record("n1", USED), record("n2", USED))
+    view, measured = view_of(*records), from_database(*records)
+    assert view.total("energy_j") == measured["energy_j"] == 200
+    assert view.total("rx_bytes") == measured["rx_bytes"] == 14
+
+
+def test_what_no_scheduler_started_is_told_as_the_nodes() -> None:
+    own = record("n1", USED, {"job": {"scheduler": "none", "exclusive": None}})
+    assert view_of(own).total("energy_j") == from_database(own)["energy_j"] == 100
+
+
+def test_a_node_that_no_step_came_to_adds_nothing_to_what_processes_use() -> None:
+    records = (record("n1", USED), record("n2", IDLE))
+    view, measured = view_of(*records), from_database(*records)
+    for name, value in (("cpu_s", 1.5), ("max_memory_bytes", 4096), ("rchar_bytes", 10)):
+        assert view.total(name) == measured[name] == value
+    assert view.total("energy_j") == measured["energy_j"] == 200
+
+
+def test_a_node_that_could_not_be_read_leaves_no_total() -> None:
+    records = (record("n1", USED), record("n2", {"cpu": {"cpu_s": None}}))
+    assert view_of(*records).total_or_why("cpu_s") == (None, "not known on 1 of 2 nodes")
+    assert from_database(*records)["cpu_s"] is None
+
+
+def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    cmd_show.print_view(view_of(record("n1", USED), record("n2", USED, exclusive=False)))
+    text = capsys.readouterr().out
+    assert "alone on node" in text
+    assert f"all: energy_j, rx_bytes, tx_bytes: {job_totals.SHARED}" in text
+
+
+def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    layers = {"virtualization": {"vm": {"name": "uml"}}}
+    cmd_show.print_view(view_of(record("v1", USED, {"probe": layers})))
+    assert "CPU time on v1: its kernel also counts" in capsys.readouterr().out
+
+
+def test_an_admin_comment_that_does_not_say_alone_has_no_joules(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view = onejob.JobView("1")
+    view.admin_comment = {"steelyard": 1, "energy_j": 123.4, "rx_bytes": 5, "cpu_s": 1.0}
+    cmd_show.print_comment(view)
+    assert "123" not in capsys.readouterr().out
+    view.admin_comment |= {"exclusive": True, "missing": {"cpu_s": "not known on 1 of 2 nodes"}}
+    cmd_show.print_comment(view)
+    text = capsys.readouterr().out
+    assert "123.4 J (of the whole nodes)" in text
+    assert "cpu_s: not known on 1 of 2 nodes" in text

@@ -1,0 +1,35 @@
+"""What becomes of Slurm's words for a job's state: the same in collect and in status."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.analysis import sacct
+from steelyard.wrappers import slurm_tasks
+from steelyard.wrappers.scheduler import Submission
+
+# The states of squeue(1) and sacct(1) that a job can end in -> docs/formats.md part 8.
+ENDS = {
+    "BOOT_FAIL": "node_fail",
+    "CANCELLED": "cancelled",
+    "CANCELLED by 1000": "cancelled",
+    "COMPLETED": "completed",
+    "DEADLINE": "timeout",
+    "FAILED": "failed",
+    "NODE_FAIL": "node_fail",
+    "OUT_OF_MEMORY": "out_of_memory",
+    "PREEMPTED": "cancelled",
+    "REQUEUED": "requeued",
+    "REVOKED": "cancelled",
+    "TIMEOUT": "timeout",
+}
+
+
+@pytest.mark.parametrize(("said", "state"), ENDS.items())
+def test_an_end_has_one_name_in_collect_and_status(said: str, state: str) -> None:
+    fields = dict.fromkeys(sacct.FIELDS, "") | {"JobID": "12_0", "JobIDRaw": "13", "State": said}
+    row = sacct.parse_row([fields[name] for name in sacct.FIELDS])
+    assert row is not None and row.state == state
+    entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a"])
+    tasks = slurm_tasks.parse_sacct(f"12_0|13|{said}|0:0\n", {"12": entry})
+    assert tasks["a"].state == state
