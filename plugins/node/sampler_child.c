@@ -74,6 +74,17 @@ static void read_tcp(int64_t now_us, bool now)
 	s.status.tcp = s.tcp.status;
 }
 
+static void read_split(void)
+{
+	int64_t user, system;
+
+	if (!s.job.cgroup.cpu_source || s.job.unseen.daemons ||
+	    sy_cgroup_cpu_split_us(&s.job.cgroup, s.child->node->root, &user, &system) < 0)
+		return; /* what was known while the group was there stays */
+	s.status.user_us = user;
+	s.status.system_us = system;
+}
+
 static void take_sample(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
@@ -172,9 +183,12 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		break;
 	case SY_WORD_DONE:
 		root_done(&message);
-		/* The job may end now, and another node sum up what lies in our file. */
-		if (!s.period_us)
+		/* The job may end now: its cgroup goes, and another node sums up what lies in our
+		 * file. */
+		if (!s.period_us || sy_job_all_told(&s.job)) {
 			take_sample();
+			read_split();
+		}
 		write_lines(sy_now_us(CLOCK_MONOTONIC));
 		break;
 	case SY_WORD_PEAK:
@@ -259,10 +273,7 @@ static void take_last_sample(void)
 {
 	s.end = true;
 	take_sample();
-	if (s.job.cgroup.cpu_source && !s.job.unseen.daemons &&
-	    sy_cgroup_cpu_split_us(&s.job.cgroup, s.child->node->root, &s.status.user_us,
-				   &s.status.system_us) < 0)
-		s.status.user_us = s.status.system_us = SY_UNKNOWN;
+	read_split();
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
 	publish(sy_now_us(CLOCK_MONOTONIC));

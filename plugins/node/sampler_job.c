@@ -10,7 +10,7 @@ void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cel
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
 
-static bool all_told(const struct sy_job *job)
+bool sy_job_all_told(const struct sy_job *job)
 {
 	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
 }
@@ -18,7 +18,7 @@ static bool all_told(const struct sy_job *job)
 /* At rate 0 nobody sees processes that come and go: only what their steps have told is known. */
 static bool processes_are_known(const struct sy_job *job)
 {
-	return job->sampled || job->exact || all_told(job);
+	return job->sampled || job->exact || sy_job_all_told(job);
 }
 
 /* What the roots' final counters tell is the kernel's own sum, however fast it has come. */
@@ -35,7 +35,7 @@ static int64_t believed_cpu_us(struct sy_job *job, const struct sy_usage *total,
 	cpu_us = sy_cpu_guard_tell(&job->guard, found, processes->since_us, processes->now_us,
 				   sy_now_us(CLOCK_MONOTONIC));
 	processes->since_us = processes->now_us;
-	if (all_told(job) && told > cpu_us)
+	if (sy_job_all_told(job) && told > cpu_us)
 		cpu_us = told;
 	*held_us = job->guard.held_us ? found - cpu_us : 0;
 	return cpu_us;
@@ -114,7 +114,10 @@ static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage
 
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
 		compare_with_group(job, total, group_us, status);
-		sy_set_cell(line, before, SY_CPU, cpu_of_group_us(job, total, group_us));
+		if (group_us == SY_UNKNOWN && sy_job_all_told(job)) /* gone with the last step */
+			sy_set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+		else
+			sy_set_cell(line, before, SY_CPU, cpu_of_group_us(job, total, group_us));
 	} else if (processes_are_known(job)) {
 		sy_set_cell(line, before, SY_CPU,
 			    believed_cpu_us(job, total, &status->cpu_held_us));
@@ -138,9 +141,9 @@ static void read_memory(struct sy_job *job, bool end, struct sy_line *line)
 static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 		    struct sy_line *line, struct sy_status *status)
 {
-	status->io_source = all_told(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
-	status->io_unreadable = job->processes.deaf && !all_told(job);
-	status->io_unseen = (end || all_told(job)) && sy_unseen_matters(&job->unseen);
+	status->io_source = sy_job_all_told(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
+	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job);
+	status->io_unseen = (end || sy_job_all_told(job)) && sy_unseen_matters(&job->unseen);
 	for (int i = 0; i < SY_USES; i++)
 		status->io_least[i] = total->use[i];
 	if (status->io_unreadable || status->io_unseen || !processes_are_known(job))

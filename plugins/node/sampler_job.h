@@ -23,6 +23,9 @@ struct sy_job {
 void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
 		 int64_t value);
 
+/* Every step that came here has told its final counters. */
+bool sy_job_all_told(const struct sy_job *job);
+
 /* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
  * has counted is not; from here on both must agree. */
 void sy_job_count_from_here(struct sy_job *job, int root);

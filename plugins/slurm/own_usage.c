@@ -21,17 +21,38 @@ static long long largest_bytes(const struct rusage *children)
 	return (long long)children->ru_maxrss * 1024;
 }
 
-static bool children_io(struct sy_io *io)
+static bool whole_io(struct sy_io *io, ssize_t *length)
 {
 	char text[1024];
-	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
 
-	ssize_t length = proc >= 0 && fd >= 0 ? sy_read_fd(fd, text, sizeof(text)) : -1;
+	*length = fd >= 0 ? sy_read_fd(fd, text, sizeof(text)) : -1;
+	return *length > 0 && sy_parse_io(text, io) == 0;
+}
 
-	threads.just_read = length;
-	return length > 0 && sy_parse_io(text, io) == 0 &&
-	       sy_thread_io_take_off(&threads, proc, getpid(), io) >= 0;
+#define TRIES 10
+
+/* What a thread does between the reading of the whole and its own would be taken off although it is
+ * not in the whole: once more, then. */
+static bool children_io(struct sy_io *io)
+{
+	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; proc >= 0 && i < TRIES; i++) {
+		struct sy_io before, after;
+		ssize_t length;
+
+		if (!whole_io(&before, &length))
+			return false;
+		*io = before;
+		threads.just_read = length;
+		if (sy_thread_io_take_off(&threads, proc, getpid(), io) < 0 ||
+		    !whole_io(&after, &length))
+			return false;
+		if (after.rchar - before.rchar == threads.just_read && after.wchar == before.wchar)
+			return true;
+	}
+	return proc >= 0; /* never at rest: as near as can be */
 }
 
 /* The thread that polls for the accounting does so once more when it is ended, and what it read is

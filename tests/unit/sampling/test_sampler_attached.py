@@ -340,6 +340,37 @@ def test_cpu_and_memory_of_a_cgroup_version_1(sampler: Any) -> None:
 @pytest.mark.skipif(
     not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
 )
+def test_a_cgroup_that_goes_before_the_last_sample_has_told_all(sampler: Any, waiting: Any) -> None:
+    """Slurm removes a job's group with its last step: the next sample finds none."""
+    group = Path(f"/sys/fs/cgroup/cpuacct/steelyard-test-{os.getpid()}")
+    group.mkdir()
+    try:
+        attached = sampler.attach("--rate", "0.2")
+        join = f"import os; open('{group}/cgroup.procs', 'w').write(str(os.getpid()));"
+        process = subprocess.Popen(
+            [sys.executable, "-c", join + CHILD.format(cpu_s=0.3)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        step = subprocess.Popen(["sleep", "60"])  # in place of its daemon
+        attached.send(f"root {step.pid}", f"cgroup /{group.name}")
+        wait_ready(process, 1)
+        end_root(process, 1)
+        used_us = int((group / "cpuacct.usage").read_text()) // 1000
+        attached.send(f"done {step.pid} {used_us} 0 0 0 0")
+        step.kill()
+        step.wait()
+        waiting("a sample at the last step's end", lambda: len(attached.samples) > 1)
+    finally:
+        group.rmdir()
+    cpu = attached.end()["cpu"]
+    assert cpu["cpu_s"] == pytest.approx(used_us / 1e6, abs=1e-5)
+    assert cpu["user_s"] + cpu["system_s"] == pytest.approx(cpu["cpu_s"], abs=1e-5)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")
+@pytest.mark.skipif(
+    not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
+)
 def test_what_an_earlier_job_left_in_its_cgroup_does_not_count(sampler: Any) -> None:
     """A killed extern step leaves the group, and the next job of that id is given it."""
     group = Path(f"/sys/fs/cgroup/cpuacct/steelyard-test-{os.getpid()}")
