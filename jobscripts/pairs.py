@@ -1,4 +1,4 @@
-"""The document that steelyard_pairs.sh prints: a client's report for every pair of nodes."""
+"""The document that lib/pairs.sh prints: a client's report for every pair of nodes."""
 
 from __future__ import annotations
 

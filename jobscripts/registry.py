@@ -44,21 +44,7 @@ __all__ = [
 ]
 
 FOLDER = Path(__file__).parent
-LIBRARY = (
-    "steelyard.sh",
-    "steelyard_result.sh",
-    "steelyard_client.sh",
-    "steelyard_nodes.sh",
-    "steelyard_quality.sh",
-    "steelyard_mount.sh",
-    "steelyard_hpl.sh",
-    "steelyard_server.sh",
-    "steelyard_pairs.sh",
-    "steelyard_launcher.sh",
-    "steelyard_launcher_kinds.sh",
-    "steelyard_launcher_limits.sh",
-    "steelyard_far.sh",
-)
+LIBRARY = FOLDER / "lib"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -159,7 +145,9 @@ def load(name: str) -> Benchmark:
 
 def library() -> str:
     """The shell functions of all runs, which submit freezes as STUDY/lib/steelyard.sh."""
-    return "\n".join((FOLDER / part).read_text(encoding="utf-8") for part in LIBRARY)
+    first = LIBRARY / "steelyard.sh"
+    rest = sorted(path for path in LIBRARY.glob("*.sh") if path != first)
+    return "\n".join(path.read_text(encoding="utf-8") for path in (first, *rest))
 
 
 def read(folder: Path) -> Benchmark:

@@ -184,7 +184,7 @@ def of_condition(condition: Mapping[str, object]) -> Launcher:
 
 
 def variables(launcher: Launcher) -> dict[str, str]:
-    """What run.sh is told of it (head of jobscripts/steelyard_launcher.sh); nothing when bare."""
+    """What run.sh is told of it (head of jobscripts/lib/launcher.sh); nothing when bare."""
     if launcher.is_bare:
         return {}
     values = {

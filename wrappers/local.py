@@ -130,7 +130,7 @@ class Local:
 
 
 def variables(batch: Batch, attempt: str) -> dict[str, str]:
-    """What run.sh is told by whoever starts it (head of jobscripts/steelyard.sh)."""
+    """What run.sh is told by whoever starts it (head of jobscripts/lib/steelyard.sh)."""
     told = {"SY_SCHEDULER": "local", "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
         told["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)

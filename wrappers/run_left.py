@@ -2,7 +2,7 @@
 
 Its folder of temporary files is named by its process; its containers carry a label that all runs
 of a user have, and the engine's own sweep looks whether their client still lives
-(jobscripts/steelyard_launcher_kinds.sh). Processes are known by their start, and by the namespace
+(jobscripts/lib/launcher_kinds.sh). Processes are known by their start, and by the namespace
 that numbers them: another one's may look gone from here.
 """
 

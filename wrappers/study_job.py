@@ -72,7 +72,7 @@ class Job:
     bind: str | None = None
 
     def quality(self) -> dict[str, str]:
-        """Variables of jobscripts/steelyard_quality.sh; what is not asked for is not there."""
+        """Variables of jobscripts/lib/quality.sh; what is not asked for is not there."""
         limit = None if self.time_out is None else time_limit_s(self.time_out)
         asked = {
             "SY_WARM_UP": self.warm_up,

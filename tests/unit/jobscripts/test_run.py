@@ -186,7 +186,7 @@ def test_every_character_survives_the_json_string() -> None:
     text = "".join(chr(c) for c in range(1, 0x250)) + "\u2028\uffff\U0001f600"
     script = 'LC_ALL=C; . "$1"; sy_json_string "$2"'
     done = subprocess.run(
-        ["bash", "-c", script, "bash", str(ROOT / "jobscripts/steelyard_result.sh"), text],
+        ["bash", "-c", script, "bash", str(ROOT / "jobscripts/lib/result.sh"), text],
         check=True,
         capture_output=True,
     )

@@ -1,6 +1,6 @@
 #!/bin/bash
 # How each launcher starts, limits and removes a container. Part of steelyard.sh; called by
-# steelyard_launcher.sh, which sets SY_LAUNCHER_NAME, _OWNER and _CPUSET.
+# launcher.sh, which sets SY_LAUNCHER_NAME, _OWNER and _CPUSET.
 # shellcheck disable=SC2153 # SY_LAUNCHER_NAME is no misspelling
 
 # Sets SY_LAUNCHER_COMMAND: run.sh inside, its input and output ours.

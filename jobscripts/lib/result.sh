@@ -117,7 +117,7 @@ sy_result_tries() {
 
 # Every null has its reason.
 sy_result_missing() {
-    local list='' i why nodes=${SY_NODES[*]-}
+    local list='' i why known=${SY_NODES[*]-}
     why=$(sy_json_string "$SY_UNKNOWN")
     [[ -n $SY_JOB_ID ]] || list+=',"job_id":"no scheduler"'
     [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$why"
@@ -126,7 +126,7 @@ sy_result_missing() {
     for i in ${SY_CODES[@]+"${!SY_CODES[@]}"}; do
         [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$why"
     done
-    [[ -n ${nodes// /} ]] || list+=",\"nodes\":$why"
+    [[ -n ${known// /} ]] || list+=",\"nodes\":$why"
     printf '%s' "${list#,}"
 }
 

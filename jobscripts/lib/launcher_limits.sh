@@ -1,6 +1,6 @@
 #!/bin/bash
 # Processors and memory of a container: given, and looked at before anything is measured. Part of
-# steelyard.sh; called by steelyard_launcher.sh.
+# steelyard.sh; called by launcher.sh.
 
 # --- processors ------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ sy_launcher_rootless() {
         sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
         return 4
     fi
-    # shellcheck disable=SC2034 # for steelyard_launcher_kinds.sh
+    # shellcheck disable=SC2034 # for launcher_kinds.sh
     [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
 }
 

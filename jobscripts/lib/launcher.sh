@@ -1,7 +1,7 @@
 #!/bin/bash
 # A client's container: started before the measured time, told to run, asked to stop, gone with the
-# client. Part of steelyard.sh; the command lines are in steelyard_launcher_kinds.sh,
-# processors and memory in steelyard_launcher_limits.sh.
+# client. Part of steelyard.sh; the command lines are in launcher_kinds.sh,
+# processors and memory in launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
@@ -58,7 +58,7 @@ sy_launcher_name() {
     stat=${stat##*) }
     # shellcheck disable=SC2086 # 22nd field of proc(5)'s stat: clock ticks from boot to our start
     set -- $stat
-    # shellcheck disable=SC2034 # for steelyard_launcher_kinds.sh
+    # shellcheck disable=SC2034 # for launcher_kinds.sh
     SY_LAUNCHER_OWNER=$$:${20} SY_LAUNCHER_NAME=steelyard-$$-${20}
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Network benchmarks: a server on the job's second node and a client on every other one, in turn or
-# all at once. Part of steelyard.sh; the server's end is steelyard_server.sh's.
+# all at once. Part of steelyard.sh; the server's end is server.sh's.
 
 SY_PAIR_LISTEN_S=30 # a virtual node needs a second or two to start a program
 

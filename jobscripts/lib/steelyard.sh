@@ -1,5 +1,5 @@
 #!/bin/bash
-# The shell functions of every run, with the other steelyard_*.sh: joined they are a study's
+# The shell functions of every run: joined with the other files of this folder they are a study's
 # lib/steelyard.sh (registry.library). A run's script (runs/RUN_ID/run.sh, made by
 # jobscripts/runscript.py) is one self-contained file: it sets the variables below, sources this
 # file, defines `sy_client` (the benchmark's job.sh) and ends with `sy_main`.
@@ -15,14 +15,14 @@
 #   SY_TIME_LIMIT_S   seconds the run may take: tells a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   where scratch folders are made; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s
-#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND   see steelyard_quality.sh
+#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND   see quality.sh
 #   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
-#   SY_LAUNCHER*      see steelyard_launcher.sh
+#   SY_LAUNCHER*      see launcher.sh
 #   SY_GRACE_S        how long clients may take to stop after SIGTERM, default 10 s
 # What sy_client may use:
 #   SY_CLIENT (0, 1, …), SY_CLIENTS, SY_ATTEMPT_DIR, SY_SCRATCH (fresh, its working directory,
 #   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT; the functions of
-#   steelyard_nodes.sh, and sy_tag, sy_environment
+#   nodes.sh, and sy_tag, sy_environment
 #
 # Exit code of run.sh: 0 completed, 1 failed, 143 stopped by SIGTERM (130 by SIGINT).
 # What the clients tell each other lies in ATTEMPT/client.N and ATTEMPT/go. Both are made
