@@ -14,9 +14,11 @@ SY_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DSY_VERSION='"$(VERSION)"' -Iplugins/node
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wconversion \
 	-Wvla $(WERROR)
 
-NODE_SRC := $(filter-out plugins/node/main.c plugins/node/cmd_%.c,$(wildcard plugins/node/*.c))
+# The commands stay out of the library, which every other program and plugin is linked with.
+PROGRAM_SRC := $(wildcard plugins/node/program/main.c plugins/node/program/cmd_*.c)
+NODE_SRC := $(filter-out $(PROGRAM_SRC),$(wildcard plugins/node/*/*.c plugins/node/*/*/*.c))
 NODE_OBJ := $(NODE_SRC:%.c=build/obj/%.o)
-PROGRAM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/node/main.c plugins/node/cmd_*.c))
+PROGRAM_OBJ := $(PROGRAM_SRC:%.c=build/obj/%.o)
 SLURM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/slurm/*.c))
 HAVE_SLURM := $(wildcard $(SLURM_INC)/slurm/spank.h)
 # The wrapper alone does not do: on Debian mpicc comes with openmpi-bin, mpi.h with libopenmpi-dev.
@@ -47,9 +49,10 @@ build/obj/%.o: %.c VERSION
 	@mkdir -p $(@D)
 	$(CC) $(SY_CFLAGS) $(CFLAGS) $(CPPFLAGS) -I$(SLURM_INC) -MMD -MP -c -o $@ $<
 
+# q, not r: files of two rooms may have the same name, and r would put one in the other's place.
 build/lib/libsteelyard.a: $(NODE_OBJ)
 	@mkdir -p $(@D)
-	rm -f $@ && $(AR) rcs $@ $^
+	rm -f $@ && $(AR) qcs $@ $^
 
 # Bound at the start: else the linker and the tables of every library stay in the sampler's memory.
 build/bin/steelyard-node: $(PROGRAM_OBJ) build/lib/libsteelyard.a
@@ -88,7 +91,7 @@ build/test/%: tests/c/%.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
 	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -ldl -lm
 
--include $(wildcard build/obj/*.d build/obj/plugins/*/*.d)
+-include $(wildcard build/obj/*.d $(NODE_OBJ:.o=.d) $(PROGRAM_OBJ:.o=.d) $(SLURM_OBJ:.o=.d))
 
 # --- set-up -----------------------------------------------------------------------------------
 
@@ -138,9 +141,9 @@ check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin 
 # load it as Slurm does, and Slurm is not built that way.
 SANITIZE := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input included
-	@mkdir -p build/sanitize build/test && rm -f build/sanitize/*
-	@for s in $(NODE_SRC); do $(CC) $(SY_CFLAGS) $(SANITIZE) -w -c -o build/sanitize/$$(basename $$s .c).o $$s || exit; done
-	@$(AR) rcs build/sanitize/libsteelyard.a build/sanitize/*.o
+	@rm -rf build/sanitize && mkdir -p build/test $(addprefix build/sanitize/,$(sort $(dir $(NODE_SRC))))
+	@for s in $(NODE_SRC); do $(CC) $(SY_CFLAGS) $(SANITIZE) -w -c -o build/sanitize/$${s%.c}.o $$s || exit; done
+	@$(AR) qcs build/sanitize/libsteelyard.a $(NODE_SRC:%.c=build/sanitize/%.o)
 	@for t in $(filter-out test_spank_plugin test_spank_netem test_spank_cold,$(notdir $(C_TESTS))); do \
 		$(CC) $(SY_CFLAGS) $(SANITIZE) -w -Itests/c -I$(SLURM_INC) -rdynamic -o build/sanitize/$$t tests/c/$$t.c \
 		build/sanitize/libsteelyard.a -ljansson -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
@@ -212,7 +215,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
 		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example
-	install -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/steelyard plugins/node/netem.conf.example
+	install -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/steelyard plugins/node/netem/netem.conf.example
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard

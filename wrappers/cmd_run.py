@@ -186,7 +186,7 @@ def device_of(text: str) -> str | None:
 
 
 def checked_rate(text: str | None) -> float | None:
-    """A rate that the sampler can keep: the grammar and the words of plugins/node/rate.c."""
+    """A rate that the sampler can keep: the grammar and the words of plugins/node/base/rate.c."""
     from steelyard.wrappers.errors import UsageError
 
     if text is None:

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "job_facts.h"
-#include "netem_policy.h"
+#include "netem/policy/policy.h"
 
 /* Who is at the keyboard; partition and exclusive use are in options that we do not see. */
 static struct sy_asker asker(gid_t *groups, int room)

@@ -3,8 +3,8 @@
 #ifndef STEELYARD_SLURM_ADMISSION_H
 #define STEELYARD_SLURM_ADMISSION_H
 
-#include "error.h"
-#include "netem_spec.h"
+#include "base/error.h"
+#include "netem/spec/spec.h"
 
 /* Each 0, or -1 with one sentence. A policy that is not on this host, or that this user may not
  * read, refuses nothing here: the node's own decides. */

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "node_command.h"
 
 #define LIMIT_MS 30000 /* dropping 100 GB of page cache takes some 10 s */

@@ -2,8 +2,8 @@
 #ifndef STEELYARD_SLURM_COLD_CACHE_H
 #define STEELYARD_SLURM_COLD_CACHE_H
 
+#include "base/error.h"
 #include "config.h"
-#include "error.h"
 #include "job_facts.h"
 #include "outbox.h"
 #include "step.h"

@@ -1,6 +1,6 @@
 #include "comment.h"
 
-#include "document.h"
+#include "base/document.h"
 
 #include <jansson.h>
 #include <stdio.h>

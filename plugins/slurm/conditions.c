@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture_file.h"
+#include "base/file.h"
+#include "capture/file.h"
 #include "cold_cache.h"
 #include "escape.h"
-#include "file.h"
 #include "job_facts.h"
-#include "netem.h"
+#include "netem/netem.h"
 #include "node_command.h"
 #include "options.h"
 

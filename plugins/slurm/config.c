@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "netem_policy.h"
-#include "rate.h"
+#include "base/rate.h"
+#include "netem/policy/policy.h"
 #include "tag.h"
 
 typedef void complain_f(const char *sentence);

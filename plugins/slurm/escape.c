@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 static void plan_path(struct sy_escape *escape, const char *mount, const char *path, size_t length,
 		      const char *below)

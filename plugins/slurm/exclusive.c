@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 /* How many numbers a list like "0-3,8" names. */
 static long list_length(const char *at)

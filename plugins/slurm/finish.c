@@ -12,9 +12,9 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
+#include "base/file.h"
 #include "comment.h"
 #include "conditions.h"
-#include "file.h"
 #include "options.h"
 #include "release.h"
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
+#include "record/unfinished.h"
 #include "run_dir.h"
 #include "spawn.h"
-#include "unfinished.h"
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)
 #define JOB_FIELDS_MAX 16

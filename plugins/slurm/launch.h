@@ -4,8 +4,8 @@
 
 #include <sys/un.h>
 
+#include "base/error.h"
 #include "config.h"
-#include "error.h"
 #include "step.h"
 
 struct sy_launch {

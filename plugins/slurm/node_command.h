@@ -2,8 +2,8 @@
 #ifndef STEELYARD_SLURM_NODE_COMMAND_H
 #define STEELYARD_SLURM_NODE_COMMAND_H
 
+#include "base/error.h"
 #include "config.h"
-#include "error.h"
 #include "job_facts.h"
 #include "spawn.h"
 #include "step.h"

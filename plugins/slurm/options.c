@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "admission.h"
-#include "rate.h"
+#include "base/rate.h"
 
 #define SHOWN_MAX 80 /* how much of a faulty value a message repeats */
 

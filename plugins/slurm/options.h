@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "netem_spec.h"
+#include "netem/spec/spec.h"
 #include "tag.h"
 
 /* Carries all tags to the job: Slurm hands over only the last value of a repeated option. Its name

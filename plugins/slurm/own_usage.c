@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "thread_io.h"
+#include "base/file.h"
+#include "counters/thread_io.h"
 
 static struct sy_thread_io threads;
 

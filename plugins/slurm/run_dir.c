@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "config.h"
-#include "file.h"
-#include "recordfile.h"
+#include "record/file.h"
 
 #define TOLD_MAX 8192 /* bytes at a time: a log that is full of us helps nobody */
 

@@ -2,7 +2,7 @@
 #ifndef STEELYARD_SLURM_RUN_DIR_H
 #define STEELYARD_SLURM_RUN_DIR_H
 
-#include "error.h"
+#include "base/error.h"
 
 /* Make the folder when it is not there (/run is emptied at every start of the machine); -1 when
  * somebody else than root could put something into it. */

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "config.h"
 #include "escape.h"
-#include "file.h"
 
 #define OUT_OF_THE_WAY 10 /* above every descriptor that the program gets */
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "error.h"
+#include "base/error.h"
 
 #define SY_ARGUMENTS_MAX 512 /* a user may be in 128 groups, two words each */
 #define SY_SPAWN_FDS	 4

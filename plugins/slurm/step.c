@@ -9,7 +9,7 @@
 
 #include <slurm/slurm.h>
 
-#include "file.h"
+#include "base/file.h"
 
 #define HIGHEST_FD 64 /* slurmstepd opens its socket among its first descriptors */
 

@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
 #include "escape.h"
 #include "exclusive.h"
-#include "file.h"
 #include "finish.h"
 #include "launch.h"
 #include "options.h"

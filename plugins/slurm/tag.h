@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "error.h"
+#include "base/error.h"
 
 #define SY_TAG_KEY_MAX	 64
 #define SY_TAG_VALUE_MAX 256

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "totals.h"
 
 #define HEADER_SIZE 8192

@@ -3,7 +3,7 @@
  * command has ended, and exits as it did.
  *
  * Linked statically: it is brought into images whose C library may be any. */
-#include "weighed.h"
+#include "counters/weighed.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ setup() {
     grep -E '^(#[[:space:]]*)?optional[[:space:]]+/opt/steelyard/lib/steelyard/spank_steelyard.so' "$example"
     run ! grep '@' "$example"
     # A start for the policy, which nobody gets by installing alone.
-    cmp "$prefix/share/doc/steelyard/netem.conf.example" "$ROOT/plugins/node/netem.conf.example"
+    cmp "$prefix/share/doc/steelyard/netem.conf.example" "$ROOT/plugins/node/netem/netem.conf.example"
     [[ ! -e root/etc ]]
     # What the line names is there.
     [[ -f root/opt/steelyard/lib/steelyard/spank_steelyard.so ]]

@@ -4,7 +4,7 @@
 
 #include "tap.h"
 
-#include "netem_policy.h"
+#include "netem/policy/policy.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

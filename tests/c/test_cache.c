@@ -1,8 +1,8 @@
 /* Cold caches: a file of ours leaves the memory; what cannot be dropped is an error. */
 #include "tap.h"
 
-#include "cache.h"
-#include "file.h"
+#include "base/file.h"
+#include "program/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Parsers of kernel counter files, fed with recorded text. */
 #include "tap.h"
 
-#include "counters.h"
+#include "counters/parse.h"
 
 static void test_io(void)
 {

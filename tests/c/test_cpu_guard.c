@@ -1,7 +1,7 @@
 /* No job uses CPU faster than the node has CPUs. */
 #include "tap.h"
 
-#include "cpu_guard.h"
+#include "counters/cpu_guard.h"
 
 #include <unistd.h>
 

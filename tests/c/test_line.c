@@ -1,7 +1,7 @@
 /* Lines of samples: written, read back, summed up. */
 #include "tap.h"
 
-#include "line.h"
+#include "base/line.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Messages to the sampler, good and bad. */
 #include "tap.h"
 
-#include "message.h"
+#include "record/message.h"
 
 static struct sy_message message;
 static struct sy_error err;

@@ -8,12 +8,12 @@
 
 #include "tap.h"
 
-#include "counters.h"
-#include "energy.h"
-#include "file.h"
-#include "message.h"
-#include "netem_policy.h"
-#include "netem_spec.h"
+#include "base/file.h"
+#include "counters/energy.h"
+#include "counters/parse.h"
+#include "netem/policy/policy.h"
+#include "netem/spec/spec.h"
+#include "record/message.h"
 
 #include "../../plugins/slurm/comment.c"
 #include "../../plugins/slurm/escape.c"

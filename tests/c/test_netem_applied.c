@@ -1,7 +1,7 @@
 /* What the kernel reports of our qdiscs, read back into a specification: messages made of bytes. */
 #include "tap.h"
 
-#include "netem_qdisc.h"
+#include "netem/kernel/qdisc.h"
 
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>

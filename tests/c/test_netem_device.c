@@ -1,9 +1,9 @@
 /* Cards that carry RDMA beside Ethernet, by sysfs as rdma-core's kernel drivers make it. */
 #include "tap.h"
 
-#include "file.h"
-#include "netem_device.h"
-#include "netem_policy_parts.h"
+#include "base/file.h"
+#include "netem/kernel/device.h"
+#include "netem/policy/parts.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The verdict on a run: every rule is seen to condemn and to let pass. */
 #include "tap.h"
 
-#include "netem_judge.h"
-#include "netem_judge_loss.h"
-#include "netem_verify.h"
+#include "netem/spec/loss.h"
+#include "netem/verify/measure.h"
+#include "netem/verify/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Round-trip times on the loopback device: ICMP and TCP, both families, and nobody who answers. */
 #include "tap.h"
 
-#include "netem_ping.h"
-#include "netem_verify.h"
+#include "netem/verify/measure.h"
+#include "netem/verify/ping.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

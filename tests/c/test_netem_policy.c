@@ -218,10 +218,10 @@ static void test_places(void)
 static void test_example(void)
 {
 	char text[8192];
-	int fd = open("plugins/node/netem.conf.example", O_RDONLY | O_CLOEXEC);
+	int fd = open("plugins/node/netem/netem.conf.example", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (!ok(length > 0, "plugins/node/netem.conf.example, from the top of the project"))
+	if (!ok(length > 0, "plugins/node/netem/netem.conf.example, from the top of the project"))
 		return;
 	(void)close(fd);
 	text[length] = '\0';

@@ -2,8 +2,8 @@
  * SY_SEED=N repeats a run. */
 #include "tap.h"
 
-#include "netem_spec.h"
-#include "netem_units.h"
+#include "netem/spec/spec.h"
+#include "netem/spec/units.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* The netem specification: what is read, what is refused with which words, and the way back. */
 #include "tap.h"
 
-#include "netem_spec.h"
-#include "netem_units.h"
+#include "netem/spec/spec.h"
+#include "netem/spec/units.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
  * again; and what nobody has taken. Nothing of the kernel's is touched. */
 #include "tap.h"
 
-#include "capture_file.h"
-#include "leftover.h"
-#include "netem.h"
-#include "netem_state.h"
+#include "capture/file.h"
+#include "netem/netem.h"
+#include "netem/state.h"
+#include "record/stale_files.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,9 +1,9 @@
 /* The probe's pure parts: CPU lists, mount escapes, text for JSON, and the weighing of witnesses.
  */
-#include "document.h"
-#include "evidence.h"
-#include "netdev.h"
-#include "probe_system.h"
+#include "base/document.h"
+#include "counters/netdev.h"
+#include "probe/evidence.h"
+#include "probe/system.h"
 #include "tap.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "tap.h"
 
 #include "actors.h"
-#include "processes.h"
+#include "counters/processes.h"
 
 #include <sys/syscall.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rate.h"
+#include "base/rate.h"
 #include "tap.h"
 
 #include "../../plugins/slurm/comment.c"

@@ -1,9 +1,9 @@
 /* Round-trip times: their statistics, and the kernel's answers as bytes and as they come. */
 #include "tap.h"
 
-#include "inet_diag.h"
-#include "rtt.h"
-#include "tcp_sockets.h"
+#include "counters/inet_diag.h"
+#include "counters/rtt.h"
+#include "counters/tcp_sockets.h"
 
 #include <arpa/inet.h>
 #include <linux/netlink.h>

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../plugins/node/file.h"
-#include "../../plugins/node/thread_io.h"
+#include "base/file.h"
+#include "counters/thread_io.h"
 
 #define OWN   100000
 #define CHILD 5000

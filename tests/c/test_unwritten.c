@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "unwritten.h"
+#include "sampler/sample_buffer.h"
 
 static struct sy_unwritten lines;
 

@@ -1,0 +1,50 @@
+/* Filling in a JSON document in which every null has its reason under "missing".
+ *
+ * Values go to dotted paths ("cpu.model"); the objects on the way are made when they are not there.
+ * Running out of memory shows in `failed` only, so that callers need not look at every step. */
+#ifndef STEELYARD_BASE_DOCUMENT_H
+#define STEELYARD_BASE_DOCUMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Why a total is null in the record that is there from the job's start. */
+#define SY_NOT_YET "not known yet: the job was still running when this was written"
+
+/* And in the one of its end. */
+#define SY_NO_VALUE "no value in the last sample"
+
+struct sy_document {
+	json_t *top;
+	json_t *missing;
+	bool failed;
+};
+
+/* A string for JSON: bytes that are no UTF-8 (a mount point may have any) become U+FFFD. */
+json_t *sy_json_text(const char *text);
+
+/* A JSON file of at most 4 MB; NULL: cannot be read, is none, or fd is negative. In one read:
+ * json_loadfd makes a system call for every byte. */
+json_t *sy_json_read_fd(int fd);
+
+/* Put a value, whose reference is taken. */
+void sy_doc_put(struct sy_document *document, const char *path, json_t *value);
+void sy_doc_put_text(struct sy_document *document, const char *path, const char *text);
+void sy_doc_put_int(struct sy_document *document, const char *path, int64_t value);
+
+/* Put null, and why. */
+__attribute__((format(printf, 3, 4))) void
+sy_doc_put_null(struct sy_document *document, const char *path, const char *format, ...);
+
+/* A reason alone, for a value inside a list: "rapl.0.readable". */
+__attribute__((format(printf, 3, 4))) void
+sy_doc_put_reason(struct sy_document *document, const char *path, const char *format, ...);
+
+/* The first line of a file, or null with what the kernel said. */
+void sy_doc_put_line(struct sy_document *document, const char *path, int root, const char *file);
+
+/* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */
+void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file);
+
+#endif

@@ -1,0 +1,199 @@
+#include "base/exec.h"
+
+#include "base/file.h"
+#include "base/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define OUTPUT_LIMIT (4 << 20)
+#define POLL_NS	     200000L /* how often we look whether a program of a few ms has ended */
+#define LOOK_MS	     100     /* and whether it takes too long, where its end wakes us */
+
+void sy_cleanup_output(struct sy_output *output)
+{
+	free(output->out);
+	free(output->problem);
+}
+
+static _Thread_local int held = -1;
+
+void sy_run_holding(int fd)
+{
+	held = fd;
+}
+
+static bool find(const char *name, char *path, size_t size)
+{
+	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		(void)snprintf(path, size, "%s/%s", folders[i], name);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Files in memory instead of pipes: nothing can block, and no SIGPIPE reaches our host. */
+static int memory_file(const char *text)
+{
+	int fd = memfd_create("steelyard", MFD_CLOEXEC);
+
+	if (fd >= 0 && text &&
+	    (sy_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static char *contents(int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *text;
+
+	if (size < 0 || size > OUTPUT_LIMIT)
+		return NULL;
+	text = malloc((size_t)size + 1);
+	if (text && sy_read_fd(fd, text, (size_t)size + 1) < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int spawn(const char *path, const char *const *argv, const int fds[3], pid_t *pid)
+{
+	static char *environment[] = {(char *)"LC_ALL=C", NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int error;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	(void)posix_spawnattr_init(&attributes);
+	(void)posix_spawnattr_setsigmask(&attributes, &none);
+	(void)posix_spawnattr_setsigdefault(&attributes, &all);
+	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	(void)posix_spawn_file_actions_init(&actions);
+	for (int i = 0; i < 3; i++)
+		(void)posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	if (held >= 0)
+		(void)posix_spawn_file_actions_adddup2(&actions, held, 3);
+	error = posix_spawn(pid, path, &actions, &attributes, (char *const *)argv, environment);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)posix_spawnattr_destroy(&attributes);
+	return error;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Until something may have happened. `fd` is of pidfd_open(2), or negative before Linux 5.3. */
+static void pause_for(int fd)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	struct pollfd end = {fd, POLLIN, 0};
+
+	if (fd < 0)
+		(void)nanosleep(&pause, NULL);
+	else
+		(void)poll(&end, 1, LOOK_MS);
+}
+
+/* Wait for the end: 0, or -errno; ETIMEDOUT when it had to be killed. */
+static int wait_for(pid_t pid, int *status)
+{
+	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int64_t until = now_ns() + SY_EXEC_TIMEOUT_S * 1000000000LL;
+	bool late = false;
+
+	for (;;) {
+		pid_t ended = waitpid(pid, status, WNOHANG);
+
+		if (ended == pid)
+			return late ? -ETIMEDOUT : 0;
+		if (ended < 0 && errno != EINTR)
+			return -errno;
+		if (!late && now_ns() > until) {
+			late = true;
+			(void)kill(pid, SIGKILL);
+		}
+		pause_for(fd);
+	}
+}
+
+static int run_with(const char *path, const char *const *argv, const int fds[3],
+		    struct sy_output *output, struct sy_error *err)
+{
+	int error, status = 0;
+	pid_t pid;
+
+	error = spawn(path, argv, fds, &pid);
+	if (error)
+		return sy_fail_errno(err, error, "cannot start %s", path);
+	error = wait_for(pid, &status);
+	if (error == -ETIMEDOUT)
+		return sy_fail(err, "%s did not end within %d s and was killed", path,
+			       SY_EXEC_TIMEOUT_S);
+	if (error)
+		return sy_fail_errno(err, -error, "cannot wait for %s", path);
+	output->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	output->out = contents(fds[1]);
+	output->problem = contents(fds[2]);
+	if (!output->out || !output->problem)
+		return sy_fail(err, "cannot read what %s wrote", path);
+	return 0;
+}
+
+int sy_run(const char *const *argv, const char *input, struct sy_output *output,
+	   struct sy_error *err)
+{
+	cleanup_close int in = -1, out = -1, problem = -1;
+	char path[64];
+
+	*output = (struct sy_output){0};
+	if (!find(argv[0], path, sizeof(path))) {
+		output->missing = true;
+		return sy_fail(err, "there is no program %s (Debian: iproute2)", argv[0]);
+	}
+	in = input ? memory_file(input) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	out = memory_file(NULL);
+	problem = memory_file(NULL);
+	if (in < 0 || out < 0 || problem < 0)
+		return sy_fail_errno(err, errno, "cannot make files in memory for %s", argv[0]);
+	return run_with(path, argv, (const int[3]){in, out, problem}, output, err);
+}
+
+char *sy_run_text(const char *const *argv, const char *input, struct sy_error *err)
+{
+	cleanup_output struct sy_output output = {0};
+	char *text;
+
+	if (sy_run(argv, input, &output, err) < 0)
+		return NULL;
+	if (output.status) {
+		(void)sy_fail(err, "%s %s: %.*s", argv[0], argv[1] ? argv[1] : "",
+			      (int)strcspn(output.problem, "\n"), output.problem);
+		return NULL;
+	}
+	text = output.out;
+	output.out = NULL;
+	return text;
+}

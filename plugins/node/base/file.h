@@ -1,0 +1,63 @@
+/* Reading small kernel files, under a root folder that tests may move.
+ *
+ * A root descriptor stands for "/" or for a recorded tree. Paths are given with their leading
+ * slash and are resolved inside the root, absolute symbolic links included (openat2,
+ * RESOLVE_IN_ROOT), so that a recorded tree never leads back to the machine's own files. */
+#ifndef STEELYARD_BASE_FILE_H
+#define STEELYARD_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static inline void sy_cleanup_free(void *pointer)
+{
+	free(*(void **)pointer);
+}
+
+static inline void sy_cleanup_close(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+/* Run when the variable goes out of scope: initialise it where it is declared. */
+#define cleanup_free  __attribute__((cleanup(sy_cleanup_free)))
+#define cleanup_close __attribute__((cleanup(sy_cleanup_close)))
+
+/* A descriptor of the root folder, or -1. */
+int sy_root_open(const char *dir, struct sy_error *err);
+
+/* Open `path` ("/proc/stat") for reading inside the root: a descriptor, or -errno. */
+int sy_open_at(int root, const char *path);
+
+/* Read a small file whole: its length, NUL-terminated and cut at size - 1; or -errno. */
+ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size);
+
+/* The same from the start of an open descriptor (pread), for files that are read again and again.
+ */
+ssize_t sy_read_fd(int fd, char *buffer, size_t size);
+
+/* The first line of a file without its newline: its length, or -errno. */
+ssize_t sy_read_line_at(int root, const char *path, char *buffer, size_t size);
+
+/* struct linux_dirent64 of getdents64(2), for those who may not allocate as readdir(3) does. */
+struct sy_entry64 {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/* "n.7.json" ends with ".json"; nothing before it is not enough. */
+bool sy_ends_with(const char *text, const char *end);
+
+/* Write all of `size` bytes: 0, or -errno. */
+int sy_write_all(int fd, const char *data, size_t size);
+
+#endif

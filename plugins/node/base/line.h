@@ -1,0 +1,100 @@
+/* One sample as a line of numbers, and its CSV (docs/formats.md part 2).
+ *
+ * A cell holds µs, µJ, bytes or a count; what the format has in seconds and joules is written with
+ * six decimals, so that no value passes through a float. */
+#ifndef STEELYARD_BASE_LINE_H
+#define STEELYARD_BASE_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SY_MAX_ZONES   64
+#define SY_MAX_DEVICES 64
+#define SY_UNKNOWN     INT64_MIN /* an empty cell */
+
+enum sy_cell {
+	SY_UNIX, /* µs since 1970 UTC */
+	SY_ELAPSED,
+	SY_CPU,
+	SY_MEMORY,
+	SY_PROCESSES,
+	SY_RCHAR,
+	SY_WCHAR,
+	SY_READ,
+	SY_WRITE,
+	SY_RX,
+	SY_TX,
+	SY_SENT,
+	SY_RETRANSMITTED,
+	SY_PRESSURE_CPU,
+	SY_PRESSURE_IO,
+	SY_PRESSURE_MEMORY,
+	SY_ENERGY,
+	SY_RTT,	  /* no counter: of this moment, empty between two readings */
+	SY_FIXED, /* how many columns every file has */
+	SY_ZONE = SY_FIXED,
+	SY_RX_DEVICE = SY_ZONE + SY_MAX_ZONES,
+	SY_TX_DEVICE = SY_RX_DEVICE + SY_MAX_DEVICES,
+	SY_CELLS = SY_TX_DEVICE + SY_MAX_DEVICES,
+};
+
+#define SY_NO_CELL SY_CELLS /* a column of a file that this version does not know */
+
+/* The widest line there can be: each cell 20 digits and sign, point and comma. */
+#define SY_LINE_SIZE (SY_CELLS * 23)
+
+struct sy_line {
+	int64_t cell[SY_CELLS];
+};
+
+/* Which cell each column of a file holds. */
+struct sy_columns {
+	int count;
+	uint16_t cell[SY_CELLS + 32];
+};
+
+struct sy_label {
+	char text[48];
+};
+
+/* What the columns of zones and devices are called. */
+struct sy_labels {
+	int zones, devices;
+	struct sy_label zone[SY_MAX_ZONES], device[SY_MAX_DEVICES];
+};
+
+/* The totals of a file, line by line; max_memory and max_processes are never 0. */
+struct sy_sums {
+	int64_t samples, first_unix, max_memory, max_processes;
+	struct sy_line last;
+};
+
+void sy_line_clear(struct sy_line *line);
+const char *sy_cell_name(enum sy_cell cell); /* of the fixed columns */
+
+/* Set a label: what would break a CSV becomes "_", a name that is there already gets "#1" … */
+void sy_label_set(struct sy_label *labels, int index, const char *name);
+
+void sy_columns_init(struct sy_columns *columns, const struct sy_labels *labels);
+
+/* Both return the length, newline included; `buffer` holds SY_LINE_SIZE. */
+size_t sy_format_header(const struct sy_labels *labels, char *buffer);
+size_t sy_format_line(const struct sy_columns *columns, const struct sy_line *line, char *buffer);
+
+/* Read a first line: finds columns by name, zones and devices by their labels. */
+int sy_parse_header(const char *text, const struct sy_labels *labels, struct sy_columns *columns,
+		    struct sy_error *err);
+
+/* Read a line (up to its newline): 0, or -1 when it has not as many cells or one is no number. */
+int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_line *line);
+
+void sy_sums_init(struct sy_sums *sums);
+void sy_sums_add(struct sy_sums *sums, const struct sy_line *line);
+
+/* Memory that was in use at some time, between two samples maybe: whether it is the most so far. */
+bool sy_sums_peak(struct sy_sums *sums, int64_t bytes);
+
+#endif

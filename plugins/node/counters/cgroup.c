@@ -1,0 +1,216 @@
+#include "counters/cgroup.h"
+
+#include "base/file.h"
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the hierarchies are mounted: systemd's places, and those of hosts without it. */
+static const char *const cpu_mounts[] = {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"};
+static const char *const memory_mounts[] = {"/sys/fs/cgroup/memory"};
+static const char *const unified_mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+static const char *const source_names[SY_SOURCES] = {
+    NULL, "cgroup1", "cgroup2", "processes", "rusage", "reaped",
+};
+
+const char *sy_source_name(enum sy_source source)
+{
+	return source < SY_SOURCES ? source_names[source] : NULL;
+}
+
+void sy_cgroup_init(struct sy_cgroup *group)
+{
+	*group = (struct sy_cgroup){.cpu_fd = -1,
+				    .memory_fd = -1,
+				    .memory_stat_fd = -1,
+				    .pressure_fd = {-1, -1, -1},
+				    .resident_bytes = SY_UNKNOWN};
+}
+
+static int open_in(int root, const char *const *mounts, size_t count, const char *path,
+		   const char *file)
+{
+	char full[1024];
+	int fd = -1;
+
+	for (size_t i = 0; i < count && fd < 0; i++) {
+		(void)snprintf(full, sizeof(full), "%s%s/%s", mounts[i], path, file);
+		fd = sy_open_at(root, full);
+	}
+	return fd < 0 ? -1 : fd;
+}
+
+#define OPEN_IN(root, mounts, path, file)                                                          \
+	open_in(root, mounts, sizeof(mounts) / sizeof((mounts)[0]), path, file)
+
+static void open_cpu(struct sy_cgroup *group, int root)
+{
+	group->cpu_source = SY_SOURCE_CGROUP1;
+	group->cpu_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage");
+	if (group->cpu_fd >= 0)
+		return;
+	group->cpu_source = SY_SOURCE_CGROUP2;
+	group->cpu_fd = OPEN_IN(root, unified_mounts, group->path, "cpu.stat");
+	if (group->cpu_fd < 0)
+		group->cpu_source = SY_SOURCE_NONE;
+}
+
+static void open_memory(struct sy_cgroup *group, int root)
+{
+	group->memory_source = SY_SOURCE_CGROUP1;
+	group->memory_fd = OPEN_IN(root, memory_mounts, group->path, "memory.usage_in_bytes");
+	group->memory_stat_fd = OPEN_IN(root, memory_mounts, group->path, "memory.stat");
+	if (group->memory_fd >= 0 && group->memory_stat_fd >= 0)
+		return;
+	group->memory_source = SY_SOURCE_CGROUP2;
+	group->memory_fd = OPEN_IN(root, unified_mounts, group->path, "memory.current");
+	group->memory_stat_fd = OPEN_IN(root, unified_mounts, group->path, "memory.stat");
+	if (group->memory_fd < 0 || group->memory_stat_fd < 0)
+		group->memory_source = SY_SOURCE_NONE;
+}
+
+void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path)
+{
+	static const char *const pressure[] = {"cpu.pressure", "io.pressure", "memory.pressure"};
+
+	(void)snprintf(group->path, sizeof(group->path), "%s", path);
+	open_cpu(group, root);
+	open_memory(group, root);
+	for (int i = 0; i < 3; i++)
+		group->pressure_fd[i] = OPEN_IN(root, unified_mounts, path, pressure[i]);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+void sy_cgroup_leave_cpu(struct sy_cgroup *group)
+{
+	close_fd(&group->cpu_fd);
+	group->cpu_source = SY_SOURCE_NONE;
+}
+
+void sy_cgroup_leave_memory(struct sy_cgroup *group)
+{
+	close_fd(&group->memory_fd);
+	close_fd(&group->memory_stat_fd);
+	group->memory_source = SY_SOURCE_NONE;
+}
+
+static int read_text(int fd, char *text, size_t size)
+{
+	ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+
+	if (got < 0)
+		return -1;
+	text[got] = '\0';
+	return 0;
+}
+
+static int64_t read_counted_us(struct sy_cgroup *group)
+{
+	char text[1024];
+	int64_t value;
+
+	if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
+		return SY_UNKNOWN;
+	if (group->cpu_source == SY_SOURCE_CGROUP2)
+		return sy_parse_keyed(text, "usage_usec", &value) < 0 ? SY_UNKNOWN : value;
+	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
+}
+
+int64_t sy_cgroup_cpu_us(struct sy_cgroup *group)
+{
+	int64_t counted = read_counted_us(group);
+
+	return counted == SY_UNKNOWN ? SY_UNKNOWN : counted - group->zero_us;
+}
+
+/* Microseconds in version 2, clock ticks in version 1. */
+static int read_split(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
+{
+	cleanup_close int user_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_user");
+	cleanup_close int system_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_sys");
+	char text[1024], other[64];
+
+	if (group->cpu_source == SY_SOURCE_CGROUP2)
+		return read_text(group->cpu_fd, text, sizeof(text)) < 0 ||
+			       sy_parse_keyed(text, "user_usec", user) < 0 ||
+			       sy_parse_keyed(text, "system_usec", system) < 0
+			   ? -1
+			   : 0;
+	return read_text(user_fd, text, sizeof(text)) < 0 ||
+		       read_text(system_fd, other, sizeof(other)) < 0 ||
+		       sy_parse_number(text, user) < 0 || sy_parse_number(other, system) < 0
+		   ? -1
+		   : 0;
+}
+
+void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us, int64_t used_us)
+{
+	int64_t counted = counted_us, user, system;
+
+	group->zero_us = counted - used_us;
+	if (counted <= used_us || read_split(group, root, &user, &system) < 0)
+		return;
+	/* Which part of it is whose is not told: each its share. */
+	group->user_zero = (int64_t)((double)user * (double)group->zero_us / (double)counted);
+	group->system_zero = (int64_t)((double)system * (double)group->zero_us / (double)counted);
+}
+
+/* Version 1 counts user and system time by clock ticks: only their proportion is of use. The kernel
+ * does the same for processes and for version 2 (cputime_adjust). */
+int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system)
+{
+	int64_t total = sy_cgroup_cpu_us(group);
+	double parts;
+
+	if (read_split(group, root, user, system) < 0)
+		return -1;
+	*user -= group->user_zero;
+	*system -= group->system_zero;
+	parts = (double)*user + (double)*system;
+	if (total == SY_UNKNOWN || parts <= 0)
+		return -1;
+	*system = (int64_t)((double)total * ((double)*system / parts) + 0.5);
+	*user = total - *system;
+	return 0;
+}
+
+/* Resident: anonymous memory and mapped files, as resident sets have it; total_ is with the groups
+ * inside (version 1). */
+static int64_t read_resident(struct sy_cgroup *group)
+{
+	bool first_version = group->memory_source == SY_SOURCE_CGROUP1;
+	int64_t anonymous, mapped;
+	char text[8192];
+
+	if (read_text(group->memory_stat_fd, text, sizeof(text)) < 0 ||
+	    sy_parse_keyed(text, first_version ? "total_rss" : "anon", &anonymous) < 0 ||
+	    sy_parse_keyed(text, first_version ? "total_mapped_file" : "file_mapped", &mapped) < 0)
+		return SY_UNKNOWN;
+	return anonymous + mapped;
+}
+
+int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact)
+{
+	int64_t charged, change;
+	char text[64];
+
+	if (read_text(group->memory_fd, text, sizeof(text)) < 0 ||
+	    sy_parse_number(text, &charged) < 0)
+		return SY_UNKNOWN;
+	change = llabs(charged - group->charged_bytes);
+	if (exact || group->resident_bytes == SY_UNKNOWN ||
+	    change > (1 << 20) + group->charged_bytes / 64) {
+		group->resident_bytes = read_resident(group);
+		group->charged_bytes = charged;
+	}
+	return group->resident_bytes;
+}

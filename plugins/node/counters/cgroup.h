@@ -1,0 +1,58 @@
+/* CPU, memory and pressure of a job's cgroup, version 1 or 2. */
+#ifndef STEELYARD_COUNTERS_CGROUP_H
+#define STEELYARD_COUNTERS_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/line.h"
+
+enum sy_source {
+	SY_SOURCE_NONE,
+	SY_SOURCE_CGROUP1,
+	SY_SOURCE_CGROUP2,
+	SY_SOURCE_PROCESSES,
+	SY_SOURCE_RUSAGE,
+	SY_SOURCE_REAPED,
+	SY_SOURCES
+};
+
+/* As it stands in the record; NULL for SY_SOURCE_NONE. */
+const char *sy_source_name(enum sy_source source);
+
+struct sy_cgroup {
+	char path[512]; /* as in /proc/PID/cgroup; "" when there is none */
+	int cpu_fd, memory_fd, memory_stat_fd;
+	int pressure_fd[3]; /* cpu, io, memory; version 2 only */
+	enum sy_source cpu_source, memory_source;
+	int64_t zero_us, user_zero,
+	    system_zero;	/* what does not count; the latter as split below */
+	int64_t charged_bytes;	/* memory.current when memory.stat was read last */
+	int64_t resident_bytes; /* then; SY_UNKNOWN: not read yet */
+};
+
+void sy_cgroup_init(struct sy_cgroup *group);
+
+/* Open the group's files below `root`; what is not there stays closed, its source NONE. */
+void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path);
+
+/* Read no CPU time from it, or no memory, any more: the job is not in it. */
+void sy_cgroup_leave_cpu(struct sy_cgroup *group);
+void sy_cgroup_leave_memory(struct sy_cgroup *group);
+
+/* CPU time, µs, or SY_UNKNOWN. */
+int64_t sy_cgroup_cpu_us(struct sy_cgroup *group);
+
+/* The job has used `used_us` by the time the group had counted `counted_us`: the difference is not
+ * its own (an earlier job of the same id has left the group behind), or was used before its
+ * processes were put there. */
+void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us, int64_t used_us);
+
+/* User and system time of it, µs: 0, or -1. */
+int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system);
+
+/* Memory without page cache, or SY_UNKNOWN. memory.stat is read only when what is charged to the
+ * group has changed by more than 1 MB and a sixty-fourth, or when `exact`. */
+int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact);
+
+#endif

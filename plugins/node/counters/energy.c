@@ -1,0 +1,58 @@
+#include "counters/energy.h"
+
+#include <stdio.h>
+
+void sy_energy_init(struct sy_energy *energy, int64_t range_uj)
+{
+	*energy = (struct sy_energy){.range_uj = range_uj, .valid = true};
+}
+
+int64_t sy_energy_max_gap_us(int64_t range_uj)
+{
+	return range_uj / SY_ENERGY_MAX_WATTS; /* µJ / W = µs */
+}
+
+void sy_energy_fail(struct sy_energy *energy, const char *why)
+{
+	if (!energy->valid)
+		return;
+	energy->valid = false;
+	(void)snprintf(energy->why, sizeof(energy->why), "%s", why);
+}
+
+static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj)
+{
+	int64_t delta = counter_uj - energy->last_uj;
+
+	if (energy->range_uj && gap_us > sy_energy_max_gap_us(energy->range_uj)) {
+		energy->valid = false;
+		(void)snprintf(energy->why, sizeof(energy->why),
+			       "not read for %.1f s: at %d W the counter may have wrapped unseen",
+			       (double)gap_us / 1e6, SY_ENERGY_MAX_WATTS);
+		return;
+	}
+	if (delta < 0 && !energy->range_uj) {
+		sy_energy_fail(energy, "the counter went down and its range is not known");
+		return;
+	}
+	if (delta < 0) {
+		delta += energy->range_uj;
+		energy->wraps++;
+	}
+	if (delta < 0) {
+		sy_energy_fail(energy, "the counter was above its max_energy_range_uj");
+		return;
+	}
+	energy->sum_uj += delta;
+}
+
+void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
+{
+	if (!energy->valid)
+		return;
+	if (energy->started)
+		add_gap(energy, now_us - energy->last_us, counter_uj);
+	energy->started = true;
+	energy->last_uj = counter_uj;
+	energy->last_us = now_us;
+}

@@ -1,0 +1,226 @@
+#include "counters/inet_diag.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define SLOT 1024U /* an answer takes 408 bytes on Linux 6.18 */
+
+/* Established, fin-wait-1, fin-wait-2, close-wait: a process holds the connection. Numbers as in
+ * the kernel's include/net/tcp_states.h. */
+#define STATES (1U << 1 | 1U << 4 | 1U << 5 | 1U << 8)
+
+static char buffer[SLOT * SY_DIAG_ASK_MAX] __attribute__((aligned(8)));
+
+struct request {
+	struct nlmsghdr header;
+	struct inet_diag_req body;
+};
+
+int sy_diag_open(struct sy_error *err)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	return fd < 0 ? sy_fail_errno(err, errno, "the kernel tells nothing of sockets (sock_diag)")
+		      : fd;
+}
+
+/* The older request (before SOCK_DIAG_BY_FAMILY): it alone lists both families in one walk, see
+ * inet_diag_dump_compat() in net/ipv4/inet_diag.c. */
+static struct request new_request(unsigned flags)
+{
+	return (struct request){
+	    .header = {.nlmsg_len = sizeof(struct request),
+		       .nlmsg_type = TCPDIAG_GETSOCK,
+		       .nlmsg_flags = (__u16)(NLM_F_REQUEST | flags)},
+	    .body = {.idiag_ext = 1 << (INET_DIAG_INFO - 1), .idiag_states = STATES}};
+}
+
+/* Byte code that the kernel runs for each socket: "to this network: jump behind the end", which
+ * refuses it (inet_diag_bc_run()). The offsets of the refusals are filled in by end_filter(). */
+static size_t refuse(char *code, size_t at, const struct inet_diag_hostcond *to,
+		     const void *address, size_t address_size)
+{
+	size_t size = sizeof(struct inet_diag_bc_op) + sizeof(*to) + address_size;
+	struct inet_diag_bc_op match = {.code = INET_DIAG_BC_D_COND,
+					.yes = (unsigned char)size,
+					.no = (unsigned short)(size + sizeof(match))};
+	struct inet_diag_bc_op out = {.code = INET_DIAG_BC_JMP, .yes = sizeof(out)};
+
+	memcpy(code + at, &match, sizeof(match));
+	memcpy(code + at + sizeof(match), to, sizeof(*to));
+	memcpy(code + at + sizeof(match) + sizeof(*to), address, address_size);
+	memcpy(code + at + size, &out, sizeof(out));
+	return at + size + sizeof(out);
+}
+
+static void end_filter(char *code, size_t size)
+{
+	struct inet_diag_bc_op op;
+
+	for (size_t at = 0; at < size; at += op.yes) {
+		memcpy(&op, code + at, sizeof(op));
+		if (op.code != INET_DIAG_BC_JMP)
+			continue;
+		op.no = (unsigned short)(size - at + sizeof(op));
+		memcpy(code + at, &op, sizeof(op));
+	}
+}
+
+/* 127.0.0.0/8 matches such addresses within IPv6 as well. */
+static size_t make_filter(char *code)
+{
+	struct inet_diag_hostcond v4 = {.family = AF_INET, .prefix_len = 8, .port = -1};
+	struct inet_diag_hostcond v6 = {.family = AF_INET6, .prefix_len = 128, .port = -1};
+	struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
+	size_t size = refuse(code, 0, &v4, &loopback, sizeof(loopback));
+
+	size = refuse(code, size, &v6, &in6addr_loopback, sizeof(in6addr_loopback));
+	end_filter(code, size);
+	return size;
+}
+
+static void take_info(struct sy_tcp_socket *socket, const void *data, size_t size)
+{
+	struct tcp_info info = {0}; /* older kernels tell less of it */
+
+	memcpy(&info, data, size < sizeof(info) ? size : sizeof(info));
+	socket->rtt_us = info.tcpi_rtt;
+	socket->min_rtt_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt;
+	socket->retransmitted = info.tcpi_total_retrans;
+	socket->acked_bytes = info.tcpi_bytes_acked;
+}
+
+static void take_attributes(struct sy_tcp_socket *socket, const char *at, size_t left)
+{
+	struct nlattr head;
+
+	while (left >= sizeof(head)) {
+		size_t size, step;
+
+		memcpy(&head, at, sizeof(head));
+		if (head.nla_len < sizeof(head) || head.nla_len > left)
+			return;
+		size = head.nla_len - sizeof(head);
+		if (head.nla_type == INET_DIAG_INFO)
+			take_info(socket, at + sizeof(head), size);
+		else if (head.nla_type == INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
+			memcpy(&socket->cgroup_id, at + sizeof(head), size);
+		step = (head.nla_len + 3U) & ~3U; /* NLA_ALIGN is of signed numbers */
+		if (step >= left)
+			return;
+		at += step;
+		left -= step;
+	}
+}
+
+int sy_diag_parse(const void *answer, size_t size, struct sy_tcp_socket *socket)
+{
+	struct inet_diag_msg message;
+
+	if (size < sizeof(message))
+		return -1;
+	memcpy(&message, answer, sizeof(message));
+	*socket = (struct sy_tcp_socket){.id = message.id,
+					 .family = message.idiag_family,
+					 .uid = message.idiag_uid,
+					 .inode = message.idiag_inode};
+	socket->same_node =
+	    !memcmp(message.id.idiag_src, message.id.idiag_dst,
+		    socket->family == AF_INET ? sizeof(__be32) : sizeof(message.id.idiag_dst));
+	take_attributes(socket, (const char *)answer + sizeof(message), size - sizeof(message));
+	return 0;
+}
+
+/* The messages of one datagram: 1 when the last one of a list was among them, 0, or -errno. */
+static int take_datagram(const char *data, size_t size, sy_diag_see *see, void *context)
+{
+	size_t left = size;
+
+	while (left >= sizeof(struct nlmsghdr)) {
+		const struct nlmsghdr *header = (const void *)data;
+		struct sy_tcp_socket socket;
+		size_t step = NLMSG_ALIGN((size_t)header->nlmsg_len);
+
+		if (header->nlmsg_len < sizeof(*header) || header->nlmsg_len > left)
+			return -EBADMSG;
+		if (header->nlmsg_type == NLMSG_DONE)
+			return 1;
+		if (header->nlmsg_type == NLMSG_ERROR)
+			return header->nlmsg_len < NLMSG_LENGTH(sizeof(int))
+				   ? -EBADMSG
+				   : *(const int *)NLMSG_DATA(header);
+		if (sy_diag_parse(data + NLMSG_HDRLEN, header->nlmsg_len - NLMSG_HDRLEN, &socket) ==
+		    0)
+			see(context, (int)header->nlmsg_seq, &socket);
+		if (step >= left)
+			return 0;
+		data += step;
+		left -= step;
+	}
+	return 0;
+}
+
+int sy_diag_list(int fd, sy_diag_see *see, void *context)
+{
+	struct request request = new_request(NLM_F_DUMP);
+	char code[128] __attribute__((aligned(4)));
+	struct nlattr filter = {.nla_type = INET_DIAG_REQ_BYTECODE};
+	struct iovec parts[] = {{&request, sizeof(request)}, {&filter, sizeof(filter)}, {code, 0}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+	int result = 0;
+
+	parts[2].iov_len = make_filter(code);
+	filter.nla_len = (__u16)(sizeof(filter) + parts[2].iov_len);
+	request.header.nlmsg_len += filter.nla_len;
+	if (sendmsg(fd, &message, 0) < 0)
+		return -errno;
+	while (result == 0) {
+		ssize_t got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+		if (got <= 0)
+			return got < 0 ? -errno : -EBADMSG;
+		result = take_datagram(buffer, (size_t)got, see, context);
+	}
+	return result < 0 ? result : 0;
+}
+
+static int ask(int fd, struct request *requests, int count)
+{
+	size_t size = sizeof(*requests) * (size_t)count;
+
+	return send(fd, requests, size, 0) < 0 ? -errno : 0;
+}
+
+int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy_diag_see *see,
+		void *context)
+{
+	struct request requests[SY_DIAG_ASK_MAX];
+	struct iovec slots[SY_DIAG_ASK_MAX];
+	struct mmsghdr answers[SY_DIAG_ASK_MAX];
+	int result, got;
+
+	memset(answers, 0, sizeof(answers));
+	for (int i = 0; i < count; i++) {
+		requests[i] = new_request(0);
+		requests[i].header.nlmsg_seq = (__u32)i;
+		requests[i].body.idiag_family = known[i]->family;
+		requests[i].body.id = known[i]->id;
+		slots[i] = (struct iovec){buffer + SLOT * (size_t)i, SLOT};
+		answers[i].msg_hdr.msg_iov = &slots[i];
+		answers[i].msg_hdr.msg_iovlen = 1;
+	}
+	result = ask(fd, requests, count);
+	if (result < 0)
+		return result;
+	/* The kernel has answered when send() returns; one that is gone is answered by an error. */
+	got = recvmmsg(fd, answers, (unsigned)count, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < got; i++)
+		(void)take_datagram(slots[i].iov_base, answers[i].msg_len, see, context);
+	return got < 0 ? -errno : 0;
+}

@@ -1,0 +1,253 @@
+#include "counters/node.h"
+
+#include "base/file.h"
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How old the last reading of a kind may be, µs; its cost on a 2-core machine beside it. */
+#define UPLINKS_US  0	     /* 0.9 µs a file: every sample */
+#define OTHERS_US   1000000  /* devices that do not count: bridges, veth, tunnels */
+#define PRESSURE_US 1000000  /* 1.6 µs a file, three files */
+#define SNMP_US	    10000000 /* 11 µs: sums over all CPUs and all protocols */
+#define SLACK_US    1000     /* a sample that comes a little early is in time */
+
+void sy_node_find(struct sy_node *node, int root)
+{
+	struct sy_error err = {""};
+
+	node->root = root;
+	node->zones = sy_rapl_find(root, node->zone, SY_MAX_ZONES, &err);
+	(void)snprintf(node->no_zones, sizeof(node->no_zones), "%s", err.text);
+	err.text[0] = '\0';
+	node->devices = sy_netdev_find(root, node->device, SY_MAX_DEVICES, &err);
+	(void)snprintf(node->no_devices, sizeof(node->no_devices), "%s", err.text);
+	for (int i = 0; i < node->devices; i++) { /* `lo` is no traffic */
+		if (node->device[i].kind != SY_NETDEV_LOOPBACK)
+			continue;
+		memmove(&node->device[i], &node->device[i + 1],
+			sizeof(node->device[0]) * (size_t)(node->devices - i - 1));
+		node->devices--;
+		i--;
+	}
+	node->labels.zones = node->zones;
+	node->labels.devices = node->devices;
+	for (int i = 0; i < node->zones; i++)
+		sy_label_set(node->labels.zone, i, node->zone[i].name);
+	for (int i = 0; i < node->devices; i++)
+		sy_label_set(node->labels.device, i, node->device[i].name);
+}
+
+static struct sy_counter counter(int fd)
+{
+	return (struct sy_counter){fd < 0 ? -1 : fd, SY_UNKNOWN, SY_UNKNOWN};
+}
+
+static struct sy_counter device_counter(const struct sy_node *node, int i, const char *file)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", node->device[i].name,
+		       file);
+	return counter(sy_open_at(node->root, path));
+}
+
+void sy_node_open(struct sy_node *node)
+{
+	static const char *const pressure[] = {"/proc/pressure/cpu", "/proc/pressure/io",
+					       "/proc/pressure/memory"};
+
+	for (int i = 0; i < node->zones; i++) {
+		char path[256];
+
+		(void)snprintf(path, sizeof(path), "%s/energy_uj", node->zone[i].path);
+		sy_energy_init(&node->energy[i], (int64_t)node->zone[i].max_energy_range_uj);
+		node->energy_fd[i] = sy_open_at(node->root, path);
+		if (!node->zone[i].readable || node->energy_fd[i] < 0)
+			sy_energy_fail(&node->energy[i], node->zone[i].why);
+	}
+	for (int i = 0; i < node->devices; i++) {
+		node->rx[i] = device_counter(node, i, "rx_bytes");
+		node->tx[i] = device_counter(node, i, "tx_bytes");
+	}
+	for (int i = 0; i < 3; i++)
+		node->pressure[i] = counter(sy_open_at(node->root, pressure[i]));
+	node->snmp_fd = sy_open_at(node->root, "/proc/net/snmp");
+	node->sent = node->retransmitted = counter(-1);
+	node->uplinks_at_us = node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
+}
+
+static ssize_t read_text(int fd, char *text, size_t size)
+{
+	ssize_t got = fd < 0 ? -EBADF : pread(fd, text, size - 1, 0);
+
+	if (got < 0)
+		return fd < 0 ? -EBADF : -errno;
+	text[got] = '\0';
+	return got;
+}
+
+static void set(struct sy_counter *counter, int64_t value)
+{
+	if (counter->base == SY_UNKNOWN)
+		counter->base = value;
+	/* A device that was taken away and has come back starts at 0: the bytes so far stay. */
+	if (counter->value != SY_UNKNOWN && value < counter->value)
+		counter->base -= counter->value - value;
+	counter->value = value;
+}
+
+static int64_t since(const struct sy_counter *counter)
+{
+	return counter->value == SY_UNKNOWN ? SY_UNKNOWN : counter->value - counter->base;
+}
+
+static void read_number(struct sy_counter *counter)
+{
+	char text[64];
+	int64_t value;
+
+	if (counter->fd >= 0 && read_text(counter->fd, text, sizeof(text)) > 0 &&
+	    sy_parse_number(text, &value) == 0)
+		set(counter, value);
+}
+
+static void read_zones(struct sy_node *node, int64_t now_us, struct sy_line *line)
+{
+	bool counted = false, known = true;
+	int64_t sum = 0;
+
+	for (int i = 0; i < node->zones; i++) {
+		struct sy_energy *energy = &node->energy[i];
+		char text[64];
+		int64_t value;
+
+		if (!energy->valid)
+			;
+		else if (read_text(node->energy_fd[i], text, sizeof(text)) <= 0 ||
+			 sy_parse_number(text, &value) < 0)
+			sy_energy_fail(energy, "energy_uj could no longer be read");
+		else
+			sy_energy_add(energy, now_us, value);
+		if (energy->valid)
+			line->cell[SY_ZONE + i] = energy->sum_uj;
+		if (!node->zone[i].counted)
+			continue;
+		counted = true;
+		known &= energy->valid;
+		sum += energy->sum_uj;
+	}
+	if (counted && known)
+		line->cell[SY_ENERGY] = sum;
+}
+
+/* Is a reading of this age due? Marks it as taken. */
+static bool is_due(int64_t *at_us, int64_t age_us, int64_t now_us, bool all_of_them)
+{
+	if (!all_of_them && *at_us >= 0 && now_us - *at_us < age_us - SLACK_US)
+		return false;
+	*at_us = now_us;
+	return true;
+}
+
+static void read_devices(struct sy_node *node, int64_t now_us, bool all_of_them,
+			 struct sy_line *line)
+{
+	bool others = is_due(&node->others_at_us, OTHERS_US, now_us, all_of_them);
+	bool counted = false, known = true;
+	int64_t rx = 0, tx = 0;
+
+	for (int i = 0; i < node->devices; i++) {
+		if (node->device[i].counted || others) {
+			read_number(&node->rx[i]);
+			read_number(&node->tx[i]);
+		}
+		line->cell[SY_RX_DEVICE + i] = since(&node->rx[i]);
+		line->cell[SY_TX_DEVICE + i] = since(&node->tx[i]);
+		if (!node->device[i].counted)
+			continue;
+		counted = true;
+		known &= node->rx[i].value != SY_UNKNOWN && node->tx[i].value != SY_UNKNOWN;
+		if (!known)
+			continue;
+		rx += since(&node->rx[i]);
+		tx += since(&node->tx[i]);
+	}
+	if (!counted || !known)
+		return;
+	line->cell[SY_RX] = rx;
+	line->cell[SY_TX] = tx;
+}
+
+static void read_tcp(struct sy_node *node)
+{
+	int64_t sent, retransmitted;
+	char text[8192];
+
+	if (read_text(node->snmp_fd, text, sizeof(text)) <= 0 ||
+	    sy_parse_snmp(text, &sent, &retransmitted) < 0)
+		return;
+	set(&node->sent, sent);
+	set(&node->retransmitted, retransmitted);
+}
+
+static void read_pressure(struct sy_counter *counter)
+{
+	char text[256];
+	int64_t value;
+
+	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_pressure(text, &value) == 0)
+		set(counter, value);
+}
+
+void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
+{
+	read_zones(node, now_us, line);
+	read_devices(node, now_us, all_of_them, line);
+	if (is_due(&node->snmp_at_us, SNMP_US, now_us, all_of_them))
+		read_tcp(node);
+	if (is_due(&node->pressure_at_us, PRESSURE_US, now_us, all_of_them))
+		for (int i = 0; i < 3; i++)
+			read_pressure(&node->pressure[i]);
+	line->cell[SY_SENT] = since(&node->sent);
+	line->cell[SY_RETRANSMITTED] = since(&node->retransmitted);
+	for (int i = 0; i < 3; i++)
+		line->cell[SY_PRESSURE_CPU + i] = since(&node->pressure[i]);
+}
+
+void sy_node_pressure_from(struct sy_node *node, const int fds[3])
+{
+	for (int i = 0; i < 3; i++) {
+		if (node->pressure[i].fd >= 0)
+			(void)close(node->pressure[i].fd);
+		node->pressure[i] = counter(fds[i]);
+		/* The group was made for the job: all of its waiting is the job's. */
+		node->pressure[i].base = 0;
+	}
+	node->pressure_at_us = -1;
+}
+
+int64_t sy_node_max_period_us(const struct sy_node *node)
+{
+	int64_t shortest = 0;
+
+	for (int i = 0; i < node->zones; i++) {
+		int64_t gap = sy_energy_max_gap_us(node->energy[i].range_uj) / 4;
+
+		if (gap && node->energy[i].valid && (!shortest || gap < shortest))
+			shortest = gap;
+	}
+	return shortest && shortest < 100000 ? 100000 : shortest;
+}
+
+int64_t sy_node_dropped(const struct sy_node *node, int device, const char *file)
+{
+	struct sy_counter dropped = device_counter(node, device, file);
+
+	read_number(&dropped);
+	if (dropped.fd >= 0)
+		(void)close(dropped.fd);
+	return dropped.value;
+}

@@ -1,0 +1,54 @@
+/* Counters of the whole node: energy, network devices, TCP, pressure.
+ *
+ * Files are opened once, as root, and read by pread. What costs much and moves slowly is read less
+ * often than every sample; its last value stands in between. docs/sampler.md has the table. */
+#ifndef STEELYARD_COUNTERS_NODE_H
+#define STEELYARD_COUNTERS_NODE_H
+
+#include "base/line.h"
+#include "counters/energy.h"
+#include "counters/netdev.h"
+#include "counters/rapl.h"
+
+struct sy_counter {
+	int fd;
+	int64_t base, value; /* first and last reading; SY_UNKNOWN */
+};
+
+struct sy_node {
+	int root;
+	int zones, devices;
+	struct sy_rapl_zone zone[SY_MAX_ZONES];
+	struct sy_netdev device[SY_MAX_DEVICES];
+	struct sy_labels labels;
+	char no_zones[160], no_devices[160]; /* why there are none */
+	struct sy_energy energy[SY_MAX_ZONES];
+	int energy_fd[SY_MAX_ZONES];
+	struct sy_counter rx[SY_MAX_DEVICES], tx[SY_MAX_DEVICES];
+	struct sy_counter pressure[3]; /* cpu, io, memory; µs */
+	struct sy_counter sent, retransmitted;
+	int snmp_fd;
+	int64_t uplinks_at_us, others_at_us, snmp_at_us, pressure_at_us;
+};
+
+/* Find zones and devices below `root`. */
+void sy_node_find(struct sy_node *node, int root);
+
+/* Open their counters; those that cannot be read have no value. */
+void sy_node_open(struct sy_node *node);
+
+/* Read everything that is due at the monotonic time `now_us` into the cells of `line`; with
+ * `all_of_them`, everything. */
+void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line);
+
+/* Take pressure from these descriptors from now on (cpu, io, memory of the job's cgroup). */
+void sy_node_pressure_from(struct sy_node *node, const int fds[3]);
+
+/* The longest time between two samples in which no zone's wrap is missed, µs, with a margin of
+ * four and not below 100 ms; 0: any. */
+int64_t sy_node_max_period_us(const struct sy_node *node);
+
+/* Packets dropped so far by a device ("rx_dropped", "tx_dropped"), or SY_UNKNOWN. */
+int64_t sy_node_dropped(const struct sy_node *node, int device, const char *file);
+
+#endif

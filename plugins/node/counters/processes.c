@@ -1,0 +1,349 @@
+#include "counters/processes.h"
+
+#include "base/file.h"
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+/* Of more processes than that, only so many that have run are read a sample, in turn, io of each
+ * once in IO_US at least. docs/sampler.md says what that does to memory_bytes and I/O. */
+#define STATS_A_SAMPLE 16
+#define IOS_A_SAMPLE   32
+#define IO_US	       1000000
+#define GROUP_ASKED    3 /* samples: a daemon enters its group at its start, or never */
+
+static bool is_kernels_own(int fd)
+{
+	struct statfs info;
+
+	return fstatfs(fd, &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
+}
+
+static int64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
+		      struct sy_error *err)
+{
+	long ticks = sysconf(_SC_CLK_TCK);
+	struct timespec boot;
+
+	all->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (all->proc < 0)
+		return sy_fail_errno(err, errno, "cannot open /proc");
+	all->loadavg = openat(all->proc, "loadavg", O_RDONLY | O_CLOEXEC);
+	all->trust_loadavg = all->loadavg >= 0 && is_kernels_own(all->loadavg);
+	all->ours[0] = self;
+	all->ours[1] = parent;
+	all->last_pid = all->last_pid_before = -1;
+	all->fds_left = max_fds;
+	all->tick_ns = 1000000000 / ticks;
+	all->page_bytes = sysconf(_SC_PAGESIZE);
+	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
+	all->start_ticks = boot.tv_sec * ticks + boot.tv_nsec / all->tick_ns;
+	all->start_us = all->now_us = all->since_us = monotonic_us();
+	return 0;
+}
+
+struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid)
+{
+	for (int i = 0; i < all->count; i++)
+		if (all->process[i].pid == pid)
+			return &all->process[i];
+	return NULL;
+}
+
+struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
+{
+	struct sy_process *process = &all->process[all->count];
+
+	if (all->count == SY_MAX_PROCESSES) {
+		all->overflowed = true;
+		return NULL;
+	}
+	all->count++;
+	*process = (struct sy_process){
+	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
+	sy_process_read(all, process, SY_EVERYTHING);
+	if (process->gone && !root) {
+		all->count--;
+		return NULL;
+	}
+	return process;
+}
+
+void sy_processes_used_since(struct sy_processes *all, int64_t us)
+{
+	if (us < all->since_us)
+		all->since_us = us;
+}
+
+void sy_processes_ask_for_parents(struct sy_processes *all)
+{
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		if (!process->root && process->parent == 0)
+			process->inherits = process->force = true;
+	}
+}
+
+/* The root of that id, made one if need be; NULL when there is no room. */
+static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
+{
+	struct sy_process *known = sy_process_find(all, pid);
+
+	if (known && known->root)
+		return known;
+	if (known) { /* a step's daemon that was found as a process of the job */
+		known->root = true;
+		known->stat_at = -1;
+	} else {
+		known = sy_process_add(all, pid, 0, true);
+	}
+	all->open_roots += known != NULL;
+	sy_processes_ask_for_parents(all);
+	return known;
+}
+
+void sy_processes_root(struct sy_processes *all, pid_t pid)
+{
+	all->named = true;
+	all->walk_all = true;
+	(void)as_root(all, pid);
+}
+
+void sy_processes_cgroup(struct sy_processes *all, const char *path)
+{
+	all->named = true;
+	all->walk_all = true;
+	all->cgroup = path;
+}
+
+/* Told twice of a step without a batch step: the later one replaces the earlier. */
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final)
+{
+	struct sy_process *root = sy_process_find(all, pid);
+
+	if (!root || !root->root)
+		root = sy_process_find(all, -pid);
+	if (!root)
+		root = as_root(all, pid);
+	all->done_roots++;
+	if (!root)
+		return;
+	for (int i = 0; i < SY_USES; i++) {
+		int64_t known = root->now.use[i] + root->kept.use[i];
+
+		root->now.use[i] = final->use[i] > known ? final->use[i] : known;
+		root->kept.use[i] = 0;
+	}
+	root->moved = true;
+	sy_processes_used_since(all, root->stat_us);
+	all->open_roots -= !root->done;
+	root->done = true;
+}
+
+static void set_before(struct sy_process *process)
+{
+	process->before = process->now;
+	process->reaped_before_ns = process->reaped_ns;
+	process->reaped_faults_before = process->reaped_faults;
+	process->moved = false;
+}
+
+static void forget_gone(struct sy_processes *all)
+{
+	int kept = 0;
+
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		if (process->gone && !process->root)
+			continue;
+		if (process->done && process->gone && process->gone_at < all->heard) {
+			sy_usage_add(&all->kept, &process->now);
+			sy_usage_add(&all->kept, &process->kept);
+			sy_usage_add(&all->told, &process->now);
+			all->daemons.count += process->in_group;
+			all->daemons.cpu_us += process->own_ns / 1000;
+			continue;
+		}
+		if (process->gone && process->pid > 0) {
+			/* Its final counters may still be told; its id may be given anew. */
+			sy_process_close(all, process);
+			if (process->threads)
+				process->threads->used = false;
+			process->threads = NULL;
+			process->pid = -process->pid;
+			process->gone_at = all->heard;
+		}
+		if (process->moved)
+			set_before(process);
+		if (kept != i)
+			all->process[kept] = *process;
+		kept++;
+	}
+	all->count = kept;
+}
+
+/* In how many samples each is read once. */
+struct turns {
+	int64_t stat, io;
+};
+
+static struct turns turns_of(const struct sy_processes *all)
+{
+	struct turns turns = {(all->count + STATS_A_SAMPLE - 1) / STATS_A_SAMPLE,
+			      (all->count + IOS_A_SAMPLE - 1) / IOS_A_SAMPLE};
+	int64_t most = all->period_us ? IO_US / all->period_us : 0;
+
+	if (turns.io > most)
+		turns.io = most;
+	return turns;
+}
+
+static bool is_turn(const struct sy_processes *all, const struct sy_process *process, int64_t turns)
+{
+	return turns < 2 || process->root || (all->sample + process->pid) % turns == 0;
+}
+
+/* A root's counters matter when a child is gone; for children never seen, once in a while. */
+static bool is_due(const struct sy_processes *all, const struct sy_process *process)
+{
+	return !process->root || process->force || all->sample - process->stat_at >= 10;
+}
+
+void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
+{
+	struct turns turns;
+	bool unsettled = false;
+
+	all->sample++;
+	all->now_us = monotonic_us();
+	sy_processes_discover(all);
+	turns = turns_of(all);
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		process->force |= all_of_them;
+		if (process->gone || !is_due(all, process))
+			continue;
+		sy_process_read(all, process,
+				(struct sy_turn){is_turn(all, process, turns.stat),
+						 is_turn(all, process, turns.io)});
+		process->out_of_turn = process->stands_behind;
+		unsettled |= process->gone || process->out_of_turn;
+	}
+	if (unsettled)
+		sy_processes_settle(all);
+	forget_gone(all);
+}
+
+struct sy_usage sy_processes_total(const struct sy_processes *all)
+{
+	struct sy_usage total = all->kept;
+
+	for (int i = 0; i < all->count; i++) {
+		sy_usage_add(&total, &all->process[i].now);
+		if (all->process[i].root)
+			sy_usage_add(&total, &all->process[i].kept);
+	}
+	return total;
+}
+
+struct sy_usage sy_processes_told(const struct sy_processes *all)
+{
+	struct sy_usage told = all->told;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->process[i].done)
+			sy_usage_add(&told, &all->process[i].now);
+	return told;
+}
+
+/* The extern step's. */
+static void add_keeper(struct sy_processes *all, const char *controller, struct sy_daemons *sum)
+{
+	int64_t clock = all->keeper ? sy_process_clock_ns(all->keeper) : -1;
+
+	if (clock < 0 || sy_process_find(all, all->keeper))
+		clock = all->keeper_ns;
+	else if (!all->keeper_in_group)
+		all->keeper_in_group = sy_process_is_in_cgroup(all, all->keeper, controller);
+	all->keeper_ns = clock;
+	sum->count += all->keeper_in_group;
+	sum->cpu_us += all->keeper_in_group ? clock / 1000 : 0;
+}
+
+/* Not its clock_ns, which tells whether it has run since its counters were read. */
+static void read_own_cpu(struct sy_process *root)
+{
+	int64_t clock = root->pid > 0 ? sy_process_clock_ns(root->pid) : -1;
+
+	if (clock > root->own_ns)
+		root->own_ns = clock;
+}
+
+/* Their own CPU since they were started, which may be from before the cgroup counted it. */
+struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *controller)
+{
+	struct sy_daemons sum = all->daemons;
+
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+
+		if (!process->root)
+			continue;
+		if (!process->in_group && !process->gone && process->group_asked++ < GROUP_ASKED)
+			process->in_group = sy_process_is_in_cgroup(all, process->pid, controller);
+		if (process->in_group)
+			read_own_cpu(process);
+		sum.count += process->in_group;
+		sum.cpu_us += process->own_ns / 1000;
+	}
+	add_keeper(all, controller, &sum);
+	return sum;
+}
+
+bool sy_processes_lie_in(struct sy_processes *all, const char *controller)
+{
+	bool any = false;
+
+	for (int i = 0; i < all->count; i++) {
+		if (all->process[i].root || all->process[i].gone)
+			continue;
+		if (sy_process_is_in_cgroup(all, all->process[i].pid, controller))
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+int64_t sy_processes_rss_bytes(const struct sy_processes *all)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < all->count; i++)
+		sum += all->process[i].root ? 0 : all->process[i].rss_bytes;
+	return sum;
+}
+
+int sy_processes_alive(const struct sy_processes *all)
+{
+	int alive = 0;
+
+	for (int i = 0; i < all->count; i++)
+		alive += !all->process[i].root;
+	return alive;
+}

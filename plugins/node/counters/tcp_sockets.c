@@ -1,0 +1,314 @@
+#include "counters/tcp_sockets.h"
+
+#include "base/file.h"
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#define READ_US	   1000000  /* from one reading to the next */
+#define LIST_US	   10000000 /* a listing at least that often: counts may change and be the same */
+#define SLACK_US   1000	    /* a sample that comes a little early is in time */
+#define BORING_US  8000000  /* longest wait while listings show nothing new of ours */
+#define FREE_LISTS 8	    /* the first ones: cold, and a job connects at its start */
+#define SHARE	   4000	    /* a listing may take 1/4000 of a CPU: 25 µs of each 0.1 s */
+
+void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_rtt_counts *counts)
+{
+	tcp->uid = uid;
+	tcp->counts = counts;
+	tcp->group_fd = -1;
+	tcp->must_list = true;
+	tcp->listed_at_us = tcp->inuse = tcp->allocated = -1;
+	tcp->diag_fd = sy_diag_open(NULL);
+	if (tcp->diag_fd < 0)
+		tcp->status.failure = errno;
+	tcp->sockstat_fd = open("/proc/net/sockstat", O_RDONLY | O_CLOEXEC);
+}
+
+void sy_tcp_recheck(struct sy_tcp *tcp)
+{
+	tcp->must_list = true;
+	tcp->group_ids = tcp->next_group_id = 0;
+	for (int i = 0; i < tcp->count; i++) {
+		if (tcp->connection[i].whose != SY_WHOSE_OTHERS)
+			continue;
+		tcp->connection[i].whose = SY_WHOSE_UNKNOWN;
+		tcp->connection[i].tries = 0;
+	}
+}
+
+static void update(struct sy_connection *connection, const struct sy_tcp_socket *now)
+{
+	bool acked = now->acked_bytes != connection->socket.acked_bytes;
+
+	connection->seen = true;
+	connection->fresh |= acked && connection->whose == SY_WHOSE_OURS;
+	connection->socket = *now;
+}
+
+/* The kernel lists in an order that stays: mostly it is the one behind the last. */
+static struct sy_connection *find(struct sy_tcp *tcp, const struct sy_tcp_socket *socket)
+{
+	for (int i = 0; i < tcp->count; i++) {
+		int at = (tcp->next + i) % tcp->count;
+
+		if (memcmp(&tcp->connection[at].socket.id, &socket->id, sizeof(socket->id)) != 0)
+			continue;
+		tcp->next = at + 1;
+		return &tcp->connection[at];
+	}
+	return NULL;
+}
+
+/* Retransmissions of a connection that is older than the sampler are not the job's … */
+static void see_listed(void *context, int index, const struct sy_tcp_socket *socket)
+{
+	struct sy_tcp *tcp = context;
+	struct sy_connection *known;
+
+	(void)index;
+	if (socket->same_node || (tcp->uid != SY_ANY_USER && socket->uid != tcp->uid))
+		return;
+	known = find(tcp, socket);
+	if (known) {
+		update(known, socket);
+		return;
+	}
+	if (tcp->count == SY_MAX_CONNECTIONS) {
+		tcp->status.overflowed = true;
+		return;
+	}
+	tcp->connection[tcp->count++] = (struct sy_connection){
+	    .socket = *socket,
+	    .counted = tcp->listed_at_us < 0 ? socket->retransmitted : 0,
+	    .fresh = true,
+	    .seen = true,
+	};
+}
+
+/* --- is a listing needed? --- */
+
+static int64_t number_behind(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+	int64_t value;
+
+	return at && sy_parse_number(at + strlen(word), &value) == 0 ? value : -1;
+}
+
+/* "inuse" are IPv4 sockets of this namespace, "allocated" those of both families and of all
+ * namespaces: proc(5), /proc/net/sockstat. */
+static bool has_count_changed(struct sy_tcp *tcp)
+{
+	char text[512];
+	ssize_t got =
+	    tcp->sockstat_fd < 0 ? -1 : pread(tcp->sockstat_fd, text, sizeof(text) - 1, 0);
+	int64_t inuse, allocated;
+
+	if (got <= 0)
+		return true; /* not known: as if it had */
+	text[got] = '\0';
+	inuse = number_behind(text, "TCP: inuse ");
+	allocated = number_behind(text, " alloc ");
+	if (inuse == tcp->inuse && allocated == tcp->allocated)
+		return false;
+	tcp->inuse = inuse;
+	tcp->allocated = allocated;
+	return true;
+}
+
+static bool must_list(struct sy_tcp *tcp, int64_t now_us, bool now)
+{
+	int64_t age = now_us - tcp->listed_at_us;
+	bool changed = has_count_changed(tcp);
+
+	tcp->must_list |= changed || now || tcp->listed_at_us < 0 || age >= LIST_US - SLACK_US;
+	return tcp->must_list && (now || tcp->listed_at_us < 0 || age >= tcp->wait_us - SLACK_US);
+}
+
+/* --- reading --- */
+
+/* What is gone leaves its place to the last one; its figures have been added up. */
+static void sweep(struct sy_tcp *tcp)
+{
+	for (int i = 0; i < tcp->count;) {
+		if (tcp->connection[i].seen)
+			i++;
+		else
+			tcp->connection[i] = tcp->connection[--tcp->count];
+	}
+}
+
+static int64_t cpu_us(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+/* Others may open sockets all the time: as long as none is ours, wait longer and longer. */
+static void set_wait(struct sy_tcp *tcp, int64_t cost_us)
+{
+	int64_t wait_us = 2 * tcp->wait_us < BORING_US ? 2 * tcp->wait_us : BORING_US;
+	bool looks_again = false;
+
+	if (tcp->listings < FREE_LISTS) {
+		tcp->listings++;
+		cost_us = 0;
+	}
+	for (int i = 0; i < tcp->count; i++) {
+		const struct sy_connection *connection = &tcp->connection[i];
+
+		looks_again |= connection->whose == SY_WHOSE_UNKNOWN;
+		if (connection->whose == SY_WHOSE_OURS && !connection->known)
+			wait_us = READ_US;
+	}
+	tcp->must_list = looks_again;
+	tcp->wait_us = wait_us > cost_us * SHARE && !looks_again ? wait_us : cost_us * SHARE;
+	if (tcp->wait_us < READ_US)
+		tcp->wait_us = READ_US;
+}
+
+static int list(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us)
+{
+	int64_t before = cpu_us();
+	int result;
+
+	for (int i = 0; i < tcp->count; i++)
+		tcp->connection[i].seen = false;
+	result = sy_diag_list(tcp->diag_fd, see_listed, tcp);
+	if (result < 0)
+		return result;
+	sweep(tcp);
+	sy_tcp_find_owners(tcp, processes);
+	tcp->listed_at_us = now_us;
+	set_wait(tcp, cpu_us() - before);
+	return 0;
+}
+
+struct asked {
+	struct sy_connection *connection[SY_DIAG_ASK_MAX];
+	int count;
+};
+
+static void see_asked(void *context, int index, const struct sy_tcp_socket *socket)
+{
+	struct asked *asked = context;
+
+	if (index >= 0 && index < asked->count)
+		update(asked->connection[index], socket);
+}
+
+static int ask_some(struct sy_tcp *tcp, struct asked *asked)
+{
+	const struct sy_tcp_socket *sockets[SY_DIAG_ASK_MAX];
+	int result;
+
+	for (int i = 0; i < asked->count; i++) {
+		asked->connection[i]->seen = false;
+		sockets[i] = &asked->connection[i]->socket;
+	}
+	result = sy_diag_ask(tcp->diag_fd, sockets, asked->count, see_asked, asked);
+	for (int i = 0; i < asked->count; i++) {
+		if (asked->connection[i]->seen)
+			continue;
+		tcp->must_list = true; /* another one may have taken its place */
+		tcp->wait_us = READ_US;
+	}
+	asked->count = 0;
+	return result;
+}
+
+static int64_t longer_than_usual(int64_t wait_us)
+{
+	return wait_us > READ_US ? wait_us - READ_US : 0;
+}
+
+static int ask(struct sy_tcp *tcp)
+{
+	struct asked asked = {.count = 0};
+	int64_t before = tcp->ours > SY_DIAG_ASK_MAX ? cpu_us() : 0;
+	int result = 0;
+
+	for (int i = 0; i < tcp->count && result == 0; i++) {
+		if (tcp->connection[i].whose == SY_WHOSE_OURS)
+			asked.connection[asked.count++] = &tcp->connection[i];
+		if (asked.count == SY_DIAG_ASK_MAX)
+			result = ask_some(tcp, &asked);
+	}
+	if (asked.count && result == 0)
+		result = ask_some(tcp, &asked);
+	if (tcp->ours > SY_DIAG_ASK_MAX)
+		tcp->next_us += longer_than_usual((cpu_us() - before) * SHARE);
+	return result;
+}
+
+/* A connection that is closing tells no figures, which reads as 0: what it told before stands. */
+static uint32_t resend(struct sy_connection *connection)
+{
+	uint32_t told = connection->socket.retransmitted, before = connection->counted;
+
+	if (told <= before)
+		return 0;
+	connection->counted = told;
+	return told - before;
+}
+
+/* A connection of ours: its segments, and its round-trip time when there is a new one. */
+static void count(struct sy_tcp *tcp, struct sy_connection *connection, struct sy_rtt *reading)
+{
+	const struct sy_tcp_socket *socket = &connection->socket;
+	struct sy_tcp_status *status = &tcp->status;
+
+	status->retransmitted += resend(connection);
+	if (!connection->fresh || !socket->rtt_us)
+		return;
+	connection->fresh = false;
+	sy_rtt_add(&status->rtt, tcp->counts, socket->rtt_us);
+	reading->readings++;
+	reading->mean_us += (double)socket->rtt_us;
+	if (socket->min_rtt_us && (!status->floor_us || socket->min_rtt_us < status->floor_us))
+		status->floor_us = socket->min_rtt_us;
+}
+
+static int64_t count_all(struct sy_tcp *tcp)
+{
+	struct sy_rtt reading = {0};
+
+	tcp->ours = 0;
+	for (int i = 0; i < tcp->count; i++) {
+		struct sy_connection *connection = &tcp->connection[i];
+
+		if (connection->whose != SY_WHOSE_OURS)
+			continue;
+		tcp->ours++;
+		tcp->status.connections += !connection->known;
+		connection->known = true;
+		count(tcp, connection, &reading);
+	}
+	return reading.readings ? (int64_t)(reading.mean_us / (double)reading.readings + 0.5)
+				: SY_UNKNOWN;
+}
+
+int64_t sy_tcp_read(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us,
+		    bool now)
+{
+	int result;
+
+	if (tcp->diag_fd < 0 || !processes->named || (!now && now_us < tcp->next_us - SLACK_US))
+		return SY_UNKNOWN;
+	tcp->next_us = now_us + READ_US;
+	result = must_list(tcp, now_us, now) ? list(tcp, processes, now_us) : ask(tcp);
+	if (result < 0) {
+		tcp->status.failure = -result;
+		(void)close(tcp->diag_fd);
+		tcp->diag_fd = -1;
+		return SY_UNKNOWN;
+	}
+	tcp->status.asked = true;
+	return count_all(tcp);
+}

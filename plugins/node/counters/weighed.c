@@ -1,0 +1,150 @@
+#include "counters/weighed.h"
+
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+			   SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
+
+static int64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void (*before_pipe)(int) = SIG_DFL;
+static void (*before_size)(int) = SIG_DFL;
+
+int sy_take_signals(void)
+{
+	sigset_t all;
+
+	before_pipe = signal(SIGPIPE, SIG_IGN);
+	before_size = signal(SIGXFSZ, SIG_IGN);
+	(void)sigemptyset(&all);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		(void)sigaddset(&all, told[i]);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void become_command(char **argv)
+{
+	sigset_t none;
+	int error;
+
+	(void)signal(SIGPIPE, before_pipe);
+	(void)signal(SIGXFSZ, before_size);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)execvp(argv[0], argv);
+	error = errno;
+	(void)fprintf(stderr, "%s: cannot run %s: %s\n", program_invocation_short_name, argv[0],
+		      strerror(error));
+	_exit(error == ENOENT ? 127 : 126);
+}
+
+pid_t sy_start_command(char **argv, struct sy_exact *exact)
+{
+	int null;
+	pid_t pid;
+
+	exact->begin_us = monotonic_us();
+	pid = vfork(); /* its cost does not grow with our memory, and no page is copied meanwhile */
+	if (pid == 0)
+		become_command(argv);
+	if (pid < 0)
+		(void)fprintf(stderr, "%s: cannot start %s: %s\n", program_invocation_short_name,
+			      argv[0], strerror(errno));
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd <= 1 && null >= 0; fd++)
+		(void)dup2(null, fd);
+	if (null > 2)
+		(void)close(null);
+	return pid;
+}
+
+/* What a child that was waited for has used. */
+static void add_usage(struct sy_exact *exact, const struct rusage *usage)
+{
+	int64_t user = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec;
+	int64_t system = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec;
+	int64_t memory = (int64_t)usage->ru_maxrss * 1024;
+
+	exact->user_us += user;
+	exact->system_us += system;
+	exact->cpu_us += user + system;
+	if (memory > exact->max_memory_bytes)
+		exact->max_memory_bytes = memory;
+}
+
+pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid = wait4(-1, &status, flags, &usage);
+
+	if (pid <= 0)
+		return pid;
+	if (pid == command) {
+		exact->elapsed_us = monotonic_us() - exact->begin_us;
+		exact->known = true;
+		exact->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+		exact->signal = WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+	}
+	add_usage(exact, &usage);
+	return pid;
+}
+
+static int read_io_file(const char *path, struct sy_io *io, ssize_t *length)
+{
+	char text[512];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+	if (fd >= 0)
+		(void)close(fd);
+	if (*length < 0)
+		return -1;
+	text[*length] = '\0';
+	return sy_parse_io(text, io);
+}
+
+/* The process' counters less those of its only thread are those of the children waited for. The
+ * thread is read second, so it has read as many bytes more as the first file is long. */
+int sy_reaped_io(int64_t io[4])
+{
+	struct sy_io all, own;
+	ssize_t first, second;
+
+	if (read_io_file("/proc/self/io", &all, &first) < 0 ||
+	    read_io_file("/proc/thread-self/io", &own, &second) < 0)
+		return -1;
+	io[0] = all.rchar - (own.rchar - first);
+	io[1] = all.wchar - own.wchar;
+	io[2] = all.read - own.read;
+	io[3] = all.write - own.write;
+	for (int i = 0; i < 4; i++)
+		if (io[i] < 0)
+			return -1;
+	return 0;
+}
+
+int sy_exit_code(const struct sy_exact *exact)
+{
+	if (exact->signal > 0)
+		return 128 + exact->signal;
+	return exact->exit_code < 0 ? 126 : exact->exit_code;
+}

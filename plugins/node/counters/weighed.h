@@ -1,0 +1,36 @@
+/* A command that we start and wait for: its time, and what it and its children have used. */
+#ifndef STEELYARD_COUNTERS_WEIGHED_H
+#define STEELYARD_COUNTERS_WEIGHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sy_exact {
+	bool known;		      /* the command has ended */
+	int64_t begin_us, elapsed_us; /* CLOCK_MONOTONIC; from just before its fork to its end */
+	int64_t cpu_us, user_us, system_us, max_memory_bytes;
+	bool io_known;
+	int64_t io[4];	       /* rchar, wchar, read, write */
+	int exit_code, signal; /* -1: none */
+};
+
+/* A descriptor that tells the end of children, and what is passed on to the command. A full disk
+ * and a reader that left are errors of writing, not signals; the command gets back what was before.
+ */
+int sy_take_signals(void);
+
+/* Start a command: its process id, or -1. A command that cannot be executed exits with 127 (not
+ * found) or 126, as in a shell. */
+pid_t sy_start_command(char **argv, struct sy_exact *exact);
+
+/* wait4 for any child, which is added: what it returns. */
+pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact);
+
+/* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
+int sy_reaped_io(int64_t io[4]);
+
+/* The command's exit code, or 128 and its signal. */
+int sy_exit_code(const struct sy_exact *exact);
+
+#endif

@@ -1,0 +1,322 @@
+#include "netem/condition.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+#include "netem/kernel/route.h"
+#include "netem/kernel/scope.h"
+#include "netem/spec/units.h"
+#include "netem/undo.h"
+#include "netem/verify/measure.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double clock_s(clockid_t clock)
+{
+	struct timespec now;
+
+	(void)clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static json_t *networks_json(const struct sy_work *work)
+{
+	json_t *list = json_array();
+	char text[SY_UNIT_SIZE];
+
+	for (int i = 0; i < work->protected_count; i++)
+		(void)json_array_append_new(
+		    list, json_string(sy_format_network(&work->protect[i], text)));
+	return list;
+}
+
+/* The policy's peer tells nothing of a device that does not lead to it. */
+static const char *policy_peer(const struct sy_work *work)
+{
+	const char *peer = work->request->policy ? sy_policy_peer(work->request->policy) : NULL;
+	const char *device = work->spec->device;
+
+	return peer && (!*device || sy_netem_leads_over(peer, device)) ? peer : NULL;
+}
+
+static json_t *new_document(const struct sy_work *work)
+{
+	const struct sy_netem_request *request = work->request;
+	const char *peer = request->peer;
+	char text[SY_NETEM_SIZE];
+	json_t *document;
+
+	if (!peer)
+		peer = policy_peer(work);
+	(void)sy_netem_format(work->spec, text);
+	document = json_pack(
+	    "{s:s, s:o, s:n, s:s, s:s?, s:[], s:o, s:s?, s:{s:n, s:n, s:n, s:n}, s:n, s:n, s:n, "
+	    "s:n, s:n, s:f, s:n, s:b, s:n, s:n, s:n, s:{}, s:{s:[], s:n, s:b, s:[]}}",
+	    "requested", text, "spec", sy_netem_json(work->spec), "applied", "scope",
+	    request->cgroup ? "job" : "node", "scope_by", request->cgroup ? "cgroup-bpf" : NULL,
+	    "devices", "protected", networks_json(work), "peer", peer, "rtt", "before",
+	    "during_start", "during_end", "after", "counters", "loss", "apply_s", "verify_s",
+	    "undo_s", "start_unix_s", clock_s(CLOCK_REALTIME), "end_unix_s", "valid", true,
+	    "invalid_reason", "undone", "undone_by", "missing", "undo", "places", "cgroup",
+	    "own_cgroup", false, "routes");
+	(void)json_object_set_new(document, "node", json_string(request->node));
+	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
+	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
+	sy_state_own(document, request->watch);
+	return document;
+}
+
+static void gather_protected(struct sy_work *work)
+{
+	const struct sy_netem_request *request = work->request;
+
+	for (int i = 0; i < request->protected_count; i++)
+		work->protect[work->protected_count++] = request->protect[i];
+	if (request->policy)
+		work->protected_count += sy_policy_protected(
+		    request->policy, work->protect + work->protected_count, SY_PROTECTED_MAX);
+}
+
+static int check_request(const struct sy_work *work, struct sy_error *err)
+{
+	const struct sy_netem *spec = work->spec;
+
+	if (geteuid() != 0)
+		return sy_fail(err, "only root can put network conditions in place");
+	if (spec->none)
+		return sy_fail(err, "none asks for nothing: there is nothing to apply");
+	if (work->request->cgroup && spec->direction != SY_EGRESS)
+		return sy_fail(err, "direction: incoming packets of one job alone cannot be told "
+				    "from others; ask for the node exclusively, or for egress");
+	if (work->request->cgroup && spec->has_rto_min)
+		return sy_fail(err, "rto_min: it stands in the node's routes, which one job alone "
+				    "does not have; ask for the node exclusively");
+	return 0;
+}
+
+static json_t *undo_part(struct sy_work *work)
+{
+	return json_object_get(work->document, "undo");
+}
+
+static int plan_scope(struct sy_work *work, struct sy_error *err)
+{
+	char folder[PATH_MAX], word[SY_STATE_NAME_SIZE];
+	bool own;
+
+	if (!work->request->cgroup)
+		return 0;
+	(void)snprintf(word, sizeof(word), "%.*s", (int)(strlen(work->name) - 5), work->name);
+	if (sy_scope_folder(work->request->run_dir, work->request->cgroup, word, folder, &own,
+			    err) < 0)
+		return -1;
+	(void)json_object_set_new(undo_part(work), "cgroup", json_string(folder));
+	(void)json_object_set_new(undo_part(work), "own_cgroup", json_boolean(own));
+	if (own)
+		(void)json_object_set_new(work->document, "join_path",
+					  json_sprintf("%s/cgroup.procs", folder));
+	return 0;
+}
+
+static int plan_routes(struct sy_work *work, struct sy_error *err)
+{
+	for (int i = 0; work->spec->has_rto_min && i < work->count; i++) {
+		json_t *routes;
+
+		if (i && !strcmp(work->place[i].device, work->place[i - 1].device))
+			continue;
+		routes = sy_routes_of(work->place[i].device, err);
+		if (!routes)
+			return -1;
+		(void)json_array_extend(json_object_get(undo_part(work), "routes"), routes);
+		json_decref(routes);
+	}
+	return 0;
+}
+
+/* The bands of all devices are one: a program can write but one priority. */
+static int attach_scope(struct sy_work *work, struct sy_error *err)
+{
+	cleanup_free struct bpf_insn *code = calloc(SY_SCOPE_MOST, sizeof(*code));
+	const char *folder = json_string_value(json_object_get(undo_part(work), "cgroup"));
+	int count;
+
+	if (!folder)
+		return 0;
+	for (int i = 1; i < work->count; i++)
+		if (work->place[i].band != work->place[0].band)
+			return sy_fail(err,
+				       "the devices have no band in common: name one with dev=");
+	if (!code)
+		return sy_fail(err, "out of memory");
+	count = sy_scope_program(work->spec, work->protect, work->protected_count,
+				 SY_ROOT_MAJOR << 16 | work->place[0].band, code);
+	return count < 0 ? sy_fail(err, "too many networks for a cgroup program")
+			 : sy_scope_attach(folder, code, count, err);
+}
+
+static int change_kernel(struct sy_work *work, struct sy_error *err)
+{
+	if (sy_work_build(work, err) < 0 || attach_scope(work, err) < 0)
+		return -1;
+	return sy_routes_set(json_object_get(undo_part(work), "routes"), work->spec->rto_min_us,
+			     err);
+}
+
+static void roll_back(struct sy_work *work)
+{
+	struct sy_error why = {{0}};
+
+	if (sy_undo_tree(&work->states, work->name, work->document, &why) == 0) {
+		(void)sy_state_remove(&work->states, work->name, NULL);
+		return;
+	}
+	(void)json_object_set_new(work->document, "invalid_reason", json_string(why.text));
+	/* Nobody's: whoever comes next tries again. */
+	(void)json_object_set_new(work->document, "watch_pid", json_integer(INT32_MAX));
+	(void)sy_state_save(&work->states, work->name, work->document, NULL);
+}
+
+/* All steps of a job share one condition. 1: it holds already and is work->document now; 0: there
+ * is none yet, or whoever was putting it in place was killed. */
+static int find_shared(struct sy_work *work, struct sy_error *err)
+{
+	json_t *state = json_object_get(work->states.all, work->name);
+	const char *held = json_string_value(json_object_get(state, "requested"));
+	enum sy_owner owner = sy_state_owner(state);
+	char asked[SY_NETEM_SIZE];
+
+	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
+	    (owner == SY_OWNER_LIVES && !json_is_real(json_object_get(state, "apply_s"))))
+		return 0;
+	(void)sy_netem_format(work->spec, asked);
+	if (owner != SY_OWNER_LIVES || strcmp(held, asked))
+		return sy_fail(err,
+			       "job %s has a condition on this node already, %s; one job, one "
+			       "condition",
+			       work->request->job_id, held);
+	json_decref(work->document);
+	work->document = json_incref(state);
+	return 1;
+}
+
+/* Before anything is measured: with the condition in force it would be no `before`. */
+static int join_other_step(struct sy_work *work, struct sy_error *err)
+{
+	int result = sy_states_open(work->request->run_dir, false, &work->states, err);
+
+	if (result == 0)
+		result = find_shared(work, err);
+	else if (result == 1) /* no folder */
+		result = 0;
+	sy_states_close(&work->states);
+	return result;
+}
+
+/* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
+ * condition, found none yet, and will not look again. */
+static int still_wanted(const struct sy_work *work, struct sy_error *err)
+{
+	return sy_state_owner(work->document) == SY_OWNER_LIVES
+		   ? 0
+		   : sy_fail(
+			 err,
+			 "process %d, at whose end it would be undone, is there no more: nothing "
+			 "has changed",
+			 (int)work->request->watch);
+}
+
+/* 1: another step of the job has done it. */
+static int under_lock(struct sy_work *work, struct sy_error *err)
+{
+	double start = clock_s(CLOCK_MONOTONIC);
+	int shared;
+
+	if (sy_states_open(work->request->run_dir, true, &work->states, err) < 0)
+		return -1;
+	(void)sy_undo_stale(&work->states, "next job", NULL);
+	shared = find_shared(work, err);
+	if (shared)
+		return shared;
+	if (still_wanted(work, err) < 0)
+		return -1;
+	if (json_object_get(work->states.all, work->name) &&
+	    sy_undo_state(&work->states, work->name, "next job", err) < 0)
+		return -1;
+	if (sy_work_place(work, err) < 0 || plan_routes(work, err) < 0 ||
+	    plan_scope(work, err) < 0 ||
+	    sy_state_save(&work->states, work->name, work->document, err) < 0)
+		return -1;
+	if (change_kernel(work, err) < 0) {
+		roll_back(work);
+		return -1;
+	}
+	(void)json_object_set_new(work->document, "apply_s",
+				  json_real(clock_s(CLOCK_MONOTONIC) - start));
+	return sy_state_save(&work->states, work->name, work->document, err);
+}
+
+static void measure(struct sy_work *work, const char *moment, uint32_t priority)
+{
+	struct sy_measure how = {
+	    .peer = json_string_value(json_object_get(work->document, "peer")),
+	    .spec = work->spec,
+	    .count = SY_MEASURE_COUNT,
+	    .priority = priority,
+	};
+
+	sy_netem_measure_into(work->document, moment, &how);
+}
+
+/* Measured without the lock, so that nobody waits for our echoes. */
+static int verify(struct sy_work *work, struct sy_error *err)
+{
+	uint32_t priority = work->request->cgroup ? SY_ROOT_MAJOR << 16 | work->place[0].band : 0;
+
+	sy_states_close(&work->states);
+	measure(work, "during_start", priority);
+	sy_netem_judge(work->document, work->spec);
+	if (sy_states_open(work->request->run_dir, true, &work->states, err) < 0)
+		return -1;
+	if (!json_object_get(work->states.all, work->name))
+		return sy_fail(err, "it was undone while it was being verified");
+	if (still_wanted(work, err) < 0) {
+		roll_back(work);
+		return -1;
+	}
+	return sy_state_save(&work->states, work->name, work->document, err);
+}
+
+static int apply_anew(struct sy_work *work, struct sy_error *err)
+{
+	int result;
+
+	work->document = new_document(work);
+	measure(work, "before", 0);
+	result = under_lock(work, err);
+	return result ? result : verify(work, err);
+}
+
+int sy_netem_apply(const struct sy_netem_request *request, json_t **conditions,
+		   enum sy_netem_failure *failure, struct sy_error *err)
+{
+	struct sy_work work = {.request = request, .spec = request->spec, .states = SY_STATES_NONE};
+	int result = -1;
+
+	gather_protected(&work);
+	if (check_request(&work, err) == 0 &&
+	    sy_state_name(work.name, request->node, request->job_id, false, err) == 0) {
+		result = join_other_step(&work, err);
+		if (result == 0)
+			result = apply_anew(&work, err);
+	}
+	sy_states_close(&work.states);
+	*failure = work.failure;
+	if (result >= 0) {
+		*conditions = json_deep_copy(work.document);
+		sy_state_strip(*conditions);
+	}
+	json_decref(work.document);
+	return result < 0 ? -1 : 0;
+}

@@ -1,0 +1,319 @@
+/* The end of a condition: measured, undone, handed on; and what others want to know of them. */
+#include "netem/netem.h"
+
+#include "base/document.h"
+#include "base/exec.h"
+#include "base/file.h"
+#include "netem/state.h"
+#include "netem/undo.h"
+#include "netem/verify/measure.h"
+#include "record/stale_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void read_place(json_t *state, size_t number, const json_t *json)
+{
+	json_t *told = json_array_get(json_object_get(state, "devices"), number);
+	struct sy_qdisc_counters counters;
+	cleanup_free char *tree = NULL, *line = NULL;
+	struct sy_place place;
+	const char *device;
+
+	sy_place_read(json, &place);
+	device = place.direction == SY_INGRESS ? place.ifb : place.device;
+	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0)
+		sy_netem_count(state, &counters);
+	tree = sy_tree_text(device, NULL);
+	line = tree ? sy_tree_own_line(tree, &place) : NULL;
+	(void)json_object_set_new(told, "kernel_end",
+				  line && *line ? json_string(line) : json_null());
+}
+
+static void read_places(json_t *state)
+{
+	json_t *place;
+	size_t i;
+
+	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, place)
+	    read_place(state, i, place);
+}
+
+static struct sy_measure measure_of(const json_t *state, const struct sy_netem *spec)
+{
+	return (struct sy_measure){
+	    .peer = json_string_value(json_object_get(state, "peer")),
+	    .spec = spec,
+	    .count = SY_MEASURE_COUNT,
+	};
+}
+
+static void measure_during(json_t *state, const struct sy_netem *spec)
+{
+	json_t *undo = json_object_get(state, "undo");
+	json_t *place = json_array_get(json_object_get(undo, "places"), 0);
+	struct sy_measure how = measure_of(state, spec);
+
+	if (json_is_string(json_object_get(undo, "cgroup")))
+		how.priority = SY_ROOT_MAJOR << 16 |
+			       (uint32_t)json_integer_value(json_object_get(place, "band"));
+	sy_netem_measure_into(state, "during_end", &how);
+}
+
+/* Under the lock, and so only where there is something to compare with, and no longer than an
+ * answer takes that nothing delays. */
+static void measure_after(json_t *state, const struct sy_netem *spec)
+{
+	json_t *missing = json_object_get(state, "missing");
+	struct sy_netem undelayed = *spec;
+	struct sy_measure how = measure_of(state, &undelayed);
+
+	undelayed.delay_us = undelayed.jitter_us = 0;
+	undelayed.has_rate = false;
+	if (json_is_object(json_object_get(json_object_get(state, "rtt"), "before")))
+		sy_netem_measure_into(state, "after", &how);
+	else
+		(void)json_object_set(missing, "rtt.after", json_object_get(missing, "rtt.before"));
+}
+
+/* Measured without the lock: an echo may take minutes, and other jobs start meanwhile. Until then
+ * it is ours; when we are killed, it is everybody's. 1: somebody else has undone it. */
+static int look_once_more(const char *run_dir, struct sy_states *states, const char *name,
+			  const struct sy_netem *spec, struct sy_error *err)
+{
+	static const char *const measured[] = {"rtt", "missing", "verify_s"};
+	json_t *state = json_object_get(states->all, name), *copy;
+	int result;
+
+	sy_state_own(state, getpid());
+	(void)sy_state_save(states, name, state, NULL); /* a full disk must not keep it in force */
+	copy = json_deep_copy(state);
+	sy_states_close(states);
+	measure_during(copy, spec);
+	result = sy_states_open(run_dir, false, states, err);
+	state = json_object_get(states->all, name);
+	for (size_t i = 0; json_is_object(state) && i < sizeof(measured) / sizeof(*measured); i++)
+		(void)json_object_set(state, measured[i], json_object_get(copy, measured[i]));
+	json_decref(copy);
+	if (result || !json_is_object(state))
+		return result ? result : 1;
+	read_places(state);
+	return 0;
+}
+
+static int undo_and_judge(struct sy_states *states, const char *name, const char *by,
+			  const struct sy_netem *spec, struct sy_error *err)
+{
+	json_t *state = json_incref(json_object_get(states->all, name));
+	char done[SY_STATE_NAME_SIZE];
+	int result = sy_undo_state(states, name, by, err);
+
+	if (result == 0 && spec) {
+		measure_after(state, spec);
+		sy_netem_judge(state, spec);
+		(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
+		result = sy_state_save(states, done, state, err);
+	}
+	json_decref(state);
+	return result;
+}
+
+/* By hand, under a job that goes on. What was put in place by hand watches nobody. */
+static void mark_early(json_t *state, const char *by)
+{
+	if (!strcmp(by, "hand") && json_integer_value(json_object_get(state, "watch_pid")) > 0)
+		sy_undo_mark_early(state, by);
+}
+
+/* 1: there is nothing (any more); 0: to be undone; -1. */
+static int check_state(struct sy_states *states, const char *name, struct sy_error *err)
+{
+	json_t *state = json_object_get(states->all, name);
+
+	if (!state)
+		return 1;
+	if (!json_is_object(state))
+		return sy_state_remove(states, name, err) < 0 ? -1 : 1;
+	if (sy_state_owner(state) == SY_OWNER_NOT_HERE)
+		return sy_fail(err, "%.*s has its condition in another network namespace",
+			       (int)(strlen(name) - 5), name);
+	return 0;
+}
+
+int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, const char *by,
+		    struct sy_error *err)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	char name[SY_STATE_NAME_SIZE];
+	struct sy_netem spec;
+	const char *text;
+	json_t *state;
+	int result;
+	bool known;
+
+	if (sy_state_name(name, node, job_id, false, err) < 0)
+		return -1;
+	result = sy_states_open(run_dir, false, &states, err);
+	if (!result)
+		result = check_state(&states, name, err);
+	if (result)
+		return result;
+	state = json_object_get(states.all, name);
+	text = json_string_value(json_object_get(state, "requested"));
+	known = text && sy_netem_parse(text, &spec, NULL) == 0 &&
+		sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
+	mark_early(state, by);
+	if (known)
+		result = look_once_more(run_dir, &states, name, &spec, err);
+	return result ? result : undo_and_judge(&states, name, by, known ? &spec : NULL, err);
+}
+
+json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	cleanup_close int fd = -1;
+	char name[SY_STATE_NAME_SIZE];
+	json_t *document;
+
+	if (sy_state_name(name, node, job_id, true, NULL) < 0 ||
+	    sy_states_open(run_dir, false, &states, NULL))
+		return NULL;
+	fd = openat(states.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	document = sy_json_read_fd(fd);
+	if (document)
+		(void)sy_state_remove(&states, name, NULL);
+	return document;
+}
+
+int sy_netem_reap(const char *run_dir, const char *by, struct sy_error *err)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	int result;
+
+	if (!sy_netem_any(run_dir))
+		return 0;
+	(void)sy_leftover_remove(run_dir);
+	result = sy_states_open(run_dir, false, &states, err);
+	return result ? (result < 0 ? -1 : 0) : sy_undo_stale(&states, by, err);
+}
+
+bool sy_netem_any(const char *run_dir)
+{
+	struct dirent *entry;
+	bool found = false;
+	char path[512];
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		found = entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
+			!sy_ends_with(entry->d_name, ".done.json");
+	}
+	if (dir)
+		(void)closedir(dir);
+	return found || sy_leftover_any(run_dir);
+}
+
+json_t *sy_netem_show(const char *run_dir, struct sy_error *err)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	json_t *list = json_array(), *state;
+	const char *name;
+	int result = sy_states_open(run_dir, false, &states, err);
+
+	if (result < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	json_object_foreach(states.all, name, state)
+	{
+		enum sy_owner owner = sy_state_owner(state);
+		json_t *copy = json_is_object(state) ? json_deep_copy(state) : json_object();
+
+		(void)json_object_set_new(
+		    copy, "stale",
+		    json_boolean(owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE));
+		(void)json_object_del(copy, "undo");
+		(void)json_array_append_new(list, copy);
+	}
+	return list;
+}
+
+/* Roots of ours that no state knows, found by their handle. */
+static int clear_device(const char *device, struct sy_error *err)
+{
+	cleanup_free char *tree = sy_tree_text(device, err);
+	const char *argv[] = {"tc", "qdisc", "del", "dev", device, "root", NULL};
+	cleanup_free char *said = NULL;
+
+	if (!tree)
+		return -1;
+	if (!strstr(tree, " 57e1: root"))
+		return 0;
+	said = sy_run_text(argv, NULL, err);
+	return said ? 1 : -1;
+}
+
+static int clear_ifb(const char *device, struct sy_error *err)
+{
+	char shaped[IF_NAMESIZE];
+	const char *const link[] = {"ip", "link", "del", device, NULL};
+	const char *const ingress[] = {"tc", "qdisc", "del", "dev", shaped, "ingress", NULL};
+	cleanup_free char *first = NULL, *second = NULL;
+	unsigned index;
+
+	if (sscanf(device, "sy-ifb%u", &index) != 1)
+		return 0;
+	if (if_indextoname(index, shaped))
+		first = sy_run_text(ingress, NULL, NULL);
+	second = sy_run_text(link, NULL, err);
+	return second ? 1 : -1;
+}
+
+static int clear_rest(struct sy_error *err)
+{
+	struct if_nameindex *list = if_nameindex();
+	int count = 0;
+
+	for (struct if_nameindex *one = list; one && one->if_index && count >= 0; one++) {
+		int ifb = clear_ifb(one->if_name, err);
+		int root = ifb ? 0 : clear_device(one->if_name, err);
+
+		count = ifb < 0 || root < 0 ? -1 : count + ifb + root;
+	}
+	if_freenameindex(list);
+	return count;
+}
+
+int sy_netem_clear_all(const char *run_dir, struct sy_error *err)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	int count = 0, rest;
+	const char *name;
+	json_t *state;
+	void *next;
+
+	if (sy_states_open(run_dir, true, &states, err) < 0)
+		return -1;
+	json_object_foreach_safe(states.all, next, name, state)
+	{
+		char copy[SY_STATE_NAME_SIZE];
+
+		(void)snprintf(copy, sizeof(copy), "%s", name);
+		if (json_is_object(state) && sy_state_owner(state) == SY_OWNER_NOT_HERE)
+			continue;
+		mark_early(state, "hand");
+		if ((json_is_object(state) ? sy_undo_state(&states, copy, "hand", err)
+					   : sy_state_remove(&states, copy, err)) < 0)
+			return -1;
+		count++;
+	}
+	rest = clear_rest(err);
+	return rest < 0 ? -1 : count + rest;
+}

@@ -1,0 +1,52 @@
+/* From a specification to the lines of `tc -batch`: text only, nothing is touched.
+ *
+ * One classful root of ours per device, with a band per condition:
+ *
+ *   57e1: prio (htb where the kernel has no sch_prio)
+ *   ├─ 57e1:1    what is not shaped: the default of every packet
+ *   ├─ 57e1:2 ── 5802: netem or tbf    a condition
+ *   └─ 57e1:3 ── 5803: …
+ *
+ * Packets come to a band by u32 filters (scope node), or because a program on the job's cgroup has
+ * written the band into their priority, which prio and htb obey before any filter (scope job).
+ * ARP and all that is not IP is never shaped. Sources: tc-prio(8), tc-htb(8), tc-u32(8),
+ * tc-netem(8), tc-tbf(8), tc-mirred(8). */
+#ifndef STEELYARD_NETEM_KERNEL_PLAN_H
+#define STEELYARD_NETEM_KERNEL_PLAN_H
+
+#include "netem/spec/spec.h"
+
+#define SY_ROOT_MAJOR  0x57e1u
+#define SY_CHILD_MAJOR 0x5800u /* + the band */
+#define SY_FIRST_BAND  2u
+#define SY_LAST_BAND   16u /* prio has at most 16 bands: TCQ_PRIO_BANDS */
+
+/* One device in one direction. */
+struct sy_place {
+	char device[SY_DEVICE_SIZE];
+	int index;		     /* the interface's */
+	enum sy_direction direction; /* SY_EGRESS or SY_INGRESS */
+	char ifb[SY_DEVICE_SIZE];    /* ingress: our device that incoming packets go through */
+	unsigned band;
+	bool first;	/* the root is not there yet */
+	bool htb;	/* instead of prio */
+	bool tbf;	/* instead of netem: a rate alone */
+	bool by_cgroup; /* scope job: no filters */
+	int64_t mtu, limit_packets;
+};
+
+/* How many packets may wait: what was asked for, or 1.5 × rate × (delay + jitter) / MTU, and no
+ * less than netem's own 1000. Without rate= the device's speed counts (0 when it does not tell: 10
+ * gbit are taken then), and a TCP window (`window_bytes`) fits, so that nothing is dropped. */
+int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bit_per_s,
+		      int64_t window_bytes);
+
+/* Both: lines for `tc -batch`, allocated; NULL: out of memory. */
+char *sy_plan_apply(const struct sy_netem *spec, const struct sy_place *place,
+		    const struct sy_network *protect, int protected_count);
+char *sy_plan_undo(const struct sy_place *place, bool last);
+
+/* Whether two specifications could claim the same packet (ports are not looked at). */
+bool sy_plan_overlap(const struct sy_netem *a, const struct sy_netem *b);
+
+#endif

@@ -1,0 +1,50 @@
+/* The queueing disciplines of a device as the kernel has them (rtnetlink(7)), and putting one back
+ * with exactly the options it had: what the kernel dumps of a plain scheduler is what it takes. */
+#ifndef STEELYARD_NETEM_KERNEL_QDISC_H
+#define STEELYARD_NETEM_KERNEL_QDISC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "netem/spec/spec.h"
+
+struct sy_qdisc {
+	uint32_t handle, parent; /* linux/pkt_sched.h: TC_H_… */
+	char kind[16];
+	uint8_t *options; /* TCA_OPTIONS as it came */
+	size_t options_size;
+};
+
+struct sy_qdiscs {
+	struct sy_qdisc *item;
+	size_t count;
+};
+
+void sy_cleanup_qdiscs(struct sy_qdiscs *list);
+#define cleanup_qdiscs __attribute__((cleanup(sy_cleanup_qdiscs)))
+
+int sy_qdiscs_read(int index, struct sy_qdiscs *list, struct sy_error *err);
+const struct sy_qdisc *sy_qdisc_by_parent(const struct sy_qdiscs *list, uint32_t parent);
+const struct sy_qdisc *sy_qdisc_by_handle(const struct sy_qdiscs *list, uint32_t handle);
+
+/* What stands on the root of a device. */
+enum sy_root {
+	SY_ROOT_DEFAULT, /* the kernel's own choice: comes back when ours is deleted */
+	SY_ROOT_PLAIN,	 /* a scheduler without filters or shaping: put back by us */
+	SY_ROOT_OURS,
+	SY_ROOT_FOREIGN, /* somebody shapes here already */
+};
+enum sy_root sy_root_of(const struct sy_qdiscs *list);
+
+/* What must be put back, as JSON for the state: [{parent, handle, kind, options (hex)}]. */
+json_t *sy_qdiscs_keep(const struct sy_qdiscs *list);
+int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err);
+
+/* What the kernel says about a netem or tbf qdisc of ours, into the fields of a specification; a
+ * value that differs from `spec` only by the kernel's rounding is taken as asked. */
+void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec);
+
+#endif

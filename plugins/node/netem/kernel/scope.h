@@ -1,0 +1,34 @@
+/* Scope job: a small program on the job's cgroup writes the band into the priority of those packets
+ * that are to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS; it may write there since Linux 4.20).
+ * Every kernel that has it also has the cgroup2 hierarchy, beside v1 too; where it is not mounted
+ * we mount it below our own folder. So it also serves nodes whose controllers are all on v1. */
+#ifndef STEELYARD_NETEM_KERNEL_SCOPE_H
+#define STEELYARD_NETEM_KERNEL_SCOPE_H
+
+#include <limits.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "netem/spec/spec.h"
+
+#define SY_SCOPE_MOST 4096 /* BPF_MAXINSNS */
+
+/* The program: how many instructions were written to `code`, or -1 when there are too many. */
+int sy_scope_program(const struct sy_netem *spec, const struct sy_network *protect, int count,
+		     uint32_t priority, struct bpf_insn *code);
+
+/* The folder of a job's cgroup in the cgroup2 hierarchy: `cgroup` itself (as in /proc/PID/cgroup)
+ * where it is one, else one of ours, made, `*own` true: the job's processes must be moved into it.
+ */
+int sy_scope_folder(const char *run_dir, const char *cgroup, const char *name, char *folder,
+		    bool *own, struct sy_error *err);
+
+int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
+		    struct sy_error *err);
+
+/* Take every program of ours off, and remove the folder when it is ours; what is gone is gone. */
+int sy_scope_detach(const char *folder, bool own, struct sy_error *err);
+
+#endif

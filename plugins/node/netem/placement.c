@@ -1,0 +1,228 @@
+/* Where a condition goes: the devices, what stands on them already, which band is free. */
+#include "netem/condition.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+#include "netem/kernel/qdisc.h"
+#include "netem/undo.h"
+#include "netem/verify/verdict.h"
+
+#include <linux/pkt_sched.h>
+#include <stdio.h>
+#include <string.h>
+
+struct site {
+	const struct sy_netem_device *device;
+	struct sy_qdiscs list;
+	enum sy_root root;
+	json_t *shared; /* another state's place on it */
+	char *before;
+};
+
+static int refuse_foreign(const struct site *site, struct sy_error *err)
+{
+	const struct sy_qdisc *root = sy_qdisc_by_parent(&site->list, TC_H_ROOT);
+
+	return sy_fail(
+	    err,
+	    "%s is shaped by somebody else: its root qdisc is %s %x:, which is not ours. "
+	    "Remove it (tc qdisc del dev %s root) or name another device",
+	    site->device->name, root ? root->kind : "?", root ? TC_H_MAJ(root->handle) >> 16 : 0,
+	    site->device->name);
+}
+
+/* A root of ours without a state: its folder was lost. */
+static int remove_orphan(struct site *site, struct sy_error *err)
+{
+	const char *argv[] = {"tc", "qdisc", "del", "dev", site->device->name, "root", NULL};
+	cleanup_free char *said = sy_run_text(argv, NULL, err);
+
+	if (!said)
+		return -1;
+	sy_cleanup_qdiscs(&site->list);
+	site->list = (struct sy_qdiscs){0};
+	if (sy_qdiscs_read(site->device->index, &site->list, err) < 0)
+		return -1;
+	site->root = sy_root_of(&site->list);
+	return 0;
+}
+
+static int look(const struct sy_work *work, struct site *site, struct sy_error *err)
+{
+	if (sy_qdiscs_read(site->device->index, &site->list, err) < 0)
+		return -1;
+	site->root = sy_root_of(&site->list);
+	site->shared = sy_place_shared(&work->states, work->name, site->device->name);
+	if (site->root == SY_ROOT_OURS && !site->shared && remove_orphan(site, err) < 0)
+		return -1;
+	if (site->root == SY_ROOT_FOREIGN)
+		return refuse_foreign(site, err);
+	if (work->spec->direction != SY_EGRESS && sy_qdisc_by_parent(&site->list, TC_H_INGRESS))
+		return sy_fail(err,
+			       "%s has an ingress or clsact qdisc already, which is not ours: "
+			       "incoming packets cannot be shaped here",
+			       site->device->name);
+	site->before = sy_tree_text(site->device->name, err);
+	return site->before ? 0 : -1;
+}
+
+/* Two conditions on one device must not claim the same packet. */
+static int check_others(const struct sy_work *work, const char *device, bool *taken,
+			struct sy_error *err)
+{
+	const char *name;
+	json_t *state;
+
+	json_object_foreach(work->states.all, name, state)
+	{
+		const char *text = json_string_value(json_object_get(state, "requested"));
+		const char *scope = json_string_value(json_object_get(state, "scope"));
+		json_t *place;
+		struct sy_netem other;
+		size_t i;
+
+		json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i,
+				   place)
+		{
+			struct sy_place there;
+
+			sy_place_read(place, &there);
+			if (strcmp(there.device, device))
+				continue;
+			if (there.band <= SY_LAST_BAND)
+				taken[there.band] = true;
+			if (work->request->cgroup && scope && !strcmp(scope, "job"))
+				continue;
+			if (!text || sy_netem_parse(text, &other, NULL) < 0 ||
+			    sy_plan_overlap(&other, work->spec))
+				return sy_fail(err,
+					       "%s is shaped already, by %.*s (%s): two "
+					       "conditions cannot have the same packets",
+					       device, (int)(strlen(name) - 5), name,
+					       text ? text : "?");
+		}
+	}
+	return 0;
+}
+
+static int free_band(const struct sy_work *work, const char *device, unsigned *band,
+		     struct sy_error *err)
+{
+	bool taken[SY_LAST_BAND + 1] = {0};
+
+	if (check_others(work, device, taken, err) < 0)
+		return -1;
+	for (*band = SY_FIRST_BAND; *band <= SY_LAST_BAND; ++*band)
+		if (!taken[*band])
+			return 0;
+	return sy_fail(err, "%s has %u conditions already, which is as many as there can be",
+		       device, SY_LAST_BAND - SY_FIRST_BAND + 1);
+}
+
+/* What is handed from the first state on a device to the next, so that the last one undone can put
+ * it back. */
+static json_t *keep(const struct sy_work *work, const struct site *site,
+		    const struct sy_place *place)
+{
+	json_t *json = sy_place_json(place), *offloads, *segments = NULL;
+
+	if (site->shared) {
+		(void)json_object_set(json, "before", json_object_get(site->shared, "before"));
+		(void)json_object_set(json, "restore", json_object_get(site->shared, "restore"));
+		offloads = json_deep_copy(json_object_get(site->shared, "offloads"));
+		segments = json_incref(json_object_get(site->shared, "gso_max_segs"));
+	} else {
+		(void)json_object_set_new(json, "before", json_string(site->before));
+		(void)json_object_set_new(json, "restore", sy_qdiscs_keep(&site->list));
+		offloads = json_array();
+	}
+	if (sy_netem_needs_single_packets(work->spec)) {
+		json_t *on = sy_offloads_on(site->device->name, work->spec->direction != SY_EGRESS);
+
+		(void)json_array_extend(offloads, on);
+		json_decref(on);
+		if (!json_is_integer(segments))
+			segments = json_integer(sy_gso_segments(site->device->name));
+	}
+	(void)json_object_set_new(json, "offloads", offloads);
+	(void)json_object_set_new(json, "gso_max_segs", segments ? segments : json_null());
+	return json;
+}
+
+static void add_place(struct sy_work *work, const struct site *site, unsigned band,
+		      enum sy_direction direction)
+{
+	struct sy_place *place = &work->place[work->count++];
+	const struct sy_qdisc *root = sy_qdisc_by_parent(&site->list, TC_H_ROOT);
+	json_t *places = json_object_get(json_object_get(work->document, "undo"), "places");
+	json_t *json;
+
+	*place = (struct sy_place){
+	    .index = site->device->index,
+	    .direction = direction,
+	    .band = band,
+	    .first = site->root != SY_ROOT_OURS,
+	    .htb = site->root == SY_ROOT_OURS && !strcmp(root->kind, "htb"),
+	    .by_cgroup = work->request->cgroup != NULL,
+	    .mtu = site->device->mtu,
+	    .limit_packets = sy_plan_limit(work->spec, site->device->mtu,
+					   site->device->speed_bit_per_s, sy_tcp_window_bytes()),
+	};
+	strcpy(place->device, site->device->name);
+	if (direction == SY_INGRESS)
+		(void)snprintf(place->ifb, sizeof(place->ifb), "sy-ifb%d", place->index);
+	json = keep(work, site, place);
+	if (direction == SY_EGRESS && work->spec->direction == SY_BOTH)
+		(void)json_object_set_new(json, "more", json_true());
+	(void)json_array_append_new(places, json);
+}
+
+static int check_device(struct sy_work *work, const struct sy_netem_device *device,
+			struct sy_error *err)
+{
+	const struct sy_policy *policy = work->request->policy;
+
+	if (policy && sy_policy_allows_device(policy, device->name, err) < 0)
+		return -1;
+	if (!device->rdma)
+		return 0;
+	sy_netem_note(work->document,
+		      "%s has RDMA beside its Ethernet: TCP/IP was shaped, RDMA verbs (as MPI uses "
+		      "them) were not",
+		      device->name);
+	return policy ? sy_policy_allows_rdma(policy, device->name, err) : 0;
+}
+
+static int place_on(struct sy_work *work, const struct sy_netem_device *device,
+		    struct sy_error *err)
+{
+	struct site site = {.device = device};
+	unsigned band;
+	int result = -1;
+
+	if (check_device(work, device, err) < 0)
+		return -1;
+	if (look(work, &site, err) == 0 && free_band(work, device->name, &band, err) == 0) {
+		if (work->spec->direction != SY_INGRESS)
+			add_place(work, &site, band, SY_EGRESS);
+		if (work->spec->direction != SY_EGRESS)
+			add_place(work, &site, band, SY_INGRESS);
+		result = 0;
+	}
+	sy_cleanup_qdiscs(&site.list);
+	free(site.before);
+	return result;
+}
+
+int sy_work_place(struct sy_work *work, struct sy_error *err)
+{
+	struct sy_netem_device devices[SY_NETEM_TARGETS];
+	int count = sy_netem_devices(work->spec, devices, SY_NETEM_TARGETS, err);
+
+	for (int i = 0; i < count; i++)
+		if (place_on(work, &devices[i], err) < 0)
+			return -1;
+	if (count > 0)
+		sy_netem_note_others(work->document, work->spec, devices, count);
+	return count < 0 ? -1 : 0;
+}

@@ -1,0 +1,58 @@
+/* What the admin allows: a root-owned file (docs/netem.md). No file, no network conditions. */
+#ifndef STEELYARD_NETEM_POLICY_POLICY_H
+#define STEELYARD_NETEM_POLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "netem/spec/spec.h"
+
+#define SY_POLICY_PATH	"/etc/steelyard/netem.conf"
+#define SY_POLICY_ITEMS 64
+
+enum sy_known { SY_NOT_KNOWN = -1, SY_NO = 0, SY_YES = 1 };
+
+/* Who asks. What cannot be known yet (at submission) is not held against him. */
+struct sy_asker {
+	uid_t uid;		 /* root (0) passes the lists of users, groups and partitions */
+	const gid_t *groups;	 /* his own group and the others */
+	size_t group_count;	 /* 0: not known */
+	const char *partition;	 /* NULL: not known, or no scheduler */
+	enum sy_known exclusive; /* the job has the node for itself */
+};
+
+struct sy_policy; /* opaque: policy.c */
+
+/* Read a policy. A missing file is a valid policy that allows nothing. A file that is not root's,
+ * that others may write to, or that has a line it does not understand is an error (-> NULL): its
+ * name, the line, what was expected. `must_be_root` false: tests. */
+struct sy_policy *sy_policy_read(const char *path, bool must_be_root, struct sy_error *err);
+void sy_policy_free(struct sy_policy *policy);
+
+/* 0, or -1 with one sentence: which part of the request, what the policy allows, whose policy. */
+int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
+			   const struct sy_asker *asker, struct sy_error *err);
+int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
+			   struct sy_error *err);
+int sy_policy_allows_capture(const struct sy_policy *policy, const struct sy_asker *asker,
+			     struct sy_error *err);
+
+/* Whether this device may be shaped (its name is known only on the node). */
+int sy_policy_allows_device(const struct sy_policy *policy, const char *device,
+			    struct sy_error *err);
+
+/* Whether a device with RDMA beside its Ethernet may be shaped: verbs go past the kernel. */
+int sy_policy_allows_rdma(const struct sy_policy *policy, const char *device, struct sy_error *err);
+
+/* Addresses that are never shaped, beside the scheduler's: how many, written to `to`. */
+int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, int size);
+
+/* Where round-trip times are measured when nothing else says; NULL: nowhere. */
+const char *sy_policy_peer(const struct sy_policy *policy);
+
+int64_t sy_policy_capture_max_bytes(const struct sy_policy *policy);
+int64_t sy_policy_cvmfs_quota_bytes(const struct sy_policy *policy); /* 0: left alone */
+
+#endif

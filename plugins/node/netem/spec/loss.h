@@ -1,0 +1,36 @@
+/* Loss: what was achieved, and whether chance alone explains that it is not what was asked for. */
+#ifndef STEELYARD_NETEM_SPEC_LOSS_H
+#define STEELYARD_NETEM_SPEC_LOSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "netem/spec/spec.h"
+
+/* How many dropped packets of so many are within chance, at 99.9 %: one good run in a thousand is
+ * condemned, where 95 % would condemn one in twenty. */
+struct sy_drops {
+	bool judged; /* false: there is too little to tell */
+	double loss; /* asked for, a fraction: in the long run */
+	int64_t low, high;
+};
+
+/* Of `packets` that left our qdiscs or were dropped there. With duplicate= the copies are among
+ * them, and netem (kernel 6.18: netem_enqueue()) keeps one of a packet that is both lost and
+ * doubled: the loss may lie anywhere from p(1-d)/(1+d) to p. */
+struct sy_drops sy_drops_expected(const struct sy_netem *spec, int64_t packets);
+
+/* A binomial proportion's 95 % interval: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209.
+ * `of` is more than 0. */
+void sy_wilson(int64_t hits, int64_t of, double *low, double *high);
+
+/* How likely a count as far off as `hits` of `of` is, or farther on that side: the exact tail of
+ * the binomial distribution on the side of the mean that `hits` lies on. */
+double sy_binomial_tail(int64_t hits, int64_t of, double p);
+
+/* Mean loss of the two-state chain in the long run, and the variance of the mean times the number
+ * of packets. In the bad state p/(p+r) of the time, which loses 1-h, and else 1-k (Gilbert 1960,
+ * Elliott 1963; the chain of sch_netem.c, loss_gilb_ell()); neighbours are correlated by 1-p-r. */
+double sy_gemodel_loss(const struct sy_gemodel *model, double *variance);
+
+#endif

@@ -1,0 +1,70 @@
+/* The netem specification: one grammar for sbatch, studies and the command line (docs/netem.md).
+ *
+ *   delay=50ms[~5ms[/normal|pareto|paretonormal]],loss=0.1%,rate=100mbit,to=10.0.0.0/8   or   none
+ *
+ * Nothing here knows tc: this is text in, numbers out, and back. */
+#ifndef STEELYARD_NETEM_SPEC_SPEC_H
+#define STEELYARD_NETEM_SPEC_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
+#define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */
+#define SY_DEVICE_SIZE	 16   /* IFNAMSIZ */
+#define SY_WHOLE_PPB	 1000000000 /* 100 % in parts per billion */
+
+enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL };
+enum sy_direction { SY_EGRESS, SY_INGRESS, SY_BOTH };
+
+/* Gilbert–Elliott, tc-netem(8) `loss gemodel p [r [1-h [1-k]]]`, each in parts per billion. */
+struct sy_gemodel {
+	int32_t p_ppb, r_ppb, one_minus_h_ppb, one_minus_k_ppb;
+};
+
+struct sy_network {
+	int family;	     /* AF_INET, AF_INET6 */
+	uint8_t address[16]; /* network byte order; host bits are 0 */
+	int prefix;
+};
+
+/* What was not asked for has its flag false and its value 0. */
+struct sy_netem {
+	bool none; /* `none`: nothing is touched */
+	bool has_delay, has_loss, has_gemodel, has_duplicate, has_corrupt, has_reorder;
+	bool has_rate, has_limit, has_rto_min;
+	int64_t delay_us, jitter_us;
+	enum sy_distribution distribution;
+	int32_t loss_ppb; /* random loss; not together with gemodel */
+	struct sy_gemodel gemodel;
+	int32_t duplicate_ppb, corrupt_ppb, reorder_ppb; /* reorder needs a delay */
+	int64_t rate_bit_per_s;
+	int64_t limit_packets;
+	int64_t rto_min_us;
+	int to_count, port_count;
+	struct sy_network to[SY_NETEM_TARGETS];
+	uint16_t port[SY_NETEM_TARGETS]; /* TCP or UDP, either end */
+	char device[SY_DEVICE_SIZE];	 /* "" : found from the route to `to` */
+	enum sy_direction direction;	 /* SY_EGRESS where none was named */
+};
+
+/* Parse a specification: 0, or -1 with a sentence that names the part and what is allowed there. */
+int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err);
+
+/* The canonical text: parts in the order of the grammar, the largest unit that loses nothing.
+ * Parsing it gives the same specification. Returns its length; `text` holds SY_NETEM_SIZE. */
+size_t sy_netem_format(const struct sy_netem *spec, char *text);
+
+/* The specification as a JSON object in SI units (docs/formats.md part 9): delay_s, loss (a
+ * fraction) …; what was not asked for is not there. A new reference. */
+json_t *sy_netem_json(const struct sy_netem *spec);
+
+/* Whether packets can be lost, doubled, spoilt or overtaken: then offloads must be off, or it
+ * would happen to super-packets of 64 KB. */
+bool sy_netem_needs_single_packets(const struct sy_netem *spec);
+
+#endif

@@ -1,0 +1,59 @@
+/* Times, rates, percentages, counts and networks as text, for the specification and the policy.
+ *
+ * Reading is strict: the whole text, lower-case units, no sign, no exponent. Nothing passes through
+ * a float, so that what is written reads as the same number. Errors say only what was expected; the
+ * caller says where. */
+#ifndef STEELYARD_NETEM_SPEC_UNITS_H
+#define STEELYARD_NETEM_SPEC_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "netem/spec/spec.h"
+
+#define SY_UNIT_SIZE 64 /* holds whatever is written here, with its NUL */
+
+/* netem's 32-bit ticks of 64 ns (linux/pkt_sched.h: PSCHED_SHIFT) end at 274.8 s; kernels since
+ * 4.15 have 64 bits, and nobody waits that long. */
+#define SY_DELAY_MAX_US 274000000
+
+/* INT_MAX ns: sch_netem.c, netem_change() caps it there for tabledist(). */
+#define SY_JITTER_MAX_US 2147483
+
+/* TCP_RTO_MAX of include/net/tcp.h; the kernel keeps rto_min in whole ms (ip-route(8)). */
+#define SY_RTO_MAX_US  120000000
+#define SY_RTO_STEP_US 1000
+
+/* The kernel counts bytes (struct tc_ratespec); no port is faster than 1 Tbit/s. */
+#define SY_RATE_STEP_BIT 8
+#define SY_RATE_MAX_BIT	 1000000000000
+
+/* `1.5ms`, or a bare 0. */
+int sy_parse_time(const char *text, int64_t max_us, int64_t *us, struct sy_error *err);
+
+/* `100mbit`: bit, kbit, mbit, gbit, powers of 1000 as in tc(8); whole bytes a second. */
+int sy_parse_rate(const char *text, int64_t *bit_per_s, struct sy_error *err);
+
+/* `0.1%`: 0 to 100, six decimals at most. */
+int sy_parse_percent(const char *text, int32_t *ppb, struct sy_error *err);
+
+/* A whole number from `min` to `max`. */
+int sy_parse_count(const char *text, int64_t min, int64_t max, int64_t *count,
+		   struct sy_error *err);
+
+/* `10.0.0.0/8`, `2001:db8::/32`, or one address. Host bits must be 0. */
+int sy_parse_network(const char *text, struct sy_network *network, struct sy_error *err);
+
+/* All write to `text`, which holds SY_UNIT_SIZE, and return it: whole numbers of the largest unit
+ * that loses nothing; a network of one address without its prefix. */
+const char *sy_format_time(int64_t us, char *text);
+const char *sy_format_rate(int64_t bit_per_s, char *text);
+const char *sy_format_percent(int32_t ppb, char *text);
+const char *sy_format_network(const struct sy_network *network, char *text);
+
+/* Whether all of `inner` lies in `outer`. */
+bool sy_network_contains(const struct sy_network *outer, const struct sy_network *inner);
+
+#endif

@@ -1,0 +1,170 @@
+#include "netem/state.h"
+
+#include "base/document.h"
+#include "base/exec.h"
+#include "base/file.h"
+#include "record/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+int sy_state_name(char *name, const char *node, const char *job_id, bool done, struct sy_error *err)
+{
+	int length;
+
+	if (!sy_is_file_word(node) || !sy_is_file_word(job_id))
+		return sy_fail(err,
+			       "expected a node and a job id that can be part of a file's name");
+	length =
+	    snprintf(name, SY_STATE_NAME_SIZE, "%s.%s%s.json", node, job_id, done ? ".done" : "");
+	if (length >= SY_STATE_NAME_SIZE)
+		return sy_fail(err, "the names of node and job are too long for a file");
+	return 0;
+}
+
+static int open_folder(const char *run_dir, bool make, struct sy_error *err)
+{
+	cleanup_close int top = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat info;
+	int fd;
+
+	if (top < 0 && errno == ENOENT && make && mkdir(run_dir, 0755) == 0)
+		top = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return errno == ENOENT && !make
+			   ? -2
+			   : sy_fail_errno(err, errno, "cannot open the folder %s", run_dir);
+	if (sy_folder_check(top, run_dir, err) < 0)
+		return -1;
+	if (make && mkdirat(top, "netem", 0700) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make %s/netem", run_dir);
+	fd = openat(top, "netem", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT && !make
+			   ? -2
+			   : sy_fail_errno(err, errno, "cannot open %s/netem", run_dir);
+	if (fstat(fd, &info) == 0 && info.st_uid == geteuid() && !(info.st_mode & 077))
+		return fd;
+	(void)close(fd);
+	return sy_fail(err, "%s/netem must belong to root with mode 0700: remove it", run_dir);
+}
+
+static int take_lock(int dir, struct sy_error *err)
+{
+	const struct timespec pause = {.tv_nsec = 2000000};
+	int fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open the lock of network conditions");
+	for (int waited_ms = 0; waited_ms < SY_LOCK_PATIENCE_MS; waited_ms += 2) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		(void)nanosleep(&pause, NULL);
+	}
+	(void)close(fd);
+	return sy_fail(err, "somebody else has been changing network conditions for %d s",
+		       SY_LOCK_PATIENCE_MS / 1000);
+}
+
+static json_t *load(int dir, const char *name)
+{
+	cleanup_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	json_t *state;
+
+	state = sy_json_read_fd(fd);
+	return json_is_object(state) ? state : (json_decref(state), json_null());
+}
+
+static json_t *load_all(int dir)
+{
+	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
+	json_t *all = json_object();
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
+		    !sy_ends_with(entry->d_name, ".done.json"))
+			(void)json_object_set_new(all, entry->d_name, load(dir, entry->d_name));
+	if (folder)
+		(void)closedir(folder);
+	return all;
+}
+
+int sy_states_open(const char *run_dir, bool make, struct sy_states *states, struct sy_error *err)
+{
+	*states = SY_STATES_NONE;
+	states->dir = open_folder(run_dir, make, err);
+	if (states->dir < 0)
+		return states->dir == -2 ? 1 : -1;
+	states->lock = take_lock(states->dir, err);
+	if (states->lock < 0)
+		return -1;
+	sy_run_holding(states->lock);
+	states->all = load_all(states->dir);
+	return 0;
+}
+
+void sy_states_close(struct sy_states *states)
+{
+	sy_run_holding(-1);
+	if (states->lock >= 0)
+		(void)close(states->lock);
+	if (states->dir >= 0)
+		(void)close(states->dir);
+	json_decref(states->all);
+	*states = SY_STATES_NONE;
+}
+
+int sy_state_save(struct sy_states *states, const char *name, json_t *document,
+		  struct sy_error *err)
+{
+	static const char temporary[] = ".new";
+	cleanup_close int fd = openat(states->dir, temporary,
+				      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_free char *text =
+	    json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+	int error;
+
+	if (fd < 0 || !text)
+		return sy_fail_errno(err, errno, "cannot write the state %s", name);
+	error = sy_write_all(fd, text, strlen(text));
+	if (error < 0)
+		return sy_fail_errno(err, -error, "cannot write the state %s", name);
+	if (fsync(fd) < 0 || renameat(states->dir, temporary, states->dir, name) < 0)
+		return sy_fail_errno(err, errno, "cannot write the state %s", name);
+	(void)fsync(states->dir);
+	if (!sy_ends_with(name, ".done.json"))
+		(void)json_object_set(states->all, name, document);
+	return 0;
+}
+
+int sy_state_remove(struct sy_states *states, const char *name, struct sy_error *err)
+{
+	if (unlinkat(states->dir, name, 0) < 0 && errno != ENOENT)
+		return sy_fail_errno(err, errno, "cannot remove the state %s", name);
+	(void)fsync(states->dir);
+	(void)json_object_del(states->all, name);
+	return 0;
+}
+
+void sy_state_strip(json_t *state)
+{
+	static const char *const own[] = {"node",
+					  "job_id",
+					  "user_id",
+					  "watch_pid",
+					  "boot_id",
+					  "watch_start_ticks",
+					  "network_namespace",
+					  "undo"};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		(void)json_object_del(state, own[i]);
+}

@@ -1,0 +1,278 @@
+#include "netem/undo.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+#include "netem/kernel/device.h"
+#include "netem/kernel/qdisc.h"
+#include "netem/kernel/route.h"
+#include "netem/kernel/scope.h"
+
+#include <linux/pkt_sched.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What is not there any more cannot be deleted: that is no failure, so tc goes on (-force). */
+static int run_lines(char *lines, struct sy_error *err)
+{
+	static const char *const argv[] = {"tc", "-force", "-batch", "-", NULL};
+	cleanup_output struct sy_output output = {0};
+	cleanup_free char *mine = lines;
+
+	if (!mine)
+		return sy_fail(err, "out of memory");
+	return sy_run(argv, mine, &output, err);
+}
+
+static int remove_ifb(const struct sy_place *place, struct sy_error *err)
+{
+	const char *argv[] = {"ip", "link", "del", place->ifb, NULL};
+	cleanup_output struct sy_output output = {0};
+
+	if (!place->ifb[0] || !if_nametoindex(place->ifb))
+		return 0;
+	if (sy_run(argv, NULL, &output, err) < 0)
+		return -1;
+	return if_nametoindex(place->ifb)
+		   ? sy_fail(err, "cannot remove our device %s: %s", place->ifb, output.problem)
+		   : 0;
+}
+
+static int undo_ingress(const struct sy_place *place, const struct sy_qdiscs *list,
+			struct sy_error *err)
+{
+	/* Nobody else's: apply refuses where there is one already. */
+	if (sy_qdisc_by_parent(list, TC_H_INGRESS) && if_nametoindex(place->ifb) &&
+	    run_lines(sy_plan_undo(place, true), err) < 0)
+		return -1;
+	return remove_ifb(place, err);
+}
+
+static int undo_egress(const struct sy_place *place, const json_t *json,
+		       const struct sy_qdiscs *list, bool last, struct sy_error *err)
+{
+	const json_t *restore = json_object_get(json, "restore");
+	enum sy_root root = sy_root_of(list);
+
+	if (root == SY_ROOT_OURS && run_lines(sy_plan_undo(place, last), err) < 0)
+		return -1;
+	if (last && (root == SY_ROOT_OURS || root == SY_ROOT_DEFAULT))
+		return sy_qdiscs_restore(place->index, restore, err);
+	return 0;
+}
+
+/* Whether anything of ours is left at a place. */
+static int check_gone(const struct sy_place *place, bool last, struct sy_error *err)
+{
+	cleanup_qdiscs struct sy_qdiscs list = {0};
+
+	if (sy_qdiscs_read(place->index, &list, err) < 0)
+		return -1;
+	if (place->direction == SY_EGRESS &&
+	    (sy_qdisc_by_handle(&list, (SY_CHILD_MAJOR + place->band) << 16) ||
+	     (last && sy_root_of(&list) == SY_ROOT_OURS)))
+		return sy_fail(err, "our qdisc on %s is still there: tc qdisc del dev %s root",
+			       place->device, place->device);
+	return 0;
+}
+
+/* 1: the tree is the one from before (or others still shape there); 0: it is not; -1. */
+static int compare(const struct sy_place *place, const json_t *json, bool last,
+		   struct sy_error *err)
+{
+	const char *before = json_string_value(json_object_get(json, "before"));
+	cleanup_free char *after = NULL;
+
+	if (!last)
+		return 1;
+	after = sy_tree_text(place->device, err);
+	return after ? before && !strcmp(before, after) : -1;
+}
+
+/* As it was: pieces of many segments, and the offloads that make them. */
+static int make_large(const struct sy_place *place, const json_t *json, struct sy_error *err)
+{
+	json_int_t segments = json_integer_value(json_object_get(json, "gso_max_segs"));
+
+	if (segments > 0 && sy_gso_segments_set(place->device, segments, err) < 0)
+		return -1;
+	return sy_offloads_set(place->device, json_object_get(json, "offloads"), true, err);
+}
+
+static bool is_same_device(const json_t *a, const json_t *b)
+{
+	return json_equal(json_object_get(a, "index"), json_object_get(b, "index"));
+}
+
+/* Another condition stays on the device, and may not have needed this: it puts it back, later. */
+static int hand_on(struct sy_states *states, const char *from, const json_t *mine,
+		   struct sy_error *err)
+{
+	json_t *offloads = json_object_get(mine, "offloads");
+	json_t *segments = json_object_get(mine, "gso_max_segs"), *state, *place;
+	const char *name;
+	size_t i;
+
+	json_object_foreach(states->all, name, state)
+	{
+		bool changed = false;
+
+		if (!strcmp(name, from))
+			continue;
+		json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i,
+				   place)
+		{
+			if (!is_same_device(place, mine))
+				continue;
+			if (json_array_size(offloads) >
+			    json_array_size(json_object_get(place, "offloads")))
+				changed |= !json_object_set(place, "offloads", offloads);
+			if (json_is_integer(segments))
+				changed |= !json_object_set(place, "gso_max_segs", segments);
+		}
+		if (changed && sy_state_save(states, name, state, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int undo_place(struct sy_states *states, const char *name, const json_t *json,
+		      struct sy_error *err)
+{
+	cleanup_qdiscs struct sy_qdiscs list = {0};
+	struct sy_place place;
+	bool last;
+
+	sy_place_read(json, &place);
+	if (!if_indextoname((unsigned)place.index, place.device))
+		return remove_ifb(&place, err) < 0 ? -1 : 1; /* the device is gone, and all on it */
+	last = !sy_place_shared(states, name, json_string_value(json_object_get(json, "device")));
+	if (sy_qdiscs_read(place.index, &list, err) < 0)
+		return -1;
+	if ((place.direction == SY_INGRESS ? undo_ingress(&place, &list, err)
+					   : undo_egress(&place, json, &list, last, err)) < 0)
+		return -1;
+	if ((last ? make_large(&place, json, err) : hand_on(states, name, json, err)) < 0)
+		return -1;
+	if (check_gone(&place, last, err) < 0)
+		return -1;
+	/* Both directions of one device have the same tree before: the last of them compares. */
+	return compare(&place, json, last && !json_is_true(json_object_get(json, "more")), err);
+}
+
+static int undo_scope(const json_t *undo, struct sy_error *err)
+{
+	const char *folder = json_string_value(json_object_get(undo, "cgroup"));
+
+	return folder
+		   ? sy_scope_detach(folder, json_is_true(json_object_get(undo, "own_cgroup")), err)
+		   : 0;
+}
+
+int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, struct sy_error *err)
+{
+	const json_t *undo = json_object_get(state, "undo");
+	json_t *place;
+	double start = now_s();
+	bool same;
+	size_t i;
+
+	if (sy_state_owner(state) == SY_OWNER_AND_KERNEL_GONE)
+		return json_object_set_new(state, "undone", json_true());
+	if (undo_scope(undo, err) < 0)
+		return -1;
+	same = sy_routes_restore(json_object_get(undo, "routes"));
+	json_array_foreach(json_object_get(undo, "places"), i, place)
+	{
+		int result = undo_place(states, name, place, err);
+
+		if (result < 0)
+			return -1;
+		same &= result;
+	}
+	(void)json_object_set_new(state, "undone", json_boolean(same));
+	(void)json_object_set_new(state, "undo_s", json_real(now_s() - start));
+	return 0;
+}
+
+static double unix_s(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int sy_undo_state(struct sy_states *states, const char *name, const char *by, struct sy_error *err)
+{
+	json_t *state = json_incref(json_object_get(states->all, name));
+	char done[SY_STATE_NAME_SIZE];
+	int result = sy_undo_tree(states, name, state, err);
+
+	if (result < 0) {
+		(void)json_object_set_new(state, "invalid_reason", json_string(err->text));
+		(void)sy_state_save(states, name, state, NULL);
+		json_decref(state);
+		return -1;
+	}
+	(void)json_object_set_new(state, "undone_by", json_string(by));
+	(void)json_object_set_new(state, "end_unix_s", json_real(unix_s()));
+	(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
+	sy_state_strip(state);
+	result = sy_state_save(states, done, state, err);
+	json_decref(state);
+	return result < 0 ? -1 : sy_state_remove(states, name, err);
+}
+
+void sy_undo_mark_early(json_t *state, const char *by)
+{
+	(void)json_object_set_new(state, "valid", json_false());
+	if (!json_is_string(json_object_get(state, "invalid_reason")))
+		(void)json_object_set_new(
+		    state, "invalid_reason",
+		    json_sprintf("it was undone by %s, not at the job's end: whether it held until "
+				 "then is not known",
+				 by));
+}
+
+static int undo_early(struct sy_states *states, const char *name, const char *by,
+		      struct sy_error *err)
+{
+	sy_undo_mark_early(json_object_get(states->all, name), by);
+	return sy_undo_state(states, name, by, err);
+}
+
+int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err)
+{
+	const char *name;
+	int count = 0;
+	bool failed = false;
+	json_t *state;
+	void *next;
+
+	json_object_foreach_safe(states->all, next, name, state)
+	{
+		enum sy_owner owner = sy_state_owner(state);
+		char copy[SY_STATE_NAME_SIZE];
+
+		if (owner == SY_OWNER_LIVES || owner == SY_OWNER_NOT_HERE)
+			continue;
+		(void)snprintf(copy, sizeof(copy), "%s", name);
+		if (!json_is_object(state))
+			failed |= sy_state_remove(states, copy, err) < 0;
+		else if (undo_early(states, copy, by, err) < 0)
+			failed = true;
+		else
+			count++;
+	}
+	return failed ? -1 : count;
+}

@@ -1,0 +1,40 @@
+/* Undoing, for those who already hold the lock (state.h), and the places of a state. */
+#ifndef STEELYARD_NETEM_UNDO_H
+#define STEELYARD_NETEM_UNDO_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "netem/kernel/plan.h"
+#include "netem/state.h"
+
+/* A place as it stands in the state under undo.places, and back. Beside the plan's fields it has
+ * `before` (tc's text), `restore` (sy_qdiscs_keep), `offloads` (names that were on) and
+ * `gso_max_segs` (what it was; null: left alone). */
+json_t *sy_place_json(const struct sy_place *place);
+void sy_place_read(const json_t *json, struct sy_place *place);
+
+/* Another state that shapes the same device; its place, or NULL. */
+json_t *sy_place_shared(const struct sy_states *states, const char *but, const char *device);
+
+/* `tc qdisc show dev DEVICE`, allocated. */
+char *sy_tree_text(const char *device, struct sy_error *err);
+
+/* Those lines of it that are about our own qdisc of a place, allocated; "" when it is not there. */
+char *sy_tree_own_line(const char *tree, const struct sy_place *place);
+
+/* Put everything of a state back, whatever part of it there is: 0, `undone` and `undo_s` are set;
+ * -1: something of ours is still there. The file is not touched. */
+int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, struct sy_error *err);
+
+/* The same, then the finished document is left as NODE.JOB.done.json and the state removed. */
+int sy_undo_state(struct sy_states *states, const char *name, const char *by, struct sy_error *err);
+
+/* Note that it is undone by somebody else than the job's end: the run is invalid. */
+void sy_undo_mark_early(json_t *state, const char *by);
+
+/* Undo what nobody owns any more: how many, or -1 when one could not be. */
+int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* Whether a run may be averaged: the document of docs/formats.md part 9 in, a verdict in it out.
+ *
+ * Nothing is measured here. What the document does not have is not judged. The rules and their
+ * formulas: docs/netem.md, "What is verified". */
+#ifndef STEELYARD_NETEM_VERIFY_VERDICT_H
+#define STEELYARD_NETEM_VERIFY_VERDICT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "netem/spec/spec.h"
+
+/* Set `loss`, `valid`, `invalid_reason`, `notes`. Whether it is undone is not judged by round-trip
+ * times: tc's tree alone says so (netem/undo.h). May be called again as the document grows (after
+ * applying, at the end): a run once found invalid stays so, with its first reason; one set by the
+ * caller stays as well.
+ *
+ * Read are `rtt`, `counters`, and of `devices[]`: `device`, `kernel`, and `kernel_end`, what tc
+ * says of our own qdisc there at the end in the same words; null: it is gone; absent: not known. */
+void sy_netem_judge(json_t *conditions, const struct sy_netem *spec);
+
+/* One more try at this moment (before, during_start, during_end, after): whatever holds up echoes
+ * adds to them, so the fastest try is kept and the others are dropped. Steals `rtt`. */
+void sy_netem_take_rtt(json_t *conditions, const struct sy_netem *spec, const char *moment,
+		       json_t *rtt);
+
+/* Whether what was measured at this moment is within the tolerance, or is not judged; `before`:
+ * whether the median lies close to the minimum. */
+bool sy_netem_rtt_holds(json_t *conditions, const struct sy_netem *spec, const char *moment);
+
+/* A sentence into `notes` of the document, once. */
+__attribute__((format(printf, 2, 3))) void sy_netem_note(json_t *conditions, const char *format,
+							 ...);
+
+#endif

@@ -1,0 +1,117 @@
+/* Network devices, file systems and energy counters of the probe's document. */
+#include "probe/system.h"
+
+#include "base/tree.h"
+#include "counters/netdev.h"
+#include "counters/rapl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A value of a list's entry, or null with its reason at "LIST.INDEX.KEY". */
+static void set_or_reason(struct sy_document *document, json_t *entry, const char *list,
+			  size_t index, const char *key, json_t *value, const char *reason)
+{
+	char path[96];
+
+	if (!value) {
+		(void)snprintf(path, sizeof(path), "%s.%zu.%s", list, index, key);
+		sy_doc_put_reason(document, path, "%s", reason);
+		value = json_null();
+	}
+	if (json_object_set_new(entry, key, value))
+		document->failed = true;
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? sy_json_text(text) : NULL;
+}
+
+static json_t *int_or_null(int64_t value)
+{
+	return value >= 0 ? json_integer(value) : NULL;
+}
+
+static json_t *network_entry(struct sy_document *document, size_t i, const struct sy_netdev *device)
+{
+	json_t *entry = json_pack("{s:s, s:s, s:b}", "name", device->name, "kind",
+				  sy_netdev_kind_name(device->kind), "counted", device->counted);
+
+	set_or_reason(document, entry, "network", i, "driver", text_or_null(device->driver),
+		      "the device hangs on no bus: it has no driver");
+	set_or_reason(document, entry, "network", i, "speed_bits_per_s",
+		      int_or_null(device->speed_bits_per_s), "its driver does not tell");
+	set_or_reason(document, entry, "network", i, "mtu", int_or_null(device->mtu),
+		      "its file mtu cannot be read");
+	set_or_reason(document, entry, "network", i, "mac", text_or_null(device->mac),
+		      "its file address is empty or cannot be read");
+	set_or_reason(document, entry, "network", i, "state", text_or_null(device->state),
+		      "its file operstate cannot be read");
+	return entry;
+}
+
+static void append(struct sy_document *document, json_t *list, json_t *entry)
+{
+	if (json_array_append_new(list, entry))
+		document->failed = true;
+}
+
+void sy_probe_network(int root, struct sy_document *document)
+{
+	cleanup_free struct sy_netdev *devices = calloc(SY_NETDEV_MAX, sizeof(*devices));
+	struct sy_error why = {{0}};
+	json_t *list = json_array();
+	int count = 0;
+
+	if (devices)
+		count = sy_netdev_find(root, devices, SY_NETDEV_MAX, &why);
+	else
+		document->failed = true;
+	for (int i = 0; i < count; i++)
+		append(document, list, network_entry(document, (size_t)i, &devices[i]));
+	if (*why.text)
+		sy_doc_put_reason(document, "network", "%s", why.text);
+	sy_doc_put(document, "network", list);
+}
+
+static json_t *rapl_entry(struct sy_document *document, const struct sy_rapl_zone *zones, size_t i)
+{
+	const struct sy_rapl_zone *zone = &zones[i];
+	json_t *range = NULL;
+	char path[64];
+	json_t *entry = json_pack("{s:s, s:s, s:b, s:b}", "path", zone->path, "parent",
+				  zone->parent < 0 ? "" : zones[zone->parent].path, "readable",
+				  zone->readable, "counted", zone->counted);
+
+	if (zone->max_energy_range_uj)
+		range = json_real((double)zone->max_energy_range_uj / 1e6);
+	set_or_reason(document, entry, "rapl", i, "name", text_or_null(zone->name),
+		      "its file name cannot be read");
+	set_or_reason(document, entry, "rapl", i, "max_energy_range_j", range,
+		      "its file max_energy_range_uj cannot be read");
+	if (*zone->why) {
+		(void)snprintf(path, sizeof(path), "rapl.%zu.readable", i);
+		sy_doc_put_reason(document, path, "%s", zone->why);
+	}
+	return entry;
+}
+
+void sy_probe_rapl(int root, struct sy_document *document)
+{
+	cleanup_free struct sy_rapl_zone *zones = calloc(SY_RAPL_MAX_ZONES, sizeof(*zones));
+	struct sy_error why = {{0}};
+	json_t *list = json_array();
+	int count = 0;
+
+	if (zones)
+		count = sy_rapl_find(root, zones, SY_RAPL_MAX_ZONES, &why);
+	else
+		document->failed = true;
+	for (int i = 0; i < count; i++)
+		append(document, list, rapl_entry(document, zones, (size_t)i));
+	if (*why.text)
+		sy_doc_put_reason(document, "rapl", "%s", why.text);
+	sy_doc_put(document, "rapl", list);
+}

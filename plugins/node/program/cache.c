@@ -1,0 +1,148 @@
+#include "program/cache.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+#include "counters/parse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MB 1000000
+
+/* What stays is what others read meanwhile. */
+#define MAY_STAY_BYTES (256LL << 20)
+
+__attribute__((format(printf, 2, 3))) static void add(json_t *list, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)json_array_append_new(list, json_string(text));
+}
+
+static int64_t meminfo_kb(const char *text, const char *key)
+{
+	int64_t kb = 0;
+	char line[32];
+	const char *found;
+
+	(void)snprintf(line, sizeof(line), "\n%s:", key);
+	found = strstr(text, line);
+	return found && sscanf(found + strlen(line), "%" SCNd64, &kb) == 1 ? kb : -1;
+}
+
+/* Pages of files that can be dropped. Not those of tmpfs, which count as cached and can only be
+ * swapped, nor what running programs have mapped or are writing: they stay in the coldest cache.
+ * -1: not told. */
+static int64_t cached_bytes(int root)
+{
+	static const char *const staying[] = {"Shmem", "Mapped", "Dirty", "Writeback"};
+	char text[8192];
+	int64_t kb;
+
+	if (sy_read_at(root, "/proc/meminfo", text, sizeof(text)) < 0)
+		return -1;
+	kb = meminfo_kb(text, "Cached");
+	for (size_t i = 0; kb >= 0 && i < sizeof(staying) / sizeof(staying[0]); i++) {
+		int64_t part = meminfo_kb(text, staying[i]);
+
+		kb = part < 0 ? -1 : kb > part ? kb - part : 0;
+	}
+	return kb < 0 ? -1 : kb * 1024;
+}
+
+/* A file below the root, for writing; drop_caches must be there already. */
+static int write_file(int root, const char *path, int flags, const char *text)
+{
+	cleanup_close int fd =
+	    openat(root, path + 1, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0644);
+
+	return fd < 0 ? -errno : sy_write_all(fd, text, strlen(text));
+}
+
+static json_t *bytes_or_null(int64_t bytes)
+{
+	return bytes < 0 ? json_null() : json_integer(bytes);
+}
+
+static int drop(int root, json_t *answer, struct sy_error *err)
+{
+	int64_t before, after;
+	int result;
+
+	sync(); /* a page that waits to be written cannot be dropped */
+	before = cached_bytes(root);
+	result = write_file(root, "/proc/sys/vm/drop_caches", 0, "3\n");
+	after = cached_bytes(root);
+	(void)json_object_set_new(answer, "cached_before_bytes", bytes_or_null(before));
+	(void)json_object_set_new(answer, "cached_after_bytes", bytes_or_null(after));
+	if (result < 0)
+		return sy_fail_errno(err, -result,
+				     "cache=cold: cannot write to /proc/sys/vm/drop_caches");
+	if (after > MAY_STAY_BYTES && after > before / 2)
+		return sy_fail(err,
+			       "cache=cold: %" PRId64 " MB of %" PRId64 " MB of files stayed in "
+			       "memory, expected at most half of them",
+			       after / MB, before / MB);
+	return 0;
+}
+
+/* CVMFS_QUOTA_LIMIT, in MB (CernVM-FS documentation, "Client Configuration"). */
+static int set_limit(int root, int64_t quota_bytes)
+{
+	char line[64];
+
+	if (!quota_bytes)
+		return unlinkat(root, &SY_CVMFS_LIMIT_FILE[1], 0) < 0 && errno != ENOENT ? -errno
+											 : 0;
+	(void)snprintf(line, sizeof(line), "CVMFS_QUOTA_LIMIT=%" PRId64 "\n", quota_bytes / MB);
+	return write_file(root, SY_CVMFS_LIMIT_FILE, O_CREAT | O_TRUNC, line);
+}
+
+static int wipe_cvmfs(int root, int64_t quota_bytes, json_t *done, json_t *refused,
+		      struct sy_error *err)
+{
+	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
+	struct sy_error why;
+	char *said;
+	int limited;
+
+	if (faccessat(root, "usr/bin/cvmfs_config", X_OK, 0) < 0)
+		return 0;
+	limited = set_limit(root, quota_bytes);
+	said = sy_run_text(argv, NULL, &why);
+	if (!said)
+		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %s", why.text);
+	free(said);
+	add(done, "CVMFS cache");
+	if (limited < 0)
+		add(refused, "CVMFS limit: cannot change %s: %s", SY_CVMFS_LIMIT_FILE,
+		    strerror(-limited));
+	else if (quota_bytes)
+		add(done, "CVMFS limit %" PRId64 " MB", quota_bytes / MB);
+	return 0;
+}
+
+int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, json_t **answer, struct sy_error *err)
+{
+	json_t *done = json_array(), *refused = json_array();
+
+	*answer = json_pack("{s:s,s:o,s:o}", "requested", "cold", "done", done, "refused", refused);
+	/* CVMFS first: what the wiping reads is dropped as well. */
+	if (wipe_cvmfs(root, cvmfs_quota_bytes, done, refused, err) < 0 ||
+	    drop(root, *answer, err) < 0) {
+		json_decref(*answer);
+		*answer = NULL;
+		return -1;
+	}
+	add(done, "page cache");
+	add(done, "dentries and inodes");
+	return 0;
+}

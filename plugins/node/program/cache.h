@@ -1,0 +1,24 @@
+/* Cold caches: files that were read before must be read again from where they lie. */
+#ifndef STEELYARD_PROGRAM_CACHE_H
+#define STEELYARD_PROGRAM_CACHE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* The limit of CVMFS' cache, which it reads when the cache is wiped. Removed when none is asked
+ * for. CVMFS reads default.local after it, which may say otherwise. */
+#define SY_CVMFS_LIMIT_FILE "/etc/cvmfs/default.d/99-steelyard.conf"
+
+/* Write all that waits to be written, then drop page cache, dentries and inodes (proc(5),
+ * /proc/sys/vm/drop_caches: 3), and look into /proc/meminfo whether they went; where CVMFS is
+ * installed, `cvmfs_config wipecache`, with a limit of its cache unless `cvmfs_quota_bytes` is 0.
+ * `root`: descriptor of the folder that stands for "/".
+ *
+ * 0, and `*answer` is `{requested, done, refused, cached_before_bytes, cached_after_bytes}`: lists
+ * of words and sentences (refused: what does not make the caches any warmer, such as the limit);
+ * pages of files in memory, not tmpfs', null where /proc/meminfo does not tell. -1: not cold. */
+int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, json_t **answer, struct sy_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* steelyard-node cache: cold caches, where the policy lets the job have them. */
+#include "program/command_line.h"
+
+#include "base/file.h"
+#include "netem/spec/units.h"
+#include "program/cache.h"
+#include "program/policy_options.h"
+
+#include <stdio.h>
+
+static const char help[] =
+    "usage: steelyard-node cache --cold [OPTIONS]\n"
+    "\n"
+    "Drops this node's page cache, dentries and inodes, so that files are read anew; where CVMFS\n"
+    "is installed, its cache is wiped as well. Needs root. Prints one JSON object: what was\n"
+    "done. Exit code 4: refused by the policy or by the kernel, stderr says by what.\n"
+    "\n"
+    "  --cold              this is what is wanted\n" SY_ASKING_HELP
+    "  --cvmfs-quota BYTES limit of CVMFS' cache, instead of the policy's; 0: left alone\n"
+    "  --root DIR          files are below DIR [/]\n";
+
+struct wish {
+	const char *root;
+	bool cold;
+	int64_t quota_bytes; /* -1: the policy's */
+	struct sy_asking asking;
+};
+
+static const struct option options[] = {
+    {"cold", no_argument, NULL, 'c'},
+    SY_ASKING_OPTIONS,
+    {"cvmfs-quota", required_argument, NULL, 'q'},
+    {"root", required_argument, NULL, 'r'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int complain(const struct sy_error *err, int code)
+{
+	(void)fprintf(stderr, "steelyard-node cache: %s\n", err->text);
+	return code;
+}
+
+static int take_option(int option, void *context, struct sy_error *err)
+{
+	struct wish *wish = context;
+
+	switch (option) {
+	case 'c':
+		wish->cold = true;
+		return 0;
+	case 'r':
+		wish->root = optarg;
+		return 0;
+	case 'q':
+		return sy_parse_count(optarg, 0, INT64_MAX, &wish->quota_bytes, err);
+	default:
+		return sy_asking_take(&wish->asking, option, optarg, err);
+	}
+}
+
+/* What the policy says to it; its limit of CVMFS' cache, where none was given. */
+static int ask_policy(struct wish *wish, struct sy_error *err)
+{
+	struct sy_policy *policy;
+	int result;
+
+	if (wish->asking.no_policy) {
+		wish->quota_bytes = wish->quota_bytes < 0 ? 0 : wish->quota_bytes;
+		return 0;
+	}
+	policy = sy_policy_read(wish->asking.policy, true, err);
+	if (!policy)
+		return -1;
+	result = sy_policy_allows_cache(policy, &wish->asking.asker, err);
+	if (wish->quota_bytes < 0)
+		wish->quota_bytes = sy_policy_cvmfs_quota_bytes(policy);
+	sy_policy_free(policy);
+	return result;
+}
+
+static int drop(const struct wish *wish)
+{
+	struct sy_error err;
+	cleanup_close int root = sy_root_open(wish->root, &err);
+	json_t *answer;
+
+	if (root < 0)
+		return complain(&err, SY_EXIT_USAGE);
+	if (sy_cache_cold(root, wish->quota_bytes, &answer, &err) < 0)
+		return complain(&err, SY_EXIT_CONDITION);
+	return sy_command_print("cache", answer);
+}
+
+int sy_cmd_cache(int argc, char **argv)
+{
+	static const struct sy_command_line line = {"cache", help, options, take_option};
+	struct wish wish = {.root = "/", .quota_bytes = -1};
+	struct sy_error err;
+	int code;
+
+	sy_asking_init(&wish.asking);
+	code = sy_command_read(&line, argc, argv, &wish);
+	if (code >= 0)
+		return code;
+	if (!wish.cold || optind != argc) {
+		(void)fputs(help, stderr);
+		return SY_EXIT_USAGE;
+	}
+	if (ask_policy(&wish, &err) < 0)
+		return complain(&err, SY_EXIT_CONDITION);
+	return drop(&wish);
+}

@@ -1,0 +1,148 @@
+/* steelyard-node netem apply: put a condition in place, print what was done. */
+#include "program/cmd_netem.h"
+
+#include "netem/netem.h"
+#include "netem/spec/units.h"
+#include "program/command_line.h"
+#include "program/policy_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: steelyard-node netem apply --run-dir DIR --node NAME --job-id JOB --uid UID\n"
+    "                                  [OPTIONS] -- SPEC\n"
+    "\n"
+    "Puts network conditions in place (root), verifies them and prints them as one JSON object\n"
+    "(docs/formats.md, part 9). Exit code 2: SPEC is wrong; 3: a program is missing; 4: refused "
+    "by\n"
+    "the policy, or it could not be put in place: then nothing has changed.\n"
+    "\n"
+    "  --watch PID         when this process has ended, anybody may undo it\n"
+    "  --cgroup PATH       shape this job's traffic alone: its cgroup, as in /proc/PID/cgroup\n"
+    "  --peer ADDRESS      whom round-trip times are measured to\n"
+    "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
+    "once)\n" SY_ASKING_HELP;
+
+struct wish {
+	struct sy_netem spec;
+	struct sy_asking asking;
+	struct sy_netem_request request;
+};
+
+static int complain(const struct sy_error *err, int code)
+{
+	(void)fprintf(stderr, "steelyard-node netem apply: %s\n", err->text);
+	return code;
+}
+
+static int add_protected(const char *text, struct sy_netem_request *request, struct sy_error *err)
+{
+	if (request->protected_count == SY_PROTECTED_MAX)
+		return sy_fail(err, "expected at most %d of them", SY_PROTECTED_MAX);
+	return sy_parse_network(text, &request->protect[request->protected_count++], err);
+}
+
+static int take_watch(const char *text, struct sy_netem_request *request, struct sy_error *err)
+{
+	int64_t number;
+
+	if (sy_parse_count(text, 0, INT32_MAX, &number, err) < 0)
+		return -1;
+	request->watch = (pid_t)number;
+	return 0;
+}
+
+static int take_option(int option, void *context, struct sy_error *err)
+{
+	struct wish *wish = context;
+
+	switch (option) {
+	case 'r':
+		wish->request.run_dir = optarg;
+		return 0;
+	case 'N':
+		wish->request.node = optarg;
+		return 0;
+	case 'j':
+		wish->request.job_id = optarg;
+		return 0;
+	case 'c':
+		wish->request.cgroup = optarg;
+		return 0;
+	case 'e':
+		wish->request.peer = optarg;
+		return 0;
+	case 'P':
+		return add_protected(optarg, &wish->request, err);
+	case 'w':
+		return take_watch(optarg, &wish->request, err);
+	default:
+		return sy_asking_take(&wish->asking, option, optarg, err);
+	}
+}
+
+static const struct option table[] = {
+    {"run-dir", required_argument, NULL, 'r'}, {"node", required_argument, NULL, 'N'},
+    {"job-id", required_argument, NULL, 'j'},  {"watch", required_argument, NULL, 'w'},
+    {"cgroup", required_argument, NULL, 'c'},  {"peer", required_argument, NULL, 'e'},
+    {"protect", required_argument, NULL, 'P'}, SY_ASKING_OPTIONS,
+    {"help", no_argument, NULL, 'h'},	       {NULL, 0, NULL, 0},
+};
+
+static int apply(struct wish *wish)
+{
+	enum sy_netem_failure failure = SY_NETEM_REFUSED;
+	struct sy_error err = {{0}};
+	json_t *document = NULL;
+
+	if (sy_netem_apply(&wish->request, &document, &failure, &err) == 0)
+		return sy_command_print("netem apply", document);
+	return complain(&err, failure == SY_NETEM_MISSING ? SY_EXIT_MISSING : SY_EXIT_CONDITION);
+}
+
+static int with_policy(struct wish *wish)
+{
+	struct sy_error err = {{0}};
+	struct sy_policy *policy;
+	int result;
+
+	if (wish->asking.no_policy)
+		return apply(wish);
+	policy = sy_policy_read(wish->asking.policy, true, &err);
+	if (!policy)
+		return complain(&err, SY_EXIT_CONDITION);
+	wish->request.policy = policy;
+	result = sy_policy_allows_netem(policy, &wish->spec, &wish->asking.asker, &err) < 0
+		     ? complain(&err, SY_EXIT_CONDITION)
+		     : apply(wish);
+	sy_policy_free(policy);
+	return result;
+}
+
+static int run(int argc, char **argv, struct wish *wish)
+{
+	static const struct sy_command_line line = {"netem apply", help, table, take_option};
+	struct sy_error err = {{0}};
+	int code = sy_command_read(&line, argc, argv, wish);
+
+	if (code >= 0)
+		return code;
+	if (argc - optind != 1 || !wish->request.run_dir || !wish->request.node ||
+	    !wish->request.job_id || !(wish->asking.told_who || wish->asking.no_policy))
+		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	if (sy_netem_parse(argv[optind], &wish->spec, &err) < 0)
+		return complain(&err, SY_EXIT_USAGE);
+	wish->request.uid = wish->asking.asker.uid;
+	return with_policy(wish);
+}
+
+int sy_netem_apply_command(int argc, char **argv)
+{
+	static struct wish wish;
+
+	sy_asking_init(&wish.asking);
+	wish.request.spec = &wish.spec;
+	return run(argc, argv, &wish);
+}

@@ -1,0 +1,138 @@
+/* steelyard-node netem finish, reap, clear: undoing. */
+#include "program/cmd_netem.h"
+
+#include "netem/netem.h"
+#include "program/command_line.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char finish_help[] =
+    "usage: steelyard-node netem finish --run-dir DIR --node NAME --job-id JOB [--by WHO]\n"
+    "\n"
+    "The job's end: measures once more, undoes its condition and leaves what was found for the\n"
+    "record. Nothing there: nothing to do, exit code 0. Exit code 4: it could not be undone.\n"
+    "\n"
+    "  --by WHO  who does it, for the record: job (default), sampler, next job, slurmd, hand\n";
+
+static const char reap_help[] =
+    "usage: steelyard-node netem reap --run-dir DIR [--by WHO]\n"
+    "\n"
+    "Undoes the conditions whose owner is gone. Exit code 4: one of them could not be undone.\n"
+    "\n"
+    "  --by WHO  who does it: slurmd (default), sampler, next job, job, hand\n";
+
+static const char clear_help[] =
+    "usage: steelyard-node netem clear --run-dir DIR (--node NAME --job-id JOB | --all)\n"
+    "\n"
+    "Undoes a condition by hand, whoever has it; --all: every one on this node, also what no\n"
+    "state file tells of. Exit code 4: something could not be undone.\n";
+
+struct words {
+	const char *run_dir, *node, *job_id, *by;
+	bool all;
+};
+
+/* -1: go on; else the exit code. */
+static int read_words(int argc, char **argv, const char *help, struct words *words)
+{
+	static const struct option table[] = {
+	    {"run-dir", required_argument, NULL, 'r'},
+	    {"node", required_argument, NULL, 'n'},
+	    {"job-id", required_argument, NULL, 'j'},
+	    {"by", required_argument, NULL, 'b'},
+	    {"all", no_argument, NULL, 'a'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
+		if (option == 'r')
+			words->run_dir = optarg;
+		else if (option == 'n')
+			words->node = optarg;
+		else if (option == 'j')
+			words->job_id = optarg;
+		else if (option == 'b')
+			words->by = optarg;
+		else if (option == 'a')
+			words->all = true;
+		else if (option == 'h')
+			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+		else
+			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	}
+	if (optind == argc && words->run_dir)
+		return -1;
+	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+}
+
+static int wrong(const char *help)
+{
+	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+}
+
+static bool is_who(const char *by)
+{
+	static const char *const known[] = {"job", "sampler", "next job", "slurmd", "hand"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(by, known[i]))
+			return true;
+	return false;
+}
+
+static int answer(const char *verb, int result, const struct sy_error *err)
+{
+	if (result >= 0)
+		return SY_EXIT_DONE;
+	(void)fprintf(stderr, "steelyard-node netem %s: %s\n", verb, err->text);
+	return SY_EXIT_CONDITION;
+}
+
+int sy_netem_finish_command(int argc, char **argv)
+{
+	struct words words = {.by = "job"};
+	struct sy_error err = {{0}};
+	int code = read_words(argc, argv, finish_help, &words);
+
+	if (code >= 0)
+		return code;
+	if (!words.node || !words.job_id || words.all || !is_who(words.by))
+		return wrong(finish_help);
+	return answer(argv[0],
+		      sy_netem_finish(words.run_dir, words.node, words.job_id, words.by, &err),
+		      &err);
+}
+
+int sy_netem_reap_command(int argc, char **argv)
+{
+	struct words words = {.by = "slurmd"};
+	struct sy_error err = {{0}};
+	int code = read_words(argc, argv, reap_help, &words);
+
+	if (code >= 0)
+		return code;
+	if (words.node || words.job_id || words.all || !is_who(words.by))
+		return wrong(reap_help);
+	return answer(argv[0], sy_netem_reap(words.run_dir, words.by, &err), &err);
+}
+
+int sy_netem_clear_command(int argc, char **argv)
+{
+	struct words words = {.by = "hand"};
+	struct sy_error err = {{0}};
+	int code = read_words(argc, argv, clear_help, &words);
+
+	if (code >= 0)
+		return code;
+	if (words.all ? words.node || words.job_id : !words.node || !words.job_id)
+		return wrong(clear_help);
+	return answer(argv[0],
+		      words.all
+			  ? sy_netem_clear_all(words.run_dir, &err)
+			  : sy_netem_finish(words.run_dir, words.node, words.job_id, "hand", &err),
+		      &err);
+}

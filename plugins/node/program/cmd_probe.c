@@ -1,0 +1,80 @@
+/* steelyard-node probe: what this node is, as one JSON document. */
+#include "program/command_line.h"
+
+#include "base/file.h"
+#include "probe/probe.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+static const char help[] =
+    "usage: steelyard-node probe [--root DIR] [--pretty]\n"
+    "\n"
+    "Prints what this node is, as one JSON document (docs/formats.md, part 3).\n"
+    "\n"
+    "  --root DIR  read a recorded tree instead of / (docs/probe.md says how to record one)\n"
+    "  --pretty    indented, for people\n"
+    "  --quick     do not ask systemd-detect-virt too\n";
+
+static int print(json_t *document, bool pretty)
+{
+	size_t flags = JSON_ENSURE_ASCII | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
+	int failed = json_dumpf(document, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
+
+	json_decref(document);
+	if (failed)
+		perror("steelyard-node probe: cannot write to stdout");
+	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
+}
+
+static int probe(const char *dir, bool pretty, bool quick)
+{
+	struct sy_error err = {{0}};
+	cleanup_close int root = sy_root_open(dir, &err);
+	struct sy_probe_options options = {.root = root, .ask_others = !quick};
+	json_t *document;
+
+	if (root < 0) {
+		(void)fprintf(stderr, "steelyard-node probe: %s\n", err.text);
+		return SY_EXIT_USAGE;
+	}
+	document = sy_probe(&options);
+	if (!document) {
+		(void)fprintf(stderr, "steelyard-node probe: out of memory\n");
+		return SY_EXIT_MISSING;
+	}
+	return print(document, pretty);
+}
+
+int sy_cmd_probe(int argc, char **argv)
+{
+	static const struct option table[] = {
+	    {"root", required_argument, NULL, 'r'},
+	    {"pretty", no_argument, NULL, 'p'},
+	    {"quick", no_argument, NULL, 'q'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	bool pretty = false, quick = false;
+	const char *dir = "/";
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
+		if (option == 'r')
+			dir = optarg;
+		else if (option == 'p')
+			pretty = true;
+		else if (option == 'q')
+			quick = true;
+		else if (option == 'h')
+			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+		else
+			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	}
+	if (optind < argc) {
+		(void)fprintf(stderr, "steelyard-node probe: unexpected argument '%s'\n\n%s",
+			      argv[optind], help);
+		return SY_EXIT_USAGE;
+	}
+	return probe(dir, pretty, quick);
+}

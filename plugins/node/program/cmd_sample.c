@@ -1,0 +1,323 @@
+/* steelyard-node sample: weigh a command, or the processes of a job. */
+#include "base/rate.h"
+#include "program/command_line.h"
+
+#include "record/file.h"
+#include "sampler/sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: steelyard-node sample --record-dir DIR --job-id ID [OPTIONS] [-- COMMAND ARG...]\n"
+    "\n"
+    "Samples energy, CPU, memory, I/O and network of a job on this node, and writes its record "
+    "and\n"
+    "its samples: DIR/ID/NODE.START.json and .csv (docs/formats.md).\n"
+    "\n"
+    "With COMMAND: starts it, ends with it, exits with its exit code (128 + its signal), and "
+    "prints\n"
+    "nothing. Without: weighs the descendants of every --pid and of every `root PID` message, "
+    "until\n"
+    "an `end` message, SIGTERM, or the end of the process of --watch and of every root that a\n"
+    "message has named.\n"
+    "\n"
+    "  --record-dir DIR      folder of records; only its owner may be able to write to it\n"
+    "  --job-id ID           name of the job's folder\n"
+    "  --node NAME           name of this node [the host's name up to its first dot]\n"
+    "  --rate HZ             samples per second, 0.001 to 1000; 0: totals only [1]\n"
+    "  --control SOCKET      listen to messages there (docs/formats.md part 4)\n"
+    "  --control-fd N        the same, on a socket that is already bound to --control\n"
+    "  --pid PID             a root: its descendants are the job; repeatable\n"
+    "  --watch PID           who tells the job's end (`leave`): gone without a word, the record "
+    "is\n"
+    "                        not complete\n"
+    "  --with-parent         end when whoever started this has ended, kill -9 included\n"
+    "  --owner UID[:GID]     whom the files belong to [this user]\n"
+    "  --orphan NAME=VALUE   an orphan of the owner's with that in its environment is the job's;\n"
+    "                        repeatable: with all of them\n"
+    "  --job FIELD=VALUE     a field of `job` in the record, `exclusive=yes` too; repeatable\n"
+    "  --tag KEY=VALUE       a tag; repeatable\n"
+    "  --cache JSON          what was done to the node's caches before (docs/formats.md part 1)\n"
+    "  --root DIR            counters of the node (energy, network, pressure) and cgroups are "
+    "read\n"
+    "                        below DIR; /proc/PID always is the machine's own [/]\n"
+    "  --log FILE            messages go there [stderr]\n"
+    "  --run-dir DIR         the node's folder of states: conditions of the network and a capture\n"
+    "                        that lie there for this job go into its record\n"
+    "  --print-path FD       write the path of the record to this descriptor, and a newline\n";
+
+enum {
+	RECORD_DIR = 256,
+	JOB_ID,
+	NODE,
+	RATE,
+	CONTROL,
+	CONTROL_FD,
+	PID,
+	WATCH,
+	WITH_PARENT,
+	OWNER,
+	ORPHAN,
+	JOB,
+	TAG,
+	CACHE,
+	ROOT,
+	LOG,
+	RUN_DIR,
+	PRINT_PATH
+};
+
+static const struct option options[] = {
+    {"record-dir", required_argument, NULL, RECORD_DIR},
+    {"job-id", required_argument, NULL, JOB_ID},
+    {"node", required_argument, NULL, NODE},
+    {"rate", required_argument, NULL, RATE},
+    {"control", required_argument, NULL, CONTROL},
+    {"control-fd", required_argument, NULL, CONTROL_FD},
+    {"pid", required_argument, NULL, PID},
+    {"watch", required_argument, NULL, WATCH},
+    {"with-parent", no_argument, NULL, WITH_PARENT},
+    {"owner", required_argument, NULL, OWNER},
+    {"orphan", required_argument, NULL, ORPHAN},
+    {"job", required_argument, NULL, JOB},
+    {"tag", required_argument, NULL, TAG},
+    {"cache", required_argument, NULL, CACHE},
+    {"root", required_argument, NULL, ROOT},
+    {"log", required_argument, NULL, LOG},
+    {"run-dir", required_argument, NULL, RUN_DIR},
+    {"print-path", required_argument, NULL, PRINT_PATH},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+/* A whole number from `least` to `most` that ends at `end`. */
+static int parse_whole(const char *text, char end, long least, long most, long *value,
+		       const char **rest)
+{
+	char *after;
+
+	errno = 0;
+	*value = strtol(text, &after, 10);
+	if (errno || after == text || *text < '0' || *text > '9' || *value < least ||
+	    *value > most || (*after && *after != end))
+		return -1;
+	*rest = after;
+	return 0;
+}
+
+static int parse_number(const char *option, const char *text, long least, long most, int *value,
+			struct sy_error *err)
+{
+	const char *rest;
+	long number;
+
+	if (parse_whole(text, '\0', least, most, &number, &rest) < 0)
+		return sy_fail(err, "--%s '%s': expected a whole number from %ld to %ld", option,
+			       text, least, most);
+	*value = (int)number;
+	return 0;
+}
+
+static int parse_owner(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	const char *rest;
+	long uid, gid;
+
+	if (parse_whole(text, ':', 0, UINT32_MAX - 1L, &uid, &rest) < 0)
+		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
+	gid = uid;
+	if (*rest == ':' && parse_whole(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
+		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
+	plan->has_owner = true;
+	plan->owner_uid = (uid_t)uid;
+	plan->owner_gid = (gid_t)gid;
+	return 0;
+}
+
+static int add_root(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	if (plan->roots == SY_MAX_ROOTS)
+		return sy_fail(err, "--pid: at most %d", SY_MAX_ROOTS);
+	return parse_number("pid", text, 1, INT32_MAX, &plan->root[plan->roots++], err);
+}
+
+/* --job, --tag and --cache say the same as the messages do. */
+static int add_message(const char *word, const char *text, struct sy_plan *plan,
+		       struct sy_error *err)
+{
+	char line[SY_MESSAGE_SIZE];
+	struct sy_message message;
+
+	if (strlen(text) > sizeof(line) - 16)
+		return sy_fail(err, "--%s: longer than %zu bytes", word, sizeof(line) - 16);
+	(void)snprintf(line, sizeof(line), "%s %s", word, text);
+	if (!strcmp(word, "job") && strchr(line, '='))
+		*strchr(line, '=') = ' ';
+	if (sy_message_parse(line, &message, err) < 0)
+		return -1;
+	sy_message_apply(&message, &plan->told);
+	return 0;
+}
+
+static int take_rate(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	struct sy_error why;
+
+	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &plan->rate_hz, &why) == 0)
+		return 0;
+	return sy_fail(err, "--rate=%.40s: %s", text, why.text);
+}
+
+static int open_log(const char *path, struct sy_error *err)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open --log %s", path);
+	(void)dup2(fd, STDERR_FILENO);
+	(void)close(fd);
+	return 0;
+}
+
+static int add_mark(const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	if (!strchr(text, '='))
+		return sy_fail(err, "--orphan '%s': expected NAME=VALUE", text);
+	if (plan->marks.count == SY_MAX_MARKS)
+		return sy_fail(err, "--orphan: more than %d", SY_MAX_MARKS);
+	plan->marks.text[plan->marks.count++] = text;
+	return 0;
+}
+
+static int take_option(int option, const char *text, struct sy_plan *plan, struct sy_error *err)
+{
+	switch (option) {
+	case RECORD_DIR:
+		plan->record_dir = text;
+		return 0;
+	case JOB_ID:
+		plan->job_id = text;
+		return 0;
+	case NODE:
+		plan->node = text;
+		return 0;
+	case RATE:
+		return take_rate(text, plan, err);
+	case CONTROL:
+		plan->control = text;
+		return 0;
+	case CONTROL_FD:
+		return parse_number("control-fd", text, 0, INT32_MAX, &plan->control_fd, err);
+	case PID:
+		return add_root(text, plan, err);
+	case WATCH:
+		return parse_number("watch", text, 1, INT32_MAX, &plan->watch, err);
+	case WITH_PARENT:
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		return 0;
+	case OWNER:
+		return parse_owner(text, plan, err);
+	case ORPHAN:
+		return add_mark(text, plan, err);
+	case JOB:
+		return add_message("job", text, plan, err);
+	case TAG:
+		return add_message("tag", text, plan, err);
+	case CACHE:
+		return add_message("cache", text, plan, err);
+	case ROOT:
+		plan->root_dir = text;
+		return 0;
+	case RUN_DIR:
+		plan->run_dir = text;
+		return 0;
+	case PRINT_PATH:
+		return parse_number("print-path", text, 0, INT32_MAX, &plan->print_fd, err);
+	default:
+		return sy_fail(err, "unknown option (--help tells them)");
+	}
+}
+
+static const char *own_name(void)
+{
+	static char name[256];
+
+	if (gethostname(name, sizeof(name) - 1) < 0 || !*name)
+		return "localhost";
+	name[strcspn(name, ".")] = '\0';
+	return name;
+}
+
+static int check(struct sy_plan *plan, struct sy_error *err)
+{
+	if (!plan->record_dir || !plan->job_id)
+		return sy_fail(err, "--record-dir and --job-id are needed");
+	if (!sy_is_file_word(plan->job_id))
+		return sy_fail(err,
+			       "--job-id '%s': expected a name without '/', not beginning with "
+			       "'.'",
+			       plan->job_id);
+	if (!sy_is_file_word(plan->node))
+		return sy_fail(err,
+			       "--node '%s': expected a name without '/', not beginning with "
+			       "'.'",
+			       plan->node);
+	if (plan->command && plan->roots)
+		return sy_fail(err, "--pid and a command exclude each other");
+	return 0;
+}
+
+/* 0: go on; 1: help was asked for; -1: wrong usage. */
+static int parse(int argc, char **argv, struct sy_plan *plan, struct sy_error *err)
+{
+	const char *log = NULL;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (option == 'h')
+			return 1;
+		if (option == '?')
+			return sy_fail(err, "'%s': unknown option, or its value is missing",
+				       argv[optind - 1]);
+		if (option == LOG)
+			log = optarg;
+		else if (take_option(option, optarg, plan, err) < 0)
+			return -1;
+	}
+	if (optind < argc)
+		plan->command = argv + optind;
+	if (check(plan, err) < 0)
+		return -1;
+	return log ? open_log(log, err) : 0;
+}
+
+int sy_cmd_sample(int argc, char **argv)
+{
+	struct sy_plan plan = {.root_dir = "/",
+			       .node = own_name(),
+			       .rate_hz = 1,
+			       .control_fd = -1,
+			       .print_fd = -1,
+			       .told = {json_object(), json_object(), json_object()}};
+	struct sy_error err;
+	int result = parse(argc, argv, &plan, &err);
+
+	if (result > 0) {
+		(void)fputs(help, stdout);
+		return SY_EXIT_DONE;
+	}
+	if (result < 0) {
+		(void)fprintf(stderr, "steelyard-node sample: %s\n", err.text);
+		return SY_EXIT_USAGE;
+	}
+	return sy_sample(&plan);
+}

@@ -1,0 +1,36 @@
+/* What the commands of steelyard-node have in common. */
+#include "program/command_line.h"
+
+#include <stdio.h>
+
+int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish)
+{
+	struct sy_error err;
+	int option, index = 0;
+
+	while ((option = getopt_long(argc, argv, "h", line->table, &index)) != -1) {
+		if (option == 'h')
+			return fputs(line->help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+		if (option == '?')
+			return fputs(line->help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		if (line->take(option, wish, &err) >= 0)
+			continue;
+		(void)fprintf(stderr, "steelyard-node %s: --%s %.100s: %s\n", line->command,
+			      line->table[index].name, optarg, err.text);
+		return SY_EXIT_USAGE;
+	}
+	return -1;
+}
+
+int sy_command_print(const char *command, json_t *object)
+{
+	/* 15 digits: what was written in decimal reads the same. */
+	size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
+	int failed =
+	    !object || json_dumpf(object, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
+
+	json_decref(object);
+	if (failed)
+		(void)fprintf(stderr, "steelyard-node %s: cannot write to stdout\n", command);
+	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
+}

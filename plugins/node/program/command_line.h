@@ -1,0 +1,42 @@
+/* The commands of steelyard-node: one file each, cmd_NAME.c. Each returns an exit code. */
+#ifndef STEELYARD_PROGRAM_COMMAND_LINE_H
+#define STEELYARD_PROGRAM_COMMAND_LINE_H
+
+#include <getopt.h>
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* Exit codes, the same as those of the command `steelyard`. */
+enum sy_exit {
+	SY_EXIT_DONE = 0,
+	SY_EXIT_BUG = 1,
+	SY_EXIT_USAGE = 2,
+	SY_EXIT_MISSING = 3,
+	SY_EXIT_CONDITION = 4,
+};
+
+/* What a command reads its options with. */
+struct sy_command_line {
+	const char *command; /* as in its complaints: "netem apply" */
+	const char *help;
+	const struct option *table; /* --help is 'h' */
+	/* Take one option: negative, with what was expected, when `optarg` is none of it. */
+	int (*take)(int option, void *wish, struct sy_error *err);
+};
+
+/* Take them all, into `wish`: -1 when the command may go on, else its exit code. */
+int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish);
+
+/* Print an object, whose reference is taken, as one line: the exit code. */
+int sy_command_print(const char *command, json_t *object);
+
+int sy_cmd_probe(int argc, char **argv);
+int sy_cmd_sample(int argc, char **argv);
+int sy_cmd_record(int argc, char **argv);
+int sy_cmd_send(int argc, char **argv);
+int sy_cmd_netem(int argc, char **argv);
+int sy_cmd_cache(int argc, char **argv);
+int sy_cmd_capture(int argc, char **argv);
+
+#endif

@@ -1,0 +1,317 @@
+/* What goes into a record at the job's end, beside the totals of the samples. */
+#include "record/record.h"
+
+#include "base/document.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *whole(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_integer(value);
+}
+
+static json_t *micro(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_real((double)value / 1e6);
+}
+
+static json_t *source(enum sy_source name)
+{
+	const char *text = sy_source_name(name);
+
+	return text ? json_string(text) : json_null();
+}
+
+/* A reason of the child's replaces the general one, where there is no value. */
+static void explain(json_t *record, const char *path, const char *why)
+{
+	json_t *missing = json_object_get(record, "missing");
+
+	if (*why && json_object_get(missing, path))
+		(void)json_object_set_new(missing, path, sy_json_text(why));
+}
+
+/* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
+static void put_seen(json_t *record, const struct sy_status *status, const char *why)
+{
+	if (!status->nothing_named)
+		why =
+		    "no process of the job was there at any sample: it ran none, or none that long";
+	explain(record, "memory.max_memory_bytes", why);
+	explain(record, "processes.max_processes", why);
+	sy_record_put(record, "memory.source",
+		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
+							    : json_null(),
+		      why);
+}
+
+/* How much there is at least, where that is known. */
+static void explain_io(json_t *record, const struct sy_status *status, const char *why)
+{
+	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
+		int64_t least = status->io_least[SY_USE_RCHAR + i - SY_RCHAR];
+		char path[64], text[160];
+
+		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
+		(void)snprintf(text, sizeof(text), "%s; at least %lld", why, (long long)least);
+		explain(record, path, status->io_unseen ? text : why);
+	}
+}
+
+static void put_unseen(json_t *record, const struct sy_status *status)
+{
+	sy_record_put(record, "cpu.unseen_s",
+		      status->unseen.known ? micro(status->unseen.us) : json_null(),
+		      "no cgroup counts the job's CPU: nobody would know of processes that no "
+		      "sample saw and that were not waited for");
+}
+
+static void put_job_sources(json_t *record, const struct sy_status *status)
+{
+	const char *why = "no process of the job was named to the sampler";
+	bool cpu = status->sums.last.cell[SY_CPU] != SY_UNKNOWN;
+	bool io = status->sums.last.cell[SY_RCHAR] != SY_UNKNOWN;
+
+	sy_record_put(record, "processes.named", json_boolean(!status->nothing_named), NULL);
+	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
+	put_seen(record, status, why);
+	put_unseen(record, status);
+	if (status->io_unreadable)
+		why = "/proc/PID/io of a process of the job may not be read";
+	else if (status->io_unseen)
+		why = "not all processes of the job were seen (cpu.unseen_s)";
+	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
+	if (status->nothing_named || status->io_unreadable || status->io_unseen)
+		explain_io(record, status, why);
+	if (!status->nothing_named)
+		return;
+	explain(record, "cpu.cpu_s", why);
+}
+
+static void put_wraps(json_t *record, const struct sy_status *status)
+{
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	size_t i;
+	json_t *zone;
+
+	json_array_foreach(zones, i, zone)
+	{
+		if (i < SY_MAX_ZONES)
+			(void)json_object_set_new(zone, "wraps", json_integer(status->wraps[i]));
+	}
+}
+
+static bool has_pressure(const struct sy_status *status)
+{
+	return status->sums.last.cell[SY_PRESSURE_CPU] != SY_UNKNOWN ||
+	       status->sums.last.cell[SY_PRESSURE_IO] != SY_UNKNOWN;
+}
+
+void sy_record_status(json_t *record, const struct sy_status *status)
+{
+	sy_record_put(record, "cpu.user_s", micro(status->user_us),
+		      "told only by cgroups, and of a command that the sampler started");
+	sy_record_put(record, "cpu.system_s", micro(status->system_us),
+		      "told only by cgroups, and of a command that the sampler started");
+	put_job_sources(record, status);
+	put_wraps(record, status);
+	sy_record_put(record, "pressure.scope",
+		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
+					   : json_null(),
+		      "the kernel gives no pressure (PSI) here");
+	for (int i = 0; i < 3; i++) {
+		static const char *const paths[] = {"pressure.cpu_some_s", "pressure.io_some_s",
+						    "pressure.memory_some_s"};
+
+		explain(record, paths[i], "the kernel gives no pressure (PSI) here");
+	}
+	sy_record_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
+	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
+		      NULL);
+	sy_record_put(record, "sampler.samples_lost", json_integer(status->lost), NULL);
+	sy_record_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
+		      NULL);
+	sy_record_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
+	sy_record_put(record, "sampler.max_memory_bytes", whole(status->max_memory_bytes),
+		      "the sampler did not live to its end");
+}
+
+#define ROUNDING_US 20000 /* of ticks */
+
+/* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. Samples have
+ * seen some of it; orphans are waited for by the sampler, and are no gap. */
+bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
+{
+	const int64_t *seen = status->sums.last.cell;
+
+	/* Who lives on is not the command's. */
+	if (!exact->known || (!status->unwaited && seen[SY_PROCESSES] != 0))
+		return false;
+	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
+	       (exact->io_known &&
+		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
+}
+
+static void put_exact_use(json_t *record, const struct sy_exact *exact)
+{
+	static const char *const io[] = {"io.rchar_bytes", "io.wchar_bytes", "io.read_bytes",
+					 "io.write_bytes"};
+
+	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
+	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
+	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
+	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	for (int i = 0; exact->io_known && i < 4; i++)
+		sy_record_put(record, io[i], json_integer(exact->io[i]), NULL);
+	if (exact->io_known)
+		sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
+}
+
+void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
+{
+	bool larger = exact->max_memory_bytes >= status->sums.max_memory;
+
+	sy_record_put(record, "exit.exit_code",
+		      exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),
+		      "it was ended by a signal");
+	sy_record_put(record, "exit.signal",
+		      exact->signal < 0 ? json_null() : json_integer(exact->signal),
+		      "it was not ended by a signal");
+	sy_record_put(record, "exit.elapsed_s",
+		      exact->known ? micro(exact->elapsed_us) : json_null(),
+		      "the command could not be started");
+	if (!exact->known)
+		return;
+	if (!sy_exact_lacks(exact, status))
+		put_exact_use(record, exact);
+	sy_record_put(record, "cpu.unseen_s", json_null(),
+		      "the kernel has added up all that ended below the command, but children of "
+		      "a parent that ignores SIGCHLD");
+	if (larger) {
+		sy_record_put(record, "memory.max_memory_bytes",
+			      json_integer(exact->max_memory_bytes), NULL);
+		sy_record_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
+	}
+}
+
+/* µs, where there is a value at all: it is never negative. */
+static json_t *micro_or_null(double us)
+{
+	return us < 0 ? json_null() : json_real(us / 1e6);
+}
+
+static const char *why_no_rtt(const struct sy_tcp_status *tcp, char *text, size_t size)
+{
+	if (tcp->failure) {
+		(void)snprintf(text, size, "the kernel tells nothing of sockets (inet_diag): %s",
+			       strerror(tcp->failure));
+		return text;
+	}
+	if (!tcp->asked)
+		return "no process of the job was named to the sampler";
+	if (!tcp->connections)
+		return "no TCP connection of the job to another node was seen in the sampler's "
+		       "network namespace";
+	return tcp->rtt.readings == 1 ? "there is one reading only"
+				      : "the kernel told no round-trip time of the connections";
+}
+
+void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
+		   const struct sy_rtt_counts *counts)
+{
+	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
+	const struct sy_rtt *rtt = &tcp->rtt;
+	char text[160], many[96];
+	const char *why = why_no_rtt(tcp, text, sizeof(text));
+	const char *why_total = tcp->overflowed ? many : why;
+
+	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",
+		       SY_MAX_CONNECTIONS);
+	sy_record_put(record, "tcp.source", tcp->asked ? json_string("inet_diag") : json_null(),
+		      why);
+	sy_record_put(record, "tcp.connections",
+		      tcp->asked && !tcp->overflowed ? json_integer(tcp->connections) : json_null(),
+		      why_total);
+	sy_record_put(record, "tcp.job_retransmitted_segments",
+		      all ? json_integer(tcp->retransmitted) : json_null(), why_total);
+	sy_record_put(record, "tcp.rtt_readings",
+		      tcp->asked ? json_integer(rtt->readings) : json_null(), why);
+	sy_record_put(record, "tcp.rtt_floor_s",
+		      micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, counts)),
+		      why);
+	sy_record_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
+	sy_record_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
+	sy_record_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
+}
+
+static json_t *difference(int64_t now, int64_t before)
+{
+	return now == SY_UNKNOWN || before == SY_UNKNOWN || now < before
+		   ? json_null()
+		   : json_integer(now - before);
+}
+
+void sy_record_dropped(json_t *record, const struct sy_head *head)
+{
+	for (int i = 0; i < head->node->devices; i++) {
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "network.devices.%d.rx_dropped", i);
+		sy_record_put(
+		    record, path,
+		    difference(sy_node_dropped(head->node, i, "rx_dropped"), head->dropped_rx[i]),
+		    "the device's statistics could not be read");
+		(void)snprintf(path, sizeof(path), "network.devices.%d.tx_dropped", i);
+		sy_record_put(
+		    record, path,
+		    difference(sy_node_dropped(head->node, i, "tx_dropped"), head->dropped_tx[i]),
+		    "the device's statistics could not be read");
+	}
+}
+
+/* Instead of that there was no value in the last sample. */
+static void explain_off(json_t *record, const char *path, const char *why)
+{
+	const char *known =
+	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+
+	if (known && !strcmp(known, SY_NO_VALUE))
+		explain(record, path, why);
+}
+
+void sy_record_off(json_t *record, const struct sy_status *status)
+{
+	const char *why = "sampling was switched off (rate 0): there are totals only";
+	const char *not_told =
+	    "sampling was switched off (rate 0), and not every step of the job has "
+	    "told what it had used";
+	static const char *const never[] = {
+	    "processes.max_processes", "tcp.source",
+	    "tcp.connections",	       "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",	       "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",	       "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",	       "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
+	};
+	static const char *const told[] = {"cpu.cpu_s", "io.rchar_bytes", "io.wchar_bytes",
+					   "io.read_bytes", "io.write_bytes"};
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		sy_record_put(record, never[i], json_null(), why);
+	if (status->memory_source != SY_SOURCE_RUSAGE) {
+		sy_record_put(record, "memory.max_memory_bytes", json_null(), why);
+		sy_record_put(record, "memory.source", json_null(), why);
+	}
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		explain_off(record, told[i], not_told);
+	if (!status->nothing_named) {
+		explain(record, "cpu.source", not_told);
+		explain(record, "io.source", not_told);
+	}
+	explain_off(record, "energy.energy_j",
+		    "sampling was switched off (rate 0): read at the start and the end only, and "
+		    "in between a counter may have wrapped");
+}

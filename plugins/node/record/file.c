@@ -1,0 +1,235 @@
+#include "record/file.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define SPARE_BYTES 16384 /* room kept for the record to grow by, until the job's end */
+#define TRIES	    100	  /* seconds ahead in which a free START is looked for */
+
+bool sy_is_file_word(const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *c = word; *c; c++)
+		if (*c == '/' || (unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return length > 0 && length <= 200 && *word != '.';
+}
+
+int sy_folder_check(int fd, const char *what, struct sy_error *err)
+{
+	struct stat info;
+
+	if (fstat(fd, &info) < 0)
+		return sy_fail_errno(err, errno, "cannot look at %s", what);
+	if (info.st_uid != 0 && info.st_uid != geteuid())
+		return sy_fail(err, "%s belongs to uid %u: it must be root's or ours", what,
+			       info.st_uid);
+	if (info.st_mode & (S_IWGRP | S_IWOTH))
+		return sy_fail(err, "%s may be written by others (mode %04o): say chmod go-w", what,
+			       info.st_mode & 07777);
+	return 0;
+}
+
+static int open_job_folder(const char *record_dir, const char *job_id, struct sy_error *err)
+{
+	cleanup_close int top = -1;
+	int fd;
+
+	if (mkdir(record_dir, 0755) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make the record folder %s", record_dir);
+	top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return sy_fail_errno(err, errno, "cannot open the record folder %s", record_dir);
+	if (sy_folder_check(top, record_dir, err) < 0)
+		return -1;
+	if (mkdirat(top, job_id, 0755) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make %s/%s", record_dir, job_id);
+	fd = openat(top, job_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return sy_fail_errno(err, errno,
+				     "cannot open %s/%s as a folder, links not followed",
+				     record_dir, job_id);
+	if (sy_folder_check(fd, job_id, err) < 0) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int make(const struct sy_recordfile *file, const char *ending, int flags)
+{
+	char name[320];
+
+	(void)snprintf(name, sizeof(name), "%s%s", file->name, ending);
+	return openat(file->dir, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0440);
+}
+
+static int give_to_owner(const struct sy_recordfile *file, int fd)
+{
+	if (file->has_owner && fchown(fd, file->uid, file->gid) < 0)
+		return -1;
+	return fchmod(fd, 0440);
+}
+
+/* The temporary file, with room for `bytes` where the file system can promise that. */
+static int make_temporary(const struct sy_recordfile *file, size_t bytes)
+{
+	char name[320];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
+	fd = openat(file->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && bytes)
+		(void)posix_fallocate(fd, 0, (off_t)bytes);
+	return fd;
+}
+
+static int open_temporary(const struct sy_recordfile *file)
+{
+	char name[320];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
+	fd = openat(file->dir, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 && errno == ENOENT ? make_temporary(file, 0) : fd;
+}
+
+/* The record's name is taken by an empty file: whoever comes in the same second goes on. */
+static int take_name(struct sy_recordfile *file, const char *node, struct sy_error *err)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	for (int i = 0; i < TRIES; i++) {
+		int fd, failure;
+
+		file->start_unix_s = now.tv_sec + i;
+		(void)snprintf(file->name, sizeof(file->name), "%s.%lld", node,
+			       (long long)file->start_unix_s);
+		fd = make_temporary(file, SPARE_BYTES);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		if (fd < 0)
+			return sy_fail_errno(err, errno, "cannot make a file in the record folder");
+		(void)close(fd);
+		fd = make(file, ".json", O_WRONLY);
+		if (fd >= 0) {
+			(void)close(fd);
+			return 0;
+		}
+		failure = errno; /* what cleaning up does to errno is not what went wrong */
+		sy_recordfile_close(file);
+		if (failure != EEXIST)
+			return sy_fail_errno(err, failure, "cannot make %s.json", file->name);
+	}
+	return sy_fail(err, "%s: there are records of the next %d seconds already", node, TRIES);
+}
+
+int sy_recordfile_folder(const char *record_dir, const char *job_id, const char *node,
+			 struct sy_error *err)
+{
+	if (!sy_is_file_word(job_id) || !sy_is_file_word(node))
+		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
+			       node);
+	return open_job_folder(record_dir, job_id, err);
+}
+
+int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
+		       const char *node, struct sy_error *err)
+{
+	int fd;
+
+	file->dir = -1;
+	fd = sy_recordfile_folder(record_dir, job_id, node, err);
+	if (fd < 0)
+		return -1;
+	file->dir = fd;
+	if (take_name(file, node, err) < 0) {
+		(void)close(fd);
+		file->dir = -1;
+		return -1;
+	}
+	return 0;
+}
+
+int sy_recordfile_samples(const struct sy_recordfile *file, struct sy_error *err)
+{
+	int fd = make(file, ".csv", O_WRONLY | O_APPEND);
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot make %s.csv", file->name);
+	if (give_to_owner(file, fd) < 0) {
+		(void)close(fd);
+		return sy_fail_errno(err, errno, "cannot give %s.csv to the job's user",
+				     file->name);
+	}
+	return fd;
+}
+
+static int replace(const struct sy_recordfile *file, const char *text, size_t length,
+		   struct sy_error *err)
+{
+	cleanup_close int fd = open_temporary(file);
+	char from[320], to[320];
+	int result;
+
+	(void)snprintf(from, sizeof(from), ".%s.json.tmp", file->name);
+	(void)snprintf(to, sizeof(to), "%s.json", file->name);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot make %s", from);
+	result = sy_write_all(fd, text, length);
+	if (result < 0)
+		return sy_fail_errno(err, -result, "cannot write %s", to);
+	if (ftruncate(fd, (off_t)length) < 0 || give_to_owner(file, fd) < 0 || fsync(fd) < 0 ||
+	    renameat(file->dir, from, file->dir, to) < 0)
+		return sy_fail_errno(err, errno, "cannot replace %s", to);
+	(void)fsync(file->dir);
+	return 0;
+}
+
+int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
+			struct sy_error *err)
+{
+	cleanup_free char *text = json_dumps(record, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+	size_t length;
+	int spare;
+
+	if (!text)
+		return sy_fail(err, "out of memory for the record");
+	length = strlen(text);
+	text[length++] = '\n'; /* in the place of the NUL */
+	if (replace(file, text, length, err) < 0)
+		return -1;
+	spare = make_temporary(file, length + SPARE_BYTES);
+	if (spare >= 0)
+		(void)close(spare);
+	return 0;
+}
+
+/* Whether there was an empty file, which is gone now. */
+static bool remove_empty(const struct sy_recordfile *file, const char *ending)
+{
+	char name[320];
+	struct stat info;
+
+	(void)snprintf(name, sizeof(name), "%s%s", file->name, ending);
+	return fstatat(file->dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+	       info.st_size == 0 && unlinkat(file->dir, name, 0) == 0;
+}
+
+void sy_recordfile_close(struct sy_recordfile *file)
+{
+	char name[320];
+
+	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
+	(void)unlinkat(file->dir, name, 0);
+	if (remove_empty(file, ".json"))
+		(void)remove_empty(file, ".csv");
+}

@@ -1,0 +1,52 @@
+/* The files of one job on one node: RECORD_DIR/JOB_ID/NODE.START.json and .csv.
+ *
+ * Nothing a user names is followed: the folder must be ours or root's, writable by nobody else,
+ * and no link; files are made new (O_EXCL). The temporary file of the record is made at the job's
+ * start with room enough, so that a disk that is full at the end cannot lose the record. */
+#ifndef STEELYARD_RECORD_FILE_H
+#define STEELYARD_RECORD_FILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct sy_recordfile {
+	int dir;	/* the job's folder, or -1 */
+	char name[300]; /* NODE.START */
+	int64_t start_unix_s;
+	bool has_owner;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* A word that may be a file's name: not empty, no '/', no control character, not beginning with a
+ * dot, at most 200 bytes. */
+bool sy_is_file_word(const char *word);
+
+/* 0: the folder is root's or ours, and nobody else can put anything into it. `what`: its name in
+ * the message. */
+int sy_folder_check(int fd, const char *what, struct sy_error *err);
+
+/* The job's folder, made when it is not there: a descriptor, or -1. */
+int sy_recordfile_folder(const char *record_dir, const char *job_id, const char *node,
+			 struct sy_error *err);
+
+/* Make the folders and find a free START, the second of now or one soon after. */
+int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
+		       const char *node, struct sy_error *err);
+
+/* Make the file of samples: a descriptor for appending, or -1. */
+int sy_recordfile_samples(const struct sy_recordfile *file, struct sy_error *err);
+
+/* Write the record, whole or not at all. */
+int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
+			struct sy_error *err);
+
+/* Remove the temporary file that was kept for the next writing, and names that were taken and never
+ * written to: a disk was full. Samples that could be written stay. */
+void sy_recordfile_close(struct sy_recordfile *file);
+
+#endif

@@ -1,0 +1,289 @@
+#include "record/message.h"
+
+#include "base/document.h"
+#include "base/rate.h"
+#include "counters/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *word;
+	enum sy_word code;
+	enum { GIVEN, NONE, MAYBE } arguments;
+} words[] = {
+    {"root", SY_WORD_ROOT, GIVEN},
+    {"cgroup", SY_WORD_CGROUP, GIVEN},
+    {"tag", SY_WORD_TAG, GIVEN},
+    {"rate", SY_WORD_RATE, GIVEN},
+    {"exclusive", SY_WORD_EXCLUSIVE, GIVEN},
+    {"job", SY_WORD_JOB, GIVEN},
+    {"done", SY_WORD_DONE, GIVEN},
+    {"peak", SY_WORD_PEAK, GIVEN},
+    {"cache", SY_WORD_CACHE, GIVEN},
+    {"unmet", SY_WORD_UNMET, GIVEN},
+    {"totals", SY_WORD_TOTALS, MAYBE},
+    {"leave", SY_WORD_LEAVE, NONE},
+    {"end", SY_WORD_END, NONE},
+};
+
+/* Fields of `job` that may be set; "exclusive" has a word of its own. */
+static const char *const job_fields[] = {
+    "scheduler",     "cluster", "job_id", "array_job_id", "array_task_id",
+    "restart_count", "user_id", "nodes",  "name",
+};
+
+static int parse_pid(const char *text, pid_t *pid, const char **rest, struct sy_error *err)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || end == text || value <= 0 || value > INT32_MAX || (*end && *end != ' '))
+		return sy_fail(err, "'%s': expected a process id", text);
+	*pid = (pid_t)value;
+	*rest = end;
+	return 0;
+}
+
+static int parse_root(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	const char *rest;
+
+	if (parse_pid(text, &message->pid, &rest, err) < 0)
+		return -1;
+	return *rest ? sy_fail(err, "'%s': expected one process id", text) : 0;
+}
+
+static int parse_done(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	const char *rest;
+
+	if (parse_pid(text, &message->pid, &rest, err) < 0)
+		return -1;
+	for (int i = 0; i < 5; i++) {
+		char *end;
+
+		errno = 0;
+		message->number[i] = strtoll(rest, &end, 10);
+		if (errno || end == rest || *rest != ' ' || message->number[i] < 0)
+			return sy_fail(err, "done '%s': expected PID CPU_US RCHAR WCHAR READ WRITE",
+				       text);
+		rest = end;
+	}
+	return *rest ? sy_fail(err, "done '%s': more than six numbers", text) : 0;
+}
+
+static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	char *end;
+
+	errno = 0;
+	message->number[0] = strtoll(text, &end, 10);
+	if (errno || end == text || *end || message->number[0] <= 0)
+		return sy_fail(err, "peak '%s': expected bytes", text);
+	return 0;
+}
+
+/* A group below the mount points, and nowhere else. */
+static int parse_cgroup(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	size_t length = strlen(text);
+
+	if (*text != '/' || length < 2 || length > 500 || strstr(text, "/../") ||
+	    (length >= 3 && !strcmp(text + length - 3, "/..")))
+		return sy_fail(err, "cgroup '%s': expected a path as in /proc/PID/cgroup", text);
+	message->value = text;
+	return 0;
+}
+
+static bool is_key(const char *key, size_t length)
+{
+	if (length == 0 || length >= SY_TAG_KEY_SIZE ||
+	    !(isalpha((unsigned char)*key) || *key == '_'))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)key[i]) && !strchr("_.-", key[i]))
+			return false;
+	return true;
+}
+
+static bool is_value(const char *value)
+{
+	json_t *string = json_string(value); /* NULL: no UTF-8 */
+	bool good = string && strlen(value) < SY_TAG_VALUE_SIZE;
+
+	json_decref(string);
+	for (; *value && good; value++)
+		good = (unsigned char)*value >= ' ' && *value != 0x7f;
+	return good;
+}
+
+static int parse_pair(const char *text, char separator, struct sy_message *message,
+		      struct sy_error *err)
+{
+	const char *split = strchr(text, separator);
+	size_t length = split ? (size_t)(split - text) : 0;
+
+	if (!is_key(text, length))
+		return sy_fail(err,
+			       "'%s': expected KEY%cVALUE, KEY of at most %d letters, digits, '_', "
+			       "'.', '-', beginning with a letter or '_'",
+			       text, separator, SY_TAG_KEY_SIZE - 1);
+	if (!is_value(split + 1))
+		return sy_fail(err,
+			       "the value of '%.*s': expected at most %d bytes of UTF-8 text "
+			       "without control characters",
+			       (int)length, text, SY_TAG_VALUE_SIZE - 1);
+	memcpy(message->key, text, length);
+	message->key[length] = '\0';
+	message->value = split + 1;
+	return 0;
+}
+
+static int parse_exclusive(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	message->exclusive = !strcmp(text, "yes");
+	if (!message->exclusive && strcmp(text, "no") != 0)
+		return sy_fail(err, "exclusive '%s': expected yes or no", text);
+	return 0;
+}
+
+static int parse_job(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	if (parse_pair(text, ' ', message, err) < 0)
+		return -1;
+	if (!strcmp(message->key, "exclusive")) {
+		message->word = SY_WORD_EXCLUSIVE;
+		return parse_exclusive(message->value, message, err);
+	}
+	for (size_t i = 0; i < sizeof(job_fields) / sizeof(job_fields[0]); i++)
+		if (!strcmp(job_fields[i], message->key))
+			return 0;
+	return sy_fail(err,
+		       "job field '%s': expected scheduler, cluster, job_id, array_job_id, "
+		       "array_task_id, restart_count, user_id, nodes, name or exclusive",
+		       message->key);
+}
+
+/* docs/formats.md part 9: what was asked for, done and refused. */
+static int parse_cache(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	json_t *cache = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	bool good = json_is_string(json_object_get(cache, "requested")) &&
+		    json_is_array(json_object_get(cache, "done")) &&
+		    json_is_array(json_object_get(cache, "refused")) &&
+		    json_object_size(cache) == 3;
+
+	json_decref(cache);
+	message->value = text;
+	return good ? 0
+		    : sy_fail(err,
+			      "cache '%.60s': expected {\"requested\": TEXT, \"done\": [..], "
+			      "\"refused\": [..]}",
+			      text);
+}
+
+/* The number of a question, which its answer repeats; none: -1. */
+static int parse_question(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	message->number[0] = -1;
+	if (*text && sy_parse_number(text, &message->number[0]) < 0)
+		return sy_fail(err, "totals '%s': expected the number of the question", text);
+	return 0;
+}
+
+static int parse_unmet(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	static const char *const fields[] = {"cache", "network_conditions", "capture"};
+
+	if (parse_pair(text, ' ', message, err) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (!strcmp(fields[i], message->key))
+			return 0;
+	return sy_fail(err, "unmet '%s': expected cache, network_conditions or capture",
+		       message->key);
+}
+
+static int parse_arguments(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	switch (message->word) {
+	case SY_WORD_ROOT:
+		return parse_root(text, message, err);
+	case SY_WORD_CGROUP:
+		return parse_cgroup(text, message, err);
+	case SY_WORD_TAG:
+		return parse_pair(text, '=', message, err);
+	case SY_WORD_RATE:
+		return sy_rate_parse(text, SY_MAX_RATE_HZ, &message->rate_hz, err);
+	case SY_WORD_EXCLUSIVE:
+		return parse_exclusive(text, message, err);
+	case SY_WORD_JOB:
+		return parse_job(text, message, err);
+	case SY_WORD_DONE:
+		return parse_done(text, message, err);
+	case SY_WORD_PEAK:
+		return parse_peak(text, message, err);
+	case SY_WORD_CACHE:
+		return parse_cache(text, message, err);
+	case SY_WORD_UNMET:
+		return parse_unmet(text, message, err);
+	case SY_WORD_TOTALS:
+		return parse_question(text, message, err);
+	case SY_WORD_LEAVE:
+	case SY_WORD_END:
+		break;
+	}
+	return 0;
+}
+
+int sy_message_parse(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	size_t length = strcspn(text, " ");
+
+	*message = (struct sy_message){0};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strlen(words[i].word) != length || strncmp(text, words[i].word, length) != 0)
+			continue;
+		message->word = words[i].code;
+		if (words[i].arguments == (text[length] == '\0' ? GIVEN : NONE))
+			return sy_fail(err, "'%s': expected %s", text,
+				       words[i].arguments == NONE ? "no arguments" : "an argument");
+		return parse_arguments(text + length + (text[length] == ' '), message, err);
+	}
+	return sy_fail(err,
+		       "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
+		       "peak, cache, unmet, totals, leave, end",
+		       (int)(length < 40 ? length : 40), text);
+}
+
+static void put_unmet(json_t *conditions, const struct sy_message *message)
+{
+	json_t *unmet = json_object_get(conditions, "unmet");
+
+	if (!unmet) {
+		unmet = json_object();
+		(void)json_object_set_new(conditions, "unmet", unmet);
+	}
+	(void)json_object_set_new(unmet, message->key, sy_json_text(message->value));
+}
+
+void sy_message_apply(const struct sy_message *message, const struct sy_told *told)
+{
+	if (message->word == SY_WORD_TAG)
+		(void)json_object_set_new(told->tags, message->key, sy_json_text(message->value));
+	else if (message->word == SY_WORD_JOB)
+		(void)json_object_set_new(told->job, message->key, sy_json_text(message->value));
+	else if (message->word == SY_WORD_EXCLUSIVE)
+		(void)json_object_set_new(told->job, "exclusive", json_boolean(message->exclusive));
+	else if (message->word == SY_WORD_CACHE)
+		(void)json_object_set_new(told->conditions, "cache",
+					  json_loads(message->value, 0, NULL));
+	else if (message->word == SY_WORD_UNMET)
+		put_unmet(told->conditions, message);
+}

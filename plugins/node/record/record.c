@@ -1,0 +1,349 @@
+#include "record/record.h"
+
+#include "base/document.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOT_TOLD "not told to the sampler"
+
+/* The child of a container at one step of a path, made when it is not there. */
+static json_t *step_into(json_t *at, const char *word)
+{
+	json_t *inner;
+
+	if (json_is_array(at))
+		return json_array_get(at, (size_t)strtoul(word, NULL, 10));
+	inner = json_object_get(at, word);
+	if (!inner) {
+		inner = json_object();
+		(void)json_object_set_new(at, word, inner);
+	}
+	return inner;
+}
+
+void sy_record_put(json_t *record, const char *path, json_t *value, const char *why)
+{
+	json_t *at = record, *missing = step_into(record, "missing");
+	char words[256], *rest = words, *word;
+
+	if (!value)
+		value = json_null();
+	if (json_is_null(value))
+		(void)json_object_set_new(missing, path, sy_json_text(why ? why : "not known"));
+	else
+		(void)json_object_del(missing, path);
+	(void)snprintf(words, sizeof(words), "%s", path);
+	while ((word = strsep(&rest, ".")) && rest)
+		at = step_into(at, word);
+	(void)json_object_set_new(at, word, value);
+}
+
+static json_t *whole(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_integer(value);
+}
+
+/* µs or µJ as seconds or joules. */
+static json_t *micro(int64_t value)
+{
+	return value == SY_UNKNOWN ? json_null() : json_real((double)value / 1e6);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text ? sy_json_text(text) : json_null();
+}
+
+/* Cells of the last sample that are totals of the record. */
+static const struct {
+	const char *path;
+	enum sy_cell cell;
+	bool is_micro;
+} totals[] = {
+    {"elapsed_s", SY_ELAPSED, true},
+    {"cpu.cpu_s", SY_CPU, true},
+    {"io.rchar_bytes", SY_RCHAR, false},
+    {"io.wchar_bytes", SY_WCHAR, false},
+    {"io.read_bytes", SY_READ, false},
+    {"io.write_bytes", SY_WRITE, false},
+    {"network.rx_bytes", SY_RX, false},
+    {"network.tx_bytes", SY_TX, false},
+    {"tcp.sent_segments", SY_SENT, false},
+    {"tcp.retransmitted_segments", SY_RETRANSMITTED, false},
+    {"pressure.cpu_some_s", SY_PRESSURE_CPU, true},
+    {"pressure.io_some_s", SY_PRESSURE_IO, true},
+    {"pressure.memory_some_s", SY_PRESSURE_MEMORY, true},
+    {"energy.energy_j", SY_ENERGY, true},
+};
+
+#define TOTALS (sizeof(totals) / sizeof(totals[0]))
+
+/* A reason that was known at the start is better than that there is none in the samples. */
+static const char *reason(const json_t *record, const char *path, const char *otherwise)
+{
+	const char *known =
+	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+
+	return known && strcmp(known, SY_NOT_YET) != 0 ? known : otherwise;
+}
+
+static void put_total(json_t *record, const char *path, json_t *value)
+{
+	char why[256];
+
+	(void)snprintf(why, sizeof(why), "%s", reason(record, path, SY_NO_VALUE));
+	sy_record_put(record, path, value, why);
+}
+
+void sy_record_totals(json_t *record, const struct sy_sums *sums)
+{
+	const int64_t *last = sums->last.cell;
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
+	char path[64];
+
+	for (size_t i = 0; i < TOTALS; i++)
+		put_total(record, totals[i].path,
+			  (totals[i].is_micro ? micro : whole)(last[totals[i].cell]));
+	put_total(record, "memory.max_memory_bytes", whole(sums->max_memory));
+	put_total(record, "processes.max_processes", whole(sums->max_processes));
+	if (sums->samples)
+		sy_record_put(record, "start_unix_s", micro(sums->first_unix), NULL);
+	put_total(record, "end_unix_s", micro(last[SY_UNIX]));
+	sy_record_put(record, "sampler.samples", json_integer(sums->samples), NULL);
+	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++) {
+		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
+		put_total(record, path, micro(last[SY_ZONE + i]));
+	}
+	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
+		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
+		put_total(record, path, whole(last[SY_RX_DEVICE + i]));
+		(void)snprintf(path, sizeof(path), "network.devices.%zu.tx_bytes", i);
+		put_total(record, path, whole(last[SY_TX_DEVICE + i]));
+	}
+}
+
+static void put_job(json_t *record, const struct sy_plan *plan)
+{
+	static const char *const fields[] = {"cluster",	      "job_id",	       "array_job_id",
+					     "array_task_id", "restart_count", "user_id",
+					     "nodes",	      "name",	       "exclusive"};
+	char path[64];
+
+	sy_record_put(record, "job.scheduler", json_string("none"), NULL);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		(void)snprintf(path, sizeof(path), "job.%s", fields[i]);
+		sy_record_put(record, path, json_null(), NOT_TOLD);
+	}
+	sy_record_put(record, "job.job_id", sy_json_text(plan->job_id), NULL);
+	sy_record_put(record, "job.command", json_null(), "the sampler did not start the command");
+	if (!plan->command)
+		return;
+	sy_record_put(record, "job.command", json_array(), NULL);
+	for (char **word = plan->command; *word; word++)
+		(void)json_array_append_new(
+		    json_object_get(json_object_get(record, "job"), "command"),
+		    sy_json_text(*word));
+}
+
+static void put_told(json_t *record, const struct sy_plan *plan)
+{
+	const char *field;
+	json_t *value;
+	char path[96];
+
+	json_object_foreach(plan->told.job, field, value)
+	{
+		(void)snprintf(path, sizeof(path), "job.%s", field);
+		sy_record_put(record, path, json_incref(value), NULL);
+	}
+	(void)json_object_set_new(record, "tags", json_deep_copy(plan->told.tags));
+}
+
+static void put_conditions(json_t *record, const struct sy_plan *plan)
+{
+	static const char *const of_run_dir[] = {"network_conditions", "capture"};
+	json_t *cache = json_object_get(plan->told.conditions, "cache");
+
+	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
+		      sy_record_unmet(plan, "cache", "none was asked for"));
+	for (int i = 0; i < 2; i++)
+		sy_record_put(record, of_run_dir[i], json_null(),
+			      plan->run_dir
+				  ? sy_record_unmet(plan, of_run_dir[i], SY_NOT_YET)
+				  : "the sampler was told no folder of states (--run-dir)");
+}
+
+static void put_zones(json_t *record, const struct sy_node *node)
+{
+	json_t *zones = json_array();
+	char path[64], why[160];
+
+	sy_record_put(record, "energy.zones", zones, NULL);
+	for (int i = 0; i < node->zones; i++) {
+		const struct sy_rapl_zone *zone = &node->zone[i];
+		double range = (double)zone->max_energy_range_uj / 1e6;
+
+		(void)json_array_append_new(zones,
+					    json_pack("{so so so sf si sb}", "name",
+						      sy_json_text(node->labels.zone[i].text),
+						      "path", sy_json_text(zone->path), "energy_j",
+						      json_null(), "max_energy_range_j", range,
+						      "wraps", 0, "counted", (int)zone->counted));
+		(void)snprintf(path, sizeof(path), "energy.zones.%d.energy_j", i);
+		(void)snprintf(why, sizeof(why), "%s", zone->readable ? SY_NOT_YET : zone->why);
+		sy_record_put(record, path, json_null(), why);
+		(void)snprintf(path, sizeof(path), "energy.zones.%d.max_energy_range_j", i);
+		if (!zone->max_energy_range_uj)
+			sy_record_put(record, path, json_null(),
+				      "max_energy_range_uj could not be read");
+	}
+}
+
+static void put_devices(json_t *record, const struct sy_node *node)
+{
+	static const char *const counters[] = {"rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped"};
+	json_t *devices = json_array();
+	char path[64];
+
+	sy_record_put(record, "network.devices", devices, NULL);
+	for (int i = 0; i < node->devices; i++) {
+		const struct sy_netdev *device = &node->device[i];
+
+		(void)json_array_append_new(devices, json_pack("{so ss sb}", "name",
+							       sy_json_text(device->name), "kind",
+							       sy_netdev_kind_name(device->kind),
+							       "counted", (int)device->counted));
+		for (int c = 0; c < 4; c++) {
+			(void)snprintf(path, sizeof(path), "network.devices.%d.%s", i, counters[c]);
+			sy_record_put(record, path, json_null(), SY_NOT_YET);
+		}
+	}
+}
+
+/* Why the node has no energy, no traffic. */
+static void explain_node(json_t *record, const struct sy_node *node)
+{
+	const char *why = node->no_zones;
+	bool counted = false;
+
+	for (int i = 0; i < node->zones; i++) {
+		counted |= node->zone[i].counted;
+		if (node->zone[i].counted && !node->zone[i].readable)
+			why = node->zone[i].why;
+	}
+	if (node->zones && !counted)
+		why = "no zone is a package or dram";
+	if (*why)
+		sy_record_put(record, "energy.energy_j", json_null(), why);
+	why = node->no_devices;
+	counted = false;
+	for (int i = 0; i < node->devices; i++)
+		counted |= node->device[i].counted;
+	if (!counted && !*why)
+		why = "no network device counts as an uplink";
+	if (counted)
+		return;
+	sy_record_put(record, "network.rx_bytes", json_null(), why);
+	sy_record_put(record, "network.tx_bytes", json_null(), why);
+}
+
+static void put_empty_totals(json_t *record)
+{
+	static const char *const others[] = {
+	    "end_unix_s",
+	    "cpu.user_s",
+	    "cpu.system_s",
+	    "cpu.source",
+	    "cpu.unseen_s",
+	    "memory.source",
+	    "memory.max_memory_bytes",
+	    "io.source",
+	    "processes.max_processes",
+	    "sampler.samples_lost",
+	    "sampler.missed_deadlines",
+	    "sampler.cpu_s",
+	    "sampler.max_memory_bytes",
+	    "pressure.scope",
+	    "tcp.source",
+	    "tcp.connections",
+	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",
+	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",
+	    "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
+	};
+
+	for (size_t i = 0; i < TOTALS; i++)
+		sy_record_put(record, totals[i].path, json_null(), SY_NOT_YET);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		sy_record_put(record, others[i], json_null(), SY_NOT_YET);
+	sy_record_put(record, "sampler.samples", json_integer(0), NULL);
+}
+
+json_t *sy_record_new(const struct sy_head *head)
+{
+	const struct sy_plan *plan = head->plan;
+	json_t *record = json_pack("{ss si ss sb ss so}", "format", "steelyard-record", "version",
+				   1, "steelyard", SY_VERSION, "complete", 0, "incomplete_reason",
+				   "the job was still running when this was written", "node",
+				   sy_json_text(plan->node));
+	const char *no_exit = plan->command ? SY_NOT_YET : "the sampler did not start the command";
+
+	(void)json_object_set_new(record, "missing", json_object());
+	put_job(record, plan);
+	put_told(record, plan);
+	put_conditions(record, plan);
+	sy_record_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
+	sy_record_put(record, "exit.exit_code", json_null(), no_exit);
+	sy_record_put(record, "exit.signal", json_null(), no_exit);
+	sy_record_put(record, "exit.elapsed_s", json_null(), no_exit);
+	put_empty_totals(record);
+	put_zones(record, head->node);
+	put_devices(record, head->node);
+	explain_node(record, head->node);
+	sy_record_put(record, "energy.scope", json_string("node"), NULL);
+	sy_record_put(record, "network.scope", json_string("node"), NULL);
+	sy_record_put(record, "sampler.rate_hz", json_real(plan->rate_hz), NULL);
+	sy_record_put(record, "samples_file", text_or_null(head->samples_file),
+		      "the file of samples could not be made, or sampling was off");
+	sy_record_put(record, "probe", head->probe ? json_incref(head->probe) : json_null(),
+		      "the probe had not been made yet");
+	return record;
+}
+
+void sy_record_complete(json_t *record, const char *why)
+{
+	(void)json_object_set_new(record, "complete", json_boolean(!why));
+	(void)json_object_set_new(record, "incomplete_reason", text_or_null(why));
+}
+
+void sy_record_labels(const json_t *record, struct sy_labels *labels)
+{
+	const json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	const json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
+
+	*labels = (struct sy_labels){.zones = (int)json_array_size(zones),
+				     .devices = (int)json_array_size(devices)};
+	if (labels->zones > SY_MAX_ZONES)
+		labels->zones = SY_MAX_ZONES;
+	if (labels->devices > SY_MAX_DEVICES)
+		labels->devices = SY_MAX_DEVICES;
+	for (int i = 0; i < labels->zones; i++) {
+		const json_t *zone = json_array_get(zones, (size_t)i);
+		const char *name = json_string_value(json_object_get(zone, "name"));
+
+		sy_label_set(labels->zone, i, name ? name : "");
+	}
+	for (int i = 0; i < labels->devices; i++) {
+		const json_t *device = json_array_get(devices, (size_t)i);
+		const char *name = json_string_value(json_object_get(device, "name"));
+
+		sy_label_set(labels->device, i, name ? name : "");
+	}
+}

@@ -1,0 +1,63 @@
+#include "record/stale_files.h"
+
+#include "base/file.h"
+#include "capture/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define KEEP_S 86400
+
+static bool is_old(const struct stat *info)
+{
+	struct timespec now, since_boot;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)clock_gettime(CLOCK_BOOTTIME, &since_boot);
+	return info->st_mtime < now.tv_sec - KEEP_S ||
+	       info->st_mtime < now.tv_sec - since_boot.tv_sec - 1;
+}
+
+/* States of conditions are not among them: those are undone (netem/undo.h). */
+static bool is_left(int folder, const char *name, bool captures)
+{
+	bool finished = sy_ends_with(name, ".done.json");
+	struct stat info;
+
+	if (name[0] == '.' || (!finished && !(captures && sy_ends_with(name, ".json"))) ||
+	    fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
+		return false;
+	return is_old(&info) && (finished || !sy_capture_is_held(folder, name));
+}
+
+static int look(const char *run_dir, const char *kind, bool removes)
+{
+	struct dirent *entry;
+	char path[512];
+	int count = 0;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", run_dir, kind);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (is_left(dirfd(dir), entry->d_name, !strcmp(kind, "capture")) &&
+		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
+			count++;
+	if (dir)
+		(void)closedir(dir);
+	return count;
+}
+
+bool sy_leftover_any(const char *run_dir)
+{
+	return look(run_dir, "netem", false) || look(run_dir, "capture", false);
+}
+
+int sy_leftover_remove(const char *run_dir)
+{
+	return look(run_dir, "netem", true) + look(run_dir, "capture", true);
+}

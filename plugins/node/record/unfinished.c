@@ -1,0 +1,104 @@
+#include "record/unfinished.h"
+
+#include "base/file.h"
+#include "record/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+static int open_folder(const char *run_dir, bool make, struct sy_error *err)
+{
+	char path[4096];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/sample", run_dir);
+	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make %s", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open %s", path);
+	if (sy_folder_check(fd, path, err) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+int sy_unfinished_mark(const struct sy_plan *plan, const char *record, char *mark, size_t size,
+		       struct sy_error *err)
+{
+	cleanup_close int folder = open_folder(plan->run_dir, true, err);
+	char samples[4096], hidden[512];
+	int fd;
+
+	(void)snprintf(mark, size, "%.200s.%.250s", plan->job_id, record);
+	(void)snprintf(hidden, sizeof(hidden), ".%s", mark);
+	(void)snprintf(samples, sizeof(samples), "%.3000s/%.200s/%.300s.csv", plan->record_dir,
+		       plan->job_id, record);
+	if (folder < 0)
+		return -1;
+	/* Seen by others when it is locked and whole. */
+	fd = openat(folder, hidden, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+	    sy_write_all(fd, samples, strlen(samples)) == 0 &&
+	    renameat(folder, hidden, folder, mark) == 0)
+		return fd;
+	(void)sy_fail_errno(err, errno, "cannot write %s/sample/%s", plan->run_dir, mark);
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+void sy_unfinished_end(const char *run_dir, const char *name)
+{
+	cleanup_close int folder = open_folder(run_dir, false, NULL);
+
+	if (folder >= 0)
+		(void)unlinkat(folder, name, 0);
+}
+
+/* Nobody holds it, and it is still there: who finished it has unlinked it before he let go. */
+static int take(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
+	    S_ISREG(info.st_mode) && info.st_nlink > 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+bool sy_unfinished_take(const char *run_dir, char *name, char *samples, size_t size, int *fd)
+{
+	int folder = open_folder(run_dir, false, NULL);
+	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	struct dirent *entry;
+
+	*fd = -1;
+	while (dir && *fd < 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		*fd = take(folder, entry->d_name);
+		(void)snprintf(name, size, "%s", entry->d_name);
+	}
+	if (dir)
+		(void)closedir(dir);
+	if (*fd >= 0 && sy_read_fd(*fd, samples, size) < 0)
+		samples[0] = '\0';
+	return *fd >= 0;
+}
+
+bool sy_unfinished_any(const char *run_dir)
+{
+	char name[512], samples[4096];
+	cleanup_close int fd = -1;
+
+	return sy_unfinished_take(run_dir, name, samples, sizeof(name), &fd);
+}

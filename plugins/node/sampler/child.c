@@ -1,0 +1,338 @@
+/* The child: takes samples at absolute deadlines, listens to messages. No allocation. */
+#include "sampler/job.h"
+#include "sampler/sampler.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+	struct sy_child *child;
+	struct sy_job job;
+	struct sy_tcp tcp;
+	struct sy_columns columns;
+	struct sy_status status;
+	struct sy_line line; /* of this sample */
+	int64_t start_us, cpu_at_us, period_us, next_us;
+	struct sy_waker waker;
+	struct sy_open_roots open;
+	bool end;
+	bool leaving; /* who started us has said that he goes */
+	bool look;    /* whether anybody is left */
+} s;
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_term(int number)
+{
+	(void)number;
+	told_to_end = 1;
+}
+
+static void publish(int64_t now_us)
+{
+	unsigned next = !atomic_load(&s.child->shared->current);
+
+	/* A clock of one's own CPU time is a system call: a value of a second ago will do. */
+	if (now_us - s.cpu_at_us >= 1000000 || s.status.finished) {
+		s.status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+		s.cpu_at_us = now_us;
+	}
+	s.child->shared->status[next] = s.status;
+	atomic_store(&s.child->shared->current, next);
+}
+
+static void write_lines(int64_t now_us)
+{
+	if (s.child->csv_fd >= 0)
+		s.status.lost += sy_unwritten_flush(&s.child->shared->lines, s.child->csv_fd,
+						    now_us, &s.status.lost_errno);
+}
+
+static void add_line(int64_t now_us)
+{
+	struct sy_unwritten *lines = &s.child->shared->lines;
+
+	if (s.child->csv_fd < 0)
+		return;
+	sy_unwritten_add(lines, sy_format_line(&s.columns, &s.line, sy_unwritten_room(lines)));
+	if (s.end || !s.period_us || sy_unwritten_is_due(lines, now_us + s.period_us))
+		write_lines(now_us);
+}
+
+static void read_tcp(int64_t now_us, bool now)
+{
+	if (!s.period_us)
+		return;
+	s.line.cell[SY_RTT] = sy_tcp_read(&s.tcp, &s.job.processes, now_us, now);
+	s.status.tcp = s.tcp.status;
+}
+
+static void read_split(void)
+{
+	int64_t user, system;
+
+	if (!s.job.cgroup.cpu_source || s.job.unseen.daemons ||
+	    sy_cgroup_cpu_split_us(&s.job.cgroup, s.child->node->root, &user, &system) < 0)
+		return; /* what was known while the group was there stays */
+	s.status.user_us = user;
+	s.status.system_us = system;
+}
+
+static void take_sample(void)
+{
+	int64_t now = sy_now_us(CLOCK_MONOTONIC);
+	bool first = s.status.sums.samples == 0;
+
+	sy_line_clear(&s.line);
+	if (first)
+		s.start_us = now;
+	s.line.cell[SY_UNIX] =
+	    first ? sy_start_unix_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
+	s.line.cell[SY_ELAPSED] = now - s.start_us;
+	sy_node_read(s.child->node, now, first || s.end, &s.line);
+	sy_job_read(&s.job, s.end, &s.line, &s.status);
+	read_tcp(now, first || s.end);
+	add_line(now);
+	sy_sums_add(&s.status.sums, &s.line);
+	for (int i = 0; i < s.child->node->zones; i++)
+		s.status.wraps[i] = s.child->node->energy[i].wraps;
+	publish(now);
+}
+
+static void set_rate(double rate_hz)
+{
+	int64_t limit = sy_node_max_period_us(s.child->node);
+
+	s.status.rate_hz = rate_hz;
+	s.period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
+	if (s.period_us && limit && limit < s.period_us)
+		s.period_us = limit;
+	s.job.processes.period_us = s.period_us;
+	s.job.sampled = s.period_us > 0;
+	s.next_us = sy_now_us(CLOCK_MONOTONIC) + s.period_us;
+}
+
+static void answer_totals(int64_t question, const struct sockaddr_un *to, socklen_t length)
+{
+	char text[1024];
+	size_t used;
+
+	take_sample();
+	write_lines(sy_now_us(CLOCK_MONOTONIC));
+	used = sy_totals_json(question, &s.status, text, sizeof(text));
+	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
+		     (const struct sockaddr *)to, length);
+}
+
+static void use_cgroup(const char *path)
+{
+	if (s.job.cgroup.path[0]) /* the first one counts: the whole job's */
+		return;
+	sy_cgroup_open(&s.job.cgroup, s.child->node->root, path);
+	sy_processes_cgroup(&s.job.processes, s.job.cgroup.path);
+	sy_job_count_from_here(&s.job, s.child->node->root);
+	sy_tcp_cgroup(&s.tcp, s.child->node->root, path);
+	if (s.job.cgroup.cpu_source != SY_SOURCE_NONE)
+		s.status.cpu_source = s.job.cgroup.cpu_source;
+	if (s.job.cgroup.memory_source != SY_SOURCE_NONE)
+		s.status.memory_source = s.job.cgroup.memory_source;
+	if (s.job.cgroup.pressure_fd[0] >= 0) {
+		sy_node_pressure_from(s.child->node, s.job.cgroup.pressure_fd);
+		s.status.pressure_of_job = true;
+	}
+}
+
+static void root_done(const struct sy_message *message)
+{
+	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
+				  message->number[3], message->number[4]}};
+
+	sy_processes_done(&s.job.processes, message->pid, &final);
+	s.job.processes.named = true;
+	s.job.exact |= s.child->command;
+}
+
+static void act(const char *text, const struct sockaddr_un *from, socklen_t length)
+{
+	struct sy_message message;
+
+	if (sy_message_parse(text, &message, NULL) < 0)
+		return; /* `send` has checked it; a stranger gets no answer */
+	switch (message.word) {
+	case SY_WORD_ROOT:
+		sy_processes_root(&s.job.processes, message.pid);
+		sy_open_roots_add(&s.open, message.pid);
+		sy_tcp_recheck(&s.tcp);
+		if (!s.period_us) /* from now on it is known that a step came here */
+			take_sample();
+		break;
+	case SY_WORD_CGROUP:
+		use_cgroup(message.value);
+		break;
+	case SY_WORD_RATE:
+		set_rate(message.rate_hz);
+		write_lines(sy_now_us(CLOCK_MONOTONIC));
+		publish(sy_now_us(CLOCK_MONOTONIC));
+		break;
+	case SY_WORD_DONE:
+		root_done(&message);
+		/* The job may end now: its cgroup goes, and another node sums up what lies in our
+		 * file. */
+		if (!s.period_us || sy_job_all_told(&s.job)) {
+			take_sample();
+			read_split();
+		}
+		write_lines(sy_now_us(CLOCK_MONOTONIC));
+		break;
+	case SY_WORD_PEAK:
+		if (sy_sums_peak(&s.status.sums, message.number[0]))
+			s.status.memory_source = SY_SOURCE_RUSAGE;
+		break;
+	case SY_WORD_TOTALS:
+		answer_totals(message.number[0], from, length);
+		break;
+	case SY_WORD_LEAVE:
+		s.leaving = s.look = true;
+		break;
+	case SY_WORD_END:
+		s.end = true;
+		break;
+	default: /* about the job */
+		sy_keep_note(s.child, text, &s.status.dropped_notes);
+		break;
+	}
+}
+
+/* All messages that wait. */
+static void listen_to(int fd)
+{
+	char text[SY_MESSAGE_SIZE];
+
+	while (!s.end) {
+		struct sockaddr_un from;
+		socklen_t length = sizeof(from);
+		ssize_t got = recvfrom(fd, text, sizeof(text) - 1, MSG_DONTWAIT,
+				       (struct sockaddr *)&from, &length);
+
+		if (got < 0 || (got == 0 && fd == s.child->parent_fd))
+			return;
+		text[got] = '\0';
+		act(text, &from, length);
+	}
+}
+
+/* The one who started us goes, or was killed: as long as a step of the job runs, so do we. */
+static void look_who_is_left(void)
+{
+	pid_t next = sy_open_roots_living(&s.open);
+
+	s.look = false;
+	if (next) {
+		sy_waker_watch(&s.waker, next);
+	} else {
+		s.status.watch_lost = !s.leaving && !s.end;
+		s.end = true;
+	}
+}
+
+static void wait_until_next(void)
+{
+	int64_t left = s.next_us - sy_now_us(CLOCK_MONOTONIC);
+	unsigned woken = sy_waker_sleep(&s.waker, !s.period_us ? -1 : left > 0 ? left : 0);
+
+	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
+		listen_to(s.child->control_fd);
+	s.job.processes.heard++;
+	if (woken & SY_WOKEN_PARENT)
+		listen_to(s.child->parent_fd);
+	s.end |= (woken & SY_WOKEN_END) != 0;
+	if (s.look || woken & SY_WOKEN_WATCH)
+		look_who_is_left();
+}
+
+static void sample_if_due(void)
+{
+	int64_t now = sy_now_us(CLOCK_MONOTONIC), late;
+
+	if (!s.period_us || now < s.next_us)
+		return;
+	take_sample();
+	late = (now - s.next_us) / s.period_us;
+	s.status.missed_deadlines += late;
+	s.next_us += (late + 1) * s.period_us;
+}
+
+static void take_last_sample(void)
+{
+	s.end = true;
+	take_sample();
+	read_split();
+	s.status.max_memory_bytes = sy_own_max_memory_bytes();
+	s.status.finished = true;
+	publish(sy_now_us(CLOCK_MONOTONIC));
+}
+
+static void prepare(struct sy_child *child)
+{
+	s.child = child;
+	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
+	s.status.io_source = SY_SOURCE_PROCESSES;
+	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
+	sy_sums_init(&s.status.sums);
+	sy_cgroup_init(&s.job.cgroup);
+	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
+	sy_columns_init(&s.columns, &child->node->labels);
+	sy_tcp_init(&s.tcp, sy_job_user(child->plan), &child->shared->rtt_counts);
+	sy_child_signals(on_term);
+	s.waker = (struct sy_waker){.parent_fd = child->parent_fd,
+				    .control_fd = child->control_fd,
+				    .watch_fd = child->watch_fd,
+				    .watch = child->plan->watch};
+	if (sy_waker_open(&s.waker) < 0 ||
+	    sy_processes_init(&s.job.processes, child->self, child->parent, sy_raise_file_limit(),
+			      NULL) < 0)
+		_exit(1);
+	s.job.processes.keeper = child->plan->watch;
+	s.job.processes.marks = child->plan->marks;
+	s.job.processes.marks.owner = child->plan->has_owner ? child->plan->owner_uid : geteuid();
+}
+
+static void begin(void)
+{
+	const struct sy_plan *plan = s.child->plan;
+	struct sy_unwritten *lines = &s.child->shared->lines;
+
+	if (sy_rights_drop(NULL) < 0)
+		_exit(1); /* never sample with more rights than needed: the record says why */
+	if (s.child->command)
+		sy_processes_root(&s.job.processes, s.child->parent);
+	for (int i = 0; i < plan->roots; i++)
+		sy_processes_root(&s.job.processes, plan->root[i]);
+	set_rate(plan->rate_hz);
+	if (s.child->csv_fd >= 0)
+		sy_unwritten_add(lines, sy_format_header(&s.child->node->labels, lines->text));
+	take_sample();
+	publish(sy_now_us(CLOCK_MONOTONIC));
+	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sy_shrink();
+}
+
+void sy_child_run(struct sy_child *child)
+{
+	prepare(child);
+	begin();
+	while (!s.end && !told_to_end) {
+		wait_until_next();
+		if (!s.end && !told_to_end)
+			sample_if_due();
+	}
+	take_last_sample();
+	_exit(0);
+}

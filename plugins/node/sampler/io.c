@@ -1,0 +1,97 @@
+#include "sampler/io.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+pid_t sy_fork_apart(void)
+{
+	return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+}
+
+static bool is_in_use(int fd, const struct sockaddr_un *address)
+{
+	return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+}
+
+static struct stat own_socket; /* as it was when we came to it */
+
+void sy_control_remove(const char *path)
+{
+	struct stat now;
+
+	/* A new start of the same job may have put its own there. */
+	if (path && own_socket.st_ino && stat(path, &now) == 0 && now.st_dev == own_socket.st_dev &&
+	    now.st_ino == own_socket.st_ino && now.st_ctim.tv_sec == own_socket.st_ctim.tv_sec &&
+	    now.st_ctim.tv_nsec == own_socket.st_ctim.tv_nsec)
+		(void)unlink(path);
+}
+
+static int keep_own(const char *path, int fd)
+{
+	if (!path || stat(path, &own_socket) < 0)
+		own_socket.st_ino = 0;
+	return fd;
+}
+
+int sy_control_open(const char *path, int given, struct sy_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t before;
+	int fd, result;
+
+	if (given >= 0)
+		return fcntl(given, F_SETFD, FD_CLOEXEC) < 0
+			   ? sy_fail_errno(err, errno, "--control-fd %d", given)
+			   : keep_own(path, given);
+	if (!path)
+		return -1;
+	if (strlen(path) >= sizeof(address.sun_path))
+		return sy_fail(err, "the socket's path is longer than %zu bytes: %s",
+			       sizeof(address.sun_path) - 1, path);
+	(void)strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot make a socket");
+	if (is_in_use(fd, &address)) {
+		(void)close(fd);
+		return sy_fail(err, "another sampler listens to %s", path);
+	}
+	(void)unlink(path);
+	before = umask(0177);
+	result = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+	(void)umask(before);
+	if (result < 0) {
+		(void)sy_fail_errno(err, errno, "cannot make the socket %s", path);
+		(void)close(fd);
+		return -1;
+	}
+	return keep_own(path, fd);
+}
+
+void sy_keep_out_of_the_way(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		(void)dup2(null, fd);
+	if (null > 2)
+		(void)close(null);
+}
+
+void sy_print_path(const struct sy_plan *plan, const char *name)
+{
+	char text[4096];
+	int length =
+	    snprintf(text, sizeof(text), "%s/%s/%s.json\n", plan->record_dir, plan->job_id, name);
+
+	if (length < (int)sizeof(text))
+		(void)sy_write_all(plan->print_fd, text, (size_t)length);
+}

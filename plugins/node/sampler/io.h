@@ -1,0 +1,31 @@
+/* Small parts of the sampler's parent: its socket, its child, what it prints. */
+#ifndef STEELYARD_SAMPLER_IO_H
+#define STEELYARD_SAMPLER_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "record/record.h"
+
+#define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
+
+/* A child that is not told of by SIGCHLD and not found by wait4(-1): the counters of the command's
+ * children stay apart from its. */
+pid_t sy_fork_apart(void);
+
+/* The control socket, bound with mode 0600, or `given` when that is no -1. Returns -1 without an
+ * error when `path` is NULL. */
+int sy_control_open(const char *path, int given, struct sy_error *err);
+
+/* Remove the name of that socket, unless another one stands there by now. */
+void sy_control_remove(const char *path);
+
+/* Give back stdin, stdout and stderr: whoever reads them must not wait for the sampler. */
+void sy_keep_out_of_the_way(void);
+
+/* Write the record's path to the descriptor of --print-path. */
+void sy_print_path(const struct sy_plan *plan, const char *name);
+
+#endif

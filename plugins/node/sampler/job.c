@@ -1,0 +1,176 @@
+#include "sampler/job.h"
+
+#include "sampler/sampler.h"
+
+#include <time.h>
+
+void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
+		 int64_t value)
+{
+	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
+}
+
+bool sy_job_all_told(const struct sy_job *job)
+{
+	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
+}
+
+/* At rate 0 nobody sees processes that come and go: only what their steps have told is known. */
+static bool processes_are_known(const struct sy_job *job)
+{
+	return job->sampled || job->exact || sy_job_all_told(job);
+}
+
+/* What the roots' final counters tell is the kernel's own sum, however fast it has come. */
+static int64_t believed_cpu_us(struct sy_job *job, const struct sy_usage *total, int64_t *held_us)
+{
+	struct sy_processes *processes = &job->processes;
+	int64_t found = total->use[SY_USE_CPU_NS] / 1000;
+	int64_t told = sy_processes_told(processes).use[SY_USE_CPU_NS] / 1000;
+	int64_t cpu_us;
+
+	*held_us = 0;
+	if (job->exact)
+		return found;
+	cpu_us = sy_cpu_guard_tell(&job->guard, found, processes->since_us, processes->now_us,
+				   sy_now_us(CLOCK_MONOTONIC));
+	processes->since_us = processes->now_us;
+	if (sy_job_all_told(job) && told > cpu_us)
+		cpu_us = told;
+	*held_us = job->guard.held_us ? found - cpu_us : 0;
+	return cpu_us;
+}
+
+static struct sy_daemons daemons_of(struct sy_job *job)
+{
+	return sy_processes_daemons(&job->processes,
+				    job->cgroup.cpu_source == SY_SOURCE_CGROUP1 ? "cpuacct" : "");
+}
+
+/* Where only some controllers have the job in a group, the others may still have one of that name,
+ * left behind by an earlier job of that id. */
+static void leave_strange_groups(struct sy_job *job)
+{
+	bool cpu1 = job->cgroup.cpu_source == SY_SOURCE_CGROUP1;
+	bool memory1 = job->cgroup.memory_source == SY_SOURCE_CGROUP1;
+
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE &&
+	    !sy_processes_lie_in(&job->processes, cpu1 ? "cpuacct" : ""))
+		sy_cgroup_leave_cpu(&job->cgroup);
+	if (job->cgroup.memory_source != SY_SOURCE_NONE &&
+	    !sy_processes_lie_in(&job->processes, memory1 ? "memory" : ""))
+		sy_cgroup_leave_memory(&job->cgroup);
+}
+
+#define ROUNDING_US 50000
+
+/* The group is read before and after the clocks of those who may be running in it. */
+void sy_job_count_from_here(struct sy_job *job, int root)
+{
+	int64_t before_us, after_us, total_us, counted_us, used_us;
+	struct sy_daemons daemons;
+
+	sy_processes_refresh(&job->processes, false);
+	leave_strange_groups(job);
+	before_us = sy_cgroup_cpu_us(&job->cgroup);
+	total_us = sy_processes_total(&job->processes).use[SY_USE_CPU_NS] / 1000;
+	after_us = sy_cgroup_cpu_us(&job->cgroup);
+	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
+	    after_us == SY_UNKNOWN)
+		return;
+	/* With what the living have waited for; so little beyond it is the rounding of that, by
+	 * clock ticks, and no earlier job's. */
+	counted_us = (before_us + after_us) / 2;
+	used_us = counted_us < total_us + ROUNDING_US ? counted_us : total_us;
+	sy_cgroup_count_from(&job->cgroup, root, counted_us, used_us);
+	daemons = daemons_of(job);
+	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
+}
+
+static void compare_with_group(struct sy_job *job, const struct sy_usage *total, int64_t group_us,
+			       struct sy_status *status)
+{
+	struct sy_daemons daemons = daemons_of(job);
+
+	if (group_us == SY_UNKNOWN || !job->unseen.known)
+		return;
+	sy_unseen_compare(&job->unseen, group_us, total->use[SY_USE_CPU_NS] / 1000, &daemons);
+	status->unseen = job->unseen;
+}
+
+/* Where the daemons of steps lie in the group (version 2), their own CPU is not the job's. */
+static int64_t cpu_of_group_us(const struct sy_job *job, const struct sy_usage *total,
+			       int64_t group_us)
+{
+	if (!job->unseen.known || !job->unseen.daemons)
+		return group_us;
+	return total->use[SY_USE_CPU_NS] / 1000 + job->unseen.us;
+}
+
+static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage *total,
+		     struct sy_line *line, struct sy_status *status)
+{
+	const struct sy_line *before = &status->sums.last;
+
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
+		compare_with_group(job, total, group_us, status);
+		if (group_us == SY_UNKNOWN && sy_job_all_told(job)) /* gone with the last step */
+			sy_set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+		else
+			sy_set_cell(line, before, SY_CPU, cpu_of_group_us(job, total, group_us));
+	} else if (processes_are_known(job)) {
+		sy_set_cell(line, before, SY_CPU,
+			    believed_cpu_us(job, total, &status->cpu_held_us));
+	}
+}
+
+static void read_memory(struct sy_job *job, bool end, struct sy_line *line)
+{
+	int64_t group = SY_UNKNOWN;
+
+	if (!job->sampled)
+		return; /* of a moment or two: no maximum */
+	if (job->cgroup.memory_source != SY_SOURCE_NONE)
+		group = sy_cgroup_memory_bytes(&job->cgroup, end);
+	if (group != SY_UNKNOWN)
+		line->cell[SY_MEMORY] = group;
+	else if (job->cgroup.memory_source == SY_SOURCE_NONE)
+		line->cell[SY_MEMORY] = sy_processes_rss_bytes(&job->processes);
+}
+
+static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
+		    struct sy_line *line, struct sy_status *status)
+{
+	status->io_source = sy_job_all_told(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
+	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job);
+	status->io_unseen = (end || sy_job_all_told(job)) && sy_unseen_matters(&job->unseen);
+	for (int i = 0; i < SY_USES; i++)
+		status->io_least[i] = total->use[i];
+	if (status->io_unreadable || status->io_unseen || !processes_are_known(job))
+		return;
+	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
+		sy_set_cell(line, &status->sums.last,
+			    (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
+}
+
+void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status)
+{
+	struct sy_processes *processes = &job->processes;
+	int64_t group_us = SY_UNKNOWN;
+	struct sy_usage total;
+
+	status->nothing_named = !processes->named;
+	if (status->nothing_named)
+		return;
+	/* First, so that what is used between the two readings is no gap. */
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_cgroup_cpu_us(&job->cgroup);
+	sy_processes_refresh(processes, end);
+	total = sy_processes_total(processes);
+	read_cpu(job, group_us, &total, line, status);
+	read_memory(job, end, line);
+	read_io(job, end, &total, line, status);
+	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
+	status->overflowed = processes->overflowed;
+	status->unwaited = job->unseen.known ? 0 : processes->unwaited;
+}

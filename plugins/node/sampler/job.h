@@ -1,0 +1,36 @@
+/* The job as the sampling child sees it: its processes, its cgroup, and what is to be believed. */
+#ifndef STEELYARD_SAMPLER_JOB_H
+#define STEELYARD_SAMPLER_JOB_H
+
+#include "base/line.h"
+#include "counters/cgroup.h"
+#include "counters/cpu_guard.h"
+#include "counters/processes.h"
+#include "counters/unseen.h"
+
+struct sy_status;
+
+struct sy_job {
+	struct sy_processes processes;
+	struct sy_cgroup cgroup;
+	struct sy_cpu_guard guard;
+	struct sy_unseen unseen;
+	bool sampled; /* samples are taken, not totals alone */
+	bool exact;   /* the counters of a command that has ended are known */
+};
+
+/* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
+void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
+		 int64_t value);
+
+/* Every step that came here has told its final counters. */
+bool sy_job_all_told(const struct sy_job *job);
+
+/* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
+ * has counted is not; from here on both must agree. */
+void sy_job_count_from_here(struct sy_job *job, int root);
+
+/* Read it into `line`, `end`: for the last time. */
+void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status);
+
+#endif

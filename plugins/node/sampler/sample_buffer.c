@@ -1,0 +1,84 @@
+#include "sampler/sample_buffer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *sy_unwritten_room(struct sy_unwritten *lines)
+{
+	return lines->text + atomic_load(&lines->used);
+}
+
+void sy_unwritten_add(struct sy_unwritten *lines, size_t length)
+{
+	atomic_fetch_add(&lines->used, length);
+}
+
+bool sy_unwritten_is_due(const struct sy_unwritten *lines, int64_t next_us)
+{
+	return next_us > lines->written_at_us + SY_UNWRITTEN_US ||
+	       atomic_load(&lines->used) + SY_LINE_SIZE > sizeof(lines->text);
+}
+
+static int64_t count_lines(const char *text, size_t length)
+{
+	int64_t lines = 0;
+
+	for (size_t i = 0; i < length; i++)
+		lines += text[i] == '\n';
+	return lines;
+}
+
+/* The length of the whole lines at the start of a text. */
+static size_t whole_lines(const char *text, size_t length)
+{
+	const char *end = memrchr(text, '\n', length);
+
+	return end ? (size_t)(end + 1 - text) : 0;
+}
+
+/* Append `used` bytes to a file of `file_bytes`: how many of them are whole lines in the file now.
+ */
+static size_t append(const char *text, size_t used, int fd, int64_t file_bytes, int *failure)
+{
+	ssize_t done = used ? write(fd, text, used) : 0;
+	size_t whole = used;
+
+	if (done != (ssize_t)used) {
+		*failure = done < 0 ? errno : ENOSPC;
+		whole = done > 0 ? whole_lines(text, (size_t)done) : 0;
+	}
+	if (done > (ssize_t)whole)
+		(void)ftruncate(fd, file_bytes + (off_t)whole);
+	return whole;
+}
+
+int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure)
+{
+	size_t used = atomic_load(&lines->used);
+	size_t whole = append(lines->text, used, fd, lines->file_bytes, failure);
+
+	lines->written_at_us = now_us;
+	/* Nothing waits any more, then the file's new length: sy_unwritten_rescue() relies on it.
+	 */
+	atomic_store(&lines->used, 0);
+	lines->file_bytes += (int64_t)whole;
+	return count_lines(lines->text + whole, used - whole);
+}
+
+/* The file's length tells how far the writer has come. Both numbers are read once and believed only
+ * when a writer can have left them: it has no rights, and who took it over must gain none. */
+int64_t sy_unwritten_rescue(struct sy_unwritten *lines, int fd, int *failure)
+{
+	size_t used = atomic_exchange(&lines->used, 0), whole;
+	int64_t file_bytes = *(volatile int64_t *)&lines->file_bytes;
+	struct stat info;
+
+	if (fd < 0 || !used || used > sizeof(lines->text) || fstat(fd, &info) < 0 ||
+	    file_bytes < 0 || file_bytes > info.st_size ||
+	    info.st_size - file_bytes >= (int64_t)used || ftruncate(fd, file_bytes) < 0)
+		return 0;
+	whole = append(lines->text, used, fd, file_bytes, failure);
+	return count_lines(lines->text + whole, used - whole);
+}

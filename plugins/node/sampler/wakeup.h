@@ -1,0 +1,32 @@
+/* What ends the sampler's sleep before its next sample: messages, and the end of others. */
+#ifndef STEELYARD_SAMPLER_WAKEUP_H
+#define STEELYARD_SAMPLER_WAKEUP_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sy_waker {
+	int events_fd;
+	int parent_fd, control_fd; /* sockets; control_fd may be -1 */
+	int watch_fd;		   /* pidfd of `watch`, or -1 where the kernel has none */
+	pid_t watch;		   /* whose end is told; 0: nobody's is */
+};
+
+enum sy_woken {
+	SY_WOKEN_CONTROL = 1,
+	SY_WOKEN_PARENT = 2, /* a message of the parent */
+	SY_WOKEN_END = 4,    /* the parent has gone */
+	SY_WOKEN_WATCH = 8,  /* the one to be watched has */
+};
+
+/* The descriptors are set; 0, or -1. */
+int sy_waker_open(struct sy_waker *waker);
+
+/* Watch another one from now on; 0: nobody. */
+void sy_waker_watch(struct sy_waker *waker, pid_t pid);
+
+/* Sleep for `left_us`, for ever if it is negative: what there is to do, as a set of sy_woken.
+ * SIGTERM ends it too. */
+unsigned sy_waker_sleep(const struct sy_waker *waker, int64_t left_us);
+
+#endif
