@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 class BenchmarkError(Exception):
@@ -15,9 +20,8 @@ class UnknownBenchmarkError(BenchmarkError):
     """No benchmark of that name; `known` are those there are."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        super().__init__(f"unknown benchmark '{name}'; known: {', '.join(known)}{hint}")
+        listed = f"{', '.join(known)}{did_you_mean(name, known)}"
+        super().__init__(f"unknown benchmark '{name}'; known: {listed}")
         self.name = name
         self.known = tuple(known)
 
@@ -32,12 +36,6 @@ class ParameterError(BenchmarkError):
 
 class DescriptionError(BenchmarkError):
     """A benchmark's own folder breaks the contract: which file, which key."""
-
-    def __init__(self, path: Path, key: str | None, message: str) -> None:
-        where = f"{path}: {key}" if key else str(path)
-        super().__init__(f"{where}: {message}")
-        self.path = path
-        self.key = key
 
 
 class OutputError(BenchmarkError):

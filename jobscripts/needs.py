@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.jobscripts.description import Reader
+from steelyard.jobscripts.description import Description
 
 Conditions = Mapping[str, tuple[object, ...]]
 
@@ -52,24 +52,24 @@ def _matches(value: object, values: tuple[object, ...]) -> bool:
     return value in values or ("*" in values and value != "")
 
 
-def read_needs(doc: Reader, parameters: Sequence[str]) -> tuple[list[Program], list[Module]]:
+def read_needs(doc: Description, parameters: Sequence[str]) -> tuple[list[Program], list[Module]]:
     """[needs] of a benchmark.toml whose parameters have these names."""
     part = doc.table("needs")
     part.only(("programs", "python"))
     programs, modules = [], []
-    for item in part.rows("programs"):
+    for item in part.tables("programs"):
         item.only(("name", "debian", "why", "unless", "when"))
         unless, when = (_conditions(item, key, parameters) for key in ("unless", "when"))
         text = item.text("name"), item.text("debian", ""), item.text("why")
         programs.append(Program(*text, unless, when))
-    for item in part.rows("python"):
+    for item in part.tables("python"):
         item.only(("module", "why", "when"))
         when = _conditions(item, "when", parameters)
         modules.append(Module(item.text("module"), item.text("why"), when))
     return programs, modules
 
 
-def _conditions(item: Reader, key: str, parameters: Sequence[str]) -> Conditions:
+def _conditions(item: Description, key: str, parameters: Sequence[str]) -> Conditions:
     table = item.table(key)
     for name in table.data:
         if name not in parameters:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steelyard.jobscripts import figures
-from steelyard.jobscripts.errors import ParameterError
+from steelyard.jobscripts.errors import ParameterError, did_you_mean
 
 Value = int | float | str | bool
 
@@ -146,11 +145,8 @@ def check_all(
     """Every known parameter with its value; the first fault is a ParameterError of one line."""
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise ParameterError(
-                f"{benchmark} has no parameter '{name}'; known: {', '.join(known)}{hint}", name
-            )
+            listed = f"{', '.join(known)}{did_you_mean(name, known)}"
+            raise ParameterError(f"{benchmark} has no parameter '{name}'; known: {listed}", name)
     values: dict[str, Value] = {}
     for name, parameter in known.items():
         try:

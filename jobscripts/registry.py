@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from steelyard.jobscripts import description, figures
+from steelyard.jobscripts import figures
+from steelyard.jobscripts.description import Description
 from steelyard.jobscripts.errors import (
     DescriptionError,
     FailedError,
@@ -112,9 +113,8 @@ class Benchmark:
             spec = specs.get(result.metric)
             if spec is None or spec.unit != result.unit:
                 raise DescriptionError(
-                    FOLDER / self.name / "benchmark.toml",
-                    f"results.{result.metric}",
-                    f"parse.py gives '{result.metric}' in {result.unit}, which is not described",
+                    f"{FOLDER / self.name / 'benchmark.toml'}: results.{result.metric}: parse.py "
+                    f"gives '{result.metric}' in {result.unit}, which is not described"
                 )
         return found
 
@@ -156,13 +156,13 @@ def read(folder: Path) -> Benchmark:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DescriptionError(path, None, str(error)) from error
-    doc = description.Reader(path, _with_included(path, table))
+        raise DescriptionError(f"{path}: {error}") from error
+    doc = Description(path, _with_included(path, table))
     doc.only(("name", "summary", "span", "parameters", "results", "needs", "include"))
     name = doc.text("name")
     if name != folder.name:
         doc.fail("name", f"'{name}' is not the folder's name '{folder.name}'")
-    parameters = {key: _parameter(doc, key) for key in doc.tables("parameters")}
+    parameters = {key: _parameter(doc, key) for key in doc.table("parameters").data}
     programs, modules = read_needs(doc, list(parameters))
     return Benchmark(
         name=name,
@@ -179,12 +179,11 @@ def read(folder: Path) -> Benchmark:
 def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
     """The table, with parameters and results of the files that `include` names put behind its own."""
     joined = dict(table)
-    for name in description.Reader(path, table).values("include"):
+    doc = Description(path, table)
+    for name in doc.values("include"):
         part = FOLDER / f"{name}.toml"
         if not NAME.fullmatch(str(name)) or not part.is_file():
-            raise DescriptionError(
-                path, "include", f"there is no {part.name} beside the benchmarks"
-            )
+            doc.fail("include", f"there is no {part.name} beside the benchmarks")
         shared = tomllib.loads(part.read_text(encoding="utf-8"))
         for section in ("parameters", "results"):
             own = joined.get(section, {})
@@ -193,10 +192,10 @@ def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
     return joined
 
 
-def _parameter(doc: description.Reader, name: str) -> Parameter:
+def _parameter(doc: Description, name: str) -> Parameter:
     if not NAME.fullmatch(name):
         doc.fail(f"parameters.{name}", "a name is lower-case letters, digits and '_'")
-    part = doc.table("parameters", name)
+    part = doc.table("parameters").table(name)
     part.only(
         (
             *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
@@ -213,7 +212,7 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
         pattern=part.text("pattern", ""),
         form=part.text("form", ""),
         required=part.data.get("required") is True,
-        level=part.flag("level"),
+        level=part.flag("level", False),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")
@@ -223,25 +222,25 @@ def _parameter(doc: description.Reader, name: str) -> Parameter:
         part.fail("default", str(error))
 
 
-def _results(doc: description.Reader) -> dict[str, ResultSpec]:
-    results = {}
-    for name in doc.tables("results"):
-        part = doc.table("results", name)
+def _results(doc: Description) -> dict[str, ResultSpec]:
+    found, results = {}, doc.table("results")
+    for name in results.data:
+        part = results.table(name)
         part.only(("unit", "better", "help", "primary"))
         better = part.choice("better", ("lower", "higher", "none"))
-        results[name] = ResultSpec(
+        found[name] = ResultSpec(
             unit=part.text("unit"),
             better=None if better == "none" else better,
             help=part.text("help"),
-            primary=part.flag("primary"),
+            primary=part.flag("primary", False),
         )
-    if not any(spec.primary for spec in results.values()):
+    if not any(spec.primary for spec in found.values()):
         doc.fail("results", "one of them must have primary = true")
-    return results
+    return found
 
 
 def _template(folder: Path) -> str:
     try:
         return (folder / "job.sh").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DescriptionError(folder / "job.sh", None, str(error)) from error
+        raise DescriptionError(f"{folder / 'job.sh'}: {error}") from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
-from collections.abc import Iterable
 
 from steelyard.analysis.errors import (
     ConditionError,
@@ -13,6 +11,7 @@ from steelyard.analysis.errors import (
     SteelyardError,
     UsageError,
 )
+from steelyard.jobscripts.errors import did_you_mean
 
 __all__ = [
     "ConditionError",
@@ -49,9 +48,3 @@ FULL = (errno.ENOSPC, errno.EDQUOT)  # of a write: Python does not say to which 
 def exit_code(error: SteelyardError) -> int:
     """The exit code of an expected error, by the nearest class in the table."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from steelyard.jobscripts import registry
+from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.errors import UsageError, did_you_mean
 from steelyard.wrappers.study_factors import MEANT, Level, check_mode, has_meaning
-from steelyard.wrappers.study_reader import Table, shown
+from steelyard.wrappers.study_reader import Table
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from steelyard.jobscripts.registry import Benchmark
+from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers import launchers, netem
 from steelyard.wrappers.errors import UsageError
 from steelyard.wrappers.study_job import split_options
-from steelyard.wrappers.study_reader import Table, shown
+from steelyard.wrappers.study_reader import Table
 
 Level = str | int | float | bool
 

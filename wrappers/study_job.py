@@ -7,7 +7,8 @@ import shlex
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from steelyard.wrappers.study_reader import Table, shown
+from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.study_reader import Table
 
 KEYS = (
     "nodes",

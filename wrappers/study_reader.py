@@ -1,72 +1,19 @@
-"""Reads a study file's tables key by key; whatever is wrong is one line: file, key, value, allowed.
-
-Keys are written dotted, members of a list counted from 1: `benchmark[1].kernel`.
-"""
+"""The tables of a study file: what studies have, and benchmarks' descriptions have not."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NoReturn
 
-from steelyard.wrappers.errors import UsageError, did_you_mean
+from steelyard.jobscripts.toml_table import TomlTable, shown
+from steelyard.wrappers.errors import UsageError
 
 
-def shown(value: object) -> str:
-    """A value as it may stand in TOML, short enough for one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    text = "".join(char if char.isprintable() else "?" for char in text)
-    return text if len(text) <= 80 else text[:77] + "..."
+class Table(TomlTable):
+    """A table of the study file; what is wrong with it is a UsageError."""
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the study file; `prefix` is its dotted key with a dot behind, or nothing."""
-
-    file: Path
-    data: Mapping[str, object]
-    prefix: str = ""
-
-    def fail(self, key: str, message: str) -> NoReturn:
-        """Raise the error about a key of this table."""
-        dotted = (self.prefix + key).rstrip(".")
-        raise UsageError(f"{self.file}: {dotted}: {message}", part=dotted)
-
-    def wrong(self, key: str, value: object, allowed: str) -> NoReturn:
-        """Raise the error about a value: what it is and what is allowed."""
-        dotted = self.prefix + key
-        raise UsageError(
-            f"{self.file}: {dotted} = {shown(value)}: allowed is {allowed}", part=dotted
-        )
-
-    def only(self, known: Iterable[str]) -> None:
-        """Refuse every key but these."""
-        names = list(known)
-        for key in self.data:
-            if key not in names:
-                listed = f"known: {', '.join(names) or 'none'}{did_you_mean(key, names)}"
-                self.fail(key, f"unknown key; {listed}")
-
-    def table(self, key: str) -> Table:
-        """The table below a key; an empty one when absent."""
-        value = self.data.get(key, {})
-        if not isinstance(value, dict):
-            self.wrong(key, value, f"a table: [{self.prefix}{key}]")
-        return Table(self.file, value, f"{self.prefix}{key}.")
-
-    def tables(self, key: str) -> list[Table]:
-        """The tables of a list, [[key]]; empty when absent."""
-        value = self.data.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self.wrong(key, value, f"a list of tables: [[{self.prefix}{key}]]")
-        return [
-            Table(self.file, item, f"{self.prefix}{key}[{number}].")
-            for number, item in enumerate(value, start=1)
-        ]
+    def fault(self, key: str, text: str) -> UsageError:
+        """See TomlTable.fault."""
+        return UsageError(text, part=key)
 
     def integer(self, key: str, default: int | None, least: int, most: int) -> int | None:
         """A whole number between two limits; the default when absent."""
@@ -79,13 +26,6 @@ class Table:
         """A whole number that is always there."""
         value = self.integer(key, default, least, most)
         return default if value is None else value
-
-    def flag(self, key: str, default: bool) -> bool:
-        """true or false."""
-        value = self.data.get(key, default)
-        if not isinstance(value, bool):
-            self.wrong(key, value, "true or false")
-        return value
 
     def word(self, key: str, pattern: str, allowed: str) -> str | None:
         """A text of a given form; None when absent."""

@@ -85,33 +85,45 @@ def test_a_description_is_read_whole(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ('name = "tiny"', "", "name: a text is needed, found None"),
+    ('name = "tiny"', "", "name: missing: a text is needed"),
     ('name = "tiny"', 'name = "other"', "name: 'other' is not the folder's name 'tiny'"),
     ("minimum = 1", "minimun = 1", "parameters.n.minimun: unknown key; known: default, type"),
-    ('type = "int"', 'type = "integer"', "parameters.n.type: 'integer' is none of int, float"),
+    (
+        'type = "int"',
+        'type = "integer"',
+        'parameters.n.type = "integer": allowed is one of int, float',
+    ),
     ("default = 3", "", "parameters.n.default: missing: every parameter needs one"),
     ("default = 3", "default = 0", "parameters.n.default: 0 is not allowed: a whole number, at"),
     ('default = "a"', 'default = "c"', "parameters.mode.default: 'c' is not allowed: one of a, b"),
-    ('help = "which"', "", "parameters.mode.help: a text is needed, found None"),
+    ('help = "which"', "", "parameters.mode.help: missing: a text is needed"),
     ("[parameters.mode]", "[parameters.Mode]", "parameters.Mode: a name is lower-case letters"),
-    ('choices = ["a", "b"]', "choices = 1", "parameters.mode.choices: a list is needed, found 1"),
-    ('better = "lower"', 'better = "less"', "results.seconds.better: 'less' is none of lower, hig"),
+    (
+        'choices = ["a", "b"]',
+        "choices = 1",
+        "parameters.mode.choices = 1: allowed is a list of numbers or texts",
+    ),
+    (
+        'better = "lower"',
+        'better = "less"',
+        'results.seconds.better = "less": allowed is one of lower, hig',
+    ),
     ("primary = true", "", "results: one of them must have primary = true"),
-    ("primary = true", "primary = 1", "results.seconds.primary: true or false is needed, found 1"),
-    ("minimum = 1", 'minimum = "1"', "parameters.n.minimum: a number is needed, found '1'"),
+    ("primary = true", "primary = 1", "results.seconds.primary = 1: allowed is true or false"),
+    ("minimum = 1", 'minimum = "1"', 'parameters.n.minimum = "1": allowed is a number'),
     ('why = "it does the work"', "", "Invalid"),
-    (', why = "it does the work"', "", "needs.programs[0].why: a text is needed, found None"),
+    (', why = "it does the work"', "", "needs.programs[1].why: missing: a text is needed"),
     ("[needs]", "[need]", "need: unknown key; known: name, summary, span, parameters, results"),
-    ("[needs]", "[[needs]]", "needs: a table is needed"),
+    ("[needs]", "[[needs]]", "needs = [{'programs': "),
     ('name = "tiny"', "name = ", "Invalid value"),
-    ("[parameters.n]", 'span = "all"\n[parameters.n]', "span: 'all' is none of node, job"),
+    ("[parameters.n]", 'span = "all"\n[parameters.n]', 'span = "all": allowed is one of node, job'),
     ("programs = [", "program = [", "needs.program: unknown key; known: programs, python"),
     (
         ' work" }',
         ' work", unless = { m = [1] } }',
-        "needs.programs[0].unless.m: no parameter of this benchmark; there are: n, mode",
+        "needs.programs[1].unless.m: no parameter of this benchmark; there are: n, mode",
     ),
-    (' work" }', ' work", when = { n = 1 } }', "needs.programs[0].when.n: a list is needed"),
+    (' work" }', ' work", when = { n = 1 } }', "needs.programs[1].when.n = 1: allowed is a list"),
 ]
 
 

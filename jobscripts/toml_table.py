@@ -1,0 +1,80 @@
+"""Reads a TOML file's tables key by key; whatever is wrong is one line: file, key, value, allowed.
+
+Keys are written dotted, members of a list counted from 1: `benchmark[1].kernel`. What the error is
+called belongs to the file's kind: a class for each says it in `fault`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, Self
+
+from steelyard.jobscripts.errors import did_you_mean
+
+SHOWN_CHARACTERS = 80
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in TOML, short enough for one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+@dataclass(frozen=True)
+class TomlTable:
+    """A table of a file; `prefix` is its dotted key with a dot behind, or nothing."""
+
+    file: Path
+    data: Mapping[str, object]
+    prefix: str = ""
+
+    def fault(self, key: str, text: str) -> Exception:
+        """The error of this kind of file; `key` is dotted from the top, `text` the whole line."""
+        raise NotImplementedError
+
+    def fail(self, key: str, message: str) -> NoReturn:
+        """Raise the error about a key of this table."""
+        dotted = (self.prefix + key).rstrip(".")
+        raise self.fault(dotted, f"{self.file}: {dotted}: {message}")
+
+    def wrong(self, key: str, value: object, allowed: str) -> NoReturn:
+        """Raise the error about a value: what it is and what is allowed."""
+        dotted = self.prefix + key
+        raise self.fault(dotted, f"{self.file}: {dotted} = {shown(value)}: allowed is {allowed}")
+
+    def only(self, known: Iterable[str]) -> None:
+        """Refuse every key but these."""
+        names = list(known)
+        for key in self.data:
+            if key not in names:
+                listed = f"known: {', '.join(names) or 'none'}{did_you_mean(key, names)}"
+                self.fail(key, f"unknown key; {listed}")
+
+    def table(self, key: str) -> Self:
+        """The table below a key; an empty one when absent."""
+        value = self.data.get(key, {})
+        if not isinstance(value, dict):
+            self.wrong(key, value, f"a table: [{self.prefix}{key}]")
+        return type(self)(self.file, value, f"{self.prefix}{key}.")
+
+    def tables(self, key: str) -> list[Self]:
+        """The tables of a list, [[key]]; empty when absent."""
+        value = self.data.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.wrong(key, value, f"a list of tables: [[{self.prefix}{key}]]")
+        return [
+            type(self)(self.file, item, f"{self.prefix}{key}[{number}].")
+            for number, item in enumerate(value, start=1)
+        ]
+
+    def flag(self, key: str, default: bool) -> bool:
+        """true or false."""
+        value = self.data.get(key, default)
+        if not isinstance(value, bool):
+            self.wrong(key, value, "true or false")
+        return value
