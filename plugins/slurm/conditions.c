@@ -15,6 +15,7 @@
 #include "escape.h"
 #include "job_facts.h"
 #include "netem/netem.h"
+#include "netem/spec/text.h"
 #include "node_command.h"
 #include "options.h"
 

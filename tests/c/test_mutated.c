@@ -13,6 +13,7 @@
 #include "counters/parse.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
+#include "netem/spec/text.h"
 #include "record/message.h"
 
 #include "../../plugins/slurm/comment.c"

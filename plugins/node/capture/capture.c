@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "capture/file.h"
 #include "counters/netdev.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "sampler/sampler.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 #include "netem/condition.h"
+#include "netem/spec/text.h"
 
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/route.h"
 #include "netem/kernel/scope.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
 

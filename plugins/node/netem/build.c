@@ -1,5 +1,6 @@
 /* Building what was planned: the device's root, the band, what the kernel says of it. */
 #include "netem/condition.h"
+#include "netem/spec/text.h"
 
 #include "base/exec.h"
 #include "base/file.h"

@@ -50,8 +50,8 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 json_t *sy_netem_take(const char *run_dir, const char *node, const char *job_id);
 
 /* Undo what nobody owns any more: another boot, or the watched process is gone; remove what nobody
- * has taken (stale_files.h). Returns how many were undone, -1 when one could not be. Two readdirs when
- * there is nothing. */
+ * has taken (stale_files.h). Returns how many were undone, -1 when one could not be. Two readdirs
+ * when there is nothing. */
 int sy_netem_reap(const char *run_dir, const char *by, struct sy_error *err);
 
 /* Undo everything of ours in this network namespace, state files or not (own handles). */

@@ -2,7 +2,7 @@
 #include "program/command_line.h"
 
 #include "base/file.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "program/cache.h"
 #include "program/policy_options.h"
 

@@ -2,7 +2,7 @@
 #include "program/cmd_netem.h"
 
 #include "netem/netem.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "program/command_line.h"
 #include "program/policy_options.h"
 

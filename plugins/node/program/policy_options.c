@@ -1,6 +1,6 @@
 #include "program/policy_options.h"
 
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/tree.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "netem/verify/verdict.h"
 
 #include <errno.h>

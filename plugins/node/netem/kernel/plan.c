@@ -1,6 +1,6 @@
 #include "netem/kernel/plan.h"
 
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "netem/verify/ping.h"
 
 #include <arpa/inet.h>

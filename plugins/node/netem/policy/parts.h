@@ -3,7 +3,7 @@
 #define STEELYARD_NETEM_POLICY_PARTS_H
 
 #include "netem/policy/policy.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 
 /* Room is left among the 32 filters of netem.h (SY_PROTECTED_MAX) for the scheduler's addresses. */
 #define SY_POLICY_NETWORKS 16

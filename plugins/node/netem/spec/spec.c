@@ -1,10 +1,219 @@
-#include "netem/spec/parts.h"
+#include "netem/spec/spec.h"
 
+#include "netem/spec/values.h"
+
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
+#define LETTERS		 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define SHOWN_CHARACTERS 64 /* of a wrong part in an error */
 #define SHOWN_SIZE	 (SHOWN_CHARACTERS * 4 + 4)
+
+_Static_assert(SY_DEVICE_SIZE == IFNAMSIZ, "a device's name fits");
+
+const char *const sy_distribution_names[] = {"uniform", "normal", "pareto", "paretonormal", NULL};
+const char *const sy_direction_names[] = {"egress", "ingress", "both", NULL};
+
+static int find_word(const char *const *words, const char *word)
+{
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(words[i], word))
+			return i;
+	return -1;
+}
+
+/* Cut `text` at the first `separator`: what follows, or NULL when there is none. */
+static char *cut(char *text, char separator)
+{
+	char *found = strchr(text, separator);
+
+	if (found)
+		*found++ = '\0';
+	return found;
+}
+
+static int parse_distribution(const char *word, struct sy_netem *spec, struct sy_error *err)
+{
+	int found = find_word(sy_distribution_names, word);
+
+	if (found < 0)
+		return sy_fail(err, "expected uniform, normal, pareto or paretonormal after the /");
+	if (!spec->jitter_us)
+		return sy_fail(err, "a distribution needs a jitter, such as delay=50ms~5ms/%s",
+			       word);
+	spec->distribution = (enum sy_distribution)found;
+	return 0;
+}
+
+static int parse_delay(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	char *distribution = cut(value, '/'), *jitter = cut(value, '~');
+
+	spec->has_delay = true;
+	if (sy_parse_time(value, SY_DELAY_MAX_US, &spec->delay_us, err) < 0)
+		return -1;
+	if (jitter && sy_parse_time(jitter, SY_JITTER_MAX_US, &spec->jitter_us, err) < 0)
+		return -1;
+	if (spec->jitter_us > spec->delay_us)
+		return sy_fail(err, "expected a jitter of at most the delay: no packet arrives "
+				    "before it was sent, and the mean would be another");
+	return distribution ? parse_distribution(distribution, spec, err) : 0;
+}
+
+/* tc-netem(8): r defaults to 1-p, 1-h to 100 %, 1-k to 0. */
+static int parse_gemodel(char *value, struct sy_gemodel *model, struct sy_error *err)
+{
+	int32_t *const fields[] = {&model->p_ppb, &model->r_ppb, &model->one_minus_h_ppb,
+				   &model->one_minus_k_ppb};
+	int count = 0;
+
+	for (char *next; value; value = next) {
+		if (count == 4)
+			return sy_fail(err, "expected at most four percentages: p:r:1-h:1-k");
+		next = cut(value, ':');
+		if (sy_parse_percent(value, fields[count++], err) < 0)
+			return -1;
+	}
+	if (count < 2)
+		model->r_ppb = SY_WHOLE_PPB - model->p_ppb;
+	if (count < 3)
+		model->one_minus_h_ppb = SY_WHOLE_PPB;
+	return 0;
+}
+
+static int parse_loss(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	char *model = cut(value, ':');
+
+	spec->has_gemodel = model && !strcmp(value, "gemodel");
+	spec->has_loss = !spec->has_gemodel;
+	if (spec->has_gemodel)
+		return parse_gemodel(model, &spec->gemodel, err);
+	if (model || !strcmp(value, "gemodel"))
+		return sy_fail(err, "expected loss=0.1%% or loss=gemodel:p:r:1-h:1-k, such as "
+				    "loss=gemodel:1%%:10%%");
+	return sy_parse_percent(value, &spec->loss_ppb, err);
+}
+
+static int parse_duplicate(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_duplicate = true;
+	return sy_parse_percent(value, &spec->duplicate_ppb, err);
+}
+
+static int parse_corrupt(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_corrupt = true;
+	return sy_parse_percent(value, &spec->corrupt_ppb, err);
+}
+
+static int parse_reorder(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_reorder = true;
+	return sy_parse_percent(value, &spec->reorder_ppb, err);
+}
+
+static int parse_rate(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_rate = true;
+	return sy_parse_rate(value, &spec->rate_bit_per_s, err);
+}
+
+/* struct tc_netem_qopt has 32 bits for it; with 0 every packet would be dropped. */
+static int parse_limit(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_limit = true;
+	return sy_parse_count(value, 1, UINT32_MAX, &spec->limit_packets, err);
+}
+
+static int parse_rto_min(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_rto_min = true;
+	if (sy_parse_time(value, SY_RTO_MAX_US, &spec->rto_min_us, err) < 0)
+		return -1;
+	if (!spec->rto_min_us || spec->rto_min_us % SY_RTO_STEP_US)
+		return sy_fail(err, "expected whole milliseconds, at least 1ms, since the kernel "
+				    "keeps no less");
+	return 0;
+}
+
+static int parse_to(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	struct sy_network network;
+
+	if (sy_parse_network(value, &network, err) < 0)
+		return -1;
+	for (int i = 0; i < spec->to_count; i++)
+		if (!memcmp(&spec->to[i], &network, sizeof(network)))
+			return sy_fail(err, "given twice");
+	if (spec->to_count == SY_NETEM_TARGETS)
+		return sy_fail(err, "expected at most %d of to=", SY_NETEM_TARGETS);
+	spec->to[spec->to_count++] = network;
+	return 0;
+}
+
+static int parse_port(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	int64_t port;
+
+	if (sy_parse_count(value, 1, UINT16_MAX, &port, err) < 0)
+		return -1;
+	for (int i = 0; i < spec->port_count; i++)
+		if (spec->port[i] == port)
+			return sy_fail(err, "given twice");
+	if (spec->port_count == SY_NETEM_TARGETS)
+		return sy_fail(err, "expected at most %d of port=", SY_NETEM_TARGETS);
+	spec->port[spec->port_count++] = (uint16_t)port;
+	return 0;
+}
+
+/* Stricter than the kernel's dev_valid_name(), so that no name is taken for an option or a path. */
+static int parse_dev(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	size_t length = strlen(value), good = strspn(value, LETTERS "0123456789._-");
+
+	if (!length || length >= SY_DEVICE_SIZE || good != length || strchr("._-", *value))
+		return sy_fail(err,
+			       "expected a network device such as eth0: at most %d letters, "
+			       "digits, '.', '_' or '-'",
+			       SY_DEVICE_SIZE - 1);
+	(void)snprintf(spec->device, sizeof(spec->device), "%s", value);
+	return 0;
+}
+
+static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	int found = find_word(sy_direction_names, value);
+
+	if (found < 0)
+		return sy_fail(err, "expected egress, ingress or both");
+	spec->direction = (enum sy_direction)found;
+	return 0;
+}
+
+/* The parts of a specification, one row each, in the order of the canonical text. */
+static const struct part {
+	const char *name;
+	/* Read a value, which may be cut up, into `spec`: 0, or -1 with what was expected. */
+	int (*parse)(char *value, struct sy_netem *spec, struct sy_error *err);
+	const char *example;
+	bool many; /* may be there more than once */
+} parts[] = {
+    {"delay", parse_delay, "50ms", false},
+    {"loss", parse_loss, "0.1%", false},
+    {"duplicate", parse_duplicate, "1%", false},
+    {"corrupt", parse_corrupt, "0.01%", false},
+    {"reorder", parse_reorder, "1%", false},
+    {"rate", parse_rate, "100mbit", false},
+    {"limit", parse_limit, "10000", false},
+    {"rto_min", parse_rto_min, "2ms", false},
+    {"to", parse_to, "10.0.0.0/8", true},
+    {"port", parse_port, "1094", true},
+    {"dev", parse_dev, "eth0", false},
+    {"direction", parse_direction, "both", false},
+    {NULL, NULL, NULL, false},
+};
 
 /* A byte as an error shows it: its length. */
 static size_t show_byte(unsigned char byte, char *shown, size_t size)
@@ -32,21 +241,21 @@ static int fail_unknown(const char *shown, struct sy_error *err)
 	char known[256];
 	size_t used = 0;
 
-	for (const struct sy_netem_part *part = sy_netem_parts; part->name; part++)
+	for (const struct part *part = parts; part->name; part++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s, ", part->name);
 	return sy_fail(err, "netem: %s: unknown part; known are %sor none alone", shown, known);
 }
 
-static const struct sy_netem_part *find_part(const char *name, size_t length)
+static const struct part *find_part(const char *name, size_t length)
 {
-	for (const struct sy_netem_part *part = sy_netem_parts; part->name; part++)
+	for (const struct part *part = parts; part->name; part++)
 		if (strlen(part->name) == length && !memcmp(part->name, name, length))
 			return part;
 	return NULL;
 }
 
 /* What can be said of a part before its value is read. */
-static int check_part(const char *text, const struct sy_netem_part *part, unsigned int seen,
+static int check_part(const char *text, const struct part *part, unsigned int seen,
 		      const char *shown, struct sy_error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -68,7 +277,7 @@ static int check_part(const char *text, const struct sy_netem_part *part, unsign
 	if (!strchr(text, '='))
 		return sy_fail(err, "netem: %s: expected a value, such as %s=%s", shown, text,
 			       part->example);
-	if (seen & 1U << (part - sy_netem_parts) && !part->many)
+	if (seen & 1U << (part - parts) && !part->many)
 		return sy_fail(err, "netem: %s: %s was given already, expected it once", shown,
 			       part->name);
 	return 0;
@@ -77,14 +286,14 @@ static int check_part(const char *text, const struct sy_netem_part *part, unsign
 static int parse_part(char *text, unsigned int *seen, struct sy_netem *spec, struct sy_error *err)
 {
 	size_t length = strcspn(text, "=");
-	const struct sy_netem_part *part = find_part(text, length);
+	const struct part *part = find_part(text, length);
 	char shown[SHOWN_SIZE];
 	struct sy_error why;
 
 	(void)show(text, shown);
 	if (check_part(text, part, *seen, shown, err) < 0)
 		return -1;
-	*seen |= 1U << (part - sy_netem_parts);
+	*seen |= 1U << (part - parts);
 	if (part->parse(text + length + 1, spec, &why) < 0)
 		return sy_fail(err, "netem: %s: %s", shown, why.text);
 	return 0;

@@ -6,7 +6,6 @@
 #ifndef STEELYARD_NETEM_SPEC_SPEC_H
 #define STEELYARD_NETEM_SPEC_SPEC_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +19,9 @@
 
 enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL };
 enum sy_direction { SY_EGRESS, SY_INGRESS, SY_BOTH };
+
+/* In the order of their enums; the last one is NULL. */
+extern const char *const sy_distribution_names[], *const sy_direction_names[];
 
 /* Gilbert–Elliott, tc-netem(8) `loss gemodel p [r [1-h [1-k]]]`, each in parts per billion. */
 struct sy_gemodel {
@@ -54,14 +56,6 @@ struct sy_netem {
 
 /* Parse a specification: 0, or -1 with a sentence that names the part and what is allowed there. */
 int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err);
-
-/* The canonical text: parts in the order of the grammar, the largest unit that loses nothing.
- * Parsing it gives the same specification. Returns its length; `text` holds SY_NETEM_SIZE. */
-size_t sy_netem_format(const struct sy_netem *spec, char *text);
-
-/* The specification as a JSON object in SI units (docs/formats.md part 9): delay_s, loss (a
- * fraction) …; what was not asked for is not there. A new reference. */
-json_t *sy_netem_json(const struct sy_netem *spec);
 
 /* Whether packets can be lost, doubled, spoilt or overtaken: then offloads must be off, or it
  * would happen to super-packets of 64 KB. */

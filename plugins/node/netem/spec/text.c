@@ -1,7 +1,6 @@
-/* A specification written: canonical text, and JSON. */
-#include "netem/spec/parts.h"
+#include "netem/spec/text.h"
 
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

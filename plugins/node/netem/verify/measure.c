@@ -1,7 +1,7 @@
 #include "netem/verify/measure.h"
 
 #include "base/document.h"
-#include "netem/spec/units.h"
+#include "netem/spec/values.h"
 #include "netem/verify/ping.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  * Reading is strict: the whole text, lower-case units, no sign, no exponent. Nothing passes through
  * a float, so that what is written reads as the same number. Errors say only what was expected; the
  * caller says where. */
-#ifndef STEELYARD_NETEM_SPEC_UNITS_H
-#define STEELYARD_NETEM_SPEC_UNITS_H
+#ifndef STEELYARD_NETEM_SPEC_VALUES_H
+#define STEELYARD_NETEM_SPEC_VALUES_H
 
 #include <stdbool.h>
 #include <stddef.h>
