@@ -15,7 +15,6 @@ import duckdb
 
 from steelyard.analysis import locks
 from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.migration import STEPS, migrate
 from steelyard.analysis.spool import Spool, quote, storable
 
 FILE_NAME = "study.duckdb"
@@ -79,12 +78,9 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         bound(connection, study_dir)
         connection.execute("BEGIN")
-        version = schema_version(connection)
-        if version is None:
+        if schema_version(connection) is None:
             connection.execute(schema_text())
         else:
-            if version < SCHEMA_VERSION:
-                migrate(connection, study_dir, version)
             connection.execute(schema_text("schema_views.sql"))  # as we read it now
         yield connection
         connection.execute("COMMIT")
@@ -167,17 +163,22 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         ) from None
     try:
         version = schema_version(connection)
-    except duckdb.Error:
+        if version is not None:
+            check_version(path, version)
+    except (duckdb.Error, UsageError):
         connection.close()
         raise
-    if version not in (None, SCHEMA_VERSION, *(() if read_only else STEPS)):
-        connection.close()
+    return connection
+
+
+def check_version(path: Path, version: int) -> None:
+    """UsageError for a database of another schema than ours."""
+    if version != SCHEMA_VERSION:
         raise UsageError(
             f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: use the "
             f"Steelyard that made it, or move it away and collect again",
             str(path),
         )
-    return connection
 
 
 def check_path(path: Path, *, read_only: bool) -> None:

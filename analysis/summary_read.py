@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis import locks, parts
 from steelyard.analysis import summary_environment as environment
-from steelyard.analysis.database import FILE_NAME, SCHEMA_VERSION
+from steelyard.analysis.database import FILE_NAME, check_version
 from steelyard.analysis.errors import MissingError, UsageError
 from steelyard.analysis.records import TOTALS
 from steelyard.analysis.summary_checks import Checks, read_checks
@@ -194,7 +194,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
     except duckdb.IOException as error:
         raise unreadable(path, error) from error
     try:
-        check_version(connection, path)
+        check_schema(connection, path)
         parts.attach(connection, folder)
     except BaseException:
         connection.close()
@@ -222,7 +222,7 @@ def unreadable(path: Path, error: duckdb.Error) -> MissingError:
     )
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """UsageError unless the schema is one that this version knows."""
     import duckdb
 
@@ -236,11 +236,7 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise UsageError(f"{path} is no study's database: it has no table meta") from error
     if not rows:
         raise MissingError(f"{path} is empty: run `steelyard collect` again")
-    if rows[0][0] != SCHEMA_VERSION:
-        raise UsageError(
-            f"{path} has schema version {rows[0][0]}, this steelyard reads {SCHEMA_VERSION}: "
-            "collect again with this version"
-        )
+    check_version(path, rows[0][0])
 
 
 def read_study(folder: Path, include_invalid: bool = False) -> StudyData:

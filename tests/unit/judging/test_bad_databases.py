@@ -65,7 +65,7 @@ BROKEN = {
     "older": (
         change("UPDATE meta SET schema_version = 1"),
         2,
-        "has schema version 1, this steelyard",
+        "has schema version 1, this Steelyard",
     ),
     "later": (change("UPDATE meta SET schema_version = 99"), 2, "has schema version 99"),
     "other": (change("DROP TABLE meta"), 2, "is no study's database: it has no table meta"),

@@ -160,7 +160,7 @@ def test_another_schema_version_is_refused(synthetic: ModuleType, tmp_path: Path
     with duckdb.connect(str(folder / "study.duckdb")) as connection:
         connection.execute("UPDATE meta SET schema_version = 99")
     with pytest.raises(
-        UsageError, match=f"schema version 99, this steelyard reads {SCHEMA_VERSION}:"
+        UsageError, match=f"schema version 99, this Steelyard knows {SCHEMA_VERSION}:"
     ):
         summarize(folder)
 
