@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "job_facts.h"
+#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 
 /* Who is at the keyboard; partition and exclusive use are in options that we do not see. */

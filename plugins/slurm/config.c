@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rate.h"
+#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "tag.h"
 

@@ -4,6 +4,7 @@
 
 #include "tap.h"
 
+#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 
 #include <fcntl.h>
@@ -32,24 +33,30 @@ __attribute__((unused)) static struct sy_policy *read_policy(const char *text)
 /* Whatever can be unknown is. */
 static const struct sy_asker nobody_knows = {.uid = 1000, .exclusive = SY_NOT_KNOWN};
 
-/* "" when it is allowed, else the sentence with the file's name as "FILE". */
-__attribute__((unused)) static const char *answer(const struct sy_policy *policy, const char *text,
-						  const struct sy_asker *asker)
+/* What was last complained of, with the file's name as "FILE". */
+__attribute__((unused)) static const char *without_path(void)
 {
 	static char said[600];
-	struct sy_netem spec;
-	const char *name;
+	const char *name = strstr(err.text, path);
 
-	if (sy_netem_parse(text, &spec, &err) < 0)
-		return "no specification";
-	if (sy_policy_allows_netem(policy, &spec, asker, &err) == 0)
-		return "";
-	name = strstr(err.text, path);
 	if (!name)
 		return err.text;
 	(void)snprintf(said, sizeof(said), "%.*sFILE%s", (int)(name - err.text), err.text,
 		       name + strlen(path));
 	return said;
+}
+
+/* "" when it is allowed, else the sentence. */
+__attribute__((unused)) static const char *answer(const struct sy_policy *policy, const char *text,
+						  const struct sy_asker *asker)
+{
+	struct sy_netem spec;
+
+	if (sy_netem_parse(text, &spec, &err) < 0)
+		return "no specification";
+	if (sy_policy_allows_netem(policy, &spec, asker, &err) == 0)
+		return "";
+	return without_path();
 }
 
 /* What the policy of this text answers to a request. */

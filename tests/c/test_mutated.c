@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "counters/energy.h"
 #include "counters/parse.h"
+#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/text.h"

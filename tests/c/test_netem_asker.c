@@ -1,4 +1,5 @@
 /* Who may ask: users, groups, partitions, exclusive jobs; caches and captures. */
+#include "netem/policy/file.h"
 #include "policy_file.h"
 
 #include <grp.h>

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "netem/kernel/device.h"
-#include "netem/policy/parts.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -58,30 +57,6 @@ static void test_rdma(void)
 	ok(!sy_has_rdma(root, "eth9", 2), "no such device");
 }
 
-static void test_policy(void)
-{
-	struct sy_policy policy = {.path = (char *)"FILE"};
-	struct sy_error err;
-
-	policy.text = strdup("enabled yes\n");
-	ok(sy_policy_read_lines(&policy, &err) == 0, "a policy that says nothing of it");
-	ok(sy_policy_allows_rdma(&policy, "ens1f0np0", &err) < 0, "refuses");
-	is_string(err.text,
-		  "netem: device ens1f0np0 has RDMA (RoCE): only its TCP/IP would be shaped, verbs "
-		  "go past the kernel; an administrator may allow it (rdma allow in FILE)",
-		  "and says what to do");
-	free(policy.text);
-	policy.text = strdup("enabled yes\nrdma allow\n");
-	ok(sy_policy_read_lines(&policy, &err) == 0 &&
-	       sy_policy_allows_rdma(&policy, "ens1f0np0", &err) == 0,
-	   "rdma allow");
-	free(policy.text);
-	policy.text = strdup("rdma yes\n");
-	ok(sy_policy_read_lines(&policy, &err) < 0, "rdma yes");
-	is_string(err.text, "FILE, line 1: rdma yes: expected refuse or allow", "what it may say");
-	free(policy.text);
-}
-
 int main(void)
 {
 	char remove[80];
@@ -89,7 +64,6 @@ int main(void)
 	root = mkdtemp(folder) ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	make_tree();
 	test_rdma();
-	test_policy();
 	(void)close(root);
 	(void)snprintf(remove, sizeof(remove), "rm -r %s", folder);
 	return system(remove) != 0 || done_testing();

@@ -214,6 +214,24 @@ static void test_places(void)
 	sy_policy_free(policy);
 }
 
+/* Verbs go past the kernel: a card that carries them is shaped only where an admin says so. */
+static void test_rdma(void)
+{
+	struct sy_policy *policy = read_policy("enabled yes\n");
+
+	ok(sy_policy_allows_rdma(policy, "ens1f0np0", &err) < 0,
+	   "a policy that says nothing of it");
+	is_string(without_path(),
+		  "netem: device ens1f0np0 has RDMA (RoCE): only its TCP/IP would be shaped, verbs "
+		  "go past the kernel; an administrator may allow it (rdma allow in FILE)",
+		  "refuses, and says what to do");
+	sy_policy_free(policy);
+	policy = read_policy("enabled yes\nrdma allow\n");
+	ok(sy_policy_allows_rdma(policy, "ens1f0np0", &err) == 0, "rdma allow");
+	sy_policy_free(policy);
+	is_refused_file("rdma yes\n", ", line 1: rdma yes: expected refuse or allow");
+}
+
 /* What an admin copies: understood, and with the defaults that its comments promise. */
 static void test_example(void)
 {
@@ -245,6 +263,7 @@ int main(void)
 	test_lines();
 	test_ranges();
 	test_places();
+	test_rdma();
 	test_example();
 	remove_folder();
 	return done_testing();

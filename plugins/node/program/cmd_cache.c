@@ -1,4 +1,5 @@
 /* steelyard-node cache: cold caches, where the policy lets the job have them. */
+#include "netem/policy/file.h"
 #include "program/command_line.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 /* steelyard-node capture: headers of a job's packets, where the policy lets the job have them. */
+#include "netem/policy/file.h"
 #include "program/command_line.h"
 
 #include "capture/capture.h"

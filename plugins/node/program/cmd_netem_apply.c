@@ -1,4 +1,5 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
+#include "netem/policy/file.h"
 #include "program/cmd_netem.h"
 
 #include "netem/netem.h"

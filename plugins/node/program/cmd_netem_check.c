@@ -1,4 +1,5 @@
 /* steelyard-node netem parse and check: what a specification means, and whether it is allowed. */
+#include "netem/policy/file.h"
 #include "netem/spec/text.h"
 #include "program/cmd_netem.h"
 

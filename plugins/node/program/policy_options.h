@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "netem/policy/file.h"
 #include "netem/policy/policy.h"
 
 #define SY_ASKING_GROUPS 1024

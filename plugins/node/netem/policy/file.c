@@ -1,14 +1,198 @@
-/* The policy's file: opened with distrust, kept until it is freed. */
-#include "netem/policy/parts.h"
+/* The policy's file: opened with distrust, kept until it is freed; its lines. */
+#include "netem/policy/file.h"
 
 #include "base/file.h"
+#include "netem/policy/contents.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define SIZE_MAX_BYTES 65536
+#define BLANKS	       " \t\r"
+
+static int read_yes_no(const char *word, void *field, struct sy_error *err)
+{
+	if (strcmp(word, "yes") && strcmp(word, "no"))
+		return sy_fail(err, "expected yes or no");
+	*(bool *)field = !strcmp(word, "yes");
+	return 0;
+}
+
+static int read_refuse_allow(const char *word, void *field, struct sy_error *err)
+{
+	if (strcmp(word, "refuse") && strcmp(word, "allow"))
+		return sy_fail(err, "expected refuse or allow");
+	*(bool *)field = !strcmp(word, "allow");
+	return 0;
+}
+
+static int read_time(const char *word, void *field, struct sy_error *err)
+{
+	return sy_parse_time(word, SY_DELAY_MAX_US, field, err);
+}
+
+static int read_percent(const char *word, void *field, struct sy_error *err)
+{
+	return sy_parse_percent(word, field, err);
+}
+
+static int read_rate(const char *word, void *field, struct sy_error *err)
+{
+	return sy_parse_rate(word, field, err);
+}
+
+static int read_packets(const char *word, void *field, struct sy_error *err)
+{
+	return sy_parse_count(word, 1, UINT32_MAX, field, err);
+}
+
+static int read_bytes(const char *word, void *field, struct sy_error *err)
+{
+	return sy_parse_count(word, 0, INT64_MAX, field, err);
+}
+
+static int read_word(const char *word, void *field, struct sy_error *err)
+{
+	struct sy_policy_words *words = field;
+
+	if (words->count == SY_POLICY_ITEMS)
+		return sy_fail(err, "expected at most %d of them", SY_POLICY_ITEMS);
+	words->word[words->count++] = word;
+	return 0;
+}
+
+static int read_network(const char *word, void *field, struct sy_error *err)
+{
+	struct sy_policy_networks *networks = field;
+
+	if (networks->count == SY_POLICY_NETWORKS)
+		return sy_fail(err, "expected at most %d of them", SY_POLICY_NETWORKS);
+	return sy_parse_network(word, &networks->network[networks->count++], err);
+}
+
+static int read_address(const char *word, void *field, struct sy_error *err)
+{
+	struct sy_network network;
+
+	if (sy_parse_network(word, &network, err) < 0)
+		return -1;
+	if (network.prefix != (network.family == AF_INET ? 32 : 128))
+		return sy_fail(err, "expected one address, not a network");
+	(void)sy_format_network(&network, field);
+	return 0;
+}
+
+static const struct key {
+	const char *name;
+	int (*read)(const char *word, void *field, struct sy_error *err);
+	size_t field;
+	bool list; /* many words, many lines */
+} keys[] = {
+#define KEY(name, read, field)                                                                     \
+	{                                                                                          \
+		name, read, offsetof(struct sy_policy, field), false                               \
+	}
+#define LIST(name, read, field)                                                                    \
+	{                                                                                          \
+		name, read, offsetof(struct sy_policy, field), true                                \
+	}
+    KEY("enabled", read_yes_no, enabled),
+    KEY("netem", read_yes_no, netem),
+    KEY("cache", read_yes_no, cache),
+    KEY("capture", read_yes_no, capture),
+    KEY("exclusive_only", read_yes_no, exclusive_only),
+    LIST("users", read_word, users),
+    LIST("groups", read_word, groups),
+    LIST("partitions", read_word, partitions),
+    LIST("devices", read_word, devices),
+    KEY("rdma", read_refuse_allow, rdma),
+    LIST("destinations", read_network, destinations),
+    LIST("protect", read_network, protect),
+    KEY("peer", read_address, peer),
+    KEY("max_delay", read_time, max_delay_us),
+    KEY("max_jitter", read_time, max_jitter_us),
+    KEY("max_loss", read_percent, max_loss_ppb),
+    KEY("max_duplicate", read_percent, max_duplicate_ppb),
+    KEY("max_corrupt", read_percent, max_corrupt_ppb),
+    KEY("max_reorder", read_percent, max_reorder_ppb),
+    KEY("max_limit", read_packets, max_limit_packets),
+    KEY("min_rate", read_rate, min_rate_bit_per_s),
+    KEY("min_rto", read_time, min_rto_us),
+    KEY("capture_max_bytes", read_bytes, capture_max_bytes),
+    KEY("cvmfs_quota_bytes", read_bytes, cvmfs_quota_bytes),
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+static int fail_unknown(const char *name, struct sy_error *err)
+{
+	char known[400] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < KEYS; i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 keys[i].name);
+	return sy_fail(err, "unknown key %.30s; known are %s", name, known);
+}
+
+static int read_values(struct sy_policy *policy, const struct key *key, char *rest,
+		       struct sy_error *err)
+{
+	struct sy_error why;
+	int count = 0;
+
+	for (char *word; (word = strsep(&rest, BLANKS));) {
+		if (!*word)
+			continue;
+		if (count++ && !key->list)
+			return sy_fail(err, "%s: expected one value, found '%.60s' too", key->name,
+				       word);
+		if (key->read(word, (char *)policy + key->field, &why) < 0)
+			return sy_fail(err, "%s %.60s: %s", key->name, word, why.text);
+	}
+	return count ? 0 : sy_fail(err, "%s: expected a value behind it", key->name);
+}
+
+static int read_line(struct sy_policy *policy, char *line, uint32_t *seen, struct sy_error *err)
+{
+	char *name;
+
+	line[strcspn(line, "#")] = '\0';
+	line += strspn(line, BLANKS);
+	if (!*line)
+		return 0;
+	name = strsep(&line, BLANKS);
+	for (size_t i = 0; i < KEYS; i++) {
+		if (strcmp(keys[i].name, name))
+			continue;
+		if (!keys[i].list && *seen & 1U << i)
+			return sy_fail(err, "%s: was set already, expected it once", name);
+		*seen |= 1U << i;
+		return read_values(policy, &keys[i], line ? line : strchr(name, '\0'), err);
+	}
+	return fail_unknown(name, err);
+}
+
+_Static_assert(KEYS <= 32, "a bit for each key");
+
+static int read_lines(struct sy_policy *policy, struct sy_error *err)
+{
+	char *rest = policy->text;
+	struct sy_error why;
+	uint32_t seen = 0;
+	int number = 0;
+
+	while (rest) {
+		number++;
+		if (read_line(policy, strsep(&rest, "\n"), &seen, &why) < 0)
+			return sy_fail(err, "%s, line %d: %s", policy->path, number, why.text);
+	}
+	return 0;
+}
 
 /* What docs/netem.md promises where a key is not there. */
 static const struct sy_policy defaults = {
@@ -68,7 +252,7 @@ static int read_text(struct sy_policy *policy, bool must_be_root, struct sy_erro
 	if (strlen(policy->text) != (size_t)length)
 		return sy_fail(err, "%s: has a NUL in it, expected text", path);
 	policy->there = true;
-	return sy_policy_read_lines(policy, err);
+	return read_lines(policy, err);
 }
 
 struct sy_policy *sy_policy_read(const char *path, bool must_be_root, struct sy_error *err)

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "netem/spec/spec.h"
 
-#define SY_POLICY_PATH	"/etc/steelyard/netem.conf"
 #define SY_POLICY_ITEMS 64
 
 enum sy_known { SY_NOT_KNOWN = -1, SY_NO = 0, SY_YES = 1 };
@@ -23,13 +22,7 @@ struct sy_asker {
 	enum sy_known exclusive; /* the job has the node for itself */
 };
 
-struct sy_policy; /* opaque: policy.c */
-
-/* Read a policy. A missing file is a valid policy that allows nothing. A file that is not root's,
- * that others may write to, or that has a line it does not understand is an error (-> NULL): its
- * name, the line, what was expected. `must_be_root` false: tests. */
-struct sy_policy *sy_policy_read(const char *path, bool must_be_root, struct sy_error *err);
-void sy_policy_free(struct sy_policy *policy);
+struct sy_policy; /* opaque: contents.h */
 
 /* 0, or -1 with one sentence: which part of the request, what the policy allows, whose policy. */
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,

@@ -1,6 +1,6 @@
-/* What stands in a policy, for the files netem_policy*.c. */
-#ifndef STEELYARD_NETEM_POLICY_PARTS_H
-#define STEELYARD_NETEM_POLICY_PARTS_H
+/* What stands in a policy, for policy.c and file.c. */
+#ifndef STEELYARD_NETEM_POLICY_CONTENTS_H
+#define STEELYARD_NETEM_POLICY_CONTENTS_H
 
 #include "netem/policy/policy.h"
 #include "netem/spec/values.h"
@@ -30,12 +30,5 @@ struct sy_policy {
 	struct sy_policy_networks destinations, protect;
 	char peer[SY_UNIT_SIZE]; /* "": none */
 };
-
-/* Cut `policy->text` up and fill in the rest: 0, or -1 with the line. */
-int sy_policy_read_lines(struct sy_policy *policy, struct sy_error *err);
-
-/* Whether the asker is among those for whom `what` is switched on: 0, or -1 with why not. */
-int sy_policy_check_asker(const struct sy_policy *policy, const struct sy_asker *asker,
-			  const char *what, struct sy_error *err);
 
 #endif
