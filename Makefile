@@ -10,7 +10,7 @@ SLURM_INC ?= /usr/include
 
 # Ours are in SY_CFLAGS, so that `make CFLAGS=-O3` keeps them.
 CFLAGS ?= -O2 -g
-SY_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DSY_VERSION='"$(VERSION)"' -Iplugins/node -fPIC \
+SY_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DSY_VERSION='"$(VERSION)"' -Iplugins/node -I. -fPIC \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wconversion \
 	-Wvla $(WERROR)
 

@@ -16,7 +16,7 @@ static json_t *text_or_null(const char *text)
 static bool is_told(const struct sy_job_totals *totals, enum sy_total which)
 {
 	return totals->sum.known[which] && !totals->silent &&
-	       (!sy_total_is_of_node(which) || totals->sum.exclusive == SY_ALONE);
+	       (sy_total_facts[which].whose != SY_OF_NODE || totals->sum.exclusive == SY_ALONE);
 }
 
 static json_t *total_value(const struct sy_job_totals *totals, enum sy_total which)
@@ -25,7 +25,8 @@ static json_t *total_value(const struct sy_job_totals *totals, enum sy_total whi
 
 	if (!is_told(totals, which))
 		return json_null();
-	return sy_total_is_bytes(which) ? json_integer((json_int_t)value) : json_real(value);
+	return sy_is_micro(sy_total_facts[which].unit) ? json_real(value)
+						       : json_integer((json_int_t)value);
 }
 
 static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
@@ -56,11 +57,29 @@ static json_t *reasons(const struct sy_comment *comment)
 	json_t *missing = json_object();
 
 	for (int i = 0; i < SY_TOTALS; i++) {
-		if (!is_told(comment->totals, (enum sy_total)i))
-			(void)json_object_set_new(missing, sy_total_name((enum sy_total)i),
-						  why_not(comment, (enum sy_total)i));
+		enum sy_total which = (enum sy_total)i;
+
+		if (sy_is_in_comment(which) && !is_told(comment->totals, which))
+			(void)json_object_set_new(missing, sy_total_facts[i].name,
+						  why_not(comment, which));
 	}
 	return missing;
+}
+
+/* `energy_scope`, where `energy.energy_j` is told. */
+static void put_node_scopes(json_t *object, const struct sy_job_totals *totals)
+{
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
+		char name[64];
+
+		if (fact->whose != SY_OF_NODE || !sy_is_in_comment((enum sy_total)i) ||
+		    !is_told(totals, (enum sy_total)i))
+			continue;
+		(void)snprintf(name, sizeof(name), "%.*s_scope", (int)strcspn(fact->path, "."),
+			       fact->path);
+		(void)json_object_set_new(object, name, json_string("node"));
+	}
 }
 
 /* Beside the totals: whose they are, and why some are null. */
@@ -73,10 +92,7 @@ static void put_scope(json_t *object, const struct sy_comment *comment)
 	(void)json_object_set_new(object, "exclusive",
 				  exclusive == SY_NOT_SAID ? json_null()
 							   : json_boolean(exclusive == SY_ALONE));
-	if (is_told(totals, SY_ENERGY_J))
-		(void)json_object_set_new(object, "energy_scope", json_string("node"));
-	if (is_told(totals, SY_RX_BYTES) || is_told(totals, SY_TX_BYTES))
-		(void)json_object_set_new(object, "network_scope", json_string("node"));
+	put_node_scopes(object, totals);
 	missing = reasons(comment);
 	if (json_object_size(missing))
 		(void)json_object_set(object, "missing", missing);
@@ -117,8 +133,9 @@ static char *text_with_tags(const struct sy_comment *comment, size_t tags)
 		(void)json_object_set_new(object, "nodes_idle",
 					  json_integer(comment->totals->nodes_idle));
 	for (int i = 0; i < SY_TOTALS; i++)
-		(void)json_object_set_new(object, sy_total_name((enum sy_total)i),
-					  total_value(comment->totals, (enum sy_total)i));
+		if (sy_is_in_comment((enum sy_total)i))
+			(void)json_object_set_new(object, sy_total_facts[i].name,
+						  total_value(comment->totals, (enum sy_total)i));
 	if (comment->totals->nodes_weighed || comment->totals->silent)
 		put_scope(object, comment);
 	if (comment->netem) {
@@ -154,7 +171,7 @@ static void copy_text(char *to, size_t size, const json_t *value)
 static void copy_reasons(struct sy_node_kind *kind, const json_t *missing)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
-		const json_t *why = json_object_get(missing, sy_total_path((enum sy_total)i));
+		const json_t *why = json_object_get(missing, sy_total_facts[i].path);
 
 		if (json_is_string(why) && strcmp(json_string_value(why), SY_NOT_YET) != 0)
 			copy_text(kind->why[i], sizeof(kind->why[i]), why);

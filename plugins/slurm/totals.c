@@ -4,62 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-	const char *name;
-	const char *path; /* in the record */
-	bool is_bytes;
-	bool largest; /* of several nodes the largest counts, not the sum */
-	bool of_node; /* and not of the job's processes */
-} totals_table[SY_TOTALS] = {
-    [SY_ELAPSED_S] = {.name = "elapsed_s", .path = "elapsed_s", .largest = true},
-    [SY_ENERGY_J] = {.name = "energy_j", .path = "energy.energy_j", .of_node = true},
-    [SY_CPU_S] = {.name = "cpu_s", .path = "cpu.cpu_s"},
-    [SY_CPU_UNSEEN_S] = {.name = "cpu_unseen_s", .path = "cpu.unseen_s"},
-    [SY_MAX_MEMORY_BYTES] = {.name = "max_memory_bytes",
-			     .path = "memory.max_memory_bytes",
-			     .is_bytes = true,
-			     .largest = true},
-    [SY_RCHAR_BYTES] = {.name = "rchar_bytes", .path = "io.rchar_bytes", .is_bytes = true},
-    [SY_WCHAR_BYTES] = {.name = "wchar_bytes", .path = "io.wchar_bytes", .is_bytes = true},
-    [SY_READ_BYTES] = {.name = "read_bytes", .path = "io.read_bytes", .is_bytes = true},
-    [SY_WRITE_BYTES] = {.name = "write_bytes", .path = "io.write_bytes", .is_bytes = true},
-    [SY_RX_BYTES] = {.name = "rx_bytes",
-		     .path = "network.rx_bytes",
-		     .is_bytes = true,
-		     .of_node = true},
-    [SY_TX_BYTES] = {.name = "tx_bytes",
-		     .path = "network.tx_bytes",
-		     .is_bytes = true,
-		     .of_node = true},
-};
-
-/* The samples' column of a total is named like it, but for the memory, of which they have that of
- * the moment. */
-static const char *column_of(enum sy_total which)
-{
-	return which == SY_MAX_MEMORY_BYTES ? "memory_bytes" : totals_table[which].name;
-}
-
-const char *sy_total_name(enum sy_total which)
-{
-	return totals_table[which].name;
-}
-
-const char *sy_total_path(enum sy_total which)
-{
-	return totals_table[which].path;
-}
-
-bool sy_total_is_of_node(enum sy_total which)
-{
-	return totals_table[which].of_node;
-}
-
-bool sy_total_is_bytes(enum sy_total which)
-{
-	return totals_table[which].is_bytes;
-}
-
 bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 {
 	json_t *document = json_loads(text, 0, NULL);
@@ -67,7 +11,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 
 	*totals = (struct sy_totals){0};
 	for (int i = 0; is_object && i < SY_TOTALS; i++) {
-		const json_t *value = json_object_get(document, totals_table[i].name);
+		const json_t *value = json_object_get(document, sy_total_facts[i].name);
 
 		totals->known[i] = json_is_number(value);
 		totals->value[i] = json_number_value(value);
@@ -156,11 +100,13 @@ bool sy_totals_from_csv(struct sy_totals *totals, const char *header, const char
 	if (!line || (whole_file && line == text)) /* nothing, or the header alone */
 		return false;
 	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
 		size_t index;
 
-		if (!column_index(header, column_of((enum sy_total)i), &index))
+		if (fact->cell == SY_NO_CELL ||
+		    !column_index(header, sy_column_facts[fact->cell].name, &index))
 			continue;
-		if (i != SY_MAX_MEMORY_BYTES)
+		if (fact->over_time == SY_OVER_LAST)
 			totals->known[i] = field_value(line, index, &totals->value[i]);
 		else if (whole_file)
 			totals->known[i] = largest_value(text, index, &totals->value[i]);
@@ -178,7 +124,7 @@ static void add_total(struct sy_job_totals *job, const struct sy_totals *node, i
 	    job->unknown_on[which] == 0 && (job->sum.known[which] || node->known[which]);
 	if (!node->known[which])
 		return;
-	if (!totals_table[which].largest)
+	if (sy_total_facts[which].over_nodes == SY_OVER_SUM)
 		*sum += node->value[which];
 	else if (node->value[which] > *sum)
 		*sum = node->value[which];
@@ -195,7 +141,9 @@ static enum sy_exclusive both(enum sy_exclusive a, enum sy_exclusive b)
 void sy_job_totals_add(struct sy_job_totals *job, const struct sy_totals *node)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
-		if (!node->idle || totals_table[i].of_node || i == SY_ELAPSED_S)
+		enum sy_total_of whose = sy_total_facts[i].whose;
+
+		if (!node->idle || whose == SY_OF_NODE || whose == SY_OF_SAMPLER)
 			add_total(job, node, i);
 	}
 	job->sum.exclusive =

@@ -6,20 +6,7 @@
 #include <stddef.h>
 #include <time.h>
 
-enum sy_total {
-	SY_ELAPSED_S,
-	SY_ENERGY_J,
-	SY_CPU_S,
-	SY_CPU_UNSEEN_S, /* of processes that only their cgroup shows */
-	SY_MAX_MEMORY_BYTES,
-	SY_RCHAR_BYTES,
-	SY_WCHAR_BYTES,
-	SY_READ_BYTES,
-	SY_WRITE_BYTES,
-	SY_RX_BYTES,
-	SY_TX_BYTES,
-	SY_TOTALS,
-};
+#include "base/quantity.h"
 
 /* Whether the job has a node, or all of its nodes, for itself. */
 enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
@@ -38,13 +25,6 @@ struct sy_job_totals {
 	bool silent;	      /* the first node's sampler did not answer: no total is the job's */
 	struct sy_totals sum; /* elapsed and memory: of the largest node */
 };
-
-/* The name of a total in JSON, and in the record; whether it is a count of bytes, and whether it is
- * the whole node's, whoever used it. */
-const char *sy_total_name(enum sy_total which);
-const char *sy_total_path(enum sy_total which);
-bool sy_total_is_bytes(enum sy_total which);
-bool sy_total_is_of_node(enum sy_total which);
 
 /* The sampler's answer to `totals`. False when it is not that. */
 bool sy_totals_from_json(struct sy_totals *totals, const char *text);

@@ -3,6 +3,7 @@
  * command has ended, and exits as it did.
  *
  * Linked statically: it is brought into images whose C library may be any. */
+#include "base/quantity.h"
 #include "counters/weighed.h"
 
 #include <errno.h>
@@ -22,16 +23,16 @@ static void put_seconds(FILE *file, const char *name, int64_t us)
 
 static int write_down(const char *path, const struct sy_exact *exact)
 {
-	static const char *const io[] = {"rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"};
 	FILE *file = fopen(path, "we");
 
 	if (!file)
 		return -1;
 	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
-	put_seconds(file, "elapsed_s", exact->elapsed_us);
-	put_seconds(file, "cpu_s", exact->cpu_us);
+	put_seconds(file, sy_total_facts[SY_ELAPSED_S].name, exact->elapsed_us);
+	put_seconds(file, sy_total_facts[SY_CPU_S].name, exact->cpu_us);
 	for (int i = 0; i < 4 && exact->io_known; i++)
-		(void)fprintf(file, "%s=%lld\n", io[i], (long long)exact->io[i]);
+		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_RCHAR_BYTES + i].name,
+			      (long long)exact->io[i]);
 	return fclose(file);
 }
 

@@ -96,7 +96,7 @@ static void test_sums(void)
 	struct sy_line line;
 
 	sy_sums_init(&sums);
-	is_int(sums.max_memory, SY_UNKNOWN, "no sample, no maximum");
+	is_int(sums.largest[SY_MAX_MEMORY_BYTES], SY_UNKNOWN, "no sample, no maximum");
 	for (int i = 0; i < 4; i++) {
 		sy_line_clear(&line);
 		line.cell[SY_UNIX] = 100 + i;
@@ -106,8 +106,8 @@ static void test_sums(void)
 	}
 	is_int(sums.samples, 4, "samples");
 	is_int(sums.first_unix, 100, "the first sample's time");
-	is_int(sums.max_memory, 50, "the largest memory");
-	is_int(sums.max_processes, SY_UNKNOWN, "never known stays unknown");
+	is_int(sums.largest[SY_MAX_MEMORY_BYTES], 50, "the largest memory");
+	is_int(sums.largest[SY_MOST_PROCESSES], SY_UNKNOWN, "never known stays unknown");
 	is_int(sums.last.cell[SY_UNIX], 103, "the last sample");
 }
 

@@ -3,45 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order of enum sy_cell. */
-static const struct {
-	const char *name;
-	bool micro; /* written in whole units with six decimals */
-} fixed[SY_FIXED] = {
-    {"unix_s", true},
-    {"elapsed_s", true},
-    {"cpu_s", true},
-    {"memory_bytes", false},
-    {"processes", false},
-    {"rchar_bytes", false},
-    {"wchar_bytes", false},
-    {"read_bytes", false},
-    {"write_bytes", false},
-    {"rx_bytes", false},
-    {"tx_bytes", false},
-    {"sent_segments", false},
-    {"retransmitted_segments", false},
-    {"pressure_cpu_s", true},
-    {"pressure_io_s", true},
-    {"pressure_memory_s", true},
-    {"energy_j", true},
-    {"rtt_s", true},
-};
-
 static bool is_micro(int cell)
 {
-	return cell < SY_FIXED ? fixed[cell].micro : cell < SY_RX_DEVICE;
+	return cell < SY_FIXED ? sy_is_micro(sy_column_facts[cell].unit) : cell < SY_RX_DEVICE;
 }
 
 void sy_line_clear(struct sy_line *line)
 {
 	for (int i = 0; i < SY_CELLS; i++)
 		line->cell[i] = SY_UNKNOWN;
-}
-
-const char *sy_cell_name(enum sy_cell cell)
-{
-	return fixed[cell].name;
 }
 
 static bool is_taken(const struct sy_label *labels, int index, const char *text)
@@ -84,7 +54,7 @@ void sy_columns_init(struct sy_columns *columns, const struct sy_labels *labels)
 static int column_name(int cell, const struct sy_labels *labels, char *buffer)
 {
 	if (cell < SY_FIXED)
-		return snprintf(buffer, 64, "%s", fixed[cell].name);
+		return snprintf(buffer, 64, "%s", sy_column_facts[cell].name);
 	if (cell < SY_RX_DEVICE)
 		return snprintf(buffer, 64, "energy_j:%s", labels->zone[cell - SY_ZONE].text);
 	if (cell < SY_TX_DEVICE)
@@ -232,26 +202,41 @@ int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_
 
 void sy_sums_init(struct sy_sums *sums)
 {
-	*sums = (struct sy_sums){
-	    .first_unix = SY_UNKNOWN, .max_memory = SY_UNKNOWN, .max_processes = SY_UNKNOWN};
+	*sums = (struct sy_sums){.first_unix = SY_UNKNOWN};
+	for (int i = 0; i < SY_TOTALS; i++)
+		sums->largest[i] = SY_UNKNOWN;
 	sy_line_clear(&sums->last);
+}
+
+/* Nothing that runs has none: 0 is of no process, or only of one that has ended. */
+static bool is_peak(struct sy_sums *sums, enum sy_total which, int64_t value)
+{
+	if (value <= 0 || value <= sums->largest[which])
+		return false;
+	sums->largest[which] = value;
+	return true;
 }
 
 bool sy_sums_peak(struct sy_sums *sums, int64_t bytes)
 {
-	if (bytes <= 0 || bytes <= sums->max_memory)
-		return false;
-	sums->max_memory = bytes;
-	return true;
+	return is_peak(sums, SY_MAX_MEMORY_BYTES, bytes);
 }
 
 void sy_sums_add(struct sy_sums *sums, const struct sy_line *line)
 {
 	if (sums->samples++ == 0)
 		sums->first_unix = line->cell[SY_UNIX];
-	/* Nothing that runs has none: of no process, or only of one that has ended. */
-	(void)sy_sums_peak(sums, line->cell[SY_MEMORY]);
-	if (line->cell[SY_PROCESSES] > 0 && line->cell[SY_PROCESSES] > sums->max_processes)
-		sums->max_processes = line->cell[SY_PROCESSES];
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (sy_total_facts[i].over_time == SY_OVER_LARGEST)
+			(void)is_peak(sums, (enum sy_total)i, line->cell[sy_total_facts[i].cell]);
 	sums->last = *line;
+}
+
+int64_t sy_sums_total(const struct sy_sums *sums, enum sy_total which)
+{
+	const struct sy_total_fact *fact = &sy_total_facts[which];
+
+	if (fact->over_time == SY_OVER_LARGEST)
+		return sums->largest[which];
+	return fact->cell == SY_NO_CELL ? SY_UNKNOWN : sums->last.cell[fact->cell];
 }

@@ -10,38 +10,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/quantity.h"
 
-#define SY_MAX_ZONES   64
-#define SY_MAX_DEVICES 64
-#define SY_UNKNOWN     INT64_MIN /* an empty cell */
-
-enum sy_cell {
-	SY_UNIX, /* µs since 1970 UTC */
-	SY_ELAPSED,
-	SY_CPU,
-	SY_MEMORY,
-	SY_PROCESSES,
-	SY_RCHAR,
-	SY_WCHAR,
-	SY_READ,
-	SY_WRITE,
-	SY_RX,
-	SY_TX,
-	SY_SENT,
-	SY_RETRANSMITTED,
-	SY_PRESSURE_CPU,
-	SY_PRESSURE_IO,
-	SY_PRESSURE_MEMORY,
-	SY_ENERGY,
-	SY_RTT,	  /* no counter: of this moment, empty between two readings */
-	SY_FIXED, /* how many columns every file has */
-	SY_ZONE = SY_FIXED,
-	SY_RX_DEVICE = SY_ZONE + SY_MAX_ZONES,
-	SY_TX_DEVICE = SY_RX_DEVICE + SY_MAX_DEVICES,
-	SY_CELLS = SY_TX_DEVICE + SY_MAX_DEVICES,
-};
-
-#define SY_NO_CELL SY_CELLS /* a column of a file that this version does not know */
+#define SY_UNKNOWN INT64_MIN /* an empty cell */
 
 /* The widest line there can be: each cell 20 digits and sign, point and comma. */
 #define SY_LINE_SIZE (SY_CELLS * 23)
@@ -66,14 +37,13 @@ struct sy_labels {
 	struct sy_label zone[SY_MAX_ZONES], device[SY_MAX_DEVICES];
 };
 
-/* The totals of a file, line by line; max_memory and max_processes are never 0. */
+/* The totals of a file, line by line; `largest` is never 0, and of such totals only. */
 struct sy_sums {
-	int64_t samples, first_unix, max_memory, max_processes;
+	int64_t samples, first_unix, largest[SY_TOTALS];
 	struct sy_line last;
 };
 
 void sy_line_clear(struct sy_line *line);
-const char *sy_cell_name(enum sy_cell cell); /* of the fixed columns */
 
 /* Set a label: what would break a CSV becomes "_", a name that is there already gets "#1" … */
 void sy_label_set(struct sy_label *labels, int index, const char *name);
@@ -93,6 +63,9 @@ int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_
 
 void sy_sums_init(struct sy_sums *sums);
 void sy_sums_add(struct sy_sums *sums, const struct sy_line *line);
+
+/* SY_UNKNOWN also for a total without a column. */
+int64_t sy_sums_total(const struct sy_sums *sums, enum sy_total which);
 
 /* Memory that was in use at some time, between two samples maybe: whether it is the most so far. */
 bool sy_sums_peak(struct sy_sums *sums, int64_t bytes);

@@ -32,30 +32,39 @@ static void explain(json_t *record, const char *path, const char *why)
 		(void)json_object_set_new(missing, path, sy_json_text(why));
 }
 
+/* The largest of what the job's processes had at each sample. */
+static bool is_of_moments(enum sy_total which)
+{
+	const struct sy_total_fact *fact = &sy_total_facts[which];
+
+	return fact->over_time == SY_OVER_LARGEST && fact->whose == SY_OF_PROCESSES;
+}
+
 /* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
 static void put_seen(json_t *record, const struct sy_status *status, const char *why)
 {
 	if (!status->nothing_named)
 		why =
 		    "no process of the job was there at any sample: it ran none, or none that long";
-	explain(record, "memory.max_memory_bytes", why);
-	explain(record, "processes.max_processes", why);
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (is_of_moments((enum sy_total)i))
+			explain(record, sy_total_facts[i].path, why);
 	sy_record_put(record, "memory.source",
-		      status->sums.max_memory != SY_UNKNOWN ? source(status->memory_source)
-							    : json_null(),
+		      status->sums.largest[SY_MAX_MEMORY_BYTES] != SY_UNKNOWN
+			  ? source(status->memory_source)
+			  : json_null(),
 		      why);
 }
 
 /* How much there is at least, where that is known. */
 static void explain_io(json_t *record, const struct sy_status *status, const char *why)
 {
-	for (int i = SY_RCHAR; i <= SY_WRITE; i++) {
-		int64_t least = status->io_least[SY_USE_RCHAR + i - SY_RCHAR];
-		char path[64], text[160];
+	for (int i = SY_RCHAR_BYTES; i <= SY_WRITE_BYTES; i++) {
+		int64_t least = status->io_least[SY_USE_RCHAR + i - SY_RCHAR_BYTES];
+		char text[160];
 
-		(void)snprintf(path, sizeof(path), "io.%s", sy_cell_name((enum sy_cell)i));
 		(void)snprintf(text, sizeof(text), "%s; at least %lld", why, (long long)least);
-		explain(record, path, status->io_unseen ? text : why);
+		explain(record, sy_total_facts[i].path, status->io_unseen ? text : why);
 	}
 }
 
@@ -120,12 +129,8 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					   : json_null(),
 		      "the kernel gives no pressure (PSI) here");
-	for (int i = 0; i < 3; i++) {
-		static const char *const paths[] = {"pressure.cpu_some_s", "pressure.io_some_s",
-						    "pressure.memory_some_s"};
-
-		explain(record, paths[i], "the kernel gives no pressure (PSI) here");
-	}
+	for (int i = SY_PRESSURE_CPU_S; i <= SY_PRESSURE_MEMORY_S; i++)
+		explain(record, sy_total_facts[i].path, "the kernel gives no pressure (PSI) here");
 	sy_record_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
 	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
 		      NULL);
@@ -155,22 +160,20 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 
 static void put_exact_use(json_t *record, const struct sy_exact *exact)
 {
-	static const char *const io[] = {"io.rchar_bytes", "io.wchar_bytes", "io.read_bytes",
-					 "io.write_bytes"};
-
 	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
 	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
 	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
 	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
 	for (int i = 0; exact->io_known && i < 4; i++)
-		sy_record_put(record, io[i], json_integer(exact->io[i]), NULL);
+		sy_record_put(record, sy_total_facts[SY_RCHAR_BYTES + i].path,
+			      json_integer(exact->io[i]), NULL);
 	if (exact->io_known)
 		sy_record_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
 }
 
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
 {
-	bool larger = exact->max_memory_bytes >= status->sums.max_memory;
+	bool larger = exact->max_memory_bytes >= status->sums.largest[SY_MAX_MEMORY_BYTES];
 
 	sy_record_put(record, "exit.exit_code",
 		      exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),
@@ -288,25 +291,26 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	const char *not_told =
 	    "sampling was switched off (rate 0), and not every step of the job has "
 	    "told what it had used";
+	bool known_exactly = status->memory_source == SY_SOURCE_RUSAGE;
 	static const char *const never[] = {
-	    "processes.max_processes", "tcp.source",
-	    "tcp.connections",	       "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",	       "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",	       "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",	       "tcp.rtt_sd_s",
+	    "tcp.source",	"tcp.connections", "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings", "tcp.rtt_floor_s", "tcp.rtt_min_s",
+	    "tcp.rtt_median_s", "tcp.rtt_mean_s",  "tcp.rtt_sd_s",
 	    "tcp.rtt_max_s",
 	};
-	static const char *const told[] = {"cpu.cpu_s", "io.rchar_bytes", "io.wchar_bytes",
-					   "io.read_bytes", "io.write_bytes"};
 
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 		sy_record_put(record, never[i], json_null(), why);
-	if (status->memory_source != SY_SOURCE_RUSAGE) {
-		sy_record_put(record, "memory.max_memory_bytes", json_null(), why);
-		sy_record_put(record, "memory.source", json_null(), why);
+	for (int i = 0; i < SY_TOTALS; i++) {
+		bool is_kept = i == SY_MAX_MEMORY_BYTES && known_exactly;
+
+		if (is_of_moments((enum sy_total)i) && !is_kept)
+			sy_record_put(record, sy_total_facts[i].path, json_null(), why);
+		if (sy_total_facts[i].whose == SY_OF_REAPED)
+			explain_off(record, sy_total_facts[i].path, not_told);
 	}
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		explain_off(record, told[i], not_told);
+	if (!known_exactly)
+		sy_record_put(record, "memory.source", json_null(), why);
 	if (!status->nothing_named) {
 		explain(record, "cpu.source", not_told);
 		explain(record, "io.source", not_told);

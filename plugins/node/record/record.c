@@ -56,30 +56,6 @@ static json_t *text_or_null(const char *text)
 	return text ? sy_json_text(text) : json_null();
 }
 
-/* Cells of the last sample that are totals of the record. */
-static const struct {
-	const char *path;
-	enum sy_cell cell;
-	bool is_micro;
-} totals[] = {
-    {"elapsed_s", SY_ELAPSED, true},
-    {"cpu.cpu_s", SY_CPU, true},
-    {"io.rchar_bytes", SY_RCHAR, false},
-    {"io.wchar_bytes", SY_WCHAR, false},
-    {"io.read_bytes", SY_READ, false},
-    {"io.write_bytes", SY_WRITE, false},
-    {"network.rx_bytes", SY_RX, false},
-    {"network.tx_bytes", SY_TX, false},
-    {"tcp.sent_segments", SY_SENT, false},
-    {"tcp.retransmitted_segments", SY_RETRANSMITTED, false},
-    {"pressure.cpu_some_s", SY_PRESSURE_CPU, true},
-    {"pressure.io_some_s", SY_PRESSURE_IO, true},
-    {"pressure.memory_some_s", SY_PRESSURE_MEMORY, true},
-    {"energy.energy_j", SY_ENERGY, true},
-};
-
-#define TOTALS (sizeof(totals) / sizeof(totals[0]))
-
 /* A reason that was known at the start is better than that there is none in the samples. */
 static const char *reason(const json_t *record, const char *path, const char *otherwise)
 {
@@ -104,11 +80,14 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 	json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
 	char path[64];
 
-	for (size_t i = 0; i < TOTALS; i++)
-		put_total(record, totals[i].path,
-			  (totals[i].is_micro ? micro : whole)(last[totals[i].cell]));
-	put_total(record, "memory.max_memory_bytes", whole(sums->max_memory));
-	put_total(record, "processes.max_processes", whole(sums->max_processes));
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
+		int64_t value = sy_sums_total(sums, (enum sy_total)i);
+
+		if (fact->cell != SY_NO_CELL)
+			put_total(record, fact->path,
+				  (sy_is_micro(fact->unit) ? micro : whole)(value));
+	}
 	if (sums->samples)
 		sy_record_put(record, "start_unix_s", micro(sums->first_unix), NULL);
 	put_total(record, "end_unix_s", micro(last[SY_UNIX]));
@@ -250,39 +229,43 @@ static void explain_node(json_t *record, const struct sy_node *node)
 	sy_record_put(record, "network.tx_bytes", json_null(), why);
 }
 
+static void put_empty(json_t *record, const char *const paths[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		sy_record_put(record, paths[i], json_null(), SY_NOT_YET);
+}
+
+static void put_empty_of(json_t *record, enum sy_cell cell, enum sy_over over_time)
+{
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (sy_total_facts[i].cell == cell && sy_total_facts[i].over_time == over_time)
+			put_empty(record, &sy_total_facts[i].path, 1);
+}
+
+/* In the order in which a record has its fields. */
 static void put_empty_totals(json_t *record)
 {
+	static const char *const sources[] = {
+	    "end_unix_s", "cpu.user_s", "cpu.system_s", "cpu.source", "memory.source", "io.source",
+	};
 	static const char *const others[] = {
-	    "end_unix_s",
-	    "cpu.user_s",
-	    "cpu.system_s",
-	    "cpu.source",
-	    "cpu.unseen_s",
-	    "memory.source",
-	    "memory.max_memory_bytes",
-	    "io.source",
-	    "processes.max_processes",
-	    "sampler.samples_lost",
-	    "sampler.missed_deadlines",
-	    "sampler.cpu_s",
-	    "sampler.max_memory_bytes",
-	    "pressure.scope",
-	    "tcp.source",
-	    "tcp.connections",
-	    "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",
-	    "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",
-	    "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",
-	    "tcp.rtt_sd_s",
+	    "sampler.samples_lost", "sampler.missed_deadlines",
+	    "sampler.cpu_s",	    "sampler.max_memory_bytes",
+	    "pressure.scope",	    "tcp.source",
+	    "tcp.connections",	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",	    "tcp.rtt_sd_s",
 	    "tcp.rtt_max_s",
 	};
 
-	for (size_t i = 0; i < TOTALS; i++)
-		sy_record_put(record, totals[i].path, json_null(), SY_NOT_YET);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		sy_record_put(record, others[i], json_null(), SY_NOT_YET);
+	for (int cell = 0; cell < SY_FIXED; cell++)
+		put_empty_of(record, (enum sy_cell)cell, SY_OVER_LAST);
+	put_empty(record, sources, sizeof(sources) / sizeof(sources[0]));
+	put_empty_of(record, SY_NO_CELL, SY_OVER_LAST);
+	for (int cell = 0; cell < SY_FIXED; cell++)
+		put_empty_of(record, (enum sy_cell)cell, SY_OVER_LARGEST);
+	put_empty(record, others, sizeof(others) / sizeof(others[0]));
 	sy_record_put(record, "sampler.samples", json_integer(0), NULL);
 }
 

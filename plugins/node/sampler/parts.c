@@ -117,21 +117,20 @@ size_t sy_totals_json(int64_t question, const struct sy_status *status, char *te
 {
 	const struct sy_sums *sums = &status->sums;
 	int64_t unseen_us = status->unseen.known ? status->unseen.us : SY_UNKNOWN;
-	static const enum sy_cell cells[] = {SY_ELAPSED, SY_CPU, SY_RCHAR, SY_WCHAR, SY_READ,
-					     SY_WRITE,	 SY_RX,	 SY_TX,	   SY_ENERGY};
 	size_t used = 1;
 
 	text[0] = '{';
 	if (question >= 0)
 		used = append(text, size - 1, used, "question", question, false);
-	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-		bool micro = cells[i] == SY_ELAPSED || cells[i] == SY_CPU || cells[i] == SY_ENERGY;
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
+		int64_t value = sy_sums_total(sums, (enum sy_total)i);
 
-		used = append(text, size - 1, used, sy_cell_name(cells[i]),
-			      sums->last.cell[cells[i]], micro);
+		if (sy_is_in_comment((enum sy_total)i))
+			used = append(text, size - 1, used, fact->name,
+				      i == SY_CPU_UNSEEN_S ? unseen_us : value,
+				      sy_is_micro(fact->unit));
 	}
-	used = append(text, size - 1, used, "max_memory_bytes", sums->max_memory, false);
-	used = append(text, size - 1, used, "cpu_unseen_s", unseen_us, true);
 	text[used++] = '}';
 	return used;
 }
