@@ -102,7 +102,7 @@ packages-test:
 	@setup/packages.sh run test
 
 # The environment is made anew when what it is made from changes.
-$(VENV)/.ready: setup.cfg pyproject.toml VERSION
+$(VENV)/.ready: setup.cfg setup.py pyproject.toml VERSION
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q --disable-pip-version-check -e .
 	@mkdir -p build/src && ln -sfn ../.. build/src/steelyard
@@ -118,7 +118,7 @@ setup: packages $(VENV)/.ready  ## Debian packages, virtual environment, C parts
 	@$(MAKE) --no-print-directory -s -j$(shell nproc) all
 
 demo: setup  ## a study through a throwaway Slurm cluster, end to end: demo/report.html
-	@$(VENV)/bin/python -m steelyard.wrappers.demo
+	@$(VENV)/bin/python -m steelyard.wrappers.commands.demo
 
 # --- tests ------------------------------------------------------------------------------------
 

@@ -20,18 +20,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.report_export import Relation, relations
-from steelyard.analysis.spool import Spool
-from steelyard.analysis.summary import Row, Summary, summary_of
-from steelyard.analysis.summary_codes import Finding
-from steelyard.analysis.summary_findings import find
-from steelyard.analysis.summary_read import StudyData, database_of, read_study
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.export import Relation, relations
+from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.summary.load import StudyData, database_of, read_study
+from steelyard.analysis.summary.summary import Row, Summary, summary_of
 
 if TYPE_CHECKING:
     import duckdb
 
-    from steelyard.analysis.figures import Drawing
+    from steelyard.analysis.figures.drawing import Drawing
 
 SUFFIX = ".study"
 COMPUTED = frozenset(("means", "values", "slopes", "shares", "findings"))
@@ -146,7 +146,7 @@ class Study:
 
     def figures(self, variant: str) -> list[Drawing]:
         """The report's figures of a variant; each has a matplotlib figure and its numbers."""
-        from steelyard.analysis.report_figures import drawn, variant_draws
+        from steelyard.analysis.report.figures import drawn, variant_draws
 
         if variant not in self.summary.variants:
             known = ", ".join(self.summary.variants)

@@ -50,7 +50,7 @@ def measured(arguments: list[str], environment: dict[str, str] | None = None) ->
 
 def collect(made: collect_study.Made) -> Cost:
     """`steelyard collect` as a user calls it."""
-    program = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "collect"]
+    program = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "collect"]
     where = [str(made.study_dir), "--record-dir", str(made.record_dir)]
     path = f"{made.bin_dir}:{os.environ['PATH']}"
     return measured([*program, *where], os.environ | {"PATH": path})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from steelyard.analysis.sacct import DELIMITER, FIELDS
+from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
 
 FILES_AT_ONCE = 200
 

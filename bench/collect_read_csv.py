@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.database import bound
-from steelyard.analysis.sample_lines import COLUMNS
-from steelyard.analysis.spool import quote, quote_path
+from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store.database import bound
+from steelyard.analysis.store.spool import quote, quote_path
 
 
 def main(record_dir: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.sacct import DELIMITER, FIELDS
+from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 RUNS, STEPS, SAMPLES = 10_000, 99, 5_000  # at scale 1; rows per run but the job's own; per node

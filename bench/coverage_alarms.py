@@ -8,20 +8,20 @@ from collections.abc import Callable
 import numpy as np
 from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
 
-from steelyard.analysis.stats_changes import warm_up
-from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
-from steelyard.analysis.stats_drift import Timed, trend, wander
-from steelyard.analysis.stats_iterations import inner_warm_up
-from steelyard.analysis.stats_overhead import overhead
-from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_slope import fit, line_break
-from steelyard.analysis.stats_tests import LEVEL as TEST_LEVEL
-from steelyard.analysis.stats_tests import holm, kruskal, welch
-from steelyard.analysis.summary_findings_drift import LEVEL as DRIFT_LEVEL
-from steelyard.analysis.summary_findings_shape import NODE_P
-from steelyard.analysis.summary_iterations import LEVEL as INNER_LEVEL
-from steelyard.analysis.summary_slopes import FactorLine, corrected
+from steelyard.analysis.findings.drift import LEVEL as DRIFT_LEVEL
+from steelyard.analysis.findings.iterations import LEVEL as INNER_LEVEL
+from steelyard.analysis.findings.shape import NODE_P
+from steelyard.analysis.stats.changes import warm_up
+from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.stats.iterations import inner_warm_up
+from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats.shape import two_humps
+from steelyard.analysis.stats.slope import fit, line_break
+from steelyard.analysis.stats.tests import LEVEL as TEST_LEVEL
+from steelyard.analysis.stats.tests import holm, kruskal, welch
+from steelyard.analysis.summary.slopes import FactorLine, corrected
 
 
 def tells_difference(ours: list[float], base: list[float]) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.analysis.stats_overhead import Direction, Overhead, verdict
-from steelyard.analysis.stopping import lacking
+from steelyard.analysis.stats.overhead import Direction, Overhead, verdict
+from steelyard.analysis.summary.stopping import lacking
 
 Chance = np.random.Generator
 Values = NDArray[np.float64]

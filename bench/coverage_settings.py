@@ -46,8 +46,8 @@ from coverage_studies import (
     tells_overhead,
 )
 
-from steelyard.analysis.stats_changes import warm_up
-from steelyard.analysis.stats_shape import two_humps
+from steelyard.analysis.stats.changes import warm_up
+from steelyard.analysis.stats.shape import two_humps
 
 FAMILY = 20
 

@@ -18,15 +18,15 @@ from coverage_draws import (
     normal,
 )
 
-from steelyard.analysis.stats import mean_interval
-from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats_groups import mean_by_group
-from steelyard.analysis.stats_overhead import overhead
-from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE, enough, stopped_interval
-from steelyard.analysis.stats_proportion import wilson
-from steelyard.analysis.stats_slope import line_slope, slope_by_block
-from steelyard.analysis.stats_split import Side, split
-from steelyard.analysis.stats_tests import hedges, hedges_paired
+from steelyard.analysis.stats.basics import mean_interval
+from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.overhead import overhead
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough, stopped_interval
+from steelyard.analysis.stats.proportion import wilson
+from steelyard.analysis.stats.slope import line_slope, slope_by_block
+from steelyard.analysis.stats.split import Side, split
+from steelyard.analysis.stats.tests import hedges, hedges_paired
 
 
 def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:

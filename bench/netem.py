@@ -31,10 +31,10 @@ from typing import Any
 import netem_guest
 import netem_host
 
-from steelyard.analysis.errors import SteelyardError
-from steelyard.wrappers import cluster
-from steelyard.wrappers.cluster_config import ClusterConfig
-from steelyard.wrappers.node import find_node_program
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 BUDGET_MS = 20.0
 PEER = Path(__file__).resolve().parents[1] / "build" / "venv-tcconfig"

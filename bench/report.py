@@ -24,7 +24,7 @@ import report_study
 from collect import Cost, measured
 
 BUDGET_S, BUDGET_MB = 5.0, 3.0
-STEELYARD = [sys.executable, "-P", "-m", "steelyard.wrappers.cli"]
+STEELYARD = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
 
 
 def median(costs: Sequence[Cost]) -> Cost:

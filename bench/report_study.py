@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis import parts
-from steelyard.analysis.database import (
+from steelyard.analysis.sources.records import COLUMNS, Record
+from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store.database import (
     SCHEMA_VERSION,
     check_keys,
     open_for_writing,
     replace_rows,
     table_columns,
 )
-from steelyard.analysis.records import COLUMNS, Record
-from steelyard.analysis.spool import Spool
+from steelyard.analysis.store.spool import Spool
 
 RECORD = Path(__file__).parents[1] / "tests/data/records/complete/n1.1795251583.json"
 FACTORS: dict[str, list[Any]] = {

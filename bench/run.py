@@ -23,7 +23,7 @@ ROUNDS, LIMIT_MS = 6, 0.5
 # Runs a round: short commands scatter more.
 COMMANDS = {"true": 20, "sleep 0.2": 4}
 WAYS = {"bare": "bare", "in unshare": "unshare"}
-OURS = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "run", "--json"]
+OURS = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", "--json"]
 
 
 def hyperfine_ms(command: str, runs: int, folder: Path) -> list[float]:

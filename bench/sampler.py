@@ -27,9 +27,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers import cluster
-from steelyard.wrappers.cluster_config import ClusterConfig
-from steelyard.wrappers.node import find_node_program
+from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 SECONDS = 20
 BUDGET_US = {1: 25, 200: 400}

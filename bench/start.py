@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from steelyard.analysis.errors import SteelyardError
-from steelyard.wrappers import cluster
-from steelyard.wrappers.cluster_config import ClusterConfig
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 REPEAT, WARM_UP, BUDGET_MS = 60, 5, 3.0
 

@@ -22,10 +22,11 @@ from pathlib import Path
 
 from collect import Cost, measured
 
-from steelyard.analysis.errors import SteelyardError
-from steelyard.wrappers import cluster, submit_ledger
-from steelyard.wrappers.cluster_config import ClusterConfig
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study.folder import StudyDir
 
 BUDGET_S, BUDGET_SUBMISSIONS = 15.0, 1000
 REPEAT, BLOCKS, CONDITIONS = 100, 10, 100
@@ -60,7 +61,7 @@ def write_studies(folder: Path, repeat: int) -> tuple[Path, Path]:
 
 def ours(study: Path, environment: dict[str, str]) -> Cost:
     """`steelyard submit` as a user calls it."""
-    program = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "submit"]
+    program = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "submit"]
     return measured([*program, str(study)], environment)
 
 

@@ -176,7 +176,7 @@ calibrate() {
     local code=0
     mkdir -p /src/build/src
     ln -sfn ../.. /src/build/src/steelyard
-    as_user env PYTHONPATH=/src/build/src COLUMNS=120 python3 -m steelyard.wrappers.cli \
+    as_user env PYTHONPATH=/src/build/src COLUMNS=120 python3 -m steelyard.wrappers.commands.cli \
         calibrate --scheduler slurm --details || code=$?
     check "the calibration" 0 "$code"
 }

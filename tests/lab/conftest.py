@@ -17,10 +17,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import cluster as throwaway
-from steelyard.wrappers import cluster_state
-from steelyard.wrappers.cluster_config import ClusterConfig, Layout
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 
 LIMIT_S = 40.0
 
@@ -71,7 +71,7 @@ class Lab:
 
     def steelyard(self, *argv: str, code: int = 0) -> str:
         """One command of ours that exits with `code`; its stdout."""
-        done = self.run(sys.executable, "-m", "steelyard.wrappers.cli", *argv)
+        done = self.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", *argv)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steelyard.wrappers.cluster import Cluster
+from steelyard.wrappers.cluster.cluster import Cluster
 
 from .conftest import Lab, until
 

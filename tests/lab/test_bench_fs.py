@@ -78,7 +78,9 @@ def collected(lab: Lab, text: str) -> None:
 
 def is_over(lab: Lab) -> bool:
     """A guest's processes take their time: longer than one command of the lab may."""
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", "status", "bench.toml", "--json")
+    done = lab.run(
+        sys.executable, "-m", "steelyard.wrappers.commands.cli", "status", "bench.toml", "--json"
+    )
     said = json.loads(done.stdout)
     return bool(said["done"] + said["failed"] == said["total"])
 

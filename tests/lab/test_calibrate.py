@@ -1,6 +1,6 @@
 """`steelyard calibrate` on a real Slurm: every way a job can run is weighed right, on both trackings.
 
-The table is the judge: its limits have their reasons in wrappers/calibrate_limits.py. Red on a plugin
+The table is the judge: its limits have their reasons in wrappers/calibrate/limits.py. Red on a plugin
 that is wrong: docs/calibrate.md shows it for the version before the table.
 """
 
@@ -17,15 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import calibrate_jobs as jobs
-from steelyard.wrappers import calibrate_loads as loads
-from steelyard.wrappers import calibrate_slurm as slurm
-from steelyard.wrappers import calibrate_ways as ways
-from steelyard.wrappers import calibrate_words as words
-from steelyard.wrappers import cluster as throwaway
-from steelyard.wrappers import cluster_state, node
-from steelyard.wrappers.calibrate_table import RECORD, TOLD, Cell, Table
-from steelyard.wrappers.cluster_config import ClusterConfig, Layout
+from steelyard.wrappers.base import node
+from steelyard.wrappers.calibrate import jobs, loads, slurm, ways, words
+from steelyard.wrappers.calibrate.table import RECORD, TOLD, Cell, Table
+from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 
 from .conftest import command_line, until
 

@@ -116,7 +116,7 @@ def test_a_cancelled_study_leaves_no_container(lab: Lab, image: str) -> None:
 def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: str) -> None:
     """A warning only: the nodes may have what this machine does not have."""
     study = write_study(lab, f"{image}-nowhere")
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.cli", "submit", study)
+    done = lab.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", "submit", study)
     assert done.returncode == 0
     assert f"docker pull {IMAGE}-nowhere" in done.stderr
     lab.steelyard("status", study, "--watch", code=5)

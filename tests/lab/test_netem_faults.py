@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cluster_daemons
-from steelyard.wrappers.cluster_config import ClusterConfig
+from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 from .conftest import Lab, command_line, until
 from .netem_lab import RATE, a_device, tree, wait_undone

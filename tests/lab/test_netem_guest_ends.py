@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 import pytest
 
-from steelyard.wrappers import cluster_daemons, virtual_guest
-from steelyard.wrappers.cluster import Cluster
-from steelyard.wrappers.cluster_config import ClusterConfig
+from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster.cluster import Cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 from .conftest import Lab, until
 from .netem_guests import address, states, submit, tree

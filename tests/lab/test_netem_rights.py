@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.cluster import Cluster
+from steelyard.wrappers.cluster.cluster import Cluster
 
 from .conftest import Lab
 from .netem_guests import states, tree

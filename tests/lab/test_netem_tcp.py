@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.cluster import Cluster
-from steelyard.wrappers.virtual_guest import Guest
+from steelyard.wrappers.cluster.cluster import Cluster
+from steelyard.wrappers.cluster.guest import Guest
 
 from .netem_guests import address, tree
 from .netem_wire import NODE, RECEIVER

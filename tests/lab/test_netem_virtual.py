@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steelyard.wrappers.cluster import Cluster
+from steelyard.wrappers.cluster.cluster import Cluster
 
 from .conftest import Lab, until
 from .netem_guests import (

@@ -116,7 +116,7 @@ def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
     until(lambda: lab.run("squeue", "-h", "-t", "R").stdout, "a run has started")
     # What a user has set for his own squeue is not for ours: nothing is lost.
     mine = ("env", "SQUEUE_PARTITION=nowhere", "SQUEUE_STATES=SUSPENDED", "SACCT_FORMAT=user")
-    words = ("-m", "steelyard.wrappers.cli", "status", study, "--json")
+    words = ("-m", "steelyard.wrappers.commands.cli", "status", study, "--json")
     told = json.loads(lab.run(*mine, sys.executable, *words).stdout)
     assert (told["failed"], told["running"] + told["waiting"]) == (0, 2)
     lab.steelyard("cancel", study)

@@ -17,16 +17,17 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import cluster as throwaway
-from steelyard.wrappers import cluster_state, virtual_network
-from steelyard.wrappers.cluster_config import ClusterConfig, Layout, Network
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import network as virtual_network
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
 from .conftest import Lab, until
 
 pytestmark = pytest.mark.lab
 IFF_NOARP = 0x80  # netdevice(7)
-STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.cli")
+STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli")
 
 
 def node_program(lab: Lab) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import engines, summary
+from steelyard.analysis.summary import engines, summary
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import engines
-from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import cluster as throwaway
-from steelyard.wrappers.cluster_config import ClusterConfig
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.summary import engines
+from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster.config import ClusterConfig
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

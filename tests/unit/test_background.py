@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from steelyard.analysis.background import AHEAD, Background
+from steelyard.analysis.base.background import AHEAD, Background
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import captures, flows
+from steelyard.analysis.collect import captures_in as captures
+from steelyard.analysis.sources import flows
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id = HELP.query, HELP.run_id

@@ -12,10 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import checks, sacct
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code
-from steelyard.analysis.summary_findings import find
+from steelyard.analysis.collect import cross_checks as checks
+from steelyard.analysis.findings.codes import Code
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.sources import sacct
+from steelyard.analysis.summary.summary import summarize
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query = HELP.query

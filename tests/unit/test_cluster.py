@@ -13,17 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.wrappers import (
-    cli,
-    cluster,
-    cluster_config,
-    cluster_daemons,
-    cluster_state,
-    process_start,
-)
-from steelyard.wrappers.cluster_config import ClusterConfig, Ports
-from steelyard.wrappers.cluster_state import Daemon, State
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.wrappers.base import process_start
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import config as cluster_config
+from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.config import ClusterConfig, Ports
+from steelyard.wrappers.cluster.state import Daemon, State
+from steelyard.wrappers.commands import cli
 
 PORTS = Ports(20001, 20002, (20003, 20004, 20005))
 

@@ -13,19 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.wrappers import (
-    cli,
-    cluster,
-    cluster_config,
-    cluster_state,
-    virtual_guest,
-    virtual_network,
-    virtual_start,
-)
-from steelyard.wrappers.cluster_config import ClusterConfig, Network, Ports
-from steelyard.wrappers.cluster_state import Daemon, State
-from steelyard.wrappers.virtual_guest import Guest
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import config as cluster_config
+from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster import network as virtual_network
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import virtual as virtual_start
+from steelyard.wrappers.cluster.config import ClusterConfig, Network, Ports
+from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.state import Daemon, State
+from steelyard.wrappers.commands import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = Network("sy-4f1a", "10.79.26")

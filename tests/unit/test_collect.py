@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli
+from steelyard.wrappers.commands import cli
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

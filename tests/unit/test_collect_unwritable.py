@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli
+from steelyard.wrappers.commands import cli
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
@@ -128,7 +128,14 @@ def test_a_folder_of_somebody_else(
 
 def test_a_limit_of_a_files_size(study: Any) -> None:
     """A little more each time; a first collect that ends while it makes the database leaves none."""
-    program = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "collect", str(study.dir)]
+    program = [
+        sys.executable,
+        "-P",
+        "-m",
+        "steelyard.wrappers.commands.cli",
+        "collect",
+        str(study.dir),
+    ]
     steps = []
     for limit_kb in (1, 16, 256, 4096):
         done = subprocess.run(

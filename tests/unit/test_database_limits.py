@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis import database
-from steelyard.analysis.errors import MissingError
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.store import database
 
 MORE_THAN_FITS = "CREATE TEMP TABLE t AS SELECT random() AS r FROM range(8000000)"  # 64 MB
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli
+from steelyard.wrappers.commands import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

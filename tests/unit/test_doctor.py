@@ -6,7 +6,8 @@ import importlib.util
 
 import pytest
 
-from steelyard.wrappers import cmd_doctor, node
+from steelyard.wrappers.base import node
+from steelyard.wrappers.commands import doctor as cmd_doctor
 
 
 def test_what_is_missing_has_a_remedy_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import database, gather, parts
-from steelyard.wrappers import submit_ledger
-from steelyard.wrappers.scheduler import Submission
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.analysis.collect import records_in as gather
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers.base import Submission
+from steelyard.wrappers.study.folder import StudyDir
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

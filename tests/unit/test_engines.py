@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import engines, summary
-from steelyard.analysis.errors import MissingError
-from steelyard.wrappers import cli
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.summary import engines, summary
+from steelyard.wrappers.commands import cli
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from steelyard.jobscripts.examples import Example, examples
-from steelyard.wrappers import cli, study
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.study import study
 
 ROOT = Path(__file__).parents[2]
 # Conditions × variants × repeats, as the heads of the files say.

@@ -9,9 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import database, job_totals, onejob
-from steelyard.analysis.records import COLUMNS, Record, dig
-from steelyard.wrappers import cmd_show
+from steelyard.analysis.collect import job_totals
+from steelyard.analysis.collect import one_job as onejob
+from steelyard.analysis.sources.records import COLUMNS, Record, dig
+from steelyard.analysis.store import database
+from steelyard.wrappers.commands import show as cmd_show
 
 USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
 IDLE = {"cpu": {"cpu_s": None}, "processes": {"named": False}}

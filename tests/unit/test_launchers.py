@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers import cli, launcher_checks, launchers, study
-from steelyard.wrappers.errors import ConditionError, UsageError
-from steelyard.wrappers.launchers import Launcher
+from steelyard.wrappers.base.errors import ConditionError, UsageError
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import needs as launcher_checks
+from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.study import study
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -370,7 +373,7 @@ def test_run_says_what_is_wrong_with_a_launcher(
 
 
 def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
-    from steelyard.wrappers import run_inside
+    from steelyard.wrappers.run import inside as run_inside
 
     (tmp_path / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, null, 3]}')
     for client, seconds in ((0, 1.25), (1, 1.0)):

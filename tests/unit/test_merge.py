@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.database import SCHEMA_VERSION
+from steelyard.analysis.store.database import SCHEMA_VERSION
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id = HELP.query, HELP.run_id

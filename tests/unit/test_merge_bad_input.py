@@ -15,12 +15,13 @@ import duckdb
 import pytest
 
 import steelyard.analysis
-from steelyard.analysis import engines, outputs
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code
-from steelyard.analysis.summary_findings import find
-from steelyard.wrappers import cli
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect import outputs_in as outputs
+from steelyard.analysis.findings.codes import Code
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.summary import engines
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands import cli
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id = HELP.query, HELP.run_id

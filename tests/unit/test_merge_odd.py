@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import engines, hostlist, onejob
-from steelyard.analysis.errors import UsageError
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.collect import one_job as onejob
+from steelyard.analysis.sources import hostlist
+from steelyard.analysis.summary import engines
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers import status
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import status
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id = HELP.query, HELP.run_id

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import submit_ledger
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study.folder import StudyDir
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id = HELP.query, HELP.run_id

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import samples
+from steelyard.analysis.collect import samples_in as samples
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query = HELP.query

@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import sacct
-from steelyard.analysis.errors import MissingError, UsageError
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.sources import sacct
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query, run_id, whats = HELP.query, HELP.run_id, HELP.whats

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import merge
-from steelyard.analysis.errors import UsageError
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.collect import merge
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.wrappers import netem_kernel, netem_words
+from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import words as netem_words
 
 SPECS: dict[str, tuple[dict[str, object], list[str]]] = {
     "nothing": ({}, ["nothing is touched"]),

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import network
-from steelyard.analysis.records import check_record, read_record
+from steelyard.analysis.collect import network
+from steelyard.analysis.sources.records import check_record, read_record
 
 HERE = Path(__file__).with_name("merging")
 HELP = SimpleNamespace(**runpy.run_path(str(HERE / "study.py")))

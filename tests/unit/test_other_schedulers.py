@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.accounting import AccountingRow
+from steelyard.analysis.sources.accounting import AccountingRow
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 query = HELP.query

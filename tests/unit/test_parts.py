@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis import database, parts
-from steelyard.analysis.sample_lines import COLUMNS
+from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 
 DAY_S = 86400.0
 

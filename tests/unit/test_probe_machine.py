@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli
+from steelyard.wrappers.commands import cli
 
 HERE = Path(__file__).resolve().parent
 TREES = HERE.parent / "data" / "trees"

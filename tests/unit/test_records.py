@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import onejob, records
-from steelyard.analysis.records import RecordError, read_record
+from steelyard.analysis.collect import one_job as onejob
+from steelyard.analysis.sources import records
+from steelyard.analysis.sources.records import RecordError, read_record
 from steelyard.jobscripts import figures
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli, launchers, node, run, run_benchmark, run_inside
+from steelyard.wrappers.base import node
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.run import benchmark as run_benchmark
+from steelyard.wrappers.run import inside as run_inside
+from steelyard.wrappers.run import run
 
 pytestmark = pytest.mark.skipif(
     node.find_program("steelyard-fstest") is None, reason="steelyard-fstest is missing: make all"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis import sacct
-from steelyard.analysis.accounting import SEPARATOR, AccountingRow, StepRow
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.hostlist import expand_nodes
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.sources import sacct
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
+from steelyard.analysis.sources.hostlist import expand_nodes
 
 RECORDED = Path(__file__).parents[1] / "data" / "sacct"
 RELEASES = ("22.05", "24.11", "26.05")

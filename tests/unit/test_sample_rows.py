@@ -9,7 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import database, native, parts, sample_rows, samples
+from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.sources import native, sample_rows
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
 PIECES = [

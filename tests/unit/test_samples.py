@@ -10,15 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis import (
-    database,
-    native,
-    parts,
-    sample_lines,
-    sample_rows,
-    sample_text,
-    samples,
-)
+from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 

@@ -1,4 +1,4 @@
-"""docs/formats.md part 8 and analysis/schema.sql say the same."""
+"""docs/formats.md part 8 and analysis/store/schema.sql say the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis import database, parts, sacct
+from steelyard.analysis.sources import sacct
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import onejob
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.wrappers import cli, cmd_show
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect import one_job as onejob
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.commands import show as cmd_show
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

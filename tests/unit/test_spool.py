@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis.spool import TextSpool
+from steelyard.analysis.store.spool import TextSpool
 
 ODD = [
     "",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.analysis import sacct
-from steelyard.wrappers import slurm_tasks
-from steelyard.wrappers.scheduler import Submission
+from steelyard.analysis.sources import sacct
+from steelyard.wrappers.schedulers import slurm_tasks
+from steelyard.wrappers.schedulers.base import Submission
 
 # The states of squeue(1) and sacct(1) that a job can end in -> docs/formats.md part 8.
 ENDS = {

@@ -1,5 +1,5 @@
 /* The rate of samples: one grammar and one message, for sbatch, steelyard-node and messages.
- * wrappers/cmd_run.py says the same. */
+ * wrappers/commands/run.py says the same. */
 #ifndef STEELYARD_BASE_RATE_H
 #define STEELYARD_BASE_RATE_H
 

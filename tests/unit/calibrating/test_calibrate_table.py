@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import calibrate_judge as judge
-from steelyard.wrappers import calibrate_loads as loads
-from steelyard.wrappers import calibrate_table as table
-from steelyard.wrappers import calibrate_ways as ways
-from steelyard.wrappers import calibrate_words as words
-from steelyard.wrappers.calibrate_jobs import Row
-from steelyard.wrappers.calibrate_table import Cell, Limit, Table, Trouble
+from steelyard.wrappers.calibrate import judge, loads, table, ways, words
+from steelyard.wrappers.calibrate.jobs import Row
+from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
 MIB = 2**20
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import calibrate, calibrate_energy, calibrate_launchers, calibrate_net
-from steelyard.wrappers import calibrate_jobs as jobs
-from steelyard.wrappers import calibrate_loads as loads
-from steelyard.wrappers import calibrate_run as runs
-from steelyard.wrappers import calibrate_slurm as slurm
-from steelyard.wrappers import calibrate_ways as ways
-from steelyard.wrappers.calibrate_table import Cell, Limit, Table, Trouble
-from steelyard.wrappers.errors import MissingError
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.calibrate import calibrate, jobs, loads, slurm, ways
+from steelyard.wrappers.calibrate import energy as calibrate_energy
+from steelyard.wrappers.calibrate import launchers as calibrate_launchers
+from steelyard.wrappers.calibrate import local as runs
+from steelyard.wrappers.calibrate import wire as calibrate_net
+from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
 CELL = Cell("w", "l", "CPU", "s", "record", 1, 1, Limit())
 

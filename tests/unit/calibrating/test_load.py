@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import calibrate_loads as loads
-from steelyard.wrappers import calibrate_table as table
+from steelyard.wrappers.calibrate import loads, table
 
 ROOT = Path(__file__).resolve().parents[3]
 LOAD = ROOT / "build/bin/steelyard-load"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard.wrappers import launchers
+from steelyard.wrappers.launchers import launcher as launchers
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers import launcher_trials, launchers
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import trials as launcher_trials
 
 from .launcher_lab import containers, needs_root, open_way, out, processes, tags, told, wait_for
 

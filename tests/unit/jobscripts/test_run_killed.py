@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli, process_start, run_left
+from steelyard.wrappers.base import process_start
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.run import left_behind as run_left
 
 from .launcher_lab import docker
 
-RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "run"]
+RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run"]
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.summary import Summary, summarize
+from steelyard.analysis.summary.summary import Summary, summarize
 
 from . import synthetic as databases
 

@@ -1,4 +1,4 @@
-"""A study database built run by run, from analysis/schema.sql: what synthetic.py is made with."""
+"""A study database built run by run, from analysis/store/schema.sql: what synthetic.py is made with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis import database, parts
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 
 START_UNIX_S = 1_790_000_000.0
 

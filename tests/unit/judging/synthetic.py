@@ -16,7 +16,9 @@ from pathlib import Path
 
 from .study_maker import StudyMaker
 
-DATA = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets" / "jungels2012"
+DATA = (
+    Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets" / "jungels2012"
+)
 TESTS = {"large_file_copy": 0.8, "small_file_copy": 0.12, "small_file_write": 0.1}
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import steelyard.analysis
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.report_json import document, row_document
-from steelyard.analysis.summary import Summary
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.report.as_json import document, row_document
+from steelyard.analysis.summary.summary import Summary
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "analysis.md"
 

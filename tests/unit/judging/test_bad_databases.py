@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.wrappers.cli import main
+from steelyard.wrappers.commands.cli import main
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,8 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.wrappers.cli import main
-from steelyard.wrappers.cmd_report import summary_text
+from steelyard.wrappers.commands.cli import main
+from steelyard.wrappers.commands.report import summary_text
 
 Capture = pytest.CaptureFixture[str]
 
@@ -253,7 +253,7 @@ def test_a_condition_is_not_compared_with_itself(demo_folder: Path, capsys: Capt
 @pytest.mark.parametrize("command", ["report", "compare"])
 def test_help_loads_no_heavy_library(command: str) -> None:
     code = (
-        "import sys; from steelyard.wrappers.cli import main\n"
+        "import sys; from steelyard.wrappers.commands.cli import main\n"
         f"try: main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
         "print({'scipy', 'numpy', 'matplotlib', 'duckdb', 'jinja2'} & set(sys.modules))"

@@ -7,11 +7,13 @@ import re
 
 import pytest
 
-from steelyard.analysis.figures import COLOURS
-from steelyard.analysis.figures_heat import COLOUR_MAP, text_colour
+from steelyard.analysis.figures.drawing import COLOURS
+from steelyard.analysis.figures.heat import COLOUR_MAP, text_colour
 
 TEXT, GRAPHICS = 4.5, 3.0  # success criteria 1.4.3 and 1.4.11
-CSS = importlib.resources.files("steelyard.analysis").joinpath("report.css").read_text("utf-8")
+CSS = (
+    importlib.resources.files("steelyard.analysis.report").joinpath("report.css").read_text("utf-8")
+)
 WHITE, SOFT = "#ffffff", "#f4f5f7"
 
 

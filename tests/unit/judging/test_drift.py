@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats_drift import Timed, trend, wander
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code, Finding
-from steelyard.analysis.summary_findings import find
-from steelyard.analysis.summary_findings_drift import LEVEL
+from steelyard.analysis.findings.codes import Code, Finding
+from steelyard.analysis.findings.drift import LEVEL
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.summary.summary import summarize
 
 BLOCKS, LEVELS = 8, (1, 2, 3)
 

@@ -11,13 +11,13 @@ from types import ModuleType
 import duckdb
 import pytest
 
-from steelyard.analysis.report_export import RUNS, WRITERS, export_tables, study_content
-from steelyard.analysis.report_json import document
-from steelyard.analysis.report_latex import escaped, latex_tables
-from steelyard.analysis.summary import Summary
-from steelyard.analysis.summary_findings import find
-from steelyard.wrappers.cli import main
-from steelyard.wrappers.cmd_report import EXPORTS
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.as_json import document
+from steelyard.analysis.report.as_latex import escaped, latex_tables
+from steelyard.analysis.report.export import RUNS, WRITERS, export_tables, study_content
+from steelyard.analysis.summary.summary import Summary
+from steelyard.wrappers.commands.cli import main
+from steelyard.wrappers.commands.report import EXPORTS
 
 from .test_split import BYTES, FAR, add_runs
 
@@ -182,7 +182,7 @@ def test_an_unknown_export_lists_the_known_ones(
 
 def test_a_folder_that_cannot_be_written_is_named(demo_summary: Summary, tmp_path: Path) -> None:
     (tmp_path / "tables").write_text("a file", encoding="utf-8")
-    from steelyard.analysis.errors import MissingError
+    from steelyard.analysis.base.errors import MissingError
 
     with pytest.raises(MissingError, match="tables cannot be written"):
         export_tables(study_content(demo_summary, []), tmp_path / "tables", ("csv",))

@@ -10,14 +10,14 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis import figures
-from steelyard.analysis.figures import Drawing, slug
-from steelyard.analysis.figures_bars import draw_bars
-from steelyard.analysis.figures_series import draw_series
-from steelyard.analysis.figures_time import draw_times, rates
-from steelyard.analysis.quantities import mean_words, quantity, scale
-from steelyard.analysis.stats import Interval
-from steelyard.analysis.summary import Row, Summary, summarize
+from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures.bars import draw_bars
+from steelyard.analysis.figures.drawing import Drawing, slug
+from steelyard.analysis.figures.over_time import draw_times, rates
+from steelyard.analysis.figures.series import draw_series
+from steelyard.analysis.stats.basics import Interval
+from steelyard.analysis.stats.readable import mean_words, quantity, scale
+from steelyard.analysis.summary.summary import Row, Summary, summarize
 
 COPY = "filesystem test=large_file_copy"
 WRITE = "filesystem test=small_file_write"

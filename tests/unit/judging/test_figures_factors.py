@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.figures import Drawing, inline_svg
-from steelyard.analysis.figures_box import box_of
-from steelyard.analysis.figures_factors import factor_draws
-from steelyard.analysis.figures_heat import draw_heat
-from steelyard.analysis.report_figures import drawn
-from steelyard.analysis.summary import Summary, summarize
+from steelyard.analysis.figures.box import box_of
+from steelyard.analysis.figures.drawing import Drawing, inline_svg
+from steelyard.analysis.figures.factors import factor_draws
+from steelyard.analysis.figures.heat import draw_heat
+from steelyard.analysis.report.figures import drawn
+from steelyard.analysis.summary.summary import Summary, summarize
 
 DELAYS = (0, 10, 25, 50, 100)
 

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.figures import Drawing, inline_svg
-from steelyard.analysis.figures_iterations import MAX_NODES, MAX_PANELS, apart, draw_iterations
-from steelyard.analysis.report_figures import metric_rows
-from steelyard.analysis.summary import Summary, summarize
+from steelyard.analysis.figures.drawing import Drawing, inline_svg
+from steelyard.analysis.figures.iterations import MAX_NODES, MAX_PANELS, apart, draw_iterations
+from steelyard.analysis.report.figures import metric_rows
+from steelyard.analysis.summary.summary import Summary, summarize
 
 ITERATIONS, REPEATS = 4, 3
 FACTORS = {"node_type": ["physical", "virtual"], "clients": [1, 2]}

@@ -11,14 +11,12 @@ from matplotlib.axis import Tick
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from steelyard.analysis import factor_axes
-from steelyard.analysis.factor_series import over_factor
-from steelyard.analysis.figures import Drawing, lay_out, style
-from steelyard.analysis.figures_bars import draw_bars
-from steelyard.analysis.figures_box import draw_boxes
-from steelyard.analysis.figures_heat import draw_heat
-from steelyard.analysis.figures_iterations import draw_iterations
-from steelyard.analysis.figures_labels import (
+from steelyard.analysis.figures.bars import draw_bars
+from steelyard.analysis.figures.box import draw_boxes
+from steelyard.analysis.figures.drawing import Drawing, lay_out, style
+from steelyard.analysis.figures.heat import draw_heat
+from steelyard.analysis.figures.iterations import draw_iterations
+from steelyard.analysis.figures.labels import (
     cut,
     in_lines,
     legend,
@@ -26,12 +24,14 @@ from steelyard.analysis.figures_labels import (
     shortened,
     wrapped,
 )
-from steelyard.analysis.figures_lines import draw_lines
-from steelyard.analysis.figures_rtt import draw_rtt
-from steelyard.analysis.figures_series import draw_series
-from steelyard.analysis.figures_stack import draw_stack
-from steelyard.analysis.figures_time import draw_times
-from steelyard.analysis.summary import Summary, summarize
+from steelyard.analysis.figures.lines import draw_lines
+from steelyard.analysis.figures.over_time import draw_times
+from steelyard.analysis.figures.rtt import draw_rtt
+from steelyard.analysis.figures.series import draw_series
+from steelyard.analysis.figures.stack import draw_stack
+from steelyard.analysis.summary import factor_axes
+from steelyard.analysis.summary.factor_series import over_factor
+from steelyard.analysis.summary.summary import Summary, summarize
 
 IMAGE = "podman:registry.example.org/group/debian"
 FACTORS = {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats_iterations import inner_warm_up, student_p
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code
-from steelyard.analysis.summary_findings import find
+from steelyard.analysis.findings.codes import Code
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.stats.iterations import inner_warm_up, student_p
+from steelyard.analysis.summary.summary import summarize
 
 
 def test_a_slow_start_is_found_to_its_end() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.report_tables import p_text
-from steelyard.analysis.stats_overhead import Direction
-from steelyard.analysis.summary import summarize
-from steelyard.wrappers import cli
+from steelyard.analysis.report.tables import p_text
+from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands import cli
 
 LEVELS = list(range(1, 13))
 

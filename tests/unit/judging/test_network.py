@@ -12,16 +12,16 @@ from typing import Any, cast
 
 import pytest
 
-from steelyard.analysis.figures_rtt import read_boxes
-from steelyard.analysis.report import write_report
-from steelyard.analysis.report_figures import draw_rtt
-from steelyard.analysis.report_network import loss_words, network_part
-from steelyard.analysis.stats_proportion import wilson
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code
-from steelyard.analysis.summary_findings import find
-from steelyard.analysis.summary_network import NodeNetwork, pooled_readings
-from steelyard.wrappers import cli
+from steelyard.analysis.figures.rtt import read_boxes
+from steelyard.analysis.findings.codes import Code
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.figures import draw_rtt
+from steelyard.analysis.report.network import loss_words, network_part
+from steelyard.analysis.report.page import write_report
+from steelyard.analysis.stats.proportion import wilson
+from steelyard.analysis.summary.network import NodeNetwork, pooled_readings
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands import cli
 
 LEVELS = {"none": 0.0003, "delay=25ms": 0.0253, "delay=50ms": 0.0504}
 RUNS = 6

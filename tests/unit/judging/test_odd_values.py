@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.cli import main
+from steelyard.wrappers.commands.cli import main
 
 NAN, INF = math.nan, math.inf
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.2, 9.8, 10.1, 10.0, 9.9, 10.03, 9.97]

@@ -11,24 +11,20 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.figures import inline_svg
-from steelyard.analysis.published import Average, read_preset
-from steelyard.analysis.published_conclusions import effective_n, lag_correlation
-from steelyard.analysis.published_findings import (
-    CheckedAverage,
-    PublishedCode,
-    check_averages,
-)
-from steelyard.analysis.report_export import export_tables
-from steelyard.analysis.report_figures import drawn
-from steelyard.analysis.report_published import (
+from steelyard.analysis.figures.drawing import inline_svg
+from steelyard.analysis.published.conclusions import effective_n, lag_correlation
+from steelyard.analysis.published.export import published_content
+from steelyard.analysis.published.findings import CheckedAverage, PublishedCode, check_averages
+from steelyard.analysis.published.measurements import Average, read_preset
+from steelyard.analysis.published.report import (
     PublishedReport,
     published_document,
     published_report,
 )
-from steelyard.analysis.report_published_export import published_content
-from steelyard.wrappers.cli import main
-from steelyard.wrappers.cmd_report import PRESETS
+from steelyard.analysis.report.export import export_tables
+from steelyard.analysis.report.figures import drawn
+from steelyard.wrappers.commands.cli import main
+from steelyard.wrappers.commands.report import PRESETS
 
 from .test_exports import check_latex
 from .test_report import Checker
@@ -237,13 +233,20 @@ def test_a_preset_takes_no_study(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_preset_that_the_command_knows_is_there() -> None:
-    folder = Path(__file__).parents[3] / "analysis" / "presets"
+    folder = Path(__file__).parents[3] / "analysis" / "published" / "presets"
     assert sorted(PRESETS) == sorted(path.name for path in folder.iterdir())
 
 
 def test_the_data_name_their_source() -> None:
     assert read_preset("jungels2012").summary.data.meta.study == "jungels2012"
-    page = Path(__file__).parents[3] / "analysis" / "presets" / "jungels2012" / "README.md"
+    page = (
+        Path(__file__).parents[3]
+        / "analysis"
+        / "published"
+        / "presets"
+        / "jungels2012"
+        / "README.md"
+    )
     assert "https://docs.lib.purdue.edu/techmasters/64" in page.read_text(encoding="utf-8")
 
 

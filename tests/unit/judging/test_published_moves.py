@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.published import read_folder
-from steelyard.analysis.published_conclusions import test_conclusions as conclusions_of
-from steelyard.analysis.published_figures import published_draws
-from steelyard.analysis.published_findings import find_published
-from steelyard.analysis.report_published import PublishedReport, published_document
-from steelyard.analysis.summary_findings import find
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.published.conclusions import test_conclusions as conclusions_of
+from steelyard.analysis.published.figures import published_draws
+from steelyard.analysis.published.findings import find_published
+from steelyard.analysis.published.measurements import read_folder
+from steelyard.analysis.published.report import PublishedReport, published_document
 
-PRESET = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets/jungels2012"
+PRESET = (
+    Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets/jungels2012"
+)
 FILES, HPC = "jungels2012_filesystem.csv", "jungels2012_hpc.csv"
 Row = dict[str, str]
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from steelyard.analysis.quantities import decimals, mean_words, quantity, text
-from steelyard.analysis.stats import Interval
+from steelyard.analysis.stats.basics import Interval
+from steelyard.analysis.stats.readable import decimals, mean_words, quantity, text
 
 
 @pytest.mark.parametrize(

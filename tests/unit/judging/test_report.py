@@ -13,13 +13,13 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.errors import MissingError
-from steelyard.analysis.report import write_report
-from steelyard.analysis.report_links import places_of
-from steelyard.analysis.report_tables import asked_table
-from steelyard.analysis.report_words import answer, terminal
-from steelyard.analysis.summary import Summary, summarize
-from steelyard.analysis.summary_findings import find
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.links import places_of
+from steelyard.analysis.report.page import write_report
+from steelyard.analysis.report.tables import asked_table
+from steelyard.analysis.report.words import answer, terminal
+from steelyard.analysis.summary.summary import Summary, summarize
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "col"}
 
@@ -297,5 +297,9 @@ def test_a_screen_reader_finds_sections_names_and_the_way_past_the_contents(
 
 def test_nothing_moves_by_itself() -> None:
     """So that prefers-reduced-motion has nothing to take away."""
-    css = importlib.resources.files("steelyard.analysis").joinpath("report.css").read_text("utf-8")
+    css = (
+        importlib.resources.files("steelyard.analysis.report")
+        .joinpath("report.css")
+        .read_text("utf-8")
+    )
     assert not re.findall(r"animation|transition|scroll-behavior|@keyframes", css)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-from steelyard.analysis.report_latex import LINE, broken, escaped, latex_tables
-from steelyard.analysis.summary import summarize
+from steelyard.analysis.report.as_latex import LINE, broken, escaped, latex_tables
+from steelyard.analysis.summary.summary import summarize
 
 
 def test_no_sign_of_a_name_becomes_another_in_print() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.report_words import answer, terminal
-from steelyard.analysis.summary import summarize
-from steelyard.wrappers.cli import main
+from steelyard.analysis.report.words import answer, terminal
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands.cli import main
 
 RUNS = 6
 

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.stats_overhead import Direction
-from steelyard.analysis.summary import Row, summarize
-from steelyard.analysis.summary_scope import remark
+from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.summary.scope import remark
+from steelyard.analysis.summary.summary import Row, summarize
 
 BARE: dict[str, object] = {"launcher": "bare"}
 START = "the container's start and end included"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis import shared_work
-from steelyard.analysis.shared_work import SharedWork
+from steelyard.analysis.base import fork_pool as shared_work
+from steelyard.analysis.base.fork_pool import SharedWork
 
 FIRST = os.getpid()
 DEADLINE_S = 60.0
@@ -123,7 +123,7 @@ def test_no_second_process_beside_threads_or_for_one_piece(monkeypatch: pytest.M
     monkeypatch.undo()
     code = (
         "import os, threading\n"
-        "from steelyard.analysis.shared_work import SharedWork, may_fork\n"
+        "from steelyard.analysis.base.fork_pool import SharedWork, may_fork\n"
         "print(may_fork() == (len(os.sched_getaffinity(0)) > 1))\n"
         "event = threading.Event()\n"
         "thread = threading.Thread(target=event.wait); thread.start()\n"

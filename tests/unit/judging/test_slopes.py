@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.factor_axes import axes, number_of
-from steelyard.analysis.figures_factors import factor_draws
-from steelyard.analysis.report import write_report
-from steelyard.analysis.report_slopes import judgement, slope_table, table_row
-from steelyard.analysis.stats_slope import Break, Line, Slope, fit
-from steelyard.analysis.stats_tests import holm
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_slopes import FactorLine, corrected, factor_lines
+from steelyard.analysis.figures.factors import factor_draws
+from steelyard.analysis.report.page import write_report
+from steelyard.analysis.report.slopes import judgement, slope_table, table_row
+from steelyard.analysis.stats.slope import Break, Line, Slope, fit
+from steelyard.analysis.stats.tests import holm
+from steelyard.analysis.summary.factor_axes import axes, number_of
+from steelyard.analysis.summary.slopes import FactorLine, corrected, factor_lines
+from steelyard.analysis.summary.summary import summarize
 
 DELAYS = (0, 25, 50, 75, 100)
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.report_export import relations
-from steelyard.analysis.report_json import document
-from steelyard.analysis.report_split import split_part
-from steelyard.analysis.stats_split import Side, difference, split
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code
-from steelyard.analysis.summary_findings import find
-from steelyard.analysis.summary_split import split_rows
-from steelyard.wrappers.cli import main
+from steelyard.analysis.findings.codes import Code
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.as_json import document
+from steelyard.analysis.report.export import relations
+from steelyard.analysis.report.split import split_part
+from steelyard.analysis.stats.split import Side, difference, split
+from steelyard.analysis.summary.split import split_rows
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands.cli import main
 
 FAR = "delay=25ms"
 LABEL = f"network={FAR}"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats import Interval, mean_interval, median, outliers, spread
+from steelyard.analysis.stats.basics import Interval, mean_interval, median, outliers, spread
 
-DATA = Path(str(importlib.resources.files("steelyard.analysis"))) / "presets/jungels2012"
+DATA = Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets/jungels2012"
 
 
 def figure(name: str) -> list[float]:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis import summary_design
-from steelyard.analysis.stats import CONFIDENCE, mean_interval
-from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job, paired_p
-from steelyard.analysis.stats_groups import mean_by_group
-from steelyard.analysis.stats_overhead import overhead, verdict
-from steelyard.analysis.stats_planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats_tests import effect_words, hedges, hedges_paired
-from steelyard.analysis.summary import Counts, Group
+from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval
+from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.overhead import overhead, verdict
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats.tests import effect_words, hedges, hedges_paired
+from steelyard.analysis.summary import design as summary_design
+from steelyard.analysis.summary.summary import Counts, Group
 
 CHANCE = np.random.default_rng(5)
 

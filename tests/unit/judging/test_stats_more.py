@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats_changes import highest_p, warm_up
-from steelyard.analysis.stats_planning import (
+from steelyard.analysis.stats.changes import highest_p, warm_up
+from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
     enough,
     repeats_assured,
     repeats_needed,
     stopped_interval,
 )
-from steelyard.analysis.stats_shape import two_humps
-from steelyard.analysis.stats_slope import fit, line_break, line_slope, slope_by_block
-from steelyard.analysis.stats_tests import (
+from steelyard.analysis.stats.shape import two_humps
+from steelyard.analysis.stats.slope import fit, line_break, line_slope, slope_by_block
+from steelyard.analysis.stats.tests import (
     FAR,
     effect_words,
     hedges,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats_overhead import Direction, Overhead, overhead, verdict
-from steelyard.analysis.stats_resolution import resolution
+from steelyard.analysis.stats.overhead import Direction, Overhead, overhead, verdict
+from steelyard.analysis.stats.resolution import resolution
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:

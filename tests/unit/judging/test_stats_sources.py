@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats import ranks
-from steelyard.analysis.stats_changes import PERMUTATIONS, best_cut, contrasts, permuted_highest
-from steelyard.analysis.stats_clusters import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats_drift import Timed, trend, wander
-from steelyard.analysis.stats_groups import mean_by_group
-from steelyard.analysis.stats_iterations import inner_warm_up
-from steelyard.analysis.stats_proportion import wilson
-from steelyard.analysis.stats_ratio import fieller, welch_degrees
-from steelyard.analysis.stats_shape import least_bandwidth, modes, silverman_p, usual_bandwidth
-from steelyard.analysis.stats_slope import line_break
-from steelyard.analysis.stats_tests import holm, welch, welch_effective
+from steelyard.analysis.stats.basics import ranks
+from steelyard.analysis.stats.changes import PERMUTATIONS, best_cut, contrasts, permuted_highest
+from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.drift import Timed, trend, wander
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.iterations import inner_warm_up
+from steelyard.analysis.stats.proportion import wilson
+from steelyard.analysis.stats.ratio import fieller, welch_degrees
+from steelyard.analysis.stats.shape import least_bandwidth, modes, silverman_p, usual_bandwidth
+from steelyard.analysis.stats.slope import line_break
+from steelyard.analysis.stats.tests import holm, welch, welch_effective
 
 
 @pytest.fixture

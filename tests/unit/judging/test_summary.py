@@ -10,11 +10,12 @@ from types import ModuleType
 import duckdb
 import pytest
 
-from steelyard.analysis import report_words, summary_findings
-from steelyard.analysis.database import SCHEMA_VERSION
-from steelyard.analysis.errors import MissingError, UsageError
-from steelyard.analysis.stats_overhead import Direction
-from steelyard.analysis.summary import Row, Summary, summarize
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.findings import findings as summary_findings
+from steelyard.analysis.report import words as report_words
+from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.store.database import SCHEMA_VERSION
+from steelyard.analysis.summary.summary import Row, Summary, summarize
 
 COPY = "filesystem test=large_file_copy"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.summary import summarize
-from steelyard.analysis.summary_codes import Code, Finding
-from steelyard.analysis.summary_findings import find
+from steelyard.analysis.findings.codes import Code, Finding
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.summary.summary import summarize
 
 PAGE = Path(__file__).parents[3] / "docs" / "report.md"
 RUNS = 12

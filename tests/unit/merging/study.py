@@ -14,10 +14,12 @@ from typing import Any
 
 import duckdb
 
-from steelyard.analysis import merge, parts, sacct
-from steelyard.analysis.accounting import AccountingRow
-from steelyard.analysis.errors import MissingError
-from steelyard.analysis.gather import Gap
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.collect import merge
+from steelyard.analysis.collect.records_in import Gap
+from steelyard.analysis.sources import sacct
+from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.store import sample_store as parts
 
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"

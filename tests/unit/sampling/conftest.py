@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.node import find_node_program
+from steelyard.wrappers.base.node import find_node_program
 
 TIMEOUT_S = 30
 

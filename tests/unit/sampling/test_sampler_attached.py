@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from steelyard.wrappers.node import find_node_program
+from steelyard.wrappers.base.node import find_node_program
 
 # A root with children: each burns `cpu_s` and writes 1 MB, then waits for a line.
 CHILD = """

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.node import find_node_program
+from steelyard.wrappers.base.node import find_node_program
 
 CONDITIONS = {"requested": "delay=50ms", "applied": "delay=50ms", "valid": True, "undone": True}
 CAPTURE = {"file": "n7.1.pcapng", "bytes": 4711, "truncated": False, "filter": "tcp"}

@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli, netem, netem_kernel, plan, study, studydir, submit_ledger
-from steelyard.wrappers.errors import UsageError
-from steelyard.wrappers.netem_kernel import Found
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.netem.kernel import Found
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan, study
+from steelyard.wrappers.study.folder import StudyDir
 
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli, plan, status, studydir, submit_ledger
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import status
 
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -91,7 +95,7 @@ def test_failed_runs_are_told_and_repeated_when_asked(
 
 def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[bytes]:
     """A submit in a process of its own, its first run at work."""
-    command = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "submit", str(path)]
+    command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "submit", str(path)]
     before = signal.signal(signal.SIGINT, sigint)  # ours may be ignored, which is inherited
     child = subprocess.Popen([*command, "--scheduler", "local"], stderr=subprocess.DEVNULL)
     signal.signal(signal.SIGINT, before)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from steelyard.wrappers import submit_ledger
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study.folder import StudyDir
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "merging" / "study.py")))
 Write = Callable[..., Path]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis import studyfiles
-from steelyard.wrappers import plan, study
-from steelyard.wrappers.errors import UsageError
-from steelyard.wrappers.plan import Run
-from steelyard.wrappers.study import Study
+from steelyard.analysis.sources import study_files as studyfiles
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.study import plan, study
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.study import Study
 
 
 def condition(run: Run) -> tuple[str, str]:

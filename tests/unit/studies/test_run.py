@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import cli, cmd_run, run
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.commands import run as cmd_run
+from steelyard.wrappers.run import run
 
 Capture = pytest.CaptureFixture[str]
 RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
@@ -18,7 +20,7 @@ RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
 
 def steelyard(*words: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the weighed command writes to its descriptors."""
-    command = [sys.executable, "-P", "-m", "steelyard.wrappers.cli", "run", *words]
+    command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, input="in\n")
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli
-from steelyard.wrappers.node import find_node_program
+from steelyard.wrappers.base.node import find_node_program
+from steelyard.wrappers.commands import cli
 
 Capture = pytest.CaptureFixture[str]
 Run = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]

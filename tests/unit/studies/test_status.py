@@ -9,21 +9,16 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import (
-    cli,
-    plan,
-    slurm_command,
-    slurm_tasks,
-    status,
-    status_time,
-    status_watch,
-    studydir,
-)
-from steelyard.wrappers.errors import MissingError
-from steelyard.wrappers.plan import Run
-from steelyard.wrappers.scheduler import Submission
-from steelyard.wrappers.status import RunState
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.schedulers import slurm_command, slurm_tasks
+from steelyard.wrappers.schedulers.base import Submission
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.submit import status, status_time, status_watch
+from steelyard.wrappers.submit.status import RunState
 
 Write = Callable[..., Path]
 Finish = Callable[..., None]

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis import stopping, summary_design
-from steelyard.analysis.stats import mean_interval
-from steelyard.analysis.stats_groups import mean_by_group
-from steelyard.analysis.stats_planning import FIRST_LOOK, STOPPING_CONFIDENCE, stopped_interval
-from steelyard.analysis.summary import summarize
-from steelyard.wrappers import cli, plan, studydir
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.analysis.stats.basics import mean_interval
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, stopped_interval
+from steelyard.analysis.summary import design as summary_design
+from steelyard.analysis.summary import stopping
+from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
 
 Write = Callable[..., Path]
 TOML = """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers import study
-from steelyard.wrappers.errors import UsageError
-from steelyard.wrappers.study_job import time_limit_s
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.study import study
+from steelyard.wrappers.study.job import time_limit_s
 
 ROOT = Path(__file__).resolve().parents[3]
 USE = '[[benchmark]]\nuse = "filesystem"\n'
@@ -326,7 +326,8 @@ def test_the_example_of_the_reference_is_a_study() -> None:
 
 
 def test_the_reference_names_every_key() -> None:
-    from steelyard.wrappers import study_factors, study_job
+    from steelyard.wrappers.study import factors as study_factors
+    from steelyard.wrappers.study import job as study_job
 
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
     keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *study_factors.PLACE_KEYS]

@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import cli, plan, status, studydir, submit_ledger
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import status
 
 GOLDEN = Path(__file__).parent / "golden"
 Write = Callable[..., Path]

@@ -11,18 +11,15 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers import (
-    cli,
-    netem_kernel,
-    plan,
-    slurm_command,
-    slurm_tasks,
-    studydir,
-    submit,
-    submit_ledger,
-)
-from steelyard.wrappers import study as study_file
-from steelyard.wrappers.studydir import StudyDir
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import slurm_command, slurm_tasks
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study import study as study_file
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.submit import submit
 
 USE = '[[benchmark]]\nuse = "filesystem"\n'
 Write = Callable[..., Path]

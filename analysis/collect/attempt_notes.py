@@ -1,0 +1,85 @@
+"""What a run's own script noted beside its result: tags, programs and their checksums.
+
+docs/formats.md parts 6 and 7. A line that is not understood is left out: the files are the user's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+
+
+@dataclass(frozen=True, slots=True)
+class UsedFile:
+    """A row of the table `environment` without run and attempt."""
+
+    node: str
+    kind: str  # program or library
+    path: str
+    sha256: str
+
+
+def tags(attempt: Attempt) -> dict[tuple[str, str], str]:
+    """From (node, key) to value: those of the records, and over them those of the run's script."""
+    found = {
+        (node, key): value
+        for node, record in attempt.records.items()
+        for key, value in record.tags.items()
+    }
+    for node, line in noted_lines(attempt, "tags"):
+        key, equals, value = line.partition("=")
+        if key and equals:
+            found[node, key] = value
+    return found
+
+
+def used_files(attempt: Attempt) -> Iterator[UsedFile]:
+    """Programs and libraries, each once per node."""
+    seen = set()
+    for node, line in noted_lines(attempt, "environment"):
+        used = used_file(node, line)
+        if used is not None and used not in seen:
+            seen.add(used)
+            yield used
+
+
+def used_file(node: str, line: str) -> UsedFile | None:
+    """One line of environment.CLIENT."""
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(document, Mapping):
+        return None
+    words = [document.get(key) for key in ("kind", "path", "sha256")]
+    return UsedFile(node, *map(str, words)) if all(isinstance(w, str) for w in words) else None
+
+
+def noted_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
+    """(node, line) of NAME.CLIENT of every client; a last line without its end was cut short."""
+    if attempt.folder is None:
+        return
+    for client in range(attempt.clients or 0):
+        text = read_text(attempt.folder.path / f"{name}.{client}")
+        if text:
+            node = node_of(attempt.folder.path, client)
+            yield from ((node, line) for line in text.split("\n")[:-1])
+
+
+def node_of(folder: Path, client: int) -> str:
+    """The node that a client said it was ready on; empty when it never did."""
+    words = read_text(folder / f"client.{client}").split()
+    return words[1] if len(words) > 1 and words[0] == "ready" else ""
+
+
+def read_text(path: Path) -> str:
+    """A file's text, empty when it is not there or no regular file."""
+    try:
+        return read_regular(path, NOTE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,296 @@
+"""Attempts of runs: what the accounting, the submissions and the run folders say, put together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steelyard.analysis.collect.job_index import (
+    ACCOUNTING_LAG_S,
+    CLOCK_SLACK_S,
+    JobIndex,
+    NumberedRow,
+)
+from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
+from steelyard.analysis.sources.records import Record
+from steelyard.analysis.sources.study_files import RunFolder, Submission
+
+RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end: result.json
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One execution of a run; the fields up to `nodes` are the columns of the table `attempts`."""
+
+    run_id: str
+    attempt: str
+    scheduler: str
+    state: str
+    cluster: str | None = None
+    job_id: str | None = None
+    array_job_id: str | None = None
+    array_task_id: str | None = None
+    restart_count: int | None = None
+    reason: str | None = None
+    start_unix_s: float | None = None
+    end_unix_s: float | None = None
+    elapsed_s: float | None = None
+    wait_s: float | None = None
+    exit_code: int | None = None
+    clients: int | None = None
+    tries: int | None = None
+    nodes: tuple[str, ...] = ()
+    # Not in the table:
+    order: tuple[float, int] = (0.0, 0)  # by submission, then restart: the last one counts
+    submission_id: str | None = None
+    job_window: tuple[float, float] | None = None  # where the job's record must have its start
+    folder: RunFolder | None = None
+    row: AccountingRow | None = None
+    records: dict[str, Record] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        """It began, and nothing more will come of it: everything it leaves must be there."""
+        return self.state not in WAITING_STATES and self.start_unix_s is not None
+
+
+def waiting_attempts(
+    submission: Submission, row: AccountingRow, started: set[str]
+) -> list[Attempt]:
+    """Array tasks that have no job of their own: waiting, or cancelled before their start."""
+    # Slurm cuts long lists of tasks short: then it is all that have not started.
+    tasks = row.waiting_tasks or range(len(submission.run_ids))
+    return [
+        Attempt(
+            run_id=submission.run_ids[task],
+            attempt=f"{submission.job_id}_{task}.0",
+            scheduler=submission.scheduler,
+            state=row.state,
+            cluster=row.cluster,
+            array_job_id=submission.job_id,
+            array_task_id=str(task),
+            restart_count=0,
+            reason=row.reason,
+            order=(submission.submitted_unix_s, 0),
+            row=row,
+        )
+        for task in tasks
+        if task < len(submission.run_ids) and submission.run_ids[task] not in started
+    ]
+
+
+def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
+    """An attempt that the accounting knows, with its folder if it left one."""
+    row = numbered.row
+    state, reason = join_states(row, folder)
+    attempt = Attempt(
+        run_id=numbered.run_id,
+        attempt=numbered.attempt,
+        scheduler=numbered.submission.scheduler,
+        state=state,
+        cluster=row.cluster,
+        job_id=row.job_id,
+        array_job_id=row.array_job_id,
+        array_task_id=row.array_task_id,
+        restart_count=numbered.restart,
+        reason=reason,
+        start_unix_s=row.start_unix_s,
+        end_unix_s=row.end_unix_s,
+        elapsed_s=row.elapsed_s,
+        exit_code=row.exit_code,
+        nodes=row.nodes,
+        order=(numbered.submission.submitted_unix_s, numbered.restart),
+        submission_id=numbered.submission.submission_id,
+        row=row,
+    )
+    if row.start_unix_s is not None:
+        end = row.end_unix_s if row.end_unix_s is not None else float("inf")
+        attempt.job_window = (row.start_unix_s - CLOCK_SLACK_S, end + CLOCK_SLACK_S)
+        if row.submit_unix_s is not None:
+            attempt.wait_s = row.start_unix_s - row.submit_unix_s
+    add_folder(attempt, folder)
+    return attempt
+
+
+def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
+    """What result.json knows better: its times are finer, its nodes and clients are the run's."""
+    attempt.folder = folder
+    if folder is None or folder.result is None:
+        return
+    start, end = folder.number("start_unix_s"), folder.number("end_unix_s")
+    attempt.start_unix_s = attempt.start_unix_s if start is None else start
+    attempt.end_unix_s = attempt.end_unix_s if end is None else end
+    elapsed = folder.number("elapsed_s")
+    attempt.elapsed_s = attempt.elapsed_s if elapsed is None else elapsed
+    clients = folder.number("clients")
+    attempt.clients = None if clients is None else int(clients)
+    attempt.tries = folder.tries
+    attempt.nodes = attempt.nodes or folder.nodes
+    if attempt.exit_code is None and folder.exit_codes:
+        attempt.exit_code = max(folder.exit_codes)
+
+
+def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str | None]:
+    """State and reason from the accounting's word and result.json's.
+
+    The accounting knows how the job ended; result.json knows whether the run in it came to its
+    end, and says why not in better words.
+    """
+    said = folder.text("state") if folder is not None else None
+    why = folder.text("reason") if folder is not None else None
+    if row.state == "failed":
+        return ("timeout" if said == "timeout" else "failed"), why or row.reason
+    if row.state == "lost" and said in RESULT_STATES:  # purged before its end was asked for
+        return said, why
+    if row.state != "completed" or said == "completed":
+        return row.state, row.reason
+    if said in ("failed", "timeout"):
+        return said, why or "the run's own script says so"
+    if said == "started":
+        return "failed", "the job ended, but the run in it did not: result.json says 'started'"
+    problem = folder.problem if folder is not None else None
+    return "failed", problem or "the job ended, but left no folder: did its script begin?"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All that is known of a study's jobs."""
+
+    submissions: Sequence[Submission]
+    index: JobIndex
+    numbered: Sequence[NumberedRow]
+    waiting: Sequence[tuple[Submission, AccountingRow]]  # rows of array tasks without an own id
+    folders: Mapping[tuple[str, str], RunFolder]  # by run and attempt
+    answered: frozenset[str]  # submissions whose jobs the accounting was asked for
+    now_unix_s: float
+    at_work: str | None = None  # the submission that a local submit executes now
+
+
+def from_folder(folder: RunFolder, submission: Submission | None, known: Known) -> Attempt:
+    """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
+    answered = submission is None or submission.submission_id in known.answered
+    at_work = submission is not None and submission.submission_id == known.at_work
+    is_new = known.now_unix_s - (folder.began_unix_s or 0.0) < ACCOUNTING_LAG_S
+    name, _, restart = folder.attempt.rpartition(".")
+    local = name == "local"
+    said, why = folder.text("state"), folder.text("reason")
+    is_open = said == "started" or not folder.has_result
+    attempt = Attempt(
+        run_id=folder.run_id,
+        attempt=folder.attempt,
+        scheduler=folder.text("scheduler") or ("local" if local else "slurm"),
+        state="lost",
+        job_id=None if local else folder.text("job_id") or name,
+        restart_count=int(restart) if restart.isdigit() and not local else None,
+        reason=why,
+    )
+    if said in RESULT_STATES:
+        attempt.state = said
+    elif is_open and not local and not answered:
+        attempt.state = "running"
+        attempt.reason = "still running, or killed: the accounting could not be asked"
+    elif is_open and local and at_work:
+        attempt.state = "running"
+    elif is_open and is_new:
+        attempt.state = "running"
+        attempt.reason = "started a moment ago, not in the accounting yet"
+    else:
+        attempt.reason = folder.problem or (
+            "result.json says 'started', and no scheduler knows more: killed, or still running"
+        )
+    add_folder(attempt, folder)
+    begun = attempt.start_unix_s or (submission.submitted_unix_s if submission else 0.0)
+    attempt.order = (
+        submission.submitted_unix_s if submission else begun,
+        int(restart) if restart.isdigit() else 0,
+    )
+    attempt.submission_id = submission.submission_id if submission else None
+    if attempt.start_unix_s is not None:
+        end = attempt.end_unix_s if attempt.end_unix_s is not None else float("inf")
+        attempt.job_window = (attempt.start_unix_s - CLOCK_SLACK_S, end + CLOCK_SLACK_S)
+    return attempt
+
+
+def unknown_to_scheduler(
+    submission: Submission, task: int, answered: bool, job_known: bool, now_unix_s: float
+) -> Attempt:
+    """A submitted run that nothing tells of; `job_known`: but of other tasks of its array."""
+    attempt = Attempt(
+        run_id=submission.run_ids[task],
+        attempt=f"{submission.job_id}_{task}.0",
+        scheduler=submission.scheduler,
+        state="pending",
+        cluster=submission.cluster,
+        array_job_id=submission.job_id,
+        array_task_id=str(task),
+        restart_count=0,
+        order=(submission.submitted_unix_s, 0),
+    )
+    if not answered:
+        attempt.reason = "not known: the accounting could not be asked"
+    elif now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S:
+        attempt.reason = "submitted a moment ago, not in the accounting yet"
+    elif job_known:
+        # Single tasks that are cancelled while they wait leave no row in Slurm's accounting.
+        attempt.state = "cancelled"
+        attempt.reason = "not in the accounting, unlike its array: cancelled while it waited"
+    else:
+        attempt.state = "lost"
+        attempt.reason = "the scheduler no longer knows the job, and it left no result"
+    return attempt
+
+
+def build_attempts(known: Known) -> list[Attempt]:
+    """All attempts of a study."""
+    attempts: dict[tuple[str, str], Attempt] = {}
+    # Submissions of a run that an attempt tells of: (run, submission).
+    begun: set[tuple[str, str]] = set()
+    for numbered in known.numbered:
+        key = numbered.run_id, numbered.attempt
+        attempts[key] = from_row(numbered, known.folders.get(key))
+        begun.add((numbered.run_id, numbered.submission.submission_id))
+    for key, folder in known.folders.items():
+        if key not in attempts:
+            submission = known.index.of_run(folder.run_id, folder.began_unix_s)
+            attempts[key] = from_folder(folder, submission, known)
+            if submission is not None:
+                begun.add((folder.run_id, submission.submission_id))
+    mark_requeued(attempts.values())
+    for attempt in not_begun(known, begun):
+        attempts[attempt.run_id, attempt.attempt] = attempt
+    return list(attempts.values())
+
+
+def mark_requeued(attempts: Iterable[Attempt]) -> None:
+    """Without the accounting a later start of the job tells that the earlier ones are over."""
+    last: dict[tuple[str, str | None], int] = defaultdict(int)
+    attempts = list(attempts)
+    for attempt in attempts:
+        key = attempt.run_id, attempt.job_id
+        last[key] = max(last[key], attempt.restart_count or 0)
+    for attempt in attempts:
+        is_open = attempt.row is None and attempt.state in ("running", "lost")
+        if is_open and (attempt.restart_count or 0) < last[attempt.run_id, attempt.job_id]:
+            attempt.state, attempt.reason = "requeued", "the job was started again"
+
+
+def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
+    """Submitted runs that have no job of their own yet, and those that nothing tells of."""
+    rows: dict[str, list[AccountingRow]] = defaultdict(list)
+    for submission, row in known.waiting:
+        rows[submission.submission_id].append(row)
+    in_accounting = {n.submission.submission_id for n in known.numbered} | set(rows)
+    for submission in known.submissions:
+        if submission.job_id is None or submission.scheduler == "local":
+            continue
+        started = {r for r in submission.run_ids if (r, submission.submission_id) in begun}
+        for row in rows[submission.submission_id]:
+            for attempt in waiting_attempts(submission, row, started):
+                started.add(attempt.run_id)
+                yield attempt
+        asked = submission.submission_id in known.answered
+        job_known = submission.submission_id in in_accounting
+        for task, run_id in enumerate(submission.run_ids):
+            if run_id not in started:
+                yield unknown_to_scheduler(submission, task, asked, job_known, known.now_unix_s)

@@ -1,0 +1,162 @@
+"""The same quantity from different sources, held against each other: the table `checks`.
+
+Samples, records and the scheduler count joules, bytes and CPU time each in their own way. Where two
+of them differ by more than their ways can explain, one of them is wrong: then the report says so.
+Only what is whole is compared: complete records, files of samples that were read to their end, and
+attempts that began, of which every node has a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.collect.samples_in import TOTALS
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How far two sources may be apart: share x the larger value + per_node x nodes.
+
+    `rule` is `equal`, or `not more` where the second source is known to count only a part: then it
+    may be smaller by any amount.
+    """
+
+    share: float
+    per_node: float
+    rule: str
+    why: str
+
+    def sql(self, a: str, b: str, nodes: str) -> str:
+        """The bound as an SQL expression, in the quantity's unit."""
+        return f"{self.share!r} * greatest(abs({a}), abs({b})) + {self.per_node!r} * {nodes}"
+
+
+# A record's totals are those of the sampler's last reading, which is also the last line of its
+# samples (docs/formats.md part 2); there six decimals are written, in a record all.
+SAME_READING = "both are the sampler's last reading: six decimals in the one, all in the other"
+SAMPLES_TO_RECORD = {
+    "s": Bound(1e-6, 1e-5, "equal", SAME_READING),
+    "J": Bound(1e-6, 1e-5, "equal", SAME_READING),
+    "bytes": Bound(0.0, 0.0, "equal", SAME_READING),
+}
+
+# What sacct has of a quantity, and how it counts.
+TO_SCHEDULER = {
+    "cpu_s": Bound(
+        0.05,
+        0.5,
+        "not more",
+        "Slurm adds the times of tasks and of what they have waited for: what outlives its parent, "
+        "as a server does that is stopped with the step, is not in them (seen: 1.7 s of 3.9); the "
+        "sampler reads the job's cgroup or processes, from after its start to before its end: "
+        "0.5 s a node for what runs between, and 5 % for the clock ticks (10 ms) in which kernels "
+        "without exact accounting count",
+    ),
+    "rchar_bytes": Bound(
+        0.02,
+        4e6,
+        "not more",
+        "sacct's MaxDiskRead is rchar of the one task of a step that read most, and is polled: the "
+        "sum over the steps is a part; it is rounded to 0.01 MiB, and the extern step's own "
+        "files are in it: 2 % and 4 MB a node",
+    ),
+    "wchar_bytes": Bound(0.02, 4e6, "not more", "as rchar_bytes, from MaxDiskWrite"),
+    "energy_j": Bound(
+        0.1,
+        200.0,
+        "equal",
+        "both read RAPL, at other times: Slurm polls a node at its own interval, 200 J are one "
+        "second of a node under load, and 10 % for its steps' ends",
+    ),
+}
+UNITS = {
+    name: "s" if name == "cpu_s" else "J" if name == "energy_j" else "bytes" for name in TOTALS
+}
+
+# `0.01M` -> 10485.76 bytes, as Slurm writes them even under --noconvert.
+BYTES = """
+CREATE OR REPLACE TEMP MACRO sacct_bytes(t) AS
+TRY_CAST(rtrim(t, 'KMGTP') AS DOUBLE) * pow(1024, instr('KMGTP', right(t, 1)))"""
+# `1-02:03:04`, `02:03:04`, `03:04.567` -> seconds.
+SECONDS = """
+CREATE OR REPLACE TEMP MACRO sacct_seconds(t) AS
+list_sum(list_transform(list_reverse(string_split(split_part(t, '-', -1), ':')),
+    lambda part, place: TRY_CAST(part AS DOUBLE) * pow(60, place - 1)))
++ CASE WHEN contains(t, '-') THEN TRY_CAST(split_part(t, '-', 1) AS DOUBLE) * 86400 ELSE 0 END"""
+
+# One row per attempt; not of those that never began (no clients): where a condition is refused, Slurm
+# counts what its own daemons did, and no sampler had anything to weigh. Joules of 0 mean that Slurm has no counter, and its rows are never summed.
+SCHEDULER = """
+CREATE OR REPLACE TEMP TABLE scheduler_totals AS
+SELECT run_id, attempt,
+    any_value(sacct_seconds(TotalCPU)) FILTER (step IS NULL) AS cpu_s,
+    any_value(nullif(TRY_CAST(ConsumedEnergyRaw AS DOUBLE), 0)) FILTER (step IS NULL) AS energy_j,
+    sum(sacct_bytes(MaxDiskRead)) FILTER (step IS NOT NULL) AS rchar_bytes,
+    sum(sacct_bytes(MaxDiskWrite)) FILTER (step IS NOT NULL) AS wchar_bytes
+FROM accounting SEMI JOIN (
+    SELECT * FROM attempts WHERE state IN ('completed', 'failed') AND end_unix_s IS NOT NULL
+    AND clients IS NOT NULL
+) USING (run_id, attempt)
+GROUP BY run_id, attempt"""
+
+
+def sums(table: str, where: str) -> str:
+    """Totals over the nodes of the attempts of which `table` has every node."""
+    columns = ", ".join(
+        f"CASE WHEN count(t.{name}) = count(*) THEN sum(t.{name}) END AS {name}" for name in TOTALS
+    )
+    return (
+        f"SELECT run_id, attempt, count(*) AS nodes, {columns} FROM {table} AS t "
+        f"JOIN attempts AS a USING (run_id, attempt) WHERE {where} GROUP BY run_id, attempt "
+        f"HAVING count(*) >= any_value(len(a.nodes))"
+    )
+
+
+def pair(
+    quantity: str, names: tuple[str, str], tables: str, nodes: str, bound: Bound, node: str = "NULL"
+) -> str:
+    """The rows of one comparison; `tables` joins the sources as a and b."""
+    a, b = f"a.{quantity}::DOUBLE", f"b.{quantity}::DOUBLE"
+    allowed = bound.sql(a, b, nodes)
+    difference = f"abs({a} - {b})" if bound.rule == "equal" else f"({b} - {a})"
+    return (
+        f"SELECT a.run_id, a.attempt, {node} AS node, '{quantity}' AS quantity, "
+        f"'{UNITS[quantity]}' AS unit, '{names[0]}' AS source_a, {a} AS value_a, "
+        f"'{names[1]}' AS source_b, {b} AS value_b, '{bound.rule}' AS rule, {allowed} AS bound, "
+        f"isfinite({a}) AND isfinite({b}) AND {difference} <= {allowed} AS agrees FROM {tables} "
+        f"WHERE a.{quantity} IS NOT NULL AND b.{quantity} IS NOT NULL"
+    )
+
+
+def comparisons() -> Iterator[str]:
+    """Each as a SELECT statement."""
+    both = "whole_samples AS a JOIN whole_records AS b USING (run_id, attempt, node)"
+    for quantity in TOTALS:
+        bound = SAMPLES_TO_RECORD[UNITS[quantity]]
+        yield pair(quantity, ("samples", "records"), both, "1", bound, "a.node")
+    for quantity, bound in TO_SCHEDULER.items():
+        for source in ("records", "samples"):
+            tables = f"{source}_sums AS a JOIN scheduler_totals AS b USING (run_id, attempt)"
+            yield pair(quantity, (source, "scheduler"), tables, "a.nodes", bound)
+
+
+def write_checks(connection: DuckDBPyConnection) -> None:
+    """The table `checks`; attempts, records, sources and accounting must be there already."""
+    for statement in (BYTES, SECONDS, SCHEDULER):
+        connection.execute(statement)
+    views = {
+        "whole_records": "SELECT * FROM records WHERE complete",
+        # Where the record was cut short the samples were, too.
+        "whole_samples": "SELECT * FROM sources "
+        "SEMI JOIN whole_records USING (run_id, attempt, node) WHERE reason IS NULL",
+        "samples_sums": sums("whole_samples", "true"),
+        "records_sums": sums("whole_records", "true"),
+    }
+    for name, select in views.items():
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {select}")
+    connection.execute("DELETE FROM checks")
+    for select in comparisons():
+        connection.execute(f"INSERT INTO checks BY NAME {select}")

@@ -1,0 +1,125 @@
+"""Which run and which attempt a job of the accounting belongs to.
+
+By job id first and by time second, because job ids are used again: after the scheduler's highest
+id, and by every throwaway cluster from 1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources.study_files import Submission
+
+# Clocks of the submitting host, the controller and the nodes may differ by this much.
+CLOCK_SLACK_S = 60.0
+# A job shows in the accounting some seconds after its submission.
+ACCOUNTING_LAG_S = 120.0
+
+
+def latest_before(submissions: Iterable[Submission], unix_s: float | None) -> Submission | None:
+    """The last of the submissions that can have caused something at this time."""
+    fitting = (
+        s
+        for s in submissions
+        if unix_s is not None and s.submitted_unix_s - CLOCK_SLACK_S <= unix_s
+    )
+    return max(fitting, key=lambda s: s.submitted_unix_s, default=None)
+
+
+class JobIndex:
+    """Which run a row of the accounting belongs to."""
+
+    def __init__(self, submissions: Iterable[Submission]) -> None:
+        self._by_job: dict[str, list[Submission]] = defaultdict(list)
+        self._by_run: dict[str, list[Submission]] = defaultdict(list)
+        for submission in submissions:
+            if submission.job_id is not None:
+                self._by_job[submission.job_id].append(submission)
+            for run_id in submission.run_ids:
+                self._by_run[run_id].append(submission)
+
+    def submission(self, row: AccountingRow) -> Submission | None:
+        """The submission that made this job."""
+        same_id = self._by_job.get(row.array_job_id or row.job_id, ())
+        return latest_before(
+            (s for s in same_id if None in (s.cluster, row.cluster) or s.cluster == row.cluster),
+            row.submit_unix_s,
+        )
+
+    def off_by(self, row: AccountingRow) -> tuple[Submission, float] | None:
+        """A row of a submission's job id that is too old to be its: by how many seconds.
+
+        None: the row fits, or no submission has its id.
+        """
+        same_id = self._by_job.get(row.array_job_id or row.job_id, ())
+        if row.submit_unix_s is None or self.submission(row) is not None:
+            return None
+        off = [(s, s.submitted_unix_s - row.submit_unix_s) for s in same_id]
+        return min(off, key=lambda pair: pair[1], default=None)
+
+    def of_run(self, run_id: str, start_unix_s: float | None) -> Submission | None:
+        """The submission from which an attempt of a run with this start came."""
+        return latest_before(self._by_run.get(run_id, ()), start_unix_s)
+
+    @staticmethod
+    def run_id(submission: Submission, row: AccountingRow) -> str | None:
+        """The run of a job that has an id of its own; None: the submission names none."""
+        index = int(row.array_task_id) if row.array_task_id is not None else 0
+        if row.array_task_id is None and len(submission.run_ids) != 1:
+            return None
+        return submission.run_ids[index] if index < len(submission.run_ids) else None
+
+
+@dataclass(slots=True)
+class NumberedRow:
+    """A job's row with the run and the attempt it belongs to."""
+
+    submission: Submission
+    run_id: str
+    attempt: str
+    restart: int
+    row: AccountingRow
+
+
+def number_rows(
+    index: JobIndex, rows: Sequence[AccountingRow]
+) -> tuple[dict[int, NumberedRow], list[tuple[Submission, AccountingRow]]]:
+    """Rows of jobs: by their place in `rows` with run and attempt; and rows of waiting tasks.
+
+    A requeued job has one row per start, in this order its restart counts 0, 1, 2, …
+    """
+    by_job: dict[tuple[str, str], list[tuple[int, Submission]]] = defaultdict(list)
+    waiting = []
+    for place, row in enumerate(rows):
+        submission = index.submission(row)
+        if submission is None or row.step is not None:
+            continue
+        if row.waits_in_array:
+            waiting.append((submission, row))
+        else:
+            by_job[submission.submission_id, row.job_id].append((place, submission))
+    numbered = {}
+    for places in by_job.values():
+        for restart, (place, submission) in enumerate(
+            sorted(places, key=lambda p: age(rows[p[0]]))
+        ):
+            row = rows[place]
+            run_id = index.run_id(submission, row)
+            if run_id is not None:
+                number = restart if row.restarts is None else row.restarts
+                numbered[place] = NumberedRow(
+                    submission, run_id, f"{row.job_id}.{number}", number, row
+                )
+    return numbered, waiting
+
+
+def age(row: AccountingRow) -> tuple[float, float]:
+    """Sorts the rows of one job: a row without a start is the latest."""
+    far = float("inf")
+    return (
+        far if row.start_unix_s is None else row.start_unix_s,
+        far if row.submit_unix_s is None else row.submit_unix_s,
+    )

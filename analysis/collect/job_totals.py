@@ -1,0 +1,50 @@
+"""What a job has used in all: sums over its nodes, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.analysis.sources.records import Record
+
+OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # whoever used it: the job's where it was alone
+SHARED = "of the whole node, which the job shared"
+NOT_SAID = "of the whole node; not known whether the job was alone"
+
+
+def is_alone(record: Record) -> bool | None:
+    """Whether what the node used is the job's; what no scheduler started is told as the node's."""
+    if record.get("job.scheduler") == "none":
+        return True
+    return None if (found := record.get("job.exclusive")) is None else bool(found)
+
+
+def is_idle(record: Record) -> bool:
+    """No step of the job came to the node: it adds nothing to what processes use."""
+    return record.get("processes.named") is False
+
+
+def job_total(
+    nodes: Sequence[tuple[Record, Mapping[str, Any]]], column: str
+) -> tuple[float | None, str | None]:
+    """The sum (of memory the largest) over all nodes of a job, or None and why."""
+    if column in OF_NODE:
+        if reason := why_not_the_jobs([record for record, _ in nodes]):
+            return None, reason
+        counted = nodes
+    else:
+        counted = [(record, values) for record, values in nodes if not is_idle(record)]
+    found = [values[column] for _, values in counted]
+    if not found:
+        return None, "no step of the job was on any node"
+    if None in found:
+        return None, f"not known on {found.count(None)} of {len(nodes)} nodes"
+    return float(max(found) if column == "max_memory_bytes" else sum(found)), None
+
+
+def why_not_the_jobs(records: Sequence[Record]) -> str | None:
+    """Why the nodes' joules and bytes of the network are not the job's; None: they are."""
+    alone = [is_alone(record) for record in records]
+    if False in alone:
+        return SHARED
+    return NOT_SAID if None in alone else None

@@ -1,0 +1,359 @@
+"""collect(): everything a study left behind, merged into its database.
+
+May be run again at any time: accounting and samples are taken up only where they are new, all
+other tables are made anew, and it all becomes visible at once or not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.collect import captures_in as captures
+from steelyard.analysis.collect import network, tables
+from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect.accounting_in import Jobs, Progress, job_gaps, take_in
+from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
+from steelyard.analysis.collect.cross_checks import write_checks
+from steelyard.analysis.collect.job_index import JobIndex
+from steelyard.analysis.collect.outputs_in import Output, read_output
+from steelyard.analysis.collect.records_in import (
+    Gap,
+    bring_records,
+    default_record_dirs,
+    record_gaps,
+)
+from steelyard.analysis.collect.samples_in import SampleFile
+from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
+from steelyard.analysis.sources.sacct import Sacct
+from steelyard.analysis.sources.study_files import (
+    Plan,
+    PlannedRun,
+    RunFolder,
+    executed_now,
+    read_plan,
+    read_submissions,
+    run_folders,
+)
+from steelyard.analysis.store import export
+from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store.database import (
+    FILE_NAME,
+    WRITE_ERRORS,
+    InUseError,
+    bound,
+    check_keys,
+    close,
+    connect,
+    open_for_writing,
+    unwritten,
+)
+from steelyard.analysis.store.spool import storable
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collect did, for its summary."""
+
+    study_dir: Path
+    database: Path
+    states: Mapping[str, int]  # runs by state
+    attempts: int
+    records: int
+    sample_files: int  # read in this collect
+    gaps: tuple[Gap, ...]
+    elapsed_s: float
+
+
+# A run that wrote its result this recently has a job that is about to end.
+ENDING_S = 60.0
+ASK_AGAIN_S = 0.5
+
+
+@dataclass(slots=True)
+class Work:
+    """One collect on its way."""
+
+    connection: DuckDBPyConnection
+    study_dir: Path
+    scratch: Path
+    plan: Plan
+    now_unix_s: float
+    progress: Progress
+    attempts: list[Attempt] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    parts: parts.Parts = field(init=False)
+    sample_files: int = 0
+    outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
+    runs: dict[str, PlannedRun] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = {run.run_id: run for run in self.plan.runs}
+        parts.sweep(self.connection, self.study_dir)
+        self.parts = parts.Parts(self.connection, self.study_dir, self.scratch)
+
+
+def no_progress(phase: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def collect(
+    study_dir: Path,
+    *,
+    record_dirs: Sequence[Path] | None = None,
+    accounting: Mapping[str, Accounting] | None = None,
+    progress: Progress = no_progress,
+    now: Callable[[], float] = time.time,
+    patience_s: float = 15.0,
+) -> Collected:
+    """Merge accounting, records, samples and outputs of a study into its database.
+
+    `accounting` maps schedulers' names to their accounting (default: Slurm's sacct); `progress`
+    is called with a phase, how much of it is done, and of how much. For `patience_s` jobs are
+    waited for whose run has ended a moment ago, before their accounting and records say so.
+    """
+    begun = time.monotonic()
+    plan = read_plan(study_dir)
+    dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
+    by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
+    with open_for_writing(study_dir) as connection, parts.scratch_folder(study_dir) as scratch:
+        work = Work(connection, study_dir, scratch, plan, now(), progress)
+        find_ended_attempts(work, by_scheduler, patience_s)
+        find_records(work, dirs)
+        states = write_tables(work)
+        export.begin(study_dir / "parquet")
+        work.parts.publish()
+    export_again(work)
+    return Collected(
+        study_dir=study_dir,
+        database=study_dir / FILE_NAME,
+        states=states,
+        attempts=len(work.attempts),
+        records=sum(len(a.records) for a in work.attempts),
+        sample_files=work.sample_files,
+        gaps=tuple(work.gaps),
+        elapsed_s=time.monotonic() - begun,
+    )
+
+
+def find_ended_attempts(
+    work: Work, accounting: Mapping[str, Accounting], patience_s: float
+) -> None:
+    """find_attempts, asked again as long as jobs are about to end."""
+    deadline = time.monotonic() + patience_s
+    find_attempts(work, accounting)
+    first = about_to_end(work)
+    while (ending := about_to_end(work)) and time.monotonic() < deadline:
+        work.progress("ending jobs", first - ending, first)
+        time.sleep(ASK_AGAIN_S)
+        find_attempts(work, accounting)
+
+
+def about_to_end(work: Work) -> int:
+    """How many runs wrote their result a moment ago, while the accounting says they run."""
+    return sum(
+        abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
+        for attempt in work.attempts
+        if attempt.state == "running"
+        and attempt.folder is not None
+        and attempt.folder.text("state") in FINAL_STATES
+    )
+
+
+def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
+    """From submissions, accounting and run folders."""
+    planned = {run.run_id for run in work.plan.runs}
+    submissions = read_submissions(work.study_dir)
+    jobs = Jobs()
+    work.gaps = []
+    for scheduler, reader in accounting.items():
+        mine = [s for s in submissions if s.scheduler == scheduler]
+        if mine:
+            found = take_in(work.connection, reader, mine, work.scratch, work.progress)
+            jobs.numbered += found.numbered
+            jobs.waiting += found.waiting
+            jobs.answered |= found.answered
+            work.gaps += [*found.gaps, *job_gaps(mine, found, work.now_unix_s)]
+    work.attempts = [
+        a
+        for a in build_attempts(
+            Known(
+                submissions=submissions,
+                index=JobIndex(submissions),
+                numbered=jobs.numbered,
+                waiting=jobs.waiting,
+                folders=all_folders(work),
+                answered=frozenset(jobs.answered),
+                now_unix_s=work.now_unix_s,
+                at_work=executed_now(work.study_dir, submissions),
+            )
+        )
+        if a.run_id in planned
+    ]
+    work.gaps += result_gaps(work.attempts)
+
+
+def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
+    """The attempts' folders by run and attempt."""
+    folders = {}
+    for done, run in enumerate(work.plan.runs, 1):
+        for folder in run_folders(work.study_dir, run.run_id):
+            folders[run.run_id, folder.attempt] = folder
+        if done % 100 == 0 or done == len(work.plan.runs):
+            work.progress("run folders", done, len(work.plan.runs))
+    return folders
+
+
+def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Attempts that began and left no result.json that can be used."""
+    for attempt in attempts:
+        if attempt.state in WAITING_STATES:
+            continue  # it may still come
+        problem = attempt.folder.problem if attempt.folder is not None else None
+        if attempt.folder is None and attempt.is_over:
+            problem = f"job {attempt.job_id} left no folder for this attempt"
+        if problem:
+            yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
+
+
+def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
+    """Records into the study folder and to their attempts; their new samples into the database.
+
+    DuckDB reads samples while other records are copied and outputs read.
+    """
+    known = KnownFiles(work.connection, work.parts)
+    found = []
+    with samples.Loader(work.connection, work.parts, work.scratch) as loader:
+        for attempts, gaps in bring_records(
+            work.study_dir, record_dirs, work.attempts, work.progress
+        ):
+            found += gaps
+            for file in sample_files(work, attempts):
+                if not known.has(file):
+                    loader.add(file, known.instead_of(file))
+                    work.progress("samples", loader.loaded, loader.count)
+            read_outputs(work, attempts)
+        loader.finish()
+        work.progress("samples", loader.loaded, loader.count)
+    samples.note_lost(work.connection, known.broken)
+    told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
+    work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
+    work.sample_files = loader.count
+    work.gaps += sample_gaps(work)
+    work.gaps += captures.take_in(
+        work.connection, work.study_dir, work.attempts, work.scratch, work.progress
+    )
+
+
+class KnownFiles:
+    """The files of samples that earlier collects read.
+
+    One that is gone keeps its samples: they may be all that is left of the job.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, parts: parts.Parts) -> None:
+        rows = connection.execute(
+            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
+        ).fetchall()
+        self._stored = {row[0]: row[1:] for row in rows}
+        self._owners: dict[tuple[str, str, str], set[str]] = {}
+        for path, _, _, *owner in rows:
+            self._owners.setdefault(tuple(owner), set()).add(path)
+        self.broken = samples.broken_files(connection, parts)  # not yet read again
+
+    def has(self, file: SampleFile) -> bool:
+        """Whether its samples are there as the file has them, and no other's in their place."""
+        stored = (*file.stamp(), file.run_id, file.attempt, file.node)
+        others = self._owners.get(stored[2:], set()) - {file.key}
+        return self._stored.get(file.key) == stored and not others and file.key not in self.broken
+
+    def instead_of(self, file: SampleFile) -> list[str]:
+        """Keys of the files whose samples go when this one is read: of a node one file counts."""
+        keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
+        self.broken -= keys
+        return sorted(keys & self._stored.keys())
+
+
+def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:
+    """The samples of their records; a record that names a file which is not there is a gap."""
+    for attempt in attempts:
+        for node, record in attempt.records.items():
+            path = record.samples_path
+            if path is None:
+                continue
+            if not path.is_file():
+                reason = f"the record names {path.name}, which is not beside it"
+                work.gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
+                continue
+            key = str(path.relative_to(work.study_dir))
+            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
+
+
+def sample_gaps(work: Work) -> Iterator[Gap]:
+    """Lines that were left out, now or in an earlier collect."""
+    rows = work.connection.execute(
+        "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
+        "ORDER BY path"
+    ).fetchall()
+    for run_id, attempt, node, path, reason in rows:
+        what = "cut_samples" if reason.startswith(samples.CUT) else "samples"
+        yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
+
+
+def write_tables(work: Work) -> dict[str, int]:
+    """All tables that are made anew; returns the number of runs in each state."""
+    read_outputs(work, work.attempts)
+    work.progress("outputs", len(work.attempts), len(work.attempts))
+    name_refusals(work)
+    tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
+    tables.write_attempts(work.connection, work.attempts, work.scratch)
+    states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
+    tables.write_results(work.connection, work.outputs, work.scratch)
+    tables.write_records(work.connection, work.attempts, work.scratch)
+    tables.write_notes(work.connection, work.attempts, work.scratch)
+    tables.write_network(work.connection, work.attempts, work.scratch)
+    tables.write_gaps(work.connection, work.gaps, work.scratch)
+    write_checks(work.connection)
+    check_keys(work.connection)
+    return states
+
+
+def read_outputs(work: Work, attempts: Sequence[Attempt]) -> None:
+    """The figures of the completed attempts; one whose output says otherwise becomes failed."""
+    for attempt in attempts:
+        key = attempt.run_id, attempt.attempt
+        if attempt.state != "completed" or key in work.outputs:
+            continue
+        output = work.outputs[key] = read_output(work.runs[attempt.run_id], attempt)
+        if output.reason is not None:
+            attempt.state, attempt.reason = "failed", output.reason
+        if output.is_gap:
+            work.gaps.append(Gap(*key, None, "output", output.reason or "no output"))
+
+
+def name_refusals(work: Work) -> None:
+    """Jobs that ended because a condition could not be applied get the line that says so."""
+    for attempt in work.attempts:
+        attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
+
+
+def export_again(work: Work) -> None:
+    """The Parquet files, from the committed database."""
+    folder = work.study_dir / "parquet"
+    try:
+        connection = connect(work.study_dir / FILE_NAME, read_only=True)
+    except InUseError:  # the next collect has begun: it will write them, with what it finds
+        return
+    try:
+        bound(connection, work.study_dir)
+        parts.sweep(connection, work.study_dir)
+        export.export(connection, folder, repr(work.now_unix_s), work.progress)
+    except WRITE_ERRORS as error:
+        what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"
+        raise unwritten(what, error, work.study_dir) from error
+    finally:
+        close(connection, work.study_dir)

@@ -1,0 +1,192 @@
+"""Network conditions of a run's nodes (docs/formats.md part 9): the table `network`, and validity."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.sources.records import Record, dig, is_kind
+from steelyard.analysis.sources.study_files import PlannedRun
+from steelyard.jobscripts.userfiles import read_tail
+
+FACTOR, NO_LEVEL = "network", "none"
+EXIT_CONDITION = 4  # of a job whose condition could not be applied
+
+# Column of the table `network`: (dotted path in network_conditions, kind as in records.COLUMNS).
+COLUMNS = {
+    "requested": ("requested", "text"),
+    "applied": ("applied", "text"),
+    "scope": ("scope", "text"),
+    "qdisc": ("devices", "qdiscs"),
+    "devices": ("devices", "names"),
+    "peer": ("peer", "text"),
+    "rtt_before_s": ("rtt.before.median_s", "float"),
+    "rtt_during_start_s": ("rtt.during_start.median_s", "float"),
+    "rtt_during_end_s": ("rtt.during_end.median_s", "float"),
+    "rtt_after_s": ("rtt.after.median_s", "float"),
+    "loss_achieved": ("loss.achieved", "float"),
+    "loss_low": ("loss.low", "float"),
+    "loss_high": ("loss.high", "float"),
+    "loss_packets": ("loss.packets", "int"),
+    "sent_packets": ("counters.sent_packets", "int"),
+    "dropped_packets": ("counters.dropped_packets", "int"),
+    "apply_s": ("apply_s", "float"),
+    "undo_s": ("undo_s", "float"),
+    "valid": ("valid", "bool"),
+    "invalid_reason": ("invalid_reason", "text"),
+    "undone": ("undone", "bool"),
+}
+
+# Units of the specification (docs/netem.md): what one of them is in s, bit/s, or as a fraction.
+UNITS = {
+    "us": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "kbit": Decimal(1000),
+    "mbit": Decimal(10) ** 6,
+    "gbit": Decimal(10) ** 9,
+    "bit": Decimal(1),
+    "%": Decimal("0.01"),
+}
+# Behind a digit, letter or point it would be a part of a name or an address.
+QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
+
+REFUSAL = re.compile(
+    r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache|capture)=.+)$", re.MULTILINE
+)
+DEFAULT_DIRECTION = "direction=egress"
+TAIL_BYTES = 65536  # of a job's output; the line is its last
+
+
+def conditions(record: Record) -> Mapping[str, Any] | None:
+    """The record's document; None when no conditions were asked for on that node."""
+    document = record.get("network_conditions")
+    return document if isinstance(document, dict) else None
+
+
+def columns(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the table `network`; a field of another type than agreed is NULL."""
+    return {name: column(document, path, kind) for name, (path, kind) in COLUMNS.items()}
+
+
+def column(document: Mapping[str, Any], path: str, kind: str) -> Any:
+    """One of them."""
+    if kind in ("qdiscs", "names"):
+        devices = [d for d in document.get("devices") or () if isinstance(d, dict)]
+        found = [str(d.get("qdisc" if kind == "qdiscs" else "device") or "?") for d in devices]
+        return found if kind == "names" else ", ".join(dict.fromkeys(found)) or None
+    value = dig(document, path)
+    return value if value is not None and is_kind(value, kind) else None
+
+
+def canonical(text: str) -> list[str]:
+    """A specification so that two that mean the same compare equal: `0.05s` as `50ms`.
+
+    The grammar is parsed in C; this only makes quantities, networks and the order alike.
+    """
+    parts = ("".join(part.split()) for part in text.split(","))
+    return sorted(alike(part) for part in parts if part not in ("", DEFAULT_DIRECTION))
+
+
+def alike(part: str) -> str:
+    """one_part, and a part that is none of the grammar's as it is."""
+    try:
+        return one_part(part)
+    except (ArithmeticError, ValueError, LookupError):
+        return part
+
+
+def one_part(part: str) -> str:
+    """`to=10.1.2.3/8`, quantities in base units, what stands for itself left out."""
+    key, _, value = part.partition("=")
+    if key == "to":
+        try:
+            return f"to={ipaddress.ip_network(value, strict=False)}"
+        except ValueError:
+            return part
+    if value.isdecimal():
+        return f"{key}={int(value)}"
+    part = QUANTITY.sub(in_base_units, part)
+    if key == "loss" and "gemodel:" in part:
+        return without_defaults(part)
+    return part.removesuffix("/uniform").removesuffix("~0")
+
+
+def in_base_units(match: re.Match[str]) -> str:
+    """`50ms` -> `0.05u`; nothing has no unit."""
+    value = Decimal(match[1]) * UNITS[match[2]]
+    return f"{value.normalize():f}u" if value else "0"
+
+
+def without_defaults(part: str) -> str:
+    """loss=gemodel:p:r:1-h:1-k, from the right: 1-k = 0, 1-h = 100 %, r = 1 - p."""
+    kind, *shares = part.split(":")
+    first = Decimal(shares[0].rstrip("u"))
+    defaults = [first, 1 - first, Decimal(1), Decimal(0)][: len(shares)]
+    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults.pop():
+        shares.pop()
+    return ":".join([kind, *shares])
+
+
+def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
+    """Why a completed run did not meet its level of the factor `network`; None: it did."""
+    level = run.condition.get(FACTOR)
+    documents = {n: d for n, r in attempt.records.items() if (d := conditions(r)) is not None}
+    reasons = [reason for node, d in sorted(documents.items()) for reason in faults(node, d, level)]
+    if reasons:
+        return "; ".join(reasons)
+    if level in (None, NO_LEVEL) or documents:
+        return None
+    if not attempt.records:
+        return f"{FACTOR}={level} was asked for, and no record says whether it was applied"
+    return f"{FACTOR}={level} was asked for, and not applied on any node"
+
+
+def faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
+    """What is wrong on one node."""
+    if document.get("valid") is False:
+        yield f"{node}: {document.get('invalid_reason') or 'invalid, the record does not say why'}"
+    if document.get("undone") is False:
+        yield f"{node}: the conditions were not undone"
+    requested = document.get("requested")
+    if level is None or not isinstance(requested, str):
+        return
+    if canonical(requested) != canonical(str(level)):
+        yield f"{node}: the study's level is {FACTOR}={level}, the job had {requested}"
+
+
+def refusal(study_dir: Path, attempt: Attempt) -> str | None:
+    """The line of a failed job whose condition could not be applied; None: it says none.
+
+    It stands in the attempt's own output; of a job that was refused before it had a folder, in
+    that of its submission, which the tasks of an array share.
+    """
+    if attempt.state != "failed" or attempt.exit_code not in (EXIT_CONDITION, 1, None):
+        return None
+    lines = [line for path in outputs(attempt) for line in refusals(path)]
+    if not lines and attempt.exit_code == EXIT_CONDITION:
+        lines = list(refusals(study_dir / "submissions" / f"{attempt.submission_id}.out"))
+    return lines[-1] if lines else None
+
+
+def outputs(attempt: Attempt) -> list[Path]:
+    """The attempt's own files of output."""
+    if attempt.folder is None:
+        return []
+    names = ("job.out", "srun.err", "err.*")
+    return [path for name in names for path in sorted(attempt.folder.path.glob(name))]
+
+
+def refusals(path: Path) -> Iterator[str]:
+    """`--netem=…: …` of a file, `steelyard: ` taken off."""
+    try:
+        text = read_tail(path, TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return
+    for match in REFUSAL.finditer(text):
+        yield match["line"].removeprefix("steelyard: ")

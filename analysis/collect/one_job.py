@@ -1,0 +1,310 @@
+"""One job, without any study: what the accounting and the nodes' records say of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect import job_totals
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
+from steelyard.analysis.collect.network import columns, conditions
+from steelyard.analysis.collect.records_in import incomplete_reason
+from steelyard.analysis.sources.accounting import Accounting, AccountingRow
+from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
+from steelyard.analysis.stats.readable import quantity
+
+JOB_ID = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
+
+
+@dataclass(slots=True)
+class NodeView:
+    """A node of the job; `values` are the columns of the table `records`."""
+
+    node: str
+    record: Record
+    values: dict[str, Any]
+    missing: dict[str, str]  # column: why it is None
+
+
+@dataclass(slots=True)
+class JobView:
+    """All that is known of a job."""
+
+    job_id: str
+    row: AccountingRow | None = None
+    earlier_starts: tuple[float, ...] = ()  # seconds since 1970 UTC
+    admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
+    nodes: list[NodeView] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_nodes(self) -> list[str]:
+        """Every node of the job that is known of."""
+        known = [*self.row.nodes] if self.row is not None else []
+        return known + [n.node for n in self.nodes if n.node not in known]
+
+    def total(self, column: str) -> float | None:
+        """Over all nodes; None as soon as one has no record, one cut short, or no value."""
+        return self.total_or_why(column)[0]
+
+    def total_or_why(self, column: str) -> tuple[float | None, str | None]:
+        """The total, or None and the reason."""
+        whole = [(n.record, n.values) for n in self.nodes if n.values["complete"]]
+        if len(whole) < len(self.all_nodes) or not whole:
+            return None, f"{len(whole)} of {len(self.all_nodes)} nodes have a whole record"
+        return job_totals.job_total(whole, column)
+
+
+def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) -> JobView:
+    """The job of this id, `4711`, `4711_3` or `4711+1`, as the scheduler writes it.
+
+    UsageError when it is no job id or stands for several jobs; MissingError when neither the
+    accounting nor a record knows it.
+    """
+    if not JOB_ID.fullmatch(job_id):
+        raise UsageError(
+            f"'{job_id}' is no job id: expected a number, or an array task such as 4711_3", job_id
+        )
+    view = JobView(job_id)
+    rows = ask(view, accounting)
+    choose_row(view, rows)
+    find_records(view, record_dirs)
+    if view.row is None and not view.nodes:
+        where = ", ".join(str(path) for path in record_dirs)
+        raise MissingError(
+            f"job {job_id} is not known: {'; '.join(view.missing)}. Is it a job of this cluster "
+            f"(SLURM_CONF), and are its records elsewhere (--record-dir, now {where})?"
+        )
+    return view
+
+
+def ask(view: JobView, accounting: Accounting) -> list[AccountingRow]:
+    """The rows of the job itself, not of its steps."""
+    try:
+        rows = [row for row in accounting.rows([view.job_id]) if row.step is None]
+    except MissingError as error:
+        view.missing.append(f"accounting: {error}")
+        return []
+    if not rows:
+        view.missing.append("accounting: it does not know this job")
+    return rows
+
+
+def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
+    """The last start of the job; an array as a whole is no job."""
+    tasks = {task_name(row) for row in rows if row.array_job_id == view.job_id}
+    if len(tasks) > 1:
+        shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
+        raise UsageError(
+            f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
+        )
+    leader = min((row.het_offset or 0 for row in rows), default=0)
+    wanted = view.job_id.partition("+")[2]
+    mine = [r for r in rows if (r.het_offset or 0) == (int(wanted) if wanted else leader)]
+    if len(rows) > len(mine):
+        view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
+    mine.sort(key=age)
+    view.row = mine[-1] if mine else None
+    view.earlier_starts = tuple(r.start_unix_s for r in mine[:-1] if r.start_unix_s is not None)
+    if view.row is not None and view.row.admin_comment:
+        view.admin_comment = own_comment(view.row.admin_comment)
+
+
+def task_name(row: AccountingRow) -> str:
+    """`4711_3`, or the job id of what waits in the array."""
+    task = row.array_task_id or f"[{len(row.waiting_tasks)} waiting]"
+    return f"{row.array_job_id}_{task}"
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sorts 4711_10 behind 4711_9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def own_comment(text: str) -> dict[str, Any] | None:
+    """Steelyard's line in AdminComment; None when it is somebody else's."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and "steelyard" in document else None
+
+
+def find_records(view: JobView, record_dirs: Sequence[Path]) -> None:
+    """The records of the job's last start."""
+    raw_id = view.row.job_id if view.row is not None else view.job_id
+    found = []
+    for folder in (path / raw_id for path in record_dirs):
+        found += [p for p in sorted(folder.glob("*.json")) if name_parts(p)]
+    chosen = of_last_start(view, found)
+    if len(chosen) < len(found):
+        view.notes.append(f"{len(found) - len(chosen)} records of other starts of this id left out")
+    records = []
+    for path in chosen:
+        try:
+            records.append(read_record(path))
+        except RecordError as error:
+            view.missing.append(f"{error.what}: {error}")
+    view.nodes = node_views(records)
+    for record in records:
+        if not record.complete:
+            view.missing.append(f"{record.node}: {incomplete_reason(record)}")
+        view.missing += unmet(record)
+    absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
+    if absent or not chosen:
+        where = ", ".join(str(path / raw_id) for path in record_dirs)
+        view.missing.append(f"record: none of {', '.join(absent) or 'this job'} in {where}")
+
+
+def unmet(record: Record) -> Iterator[str]:
+    """Conditions that were asked for and not had (docs/formats.md, part 4)."""
+    for name in ("network_conditions", "cache", "capture"):
+        reason = record.why_missing(name) or ""
+        if reason.startswith(("refused: ", "asked for, ")):
+            yield f"{record.node}: {reason}"
+
+
+def parts_node(path: Path) -> str:
+    """The node in the name of a record."""
+    parts = name_parts(path)
+    return parts[0] if parts else path.name
+
+
+def of_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
+    """Records of the row's start; without a row those that began with the newest."""
+    starts = {path: parts[1] for path in paths if (parts := name_parts(path))}
+    newest_of_node = {
+        parts_node(path): path
+        for path in sorted(starts, key=lambda p: starts[p])
+        if fits_last_start(view, starts[path], max(starts.values()))
+    }
+    return [newest_of_node[node] for node in sorted(newest_of_node)]
+
+
+def fits_last_start(view: JobView, start: int, newest: int) -> bool:
+    """A record with this start is of the job's last one: in its time, and nearest to it."""
+    row = view.row
+    if row is None:
+        return start >= newest - CLOCK_SLACK_S
+    if row.start_unix_s is None:
+        return False
+    end = float("inf") if row.end_unix_s is None else row.end_unix_s
+    nearest = min((*view.earlier_starts, row.start_unix_s), key=lambda s: abs(s - start))
+    in_time = row.start_unix_s - CLOCK_SLACK_S <= start <= end + CLOCK_SLACK_S
+    return in_time and nearest == row.start_unix_s
+
+
+def node_views(records: Sequence[Record]) -> list[NodeView]:
+    """Values of the records; of one cut short those of its last sample."""
+    cut = {record.node: record for record in records if not record.complete}
+    totals = sampled_totals(cut) if cut else {}
+    views = []
+    for record in records:
+        values = record.columns() | totals.get(record.node, {})
+        missing = {
+            column: record.why_missing(path) or "the record does not say why"
+            for column, (path, _) in COLUMNS.items()
+            if values[column] is None
+        }
+        views.append(NodeView(record.node, record, values, missing))
+    return views
+
+
+def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
+    """Totals of records cut short, by node, computed as collect does."""
+    import duckdb
+
+    from steelyard.analysis.collect import samples_in as samples
+    from steelyard.analysis.collect import tables
+    from steelyard.analysis.store import database
+    from steelyard.analysis.store import sample_store as parts
+
+    attempt = Attempt("run", "attempt", "none", "completed", records=records)
+    files = [
+        samples.SampleFile(path, str(path), "run", "attempt", node)
+        for node, record in records.items()
+        if (path := record.samples_path) is not None and path.is_file()
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="steelyard-") as scratch,
+        duckdb.connect() as connection,
+    ):
+        connection.execute(database.schema_text())
+        nowhere = parts.Parts(connection, Path(scratch), Path(scratch))
+        for _ in samples.load(connection, files, nowhere, Path(scratch)):
+            pass
+        tables.write_records(connection, [attempt], Path(scratch))
+        tables.write_notes(connection, [attempt], Path(scratch))
+        names = ", ".join(COLUMNS)
+        rows = connection.execute(f"SELECT node, {names} FROM records").fetchall()
+    return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
+
+
+def network_lines(node: NodeView) -> list[str]:
+    """A node's network conditions in two or three lines; [] when there is nothing to tell."""
+    document = conditions(node.record)
+    if document is None:
+        return tcp_line(node) + capture_line(node)
+    row = columns(document)
+    where = (
+        f"{', '.join(row['devices']) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
+    )
+    applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
+    lines = [f"{node.node}: {row['requested']} asked for, applied: {applied}, on {where}"]
+    lines.append(f"{node.node}: {measured_words(row)}")
+    notes = document.get("notes")
+    for note in notes if isinstance(notes, list) else []:
+        lines.append(f"{node.node}: note: {note}")
+    if row["valid"] is False or row["undone"] is False:
+        undone = "; not undone" if row["undone"] is False else ""
+        reason = row["invalid_reason"] or "the record does not say why"
+        word = f"invalid: {reason}" if row["valid"] is False else "valid"
+        lines.append(f"{node.node}: {word}{undone}")
+    return lines + tcp_line(node) + capture_line(node)
+
+
+def capture_line(node: NodeView) -> list[str]:
+    """Where its packets are."""
+    path = node.record.beside("capture.file")
+    if path is None:
+        return []
+    full = ", full before the end" if node.record.get("capture.truncated") is True else ""
+    return [f"{node.node}: packets in {path}{full}"]
+
+
+def measured_words(row: dict[str, Any]) -> str:
+    """`round trip to n9: before 0.3 ms, during 50.3 … 50.4 ms, after 0.3 ms; loss 0 %, …`."""
+    names = ("before", "during_start", "during_end", "after")
+    before, start, end, after = (quantity(row[f"rtt_{name}_s"], "s") for name in names)
+    text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"
+    if row["peer"] is None:
+        text = "round trip not measured: no peer"
+    if row["loss_achieved"] is not None:
+        text += f"; lost {100 * row['loss_achieved']:.3g} %"
+    if row["dropped_packets"] is not None:
+        text += f"; {row['dropped_packets']} of {row['sent_packets']} packets dropped"
+    return text
+
+
+def tcp_line(node: NodeView) -> list[str]:
+    """What the kernel saw on the job's own sockets."""
+    values = node.values
+    if values["rtt_median_s"] is None:
+        return []
+    low, middle, high = (
+        quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
+    )
+    words = (
+        f"{node.node}: the job's own TCP: round trip {middle} (median; {low} … {high}), "
+        f"connections: {values['tcp_connections']}, "
+        f"segments sent again: {values['job_retransmitted_segments']}"
+    )
+    return [words]

@@ -1,0 +1,82 @@
+"""The figures in a benchmark's own output, read by the benchmark's parser."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.sources.study_files import PlannedRun
+from steelyard.jobscripts.errors import BenchmarkError, FailedError
+from steelyard.jobscripts.registry import Benchmark, load
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A row of the table `results` without run and attempt."""
+
+    client: int
+    iteration: int
+    metric: str
+    value: float
+    unit: str
+    better: str | None
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What came of reading: figures, or why there are none."""
+
+    figures: tuple[Figure, ...] = ()
+    reason: str | None = None
+    is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
+
+
+# A parser meets what it did not expect: one run's output must not keep the others from the table.
+STUMBLES = (
+    ValueError, LookupError, ArithmeticError, TypeError, AttributeError, AssertionError,
+    RecursionError,
+)  # fmt: skip
+
+
+@functools.cache
+def benchmark(name: str) -> Benchmark:
+    """A benchmark's description, read once."""
+    return load(name)
+
+
+def read_output(run: PlannedRun, attempt: Attempt) -> Output:
+    """All clients' figures of a run that came to its end."""
+    if attempt.folder is None:
+        return Output(reason="the run left no folder with its output", is_gap=True)
+    try:
+        return Output(tuple(figures(run, attempt)))
+    except FailedError as error:
+        return Output(reason=f"the benchmark failed: {error}")
+    except (BenchmarkError, OSError) as error:
+        words = str(error)
+        return Output(reason=f"the output is not understood: {words}", is_gap=True)
+    except STUMBLES as error:
+        words = f"{type(error).__name__}: {error}"
+        return Output(reason=f"the output is not understood: {words}", is_gap=True)
+
+
+def figures(run: PlannedRun, attempt: Attempt) -> Iterator[Figure]:
+    """Client by client, as the parser gives them."""
+    assert attempt.folder is not None  # read_output has looked
+    described = benchmark(run.benchmark)
+    specs = described.specs(run.parameters)
+    for client in range(attempt.clients or 1):
+        for found in described.parse(attempt.folder.path, client, run.parameters):
+            spec = specs[found.metric]
+            yield Figure(
+                client,
+                found.iteration,
+                found.metric,
+                found.value,
+                found.unit,
+                spec.better,
+                spec.primary,
+            )

@@ -1,0 +1,258 @@
+"""Records: copied into the study, read, and joined with the attempts they belong to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
+from steelyard.analysis.store.spool import NO_ROOM
+from steelyard.jobscripts.userfiles import (
+    BULK_BYTES,
+    RECORD_BYTES,
+    OddFileError,
+    create_beside,
+    open_regular,
+)
+
+DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
+COPIES_AT_ONCE = 8
+COPY_BYTES = 1 << 20
+JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
+
+
+def default_record_dirs() -> list[Path]:
+    """Where the nodes leave records, as the reader's environment says."""
+    return [Path(os.environ.get("STEELYARD_RECORD_DIR") or DEFAULT_RECORD_DIR)]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A row of the table `gaps`."""
+
+    run_id: str | None
+    attempt: str | None
+    node: str | None
+    what: str
+    reason: str
+
+
+def same_file(source: Path, target: Path) -> bool:
+    """The copy is as long and as old as its source."""
+    try:
+        a, b = source.stat(), target.stat()
+    except OSError:
+        return False
+    return (a.st_size, a.st_mtime_ns) == (b.st_size, b.st_mtime_ns)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy whole or not at all, with the time of the source."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
+    with open_regular(source, most_bytes) as file, create_beside(part) as copy:
+        status = os.fstat(file.fileno())
+        shutil.copyfileobj(file, copy, COPY_BYTES)
+    os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+    part.replace(target)
+
+
+def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    """The attempts of each job that began."""
+    jobs = defaultdict(list)
+    for attempt in attempts:
+        if attempt.job_id is not None and attempt.job_window is not None:
+            jobs[attempt.job_id].append(attempt)
+    return jobs
+
+
+def bring_records(
+    study_dir: Path,
+    record_dirs: Sequence[Path],
+    attempts: Iterable[Attempt],
+    progress: Callable[[str, int, int], None],
+) -> Iterator[tuple[Sequence[Attempt], list[Gap]]]:
+    """Copy what the nodes left, before an admin's clean-up takes it, and join it to its attempts.
+
+    Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
+    that never began do not come.
+    """
+    attempts = list(attempts)
+    jobs = list(jobs_attempts(attempts).items())
+
+    def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
+        return [
+            gap for folder in record_dirs for gap in try_copy(study_dir, folder / job[0], job[1])
+        ]
+
+    progress("records", 0, len(jobs))
+    # The time goes into waiting for file systems, network ones mostly.
+    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+        ahead = deque(pool.submit(copied, job) for job in jobs[:JOBS_AHEAD])
+        for done, (job_id, mine) in enumerate(jobs, 1):
+            gaps = ahead.popleft().result()
+            for job in jobs[done + JOBS_AHEAD - 1 : done + JOBS_AHEAD]:
+                ahead.append(pool.submit(copied, job))
+            yield mine, [*gaps, *join_records(study_dir / "records" / job_id, mine)]
+            progress("records", done, len(jobs))
+    for attempt in attempts:
+        # Local runs have theirs in their own folder.
+        if attempt.folder is not None and attempt.scheduler == "local":
+            paths = sorted((attempt.folder.path / "record").rglob("*.json"))
+            yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
+
+
+def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
+    """copy_job, what goes wrong as a gap; OSError when there is no room."""
+    try:
+        return list(copy_job(study_dir, folder, attempts))
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        return [not_copied(attempts[0], None, error)]
+
+
+def not_copied(attempt: Attempt, node: str | None, error: OSError) -> Gap:
+    """A record, samples or a capture that stay where the node left them."""
+    reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
+    return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Copy the records of one job with their samples; yields what is no file of ours any more."""
+    if not folder.is_dir():
+        return
+    for source in folder.iterdir():
+        parts = name_parts(source)
+        attempt = nearest(attempts, parts[1]) if parts else None
+        # What still runs leaves its record to the next time.
+        if attempt is None or not attempt.is_over:
+            continue
+        # The record last: with its samples not there yet it would look whole.
+        for file in (source.with_suffix(".csv"), source.with_suffix(".pcapng"), source):
+            target = study_dir / "records" / folder.name / file.name
+            try:
+                if os.path.lexists(file) and not same_file(file, target):
+                    copy_file(file, target)
+            except OddFileError as error:
+                yield not_copied(attempt, parts[0] if parts else None, error)
+
+
+def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
+    """Give a job's attempts the records of their nodes; yields what is wrong with records."""
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        parts = name_parts(path)
+        attempt = nearest(attempts, parts[1]) if parts else None
+        if attempt is not None and attempt.is_over:
+            yield from add_record(attempt, path)
+
+
+def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
+    """The attempt that began nearest to the record's start, of those that can have made it.
+
+    None: the record is of a job that had the id before.
+    """
+    fitting = [a for a in attempts if a.job_window and a.job_window[0] <= start <= a.job_window[1]]
+    return min(fitting, key=lambda a: abs(begin(a) - start), default=None)
+
+
+def begin(attempt: Attempt) -> float:
+    """When the job began: the record does with it, the run in it comes later."""
+    if attempt.row is not None and attempt.row.start_unix_s is not None:
+        return attempt.row.start_unix_s
+    return attempt.start_unix_s or 0.0
+
+
+def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
+    """Read one record for an attempt; of two for a node the complete or later one counts."""
+    try:
+        record = read_record(path)
+    except RecordError as error:
+        parts = name_parts(path)
+        yield Gap(
+            attempt.run_id, attempt.attempt, parts[0] if parts else None, error.what, str(error)
+        )
+        return
+    cluster = record.get("job.cluster")
+    # slurmdbd keeps names of clusters in small letters.
+    if cluster and attempt.cluster and str(cluster).casefold() != attempt.cluster.casefold():
+        reason = f"{path.name} is of job {attempt.job_id} of the cluster {cluster}, left out: this "
+        reason += f"one ran on {attempt.cluster}"
+        yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+        return
+    other = attempt.records.get(record.node)
+    if other is None:
+        attempt.records[record.node] = record
+        return
+    best = max(other, record, key=lambda r: (r.complete, r.get("start_unix_s") or 0.0))
+    attempt.records[record.node] = best
+    left = record if best is other else other
+    reason = f"{left.path.name} is a second record of this job and node; {best.path.name} counts"
+    yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+
+
+def record_gaps(
+    attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
+) -> Iterator[Gap]:
+    """Nodes without a record, and records cut short. `known`: (run, attempt, node) told already."""
+    where = ", ".join(str(path) for path in record_dirs) or "no folder"
+    absent = [str(path) for path in record_dirs if not path.is_dir()]
+    hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
+    for attempt in attempts:
+        for record in attempt.records.values():
+            if not record.complete:
+                yield Gap(
+                    attempt.run_id,
+                    attempt.attempt,
+                    record.node,
+                    "incomplete_record",
+                    incomplete_reason(record),
+                )
+        for node in missing_nodes(attempt):
+            if (attempt.run_id, attempt.attempt, node) not in known:
+                place = "its own folder" if attempt.scheduler == "local" else f"{where}{hint}"
+                reason = (
+                    f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
+                    f"{stray(attempt, node, record_dirs)}"
+                )
+                yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
+
+
+def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
+    """Words on a record of this job id and node whose start does not fit; empty: there is none."""
+    found = [
+        parts[1]
+        for folder in record_dirs
+        for path in (folder / (attempt.job_id or "-")).glob("*.json")
+        if (parts := name_parts(path)) and parts[0] == node
+    ]
+    if not found:
+        return ""
+    start = min(found, key=lambda one: abs(one - begin(attempt)))
+    off = start - begin(attempt)
+    return (
+        f" that fits: {node}.{start}.json begins {abs(off):.0f} s {'after' if off > 0 else 'before'} "
+        f"the job did. Is the clock of {node} off, or had another job this id?"
+    )
+
+
+def incomplete_reason(record: Record) -> str:
+    """What a record cut short means."""
+    why = record.get("incomplete_reason") or "the sampler did not come to its end"
+    return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
+
+
+def missing_nodes(attempt: Attempt) -> list[str]:
+    """Nodes of an attempt that is over without a record."""
+    if not attempt.is_over:
+        return []
+    if attempt.scheduler == "local":
+        return [] if attempt.records else list(attempt.nodes)
+    return [node for node in attempt.nodes if node not in attempt.records]

@@ -1,0 +1,218 @@
+"""What the merge found, written into the tables of the database."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.collect import attempt_notes, network
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.outputs_in import Output
+from steelyard.analysis.collect.records_in import Gap
+from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
+from steelyard.analysis.sources.records import FROM_SAMPLES
+from steelyard.analysis.sources.study_files import Plan
+from steelyard.analysis.store.database import SCHEMA_VERSION, replace_rows, table_columns
+from steelyard.analysis.store.spool import Spool
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+
+ATTEMPT_COLUMNS = (
+    "run_id",
+    "attempt",
+    "scheduler",
+    "cluster",
+    "job_id",
+    "array_job_id",
+    "array_task_id",
+    "restart_count",
+    "state",
+    "reason",
+    "start_unix_s",
+    "end_unix_s",
+    "elapsed_s",
+    "wait_s",
+    "exit_code",
+    "clients",
+    "tries",
+    "nodes",
+)
+
+# The last sample of each record that was cut short; a NULL there is a total that is not known. No
+# process has no memory: 0 means that none was seen.
+LAST_SAMPLES = """
+SELECT run_id, attempt, node, nullif(max(memory_bytes), 0) AS max_memory_bytes,
+    count(*) AS samples, max(unix_s) AS end_unix_s, unnest(arg_max_null(struct_pack({totals}), elapsed_s))
+FROM samples SEMI JOIN (SELECT * FROM spooled WHERE NOT complete) USING (run_id, attempt, node)
+GROUP BY run_id, attempt, node
+"""
+
+
+def write_meta(
+    connection: DuckDBPyConnection, study_dir: Path, plan: Plan, scratch: Path, now_unix_s: float
+) -> None:
+    """The one row of `meta`."""
+    file = study_dir / "study.toml"
+    toml = read_regular(file, NOTE_BYTES) if file.is_file() else None
+    digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
+    with Spool(scratch / "meta.jsonl", table_columns(connection, "meta")) as spool:
+        spool.write(
+            (
+                SCHEMA_VERSION,
+                str(plan.study.get("name") or study_dir.stem),
+                plan.study.get("seed"),
+                None if toml is None else toml.decode("utf-8", "replace"),
+                digest,
+                importlib.metadata.version("steelyard"),
+                now_unix_s,
+                plan.study.get("baseline"),
+                plan.study.get("factors"),
+            )
+        )
+    replace_rows(connection, "meta", spool)
+
+
+def write_attempts(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The table `attempts`."""
+    with Spool(scratch / "attempts.jsonl", table_columns(connection, "attempts")) as spool:
+        for attempt in attempts:
+            spool.write([getattr(attempt, name) for name in ATTEMPT_COLUMNS])
+    replace_rows(connection, "attempts", spool)
+
+
+def write_runs(
+    connection: DuckDBPyConnection, plan: Plan, attempts: Iterable[Attempt], scratch: Path
+) -> dict[str, int]:
+    """The table `runs`; returns how many runs are in each state."""
+    of_run: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        of_run[attempt.run_id].append(attempt)
+    states: dict[str, int] = defaultdict(int)
+    with Spool(scratch / "runs.jsonl", table_columns(connection, "runs")) as spool:
+        for run in plan.runs:
+            mine = of_run[run.run_id]
+            last = max(mine, key=lambda a: (a.order, a.attempt), default=None)
+            state = last.state if last is not None else "planned"
+            states[state] += 1
+            invalid = None
+            if last is not None and state == "completed":
+                invalid = network.invalid_reason(run, last)
+            spool.write(
+                (
+                    run.run_id,
+                    run.block,
+                    run.position,
+                    run.benchmark,
+                    run.variant,
+                    run.parameters,
+                    run.condition,
+                    run.condition_label,
+                    run.is_baseline,
+                    run.repeat,
+                    len(mine),
+                    last.attempt if last is not None else None,
+                    state,
+                    last.reason if last is not None else None,
+                    invalid is None if state == "completed" else None,
+                    invalid,
+                )
+            )
+    replace_rows(connection, "runs", spool)
+    return dict(states)
+
+
+def write_results(
+    connection: DuckDBPyConnection,
+    outputs: Mapping[tuple[str, str], Output],
+    scratch: Path,
+) -> None:
+    """The table `results`; the key of `outputs` is run and attempt."""
+    with Spool(scratch / "results.jsonl", table_columns(connection, "results")) as spool:
+        for key, output in outputs.items():
+            for f in output.figures:
+                spool.write(
+                    (
+                        *key,
+                        f.client,
+                        f.iteration,
+                        f.metric,
+                        f.value,
+                        f.unit,
+                        f.better,
+                        f.is_primary,
+                    )
+                )
+    replace_rows(connection, "results", spool)
+
+
+def write_records(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The table `records`; the samples must be there already."""
+    columns = table_columns(connection, "records")
+    with Spool(scratch / "records.jsonl", columns) as records:
+        for attempt in attempts:
+            for node, record in attempt.records.items():
+                key = (attempt.run_id, attempt.attempt, node)
+                found = record.columns()
+                records.write((*key, *(found[c] for c in RECORD_COLUMNS), record.document))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE spooled AS {records.select()}")
+    totals = ", ".join(f"{name} := {name}" for name in FROM_SAMPLES)
+    replaced = (*FROM_SAMPLES, "max_memory_bytes", "samples", "end_unix_s")
+    values = ", ".join(
+        f"CASE WHEN l.samples IS NULL THEN s.{name} ELSE l.{name} END AS {name}"
+        if name in replaced
+        else f"s.{name}"
+        for name in columns
+    )
+    connection.execute("DELETE FROM records")
+    connection.execute(
+        f"INSERT INTO records BY NAME SELECT {values} FROM spooled AS s "
+        f"LEFT JOIN ({LAST_SAMPLES.format(totals=totals)}) AS l USING (run_id, attempt, node)"
+    )
+
+
+def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
+    """The tables `tags` and `environment`."""
+    columns = {name: table_columns(connection, name) for name in ("tags", "environment")}
+    with (
+        Spool(scratch / "tags.jsonl", columns["tags"]) as tags,
+        Spool(scratch / "environment.jsonl", columns["environment"]) as environment,
+    ):
+        for attempt in attempts:
+            run = (attempt.run_id, attempt.attempt)
+            for (node, key), value in attempt_notes.tags(attempt).items():
+                tags.write((*run, node, key, value))
+            for used in attempt_notes.used_files(attempt):
+                environment.write((*run, *dataclasses.astuple(used)))
+    replace_rows(connection, "tags", tags)
+    replace_rows(connection, "environment", environment)
+
+
+def write_network(
+    connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
+) -> None:
+    """The table `network`: a row for each record with network conditions."""
+    with Spool(scratch / "network.jsonl", table_columns(connection, "network")) as spool:
+        for attempt in attempts:
+            for node, record in attempt.records.items():
+                document = network.conditions(record)
+                if document is not None:
+                    found = network.columns(document)
+                    spool.write((attempt.run_id, attempt.attempt, node, *found.values()))
+    replace_rows(connection, "network", spool)
+
+
+def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:
+    """The table `gaps`."""
+    with Spool(scratch / "gaps.jsonl", table_columns(connection, "gaps")) as spool:
+        for gap in gaps:
+            spool.write((gap.run_id, gap.attempt, gap.node, gap.what, gap.reason))
+    replace_rows(connection, "gaps", spool)

@@ -1,0 +1,203 @@
+"""What all figures share: style, saving, and SVG that fits into a page.
+
+Figures are made without pyplot: no state outlives a call.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from steelyard.analysis.summary.summary import Group, Summary
+
+FORMATS = ("svg", "pdf", "png", "csv")
+WIDTH_IN = 6.6
+DPI = 150
+MAX_NAME = 120  # letters of a file's name, without its suffix
+
+# Okabe & Ito (2008), "Color Universal Design", without black and the yellow that white swallows;
+# orange and sky blue darker, so that a line of each has 3 : 1 against white (WCAG 2.1, 1.4.11).
+COLOURS = ("#0072B2", "#C68400", "#009E73", "#CC79A7", "#3399D6", "#D55E00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
+DASHES = ("-", "--", ":", "-.")
+
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "savefig.dpi": DPI,
+    "text.parse_math": False,  # a study's names may hold dollar signs
+    # Text stays text in SVG: small, searchable, and sharp; PDF and PNG carry the font along.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "steelyard",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with its words and the numbers in it."""
+
+    name: str  # of its files
+    title: str
+    caption: str
+    figure: Figure = field(repr=False)
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]] = field(repr=False)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        buffer = io.BytesIO()
+        with style():
+            lay_out(self.figure)
+            self.figure.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Our settings, for as long as a figure is drawn or saved."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        yield
+
+
+def new_figure(height_in: float) -> Figure:
+    """An empty figure with a canvas that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """NAME.svg, .pdf, .png and its data as .csv; returns what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix in formats:
+        path = folder / f"{drawing.name}.{suffix}"
+        if suffix == "csv":
+            save_csv(drawing, path)
+        else:
+            with style():
+                lay_out(drawing.figure)
+                drawing.figure.savefig(path, format=suffix, metadata=undated(suffix))
+        paths.append(path)
+    return paths
+
+
+def lay_out(figure: Figure) -> None:
+    """Its parts find their places, once for all formats.
+
+    Left to savefig, a drawing into nothing comes before each format's own.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)  # of "none" a place holder would be left, and that drawing
+
+
+def undated(suffix: str) -> dict[str, None]:
+    """Metadata that make the same data the same file."""
+    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+
+
+def save_csv(drawing: Drawing, path: Path) -> None:
+    """The numbers of the figure; what is missing is an empty cell."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(drawing.columns)
+        writer.writerows(drawing.rows)
+
+
+def inline_svg(drawing: Drawing) -> str:
+    """The figure as an <svg> element to stand among others in a page.
+
+    Ids become the figure's own or go, coordinates keep two decimals (0.01 pt), and what only a
+    file of its own needs is left out.
+    """
+    buffer = io.StringIO()
+    with style():
+        lay_out(drawing.figure)
+        drawing.figure.savefig(buffer, format="svg", metadata=undated("svg"))
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' (?:xmlns(?::\w+)?|version)="[^"]*"', "", svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r"<[^>]+>", shorter, svg)
+    return re.sub(r"\n\s*", "\n", own_ids(svg, drawing.name))
+
+
+def shorter(tag: re.Match[str]) -> str:
+    """A tag with its coordinates cut; text between tags is not touched."""
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
+
+
+def own_ids(svg: str, name: str) -> str:
+    """Ids that something refers to get a prefix, the others go."""
+    prefix = "f" + hashlib.sha256(name.encode()).hexdigest()[:6]
+    used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
+    used_ids = {first or second for first, second in used}
+
+    def change(match: re.Match[str]) -> str:
+        return f' id="{prefix}{match[1]}"' if match[1] in used_ids else ""
+
+    svg = re.sub(r' id="([^"]*)"', change, svg)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", svg)
+
+
+def slug(*words: str) -> str:
+    """A name for files: `bars-filesystem-test-large-file-copy-seconds`.
+
+    Where that would lose what tells names apart (`level=-1`, `é`, the end of a long one) a
+    checksum tells it.
+    """
+    whole = "-".join(words)
+    name = re.sub(r"[^a-z0-9]+", "-", whole.lower()).strip("-")
+    if len(name) <= MAX_NAME and not re.search(r"[^A-Za-z0-9]{2,}|[^\x00-\x7f]", whole):
+        return name
+    checksum = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{name[: MAX_NAME - 9].rstrip('-')}-{checksum}"
+
+
+def colour_factor(summary: Summary) -> str | None:
+    """The factor that colours show: the baseline's first one with two levels or more, or any."""
+    meta = summary.data.meta
+    names = sorted(meta.factors, key=lambda name: name not in meta.baseline)
+    return next((name for name in names if len(meta.factors[name]) > 1), None)
+
+
+def level_index(summary: Summary, group: Group) -> int:
+    """Which colour, marker and hatch a group has; too many levels: baseline and all others."""
+    factor = colour_factor(summary)
+    if factor is None:
+        return 0
+    levels, level = summary.data.meta.factors[factor], group.condition.get(factor)
+    if len(levels) > len(COLOURS):
+        return 0 if group.label == group.baseline_label else 1
+    return levels.index(level) if level in levels else 0

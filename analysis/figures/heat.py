@@ -1,0 +1,202 @@
+"""Heat map: the overhead over the levels of two factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.summary.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "metric", "others", "row_factor", "row_level", "column_factor", "column_level",
+    "unit", "overhead", "low", "high", "n", "n_baseline", "verdict",
+)  # fmt: skip
+MAX_PANELS = 4
+MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
+# Light in the middle and dark at both ends, told apart by blue and orange: the sign and the
+# number stand in each cell, for grey print.
+ACROSS = (55, 24)  # letters that have room below the cells of one panel, or of each of two
+ROW_NAME = (24, 12)  # letters of a row's name there
+NAME_LINES = 3  # that a column's name may take
+COLOUR_MAP = "PuOr_r"
+
+Grid = dict[tuple[str, str], Row]
+
+
+def heat_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
+    """(rows, columns): the two factors with most levels among the overheads; None: there are none."""
+    compared = [row for row in rows if row.overhead is not None]
+    levels = {
+        factor: len({str(row.group.condition.get(factor)) for row in compared})
+        for factor in summary.data.meta.factors
+    }
+    wide = sorted((f for f in levels if 1 < levels[f] <= MAX_LEVELS), key=lambda f: levels[f])
+    return (wide[-2], wide[-1]) if len(wide) >= 2 else None
+
+
+def draw_heat(summary: Summary, rows: list[Row]) -> Drawing | None:
+    """One figure of one variant and metric; None without two factors."""
+    factors = heat_factors(summary, rows)
+    if factors is None:
+        return None
+    with figures.style():
+        return heat(summary, rows, factors)
+
+
+def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing:
+    first = rows[0]
+    panels = [(o, grid) for o, grid in panels_of(rows, factors).items() if any_overhead(grid)]
+    levels = [levels_of(summary, rows, factor) for factor in factors]
+    drawn = panels[:MAX_PANELS]
+    columns = panels_beside(len(drawn), levels)
+    shelves = math.ceil(len(drawn) / columns)
+    names = tick_names(levels, columns)
+    lines = max(name.count("\n") for name in names[1])
+    figure = figures.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
+    grid = figure.subplots(shelves, columns, squeeze=False)
+    limit = max(abs(v) for _, cells in drawn for row in cells.values() if (v := value_of(row)))
+    image: Any = None
+    for axes in grid.flat[len(drawn) :]:
+        axes.set_visible(False)
+    titles = figures_labels.in_lines([o for o, _ in drawn], figures_labels.TITLE // columns)
+    for axes, title, (_, cells) in zip(grid.flat, titles, drawn, strict=False):
+        image = draw_panel(axes, cells, levels, names, limit)
+        axes.set_xlabel(factors[1])
+        axes.set_title(title, fontsize=8.5)
+    for line in grid:
+        line[0].set_ylabel(factors[0])
+    figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
+    figures_labels.set_title(figure, f"{first.group.variant}: {first.metric.name}")
+    return Drawing(
+        name=figures.slug("heat", first.group.variant, first.metric.name),
+        title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
+        caption=caption(rows, factors, len(panels)),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for others, grid in panels for cells in data_rows(others, grid, factors)],
+    )
+
+
+def panels_beside(panels: int, levels: list[list[str]]) -> int:
+    """Two where the names of the columns have room in half of the figure, else one."""
+    letters = len(levels[1]) * (1 + max(map(len, levels[1])))
+    return 2 if panels > 1 and letters <= ACROSS[1] else 1
+
+
+def tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
+    """What stands beside the rows and, wrapped, below the columns."""
+    beside = figures_labels.shortened(levels[0], ROW_NAME[columns - 1])
+    each = ACROSS[columns - 1] // len(levels[1]) - 1
+    below = figures_labels.shortened(levels[1], NAME_LINES * each)
+    return [
+        [beside[level] for level in levels[0]],
+        [figures_labels.wrapped(below[level], each) for level in levels[1]],
+    ]
+
+
+def any_overhead(grid: Grid) -> bool:
+    return any(value_of(row) is not None for row in grid.values())
+
+
+def panels_of(rows: list[Row], factors: tuple[str, str]) -> dict[str, Grid]:
+    """Rows by the levels of all other factors."""
+    panels: dict[str, Grid] = {}
+    for row in rows:
+        condition = row.group.condition
+        others = ", ".join(f"{k}={v}" for k, v in condition.items() if k not in factors)
+        key = (str(condition.get(factors[0])), str(condition.get(factors[1])))
+        panels.setdefault(others, {})[key] = row
+    return panels
+
+
+def levels_of(summary: Summary, rows: list[Row], factor: str) -> list[str]:
+    """The levels that occur, in the order of the study."""
+    there = {str(row.group.condition.get(factor)) for row in rows}
+    return [str(level) for level in summary.data.meta.factors[factor] if str(level) in there]
+
+
+def value_of(row: Row) -> float | None:
+    """The overhead in percent."""
+    if row.overhead is None or row.overhead.value is None:
+        return None
+    return 100 * row.overhead.value
+
+
+def text_colour(behind: Sequence[float]) -> str:
+    """Black or white, whichever stands out more from (red, green, blue, …) behind it.
+
+    Relative luminance and the border at which both have the same contrast: WCAG 2.1.
+    """
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in behind[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 >= 0.05 * 1.05 else "white"
+
+
+def draw_panel(
+    axes: Axes, cells: Grid, levels: list[list[str]], names: list[list[str]], limit: float
+) -> Any:
+    """Colours, and in each cell the number; `=` for the baseline, in brackets what is not shown."""
+    import numpy as np
+
+    numbers = [
+        [value_of(cells[r, c]) if (r, c) in cells else None for c in levels[1]] for r in levels[0]
+    ]
+    shades = [[math.nan if v is None else v for v in line] for line in numbers]
+    size = 8 if len(levels[1]) <= MAX_LEVELS // 2 else 6.5
+    image = axes.imshow(shades, cmap=COLOUR_MAP, vmin=-limit, vmax=limit, aspect="auto")
+    for y, row_level in enumerate(levels[0]):
+        for x, column_level in enumerate(levels[1]):
+            row = cells.get((row_level, column_level))
+            value = numbers[y][x]
+            colour = "black" if value is None else text_colour(image.to_rgba(np.array([value]))[0])
+            axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
+    axes.set_xticks(range(len(levels[1])), names[1], fontsize=8)
+    axes.set_yticks(range(len(levels[0])), names[0], fontsize=8)
+    axes.grid(visible=False)
+    return image
+
+
+def cell_words(row: Row | None) -> str:
+    """`+37`, `(−2)` when not shown to differ, `baseline`, `–` without a value."""
+    if row is None:
+        return "–"
+    value = value_of(row)
+    if value is None:
+        return "baseline" if row.group.label == row.group.baseline_label else "–"
+    words = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
+    differs = row.verdict is not None and row.verdict.direction not in (
+        Direction.NOT_SHOWN,
+        Direction.UNKNOWN,
+    )
+    return words if differs else f"({words})"
+
+
+def caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:
+    sizes = sorted({row.n for row in rows if row.n})
+    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    more = ""
+    if panels > MAX_PANELS:
+        more = f" Shown are {MAX_PANELS} of {panels} levels of the other factors; the CSV has all."
+    return (
+        f"Overhead of the mean {rows[0].metric.name} against the baseline in percent, over "
+        f"{factors[0]} and {factors[1]}; in brackets where a difference is not shown (95 %, Holm); "
+        f"n = {n} runs a cell.{more}"
+    )
+
+
+def data_rows(others: str, grid: Grid, factors: tuple[str, str]) -> Iterator[tuple[object, ...]]:
+    for (row_level, column_level), row in grid.items():
+        found = row.overhead
+        yield (
+            row.group.variant, row.metric.name, others, factors[0], row_level, factors[1],
+            column_level, "1", found and found.value, found and found.low, found and found.high, row.n,
+            found and found.n_baseline, row.verdict and row.verdict.text,
+        )  # fmt: skip

@@ -1,0 +1,332 @@
+"""Iterations inside the runs: a line per node, and one through the average of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, nan
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
+from steelyard.analysis.stats.readable import scale
+from steelyard.analysis.summary.load import opened
+from steelyard.analysis.summary.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "variant", "condition", "metric", "unit", "node", "iteration", "runs", "value",
+    "average_n", "average_low", "average_high", "average",
+)  # fmt: skip
+MAX_LEVELS = len(DASHES)  # that grey print tells apart; of more each condition has its own panel
+MAX_NODES = len(MARKERS)  # lines of one colour that can be told apart
+MAX_PANELS, ACROSS = 9, 3
+LETTERS = 78  # of titles beside each other
+LINE_IN = 0.14
+Y_LETTERS = 30  # that have room beside a shelf
+RASTER = 3000  # points from which on lines are drawn as an image, for the size of the file
+MARK_EVERY = 6  # iterations between the marks that tell nodes apart
+GAP = 0.12  # of the axes' height between the numbers of two averages
+
+# Means over a node's runs and clients: {condition: {node: {iteration: (runs, mean)}}}
+Nodes = dict[str, dict[str, dict[int, tuple[int, float]]]]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is drawn in one colour: nodes under one condition, and their average."""
+
+    name: str
+    place: int  # of its colour and dashes
+    average: float | None  # None: no values
+    lines: Sequence[tuple[int, Sequence[float]]]  # (number of the node from 0, its iterations)
+
+    @property
+    def look(self) -> dict[str, Any]:
+        return {"color": COLOURS[self.place], "linestyle": DASHES[self.place]}
+
+    @property
+    def points(self) -> int:
+        return sum(len(values) for _, values in self.lines)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Conditions that differ in the colours' factor alone."""
+
+    title: str
+    rows: Sequence[Row]
+    names: Sequence[str]  # of the rows' levels
+    places: Sequence[int]
+
+
+def draw_iterations(summary: Summary, rows: list[Row]) -> Drawing | None:
+    """One figure of one variant and metric; rows are its conditions. None without iterations."""
+    measured = [row for row in rows if has_iterations(summary, row)]
+    if not measured:
+        return None
+    found = read_nodes(summary, measured)
+    with figures.style():
+        return iterations(panels_of(summary, measured), found)
+
+
+def iterations(panels: list[Panel], found: Nodes) -> Drawing:
+    drawn = panels[:MAX_PANELS]
+    rows = [row for panel in panels for row in panel.rows]
+    first, numbers = rows[0], numbered(drawn, found)
+    factor, unit = scale(largest(found), first.metric.unit)
+    levels = [levels_of(panel, found, numbers, factor) for panel in drawn]
+    columns = 2 if len(drawn) == 4 else min(len(drawn), ACROSS)
+    shelves = ceil(len(drawn) / columns)
+    keys, names = keys_of(drawn, numbers)
+    key = figures_labels.legend([*(level.name for level in keys), *names])
+    titles = figures_labels.in_lines([panel.title for panel in drawn], LETTERS // columns)
+    lines = max(title.count("\n") for title in titles)
+    figure = figures.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
+    grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
+    raster = sum(level.points for panel in levels for level in panel) > RASTER
+    for axes in grid.flat[len(drawn) :]:
+        axes.set_visible(False)
+    for axes, title, of_panel in zip(grid.flat, titles, levels, strict=False):
+        draw_panel(axes, of_panel, "no value", raster)
+        axes.set_title(title, fontsize=8.5)
+        axes.set_xlabel("iteration")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    for line in grid:
+        words = f"{first.metric.name} ({unit})" + better(first)
+        line[0].set_ylabel(figures_labels.wrapped(words, Y_LETTERS))
+    for axes, of_panel in zip(grid.flat, levels, strict=False):
+        label_averages(axes, of_panel)
+    figures_labels.set_title(figure, first.group.variant)
+    if key.words:
+        shown = [replace(level, name=name) for level, name in zip(keys, key.words, strict=False)]
+        handles = list(legend(shown, key.words[len(keys) :]))
+        figure.legend(handles=handles, loc="outside lower center", ncols=key.columns)
+    return Drawing(
+        name=figures.slug("iterations", first.group.variant, first.metric.name),
+        title=f"{first.group.variant}: {first.metric.name}, iterations of each node",
+        caption=caption(panels, found, numbers),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for row in rows for cells in data_rows(row, found)],
+    )
+
+
+def better(row: Row) -> str:
+    return f", {row.metric.better} is better" if row.metric.better else ""
+
+
+def largest(found: Nodes) -> float | None:
+    every = (v for nodes in found.values() for line in nodes.values() for _, v in line.values())
+    return max(every, default=None)
+
+
+def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
+    """A panel for what is equal in all factors but that of the colours."""
+    meta, factor = summary.data.meta, figures.colour_factor(summary)
+    levels = meta.factors[factor] if factor else []
+    if factor is None or len(levels) > MAX_LEVELS:
+        labels = [row.group.label for row in rows]
+        return [Panel(label, [row], [""], [0]) for label, row in zip(labels, rows, strict=True)]
+    members: dict[str, list[Row]] = {}
+    for row in rows:
+        others = (f"{n}={v}" for n, v in row.group.condition.items() if n != factor)
+        members.setdefault(", ".join(others), []).append(row)
+    return [
+        Panel(
+            others,
+            alike,
+            [f"{factor}={row.group.condition.get(factor)}" for row in alike],
+            [figures.level_index(summary, row.group) for row in alike],
+        )
+        for others, alike in members.items()
+    ]
+
+
+def numbered(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, int]]:
+    """{level: {node: its number from 0}}, the same in all panels."""
+    names: dict[int, set[str]] = {}
+    for panel in panels:
+        for row, place in zip(panel.rows, panel.places, strict=True):
+            names.setdefault(place, set()).update(found.get(row.group.label, {}))
+    return {
+        place: {node: number for number, node in enumerate(sorted(nodes, key=natural))}
+        for place, nodes in sorted(names.items())
+    }
+
+
+def natural(node: str) -> tuple[int, str]:
+    """n2 before n10."""
+    return len(node), node
+
+
+def levels_of(
+    panel: Panel, found: Nodes, numbers: dict[int, dict[str, int]], factor: float
+) -> list[Level]:
+    """What is drawn of a panel, values over `factor`."""
+    levels = []
+    for row, name, place in zip(panel.rows, panel.names, panel.places, strict=True):
+        lines = [
+            (number, [value / factor for value in values_of(found[row.group.label][node])])
+            for node, number in numbers[place].items()
+            if number < MAX_NODES and node in found.get(row.group.label, {})
+        ]
+        mean = row.interval.mean / factor if row.interval else None
+        levels.append(Level(name, place, mean, lines))
+    return levels
+
+
+def values_of(line: dict[int, tuple[int, float]]) -> list[float]:
+    """From the first iteration on; nan where there is none."""
+    return [line[i][1] if i in line else nan for i in range(1, max(line) + 1)]
+
+
+def keys_of(
+    panels: Sequence[Panel], numbers: dict[int, dict[str, int]]
+) -> tuple[list[Level], list[str]]:
+    """What the legend tells: levels where there are several, and the nodes that have each mark."""
+    looks = {
+        place: Level(name, place, None, ())
+        for panel in panels
+        for name, place in zip(panel.names, panel.places, strict=True)
+    }
+    most = min(max(map(len, numbers.values()), default=0), MAX_NODES)
+    alike = [
+        list(dict.fromkeys(n for nodes in numbers.values() for n, i in nodes.items() if i == rank))
+        for rank in range(most)
+    ]
+    names = [" / ".join(nodes) for nodes in alike] if most > 1 else []
+    return [looks[place] for place in sorted(looks)] if len(looks) > 1 else [], names
+
+
+def has_iterations(summary: Summary, row: Row) -> bool:
+    return any((run, row.metric.name) in summary.data.iterations for run in row.run_ids)
+
+
+def read_nodes(summary: Summary, rows: list[Row]) -> Nodes:
+    """By condition and node, nodes in the order of their names.
+
+    Clients are counted node by node (docs/formats.md part 7), as many on each; where they are
+    fewer than the nodes, all nodes of the run stand together.
+    """
+    ids = [run for row in rows for run in row.run_ids]
+    with opened(summary.data.folder) as connection:
+        lines = connection.execute(
+            """
+            WITH placed AS (
+                SELECT r.condition_label AS label, s.run_id, s.iteration, s.value, CASE
+                    WHEN coalesce(len(a.nodes), 0) = 0 THEN ''
+                    WHEN s.client < a.clients AND a.clients % len(a.nodes) = 0
+                    THEN a.nodes[1 + s.client * len(a.nodes) // a.clients]
+                    ELSE array_to_string(a.nodes, '+') END AS node
+                FROM results AS s JOIN runs AS r USING (run_id, attempt)
+                    JOIN attempts AS a USING (run_id, attempt)
+                WHERE s.metric = ? AND isfinite(s.value) AND run_id IN (SELECT unnest(?)))
+            SELECT label, node, iteration, count(DISTINCT run_id), avg(value)
+            FROM placed GROUP BY label, node, iteration ORDER BY label, length(node), node, iteration
+            """,
+            [rows[0].metric.name, ids],
+        ).fetchall()
+    found: Nodes = {}
+    for label, node, iteration, runs, value in lines:
+        found.setdefault(label, {}).setdefault(node, {})[iteration] = (runs, value)
+    return found
+
+
+def caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[str, int]]) -> str:
+    rows = [row for panel in panels for row in panel.rows]
+    sizes = sorted({row.n for row in rows})
+    n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+    longest = max(max(line) for nodes in found.values() for line in nodes.values())
+    words = (
+        f"Up to {longest} iterations inside the runs, in the order in which they ran: each line with "
+        "marks is a node, the mean of its runs at that iteration; black lines and numbers are the "
+        f"means of the conditions over their runs ({n} runs). The axis need not start at 0."
+    )
+    most = max(map(len, numbers.values()))
+    if most > MAX_NODES:
+        words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
+    if len(panels) > MAX_PANELS:
+        words += f" The first {MAX_PANELS} of {len(panels)} panels; the CSV has all."
+    return words
+
+
+def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
+    """Each node's iterations, with the average that is drawn through them."""
+    group, metric, mean = row.group, row.metric, row.interval
+    fixed = (group.variant, group.label, metric.name, metric.unit)
+    average = (row.n, mean.low, mean.high, mean.mean) if mean else (row.n, None, None, None)
+    for node, line in found.get(group.label, {}).items():
+        for iteration, (runs, value) in line.items():
+            yield (*fixed, node, iteration, runs, value, *average)
+
+
+def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool = False) -> None:
+    """A line per node and one through each average; `without`: words where there is none."""
+    longest = 0
+    for level in levels:
+        for node, values in level.lines:
+            longest = max(longest, len(values))
+            axes.plot(
+                range(1, len(values) + 1), values, **level.look, linewidth=0.9,
+                marker=MARKERS[node], markersize=3.5, markeredgecolor="#333333",
+                markeredgewidth=0.3, markevery=marked(node, len(values)), rasterized=raster,
+            )  # fmt: skip
+        if level.average is not None:
+            dashes = level.look["linestyle"]
+            axes.axhline(level.average, color="black", linestyle=dashes, linewidth=0.9)
+    if not longest:
+        axes.text(0.5, 0.5, without, transform=axes.transAxes, ha="center", style="italic")
+    axes.set_xlim(0, 1.28 * (longest or 35))  # room for the numbers
+
+
+def marked(node: int, length: int) -> tuple[int, int]:
+    """(first, step) of a node's marks; of few iterations each has one."""
+    return (node + 1, MARK_EVERY) if length > 2 * MARK_EVERY else (0, 1)
+
+
+def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
+    """The averages as numbers at the right; when the axes' limits are set."""
+    means = [level.average for level in levels if level.average is not None]
+    low, high = axes.get_ylim()
+    for mean, place in zip(means, apart(means, GAP * (high - low)), strict=True):
+        axes.annotate(
+            f"{mean:#.4g}".rstrip("."), (1.0, place), xycoords=("axes fraction", "data"),
+            xytext=(-2, 0), textcoords="offset points", ha="right", va="center", fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "#999999", "pad": 1.2, "linewidth": 0.5},
+        )  # fmt: skip
+
+
+def apart(means: Sequence[float], gap: float) -> list[float]:
+    """Where labels of means stand so that they do not hide each other: as near as `gap` allows.
+
+    Neighbours that are too near form a block around their common middle (Barlow et al. (1972),
+    "Statistical Inference under Order Restrictions", pool adjacent violators).
+    """
+    order = sorted(range(len(means)), key=lambda i: means[i])
+    blocks: list[list[float]] = []  # of means less the room that the labels below take
+    for rank, i in enumerate(order):
+        blocks.append([means[i] - rank * gap])
+        while len(blocks) > 1 and mean_of(blocks[-2]) > mean_of(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] += last
+    fitted = [mean_of(block) for block in blocks for _ in block]
+    places = {i: fitted[rank] + rank * gap for rank, i in enumerate(order)}
+    return [places[i] for i in range(len(means))]
+
+
+def mean_of(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def legend(levels: Sequence[Level], nodes: Sequence[str]) -> Iterator[Any]:
+    """Levels by colour and dashes, nodes by marks."""
+    from matplotlib.lines import Line2D
+
+    for level in levels:
+        yield Line2D([], [], **level.look, label=level.name)
+    for number, name in enumerate(nodes):
+        yield Line2D([], [], color="#333333", linestyle="", marker=MARKERS[number], label=name)

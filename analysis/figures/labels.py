@@ -1,0 +1,117 @@
+"""Names that fit into figures: cut or wrapped there; tables and the figures' CSV have them whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from steelyard.analysis.summary.summary import Group, Summary
+
+BETWEEN = " · "  # the levels of a condition
+LABEL = 44  # letters that take up half of a figure's width
+LEAST = 8  # letters that a level keeps
+TITLE = 92  # letters of a title across the figure
+HALF_LEGEND, WHOLE_LEGEND = 38, 84  # letters of an entry, two beside each other or one
+LEGEND_LINE_IN = 0.18
+BREAKS = "=,;/:~- "  # a name is broken behind these
+
+
+def cut(name: str, most: int) -> str:
+    """A name of at most `most` letters, its middle left out: `podman:doc…n:12-slim`."""
+    if len(name) <= most:
+        return name
+    tail = (most - 1) // 2
+    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def shortened(names: Sequence[str], most: int) -> dict[str, str]:
+    """What stands for each name; of those that would look alike the later ones get a number."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        words, number = cut(name, most), 2
+        while words in taken:
+            words = f"{cut(name, most - len(str(number)) - 1)}#{number}"
+            number += 1
+        found[name] = words
+        taken.add(words)
+    return found
+
+
+def short_labels(
+    summary: Summary, groups: Sequence[Group], most: int = LABEL
+) -> tuple[list[str], str]:
+    """The levels of the factors that vary, at most `most` letters together, and what they are of.
+
+    Each level keeps LEAST letters, so that many factors may need more.
+    """
+    names = [name for name in summary.data.meta.factors if len(levels(groups, name)) > 1]
+    if not names:
+        return [cut(group.label, most) or "all runs" for group in groups], ""
+    labels: list[str] = []
+    for each in range(most, LEAST - 1, -1):
+        words = {name: shortened(levels(groups, name), each) for name in names}
+        labels = [BETWEEN.join(words[n][level(group, n)] for n in names) for group in groups]
+        if max(map(len, labels)) <= most:
+            break
+    return labels, BETWEEN.join(names)
+
+
+def level(group: Group, factor: str) -> str:
+    return str(group.condition.get(factor, "–"))
+
+
+def levels(groups: Sequence[Group], factor: str) -> list[str]:
+    return list(dict.fromkeys(level(group, factor) for group in groups))
+
+
+def wrapped(label: str, most: int) -> str:
+    """Lines of at most `most` letters: a level begins one, longer ones go on in the next."""
+    lines = []
+    for rest in label.split(BETWEEN):
+        while len(rest) > most:
+            at = max(rest.rfind(mark, 0, most) for mark in BREAKS) + 1
+            at = at if 2 * at >= most else most
+            lines.append(rest[:at].rstrip())
+            rest = rest[at:]
+        lines.append(rest)
+    return "\n".join(lines)
+
+
+def in_lines(titles: Sequence[str], most: int) -> list[str]:
+    """Conditions, `a=1, b=2`, on lines of at most `most` letters; other levels look other."""
+    words = shortened(list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1)
+    found = []
+    for title in titles:
+        lines = [""]
+        for part in title.split(", "):
+            joined = f"{lines[-1]}, {words[part]}" if lines[-1] else words[part]
+            fits = not lines[-1] or len(joined) < most
+            lines[-1:] = [joined] if fits else [f"{lines[-1]},", words[part]]
+        found.append("\n".join(lines))
+    return found
+
+
+def set_title(figure: Figure, words: str) -> None:
+    """Above all panels, from the figure's left edge, so that wide labels leave it its room."""
+    figure.suptitle(cut(words, TITLE), x=0.01, ha="left", fontsize=9.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """Entries below a figure, so many beside each other, and the height that all of them take."""
+
+    words: list[str]
+    columns: int
+    height_in: float
+
+
+def legend(entries: Sequence[str]) -> Legend:
+    columns = 2 if max(map(len, entries), default=0) <= HALF_LEGEND else 1
+    words = shortened(list(dict.fromkeys(entries)), WHOLE_LEGEND)
+    lines = -(-len(entries) // columns) if len(entries) > 1 else 0
+    return Legend([words[entry] for entry in entries], columns, LEGEND_LINE_IN * lines)

@@ -1,0 +1,265 @@
+"""Power, CPU and network over the time of a run, from its samples."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
+from steelyard.analysis.stats.readable import scale
+from steelyard.analysis.summary.load import Run, opened
+from steelyard.analysis.summary.summary import Group, Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_NODES = 6  # lines in one panel
+TITLE = 84  # letters of 8.5 points across the figure
+MAX_POINTS = 600  # of a line; of more samples, neighbours are put together
+MIN_SAMPLES = 5  # of fewer there is nothing to see
+
+COUNTERS = ("energy_j", "cpu_s", "rx_bytes", "tx_bytes")
+COLUMNS = ("variant", "condition", "run_id", "node", "elapsed_s", "power_w", "cpus_busy")
+NETWORK_COLUMNS = ("rx_bytes_per_s", "tx_bytes_per_s")
+
+Counters = tuple[float | None, ...]  # elapsed_s and the COUNTERS
+# Start and end of a period between two samples, and the rates of COUNTERS in it.
+Rate = tuple[float, float, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run's rates, node by node."""
+
+    group: Group
+    run: Run
+    nodes: dict[str, list[Rate]]
+
+    @property
+    def has_energy(self) -> bool:
+        return any(rates[0] is not None for node in self.nodes.values() for *_, rates in node)
+
+
+def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
+    """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
+    chosen = {variant: choose(summary, variant) for variant in variants}
+    samples = read_rates(summary, [run for pairs in chosen.values() for _, run in pairs])
+    drawings = []
+    for variant, pairs in chosen.items():
+        traces = [Trace(g, run, samples[run.run_id]) for g, run in pairs if run.run_id in samples]
+        if traces:
+            with figures.style():
+                drawings.append((variant, draw(variant, summary, traces)))
+    return drawings
+
+
+def choose(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
+    """The runs to show, those in the middle of their conditions."""
+    rows = [r for r in summary.rows if r.group.variant == variant and r.metric.is_primary]
+    rows = [row for row in rows if row.metric.name == rows[0].metric.name and row.values]
+    if not rows:
+        return []
+    base = next((row for row in rows if row.group.label == row.group.baseline_label), rows[0])
+    others = [row for row in rows if row.overhead is not None and row.overhead.value is not None]
+    farthest = max(others, key=overhead_size, default=None)
+    sampled = {r.run_id for r in summary.data.records if (r.samples or 0) >= MIN_SAMPLES}
+    pairs = [(row.group, middle_run(row, sampled)) for row in (base, farthest) if row is not None]
+    return [(group, run) for group, run in pairs if run is not None]
+
+
+def overhead_size(row: Row) -> float:
+    return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
+
+
+def middle_run(row: Row, sampled: set[str]) -> Run | None:
+    """Of the runs with samples the one whose value is nearest to the median."""
+    ids = dict(zip(row.run_ids, row.values, strict=True))
+    runs = [run for run in row.group.runs if run.run_id in ids and run.run_id in sampled]
+    middle = row.median or 0.0
+    return min(runs, key=lambda run: abs(ids[run.run_id] - middle), default=None)
+
+
+def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Rate]]]:
+    """Rates by run and node."""
+    if not runs:
+        return {}
+    marks = ", ".join("(?, ?)" for _ in runs)
+    keys = [key for run in runs for key in (run.run_id, run.attempt)]
+    with opened(summary.data.folder) as connection:
+        rows = connection.execute(
+            f"SELECT run_id, node, elapsed_s, {', '.join(COUNTERS)} FROM samples "
+            f"WHERE (run_id, attempt) IN ({marks}) AND elapsed_s IS NOT NULL "
+            "ORDER BY run_id, node, elapsed_s",
+            keys,
+        ).fetchall()
+    counters: dict[str, dict[str, list[Counters]]] = {}
+    for run_id, node, *numbers in rows:
+        counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))
+    return {
+        run_id: {node: rates(lines) for node, lines in nodes.items() if len(lines) >= MIN_SAMPLES}
+        for run_id, nodes in counters.items()
+    }
+
+
+def rates(lines: list[Counters]) -> list[Rate]:
+    """Differences of counters over differences of time; None where a counter was not read."""
+    kept = evenly(lines)
+    result = []
+    for (before, *old), (after, *new) in pairwise(kept):
+        if before is None or after is None or after <= before:
+            continue
+        period = after - before
+        values = (rate(a, b, period) for a, b in zip(old, new, strict=True))
+        result.append((before, after, tuple(values)))
+    return result
+
+
+def evenly(lines: list[Counters]) -> list[Counters]:
+    """The samples without those that follow another too closely for a rate.
+
+    The last sample comes when the job ends, maybe 1 ms after the one before: what was counted
+    between them (the CPU time of a process that ended) would look like a hundred busy CPUs.
+    """
+    times = [time for time, *_ in lines if time is not None]
+    periods = [after - before for before, after in pairwise(times)]
+    least = max(statistics.median(periods) / 2, (times[-1] - times[0]) / MAX_POINTS)
+    kept = lines[:1]
+    for line in lines[1:]:
+        if (line[0] or 0.0) - (kept[-1][0] or 0.0) >= least:
+            kept.append(line)
+    if kept[-1] is not lines[-1]:
+        kept[-1:] = [lines[-1]] if len(kept) > 1 else [kept[0], lines[-1]]
+    return kept
+
+
+def rate(before: float | None, after: float | None, period: float) -> float | None:
+    return None if before is None or after is None else (after - before) / period
+
+
+def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
+    """Panels below each other, runs side by side."""
+    energy = any(trace.has_energy for trace in traces)
+    panels = [draw_power] if energy else []
+    panels += [draw_cpu, draw_network]
+    figure = figures.new_figure(0.8 + 1.2 * len(panels))
+    grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
+    highest = [0.0] * len(panels)
+    conditions = [trace.group.label for trace in traces]
+    labels = figures_labels.in_lines(conditions, TITLE // len(traces))
+    for column, trace in enumerate(traces):
+        for row, panel in enumerate(panels):
+            panel(grid[row, column], traces, trace)
+            top = max((v for line in grid[row, column].lines for v in line.get_ydata()), default=0)
+            highest[row] = max(highest[row], top)
+            grid[row, column].set_ylim(0, 1.35 * highest[row] or 1)  # room for the legend
+        grid[-1, column].set_xlim(left=0)  # once all panels are there, which share it
+        grid[-1, column].set_xlabel("time since the job's start (s)")
+        grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
+    figures_labels.set_title(figure, variant)
+    for row in range(len(panels)):
+        for column in range(1, len(traces)):
+            grid[row, column].set_ylabel("")
+    return Drawing(
+        name=figures.slug("time", variant),
+        title=f"{variant}: one run over time",
+        caption=caption(summary, traces, energy),
+        figure=figure,
+        columns=(*COLUMNS, *NETWORK_COLUMNS),
+        rows=[cells for trace in traces for cells in data_rows(variant, trace)],
+    )
+
+
+def lines(trace: Trace, counter: str) -> list[tuple[str, list[float], list[float]]]:
+    """(node, times, rates) of the nodes that have the counter; periods without it are left out."""
+    index = COUNTERS.index(counter)
+    found = []
+    for node, periods in list(trace.nodes.items())[:MAX_NODES]:
+        known = [(a, b, v[index]) for a, b, v in periods if v[index] is not None]
+        if known:  # a step needs the start of the first period too
+            times = [known[0][0], *(end for _, end, _ in known)]
+            values = [known[0][2], *(value for *_, value in known)]
+            found.append((node, times, [value or 0.0 for value in values]))
+    return found
+
+
+def plot(axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str) -> None:
+    """A line per node; colours and dashes tell the nodes, or dashes the direction."""
+    for place, (node, times, values) in enumerate(lines(trace, counter)):
+        dash = DASHES[1] if dashes else DASHES[place % len(DASHES)] if not label else DASHES[0]
+        words = f"{node} {label}".strip()
+        scaled = [value / factor for value in values]
+        axes.plot(
+            times, scaled, drawstyle="steps-pre", linewidth=1.3, linestyle=dash,
+            color=COLOURS[place % len(COLOURS)], label=words,
+        )  # fmt: skip
+    if axes.lines and not label:
+        axes.legend(loc="upper right", ncols=3, fontsize=7.5, handlelength=2.6)
+
+
+def draw_power(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    axes.set_ylabel("power (W)")
+    plot(axes, trace, "energy_j", 1.0, dashes=False, label="")
+    if not trace.has_energy:
+        axes.text(0.5, 0.5, "no energy", transform=axes.transAxes, ha="center", style="italic")
+
+
+def draw_cpu(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    axes.set_ylabel("CPUs busy")
+    plot(axes, trace, "cpu_s", 1.0, dashes=False, label="")
+
+
+def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
+    """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
+    from matplotlib.lines import Line2D
+
+    counters = ("rx_bytes", "tx_bytes")
+    every = [v for t in traces for c in counters for _, _, values in lines(t, c) for v in values]
+    factor, unit = scale(max(every, default=None), "bytes_per_s")
+    axes.set_ylabel(f"network ({unit})")
+    plot(axes, trace, "rx_bytes", factor, dashes=False, label="received")
+    plot(axes, trace, "tx_bytes", factor, dashes=True, label="sent")
+    handles = [
+        Line2D([], [], color="#333333", linestyle="-", label="received"),
+        Line2D([], [], color="#333333", linestyle="--", label="sent"),
+    ]
+    if every and max(every) == 0:
+        axes.text(0.5, 0.4, "no traffic", transform=axes.transAxes, ha="center", style="italic")
+    axes.legend(handles=handles, loc="upper right", ncols=2, fontsize=7.5, handlelength=2.6)
+
+
+def caption(summary: Summary, traces: list[Trace], energy: bool) -> str:
+    what = "Power of the node, CPUs" if energy else "CPUs"
+    which = (
+        "the baseline and the condition with the largest overhead"
+        if len(traces) > 1
+        else (traces[0].group.label or "this variant")
+    )
+    words = (
+        f"{what} used by the job, and network traffic of the node, in the run nearest to the "
+        f"median of {which} (n = 1 run each), from the differences between samples."
+    )
+    if not energy:
+        words += f" No power: {no_energy_reason(summary, traces)}."
+    most = max(len(trace.nodes) for trace in traces)
+    if most > MAX_NODES:
+        words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
+    return words
+
+
+def no_energy_reason(summary: Summary, traces: list[Trace]) -> str:
+    """As the records say it."""
+    ids = {trace.run.run_id for trace in traces}
+    reasons = (r.no_energy_reason for r in summary.data.records if r.run_id in ids)
+    return next((reason.rstrip(".") for reason in reasons if reason), "the records have no energy")
+
+
+def data_rows(variant: str, trace: Trace) -> list[tuple[object, ...]]:
+    return [
+        (variant, trace.group.label, trace.run.run_id, node, end, *values)
+        for node, periods in trace.nodes.items()
+        for _, end, values in periods
+    ]

@@ -1,0 +1,102 @@
+"""Where an MPI program's time goes: computing, communicating, starting, stacked per condition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from steelyard.analysis.summary.summary import Group, Row, Summary
+
+# The metrics of the profiler (shares of the program's time), in the order of the stack.
+PARTS = {
+    "compute_share": "computation",
+    "communication_share": "communication",
+    "init_share": "initialization",
+}
+COLUMNS = ("variant", "condition", "unit", "n", "part", "share_mean", "low", "high")
+LEGIBLE = 6.0  # percent, below which a number does not fit into its part
+
+
+def draw_stack(summary: Summary, variant: str) -> Drawing | None:
+    """One figure of one variant; None when nothing was profiled."""
+    groups = [
+        group
+        for group in summary.groups
+        if group.variant == variant and any(part_rows(summary, group).values())
+    ]
+    if not groups:
+        return None
+    with figures.style():
+        return stack(summary, variant, groups)
+
+
+def part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
+    """The row of each part; None without values."""
+    rows = {name: summary.row(group.variant, group.label, name) for name in PARTS}
+    return {name: row if row and row.interval else None for name, row in rows.items()}
+
+
+def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
+    figure = figures.new_figure(1.2 + 0.36 * len(groups))
+    axes = figure.add_subplot()
+    left = [0.0] * len(groups)
+    for number, name in enumerate(PARTS):
+        left = draw_part(axes, summary, groups, name, number, left)
+    labels, names = figures_labels.short_labels(summary, groups)
+    axes.set_yticks(range(len(groups)), labels)
+    axes.set_ylabel(names)
+    axes.set_ylim(len(groups) - 0.4, -0.6)
+    axes.set_xlim(0, max(100.0, *left))
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("share of the program's time (%)")
+    figures_labels.set_title(figure, variant)
+    figure.legend(loc="outside lower center", ncols=len(PARTS))
+    rows = [row for group in groups for row in part_rows(summary, group).values() if row]
+    sizes = sorted({row.n for row in rows})
+    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return Drawing(
+        name=figures.slug("stack", variant),
+        title=f"{variant}: computation, communication and initialization",
+        caption=(
+            "Mean shares of the program's time that its processes computed, were in MPI's "
+            f"communication, and in its initialization, by condition (n = {n} runs); intervals are in "
+            "the figure's CSV."
+        ),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells(row) for row in rows],
+    )
+
+
+def draw_part(
+    axes: Axes, summary: Summary, groups: list[Group], name: str, number: int, left: list[float]
+) -> list[float]:
+    """One part of every bar, behind what is there already; returns where the next begins."""
+    rows = [part_rows(summary, group)[name] for group in groups]
+    widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in rows]
+    axes.barh(
+        range(len(groups)), widths, 0.62, left=left, color=COLOURS[number], alpha=0.6,
+        hatch=HATCHES[number], edgecolor="#333333", linewidth=0.7, label=PARTS[name],
+    )  # fmt: skip
+    for place, (start, width) in enumerate(zip(left, widths, strict=True)):
+        if width >= LEGIBLE:
+            axes.text(
+                start + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=8.5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
+            )  # fmt: skip
+    return [start + width for start, width in zip(left, widths, strict=True)]
+
+
+def cells(row: Row) -> tuple[object, ...]:
+    interval = row.interval
+    assert interval is not None  # part_rows leaves out the others
+    part = PARTS[row.metric.name]
+    group = row.group
+    ends = (interval.low, interval.high)
+    return (group.variant, group.label, row.metric.unit, row.n, part, interval.mean, *ends)

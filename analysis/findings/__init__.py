@@ -1,0 +1,1 @@
+"""What a reader must know before trusting the numbers."""

@@ -1,0 +1,1 @@
+"""Measurements that others published, reported like a study of one's own."""

@@ -1,0 +1,270 @@
+"""What a reader must know of published data before trusting them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from steelyard.analysis.findings.codes import Finding, Kind, Severity, counted
+from steelyard.analysis.published.conclusions import HOLDS, NOT_SHOWN, Tested, lag_correlation
+from steelyard.analysis.published.measurements import FACTORS, Average, Published, Series
+from steelyard.analysis.stats.basics import mean_interval
+
+# Twice the standard error of a lag-1 correlation of n independent values, 1 / sqrt(n): Box &
+# Jenkins (1970), "Time Series Analysis", part 2.1.6.
+CORRELATED = 2.0
+
+PER_PROCESS = "per_process"
+
+
+class PublishedCode(Kind):
+    """What can be found in published data, besides what can be found in any study."""
+
+    AVERAGES = (
+        "SP01",
+        Severity.WARNING,
+        "printed averages are not the means of the printed values",
+        "They are of runs that are not printed, or misprints. Use the means of the values.",
+    )
+    REPEATED = (
+        "SP02",
+        Severity.WARNING,
+        "series are printed twice",
+        "The second is not a measurement of its own: it is kept and counts in no mean.",
+    )
+    LENGTHS = (
+        "SP03",
+        Severity.NOTE,
+        "series are shorter or longer than the others, or missing",
+        "n stands beside every mean; what is missing is compared with nothing.",
+    )
+    CONCLUSIONS = (
+        "SP04",
+        Severity.WARNING,
+        "conclusions that the data do not show at 95 %",
+        "The table of conclusions has each comparison. Quote them with their intervals.",
+    )
+    ONE_JOB = (
+        "SP05",
+        Severity.WARNING,
+        "iterations of one job are taken for runs",
+        (
+            "They resemble their neighbours, so that intervals are too narrow, and nothing is said "
+            "about other days or nodes. The table of conclusions tells what is left when that is "
+            "allowed for. In a study of your own let each run be a job."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAverage:
+    """A printed average beside the mean of the printed values."""
+
+    printed: Average
+    series: Series
+    mean: float
+    next_value: float  # one value more that would make the mean the printed average
+
+    @property
+    def agrees(self) -> bool:
+        """To the decimals that are printed."""
+        text = Decimal(self.printed.text)
+        return Decimal(self.mean).quantize(text) == text
+
+    @property
+    def left_out(self) -> int | None:
+        """The one value without which the mean is the printed average; None: none, or several."""
+        values, text = self.series.values, Decimal(self.printed.text)
+        total, n = math.fsum(values), len(values)
+        found = [
+            place
+            for place, value in enumerate(values)
+            if Decimal((total - value) / (n - 1)).quantize(text) == text
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether that value lies among those that are printed."""
+        return min(self.series.values) <= self.next_value <= max(self.series.values)
+
+
+def series_of(published: Published, printed: Average) -> Series:
+    """Whose average it is."""
+    among = published.per_process if printed.column == PER_PROCESS else published.series
+    key = printed.figure, printed.node_type
+    return next(s for s in among if (s.figure, s.condition["node_type"]) == key)
+
+
+def check_averages(published: Published) -> list[CheckedAverage]:
+    """Each printed average that is at hand."""
+    checked = []
+    for printed in published.averages:
+        if not printed.text:
+            continue
+        series = series_of(published, printed)
+        n, mean = len(series.values), statistics.fmean(series.values)
+        more = (n + 1) * float(printed.text) - n * mean
+        checked.append(CheckedAverage(printed, series, mean, more))
+    return checked
+
+
+def find_published(published: Published, tested: Sequence[Tested]) -> list[Finding]:
+    """All findings of published data."""
+    return [
+        *find_averages(published),
+        *find_repeated(published),
+        *find_lengths(published),
+        *find_conclusions(tested),
+        *find_one_job(published),
+    ]
+
+
+def find_averages(published: Published) -> Iterator[Finding]:
+    """SP01."""
+    wrong = [one for one in check_averages(published) if not one.agrees]
+    # Of the others the printed figure is not at hand, only how it compares.
+    noted = [one for one in published.averages if not one.text]
+    differing = [one for one in noted if not one.agrees]
+    if wrong or differing:
+        totals = [one for one in published.averages if one.column != PER_PROCESS]
+        agree = sum(one.agrees for one in totals)
+        each = sum(not one.agrees for one in published.averages if one.column == PER_PROCESS)
+        yield Finding(
+            PublishedCode.AVERAGES,
+            f"Of {len(totals)} printed averages of totals {agree} agree and {len(totals) - agree} do "
+            f"not; of those per process {each} do not.",
+            (*map(average_words, wrong), *(noted_words(published, one) for one in differing)),
+        )
+
+
+def noted_words(published: Published, one: Average) -> str:
+    """`D3 EP virtual per process: printed otherwise (not at hand), the mean of 35 values is …`."""
+    series = series_of(published, one)
+    return (
+        f"{one.figure} {series.variant.removeprefix('npb ')} {one.node_type} per process: printed "
+        f"otherwise (the figure is not at hand), the mean of its {len(series.values)} values is "
+        f"{statistics.fmean(series.values):.3f} {series.metric.unit}"
+    )
+
+
+def average_words(one: CheckedAverage) -> str:
+    """`D6 LU virtual: printed 873.986, the mean of 35 values is 868.565; …`."""
+    series, unit = one.series, one.series.metric.unit
+    places = 1 - Decimal(one.printed.text).as_tuple().exponent  # type: ignore[operator]
+    if (place := one.left_out) is not None:
+        why = f"it is the mean without iteration {place + 1} ({series.values[place]:g})"
+    else:
+        why = unexplained(one)
+    return (
+        f"{one.printed.figure} {series.variant.removeprefix('npb ')} {one.printed.node_type}: printed "
+        f"{one.printed.text}, the mean of its {len(series.values)} values is {one.mean:.{places}f} "
+        f"{unit}; {why}"
+    )
+
+
+def unexplained(one: CheckedAverage) -> str:
+    """What one run more would have to be."""
+    series, unit = one.series, one.series.metric.unit
+    return (
+        f"one run more of {one.next_value:.5g} {unit}, not printed, would explain it"
+        if one.fits
+        else f"one run more would have to be {one.next_value:.5g} {unit}, which none comes near "
+        f"({min(series.values):g} … {max(series.values):g})"
+    )
+
+
+def find_repeated(published: Published) -> Iterator[Finding]:
+    """SP02."""
+    if published.repeated:
+        yield Finding(
+            PublishedCode.REPEATED,
+            f"{len(published.repeated)} of {len(published.series)} series has the values of another."
+            if len(published.repeated) == 1
+            else f"{len(published.repeated)} of {len(published.series)} series have the values of others.",
+            tuple(
+                f"{later} prints the values of {earlier}, one for one"
+                for later, earlier in published.repeated.items()
+            ),
+        )
+
+
+def find_lengths(published: Published) -> Iterator[Finding]:
+    """SP03."""
+    usual = statistics.mode(len(series.values) for series in published.series)
+    odd = [series for series in published.series if len(series.values) != usual]
+    short = sum(len(series.values) < usual for series in odd)
+    missing = list(missing_series(published.series))
+    if odd or missing:
+        yield Finding(
+            PublishedCode.LENGTHS,
+            f"Most series have {usual} values; {short} have fewer, {len(odd) - short} more, and "
+            f"{len(missing)} are missing.",
+            (*missing, *(f"{name(s)}: {len(s.values)} values" for s in odd)),
+        )
+
+
+def name(series: Series) -> str:
+    """`B12 (physical)`."""
+    return f"{series.figure} ({series.condition['node_type']})"
+
+
+def missing_series(series: Sequence[Series]) -> Iterator[str]:
+    """Places of the grid of tests, file systems, nodes at once and node types without a series."""
+    files = [one for one in series if "filesystem" in one.condition]
+    there = {(s.variant, *s.condition.values(), s.node_index) for s in files}
+    for variant in dict.fromkeys(one.variant for one in files):
+        for filesystem in FACTORS["filesystem"]:
+            for at_once in FACTORS["concurrent_nodes"]:
+                for node_type in FACTORS["node_type"]:
+                    condition = (filesystem, at_once, node_type)
+                    for index in range(1, at_once + 1):
+                        if (variant, *condition, index) not in there:
+                            yield (
+                                f"{variant} · {filesystem}, {at_once} at once, {node_type}: node {index}"
+                            )
+
+
+def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
+    """SP04."""
+    bad = [one for one in tested if one.outcome != HOLDS]
+    if bad:
+        yield Finding(
+            PublishedCode.CONCLUSIONS,
+            f"{len(bad)} of {counted(len(tested), 'conclusion')} hold in part, not at all, or are not "
+            "shown.",
+            tuple(f"{one.outcome}: {one.conclusion.sentence} ({count_words(one)})" for one in bad),
+        )
+
+
+def count_words(one: Tested) -> str:
+    """`21 of 39 comparisons show it, 12 the opposite, 6 neither`."""
+    total = len(one.comparisons)
+    if one.outcome == NOT_SHOWN:
+        return f"none of {counted(total, 'comparison')} shows it or the opposite"
+    if one.agree == total:
+        return "its comparison shows it" if total == 1 else f"all {total} comparisons show it"
+    rest = total - one.agree - one.oppose
+    return f"{one.agree} of {total} comparisons show it, {one.oppose} the opposite, {rest} neither"
+
+
+def find_one_job(published: Published) -> Iterator[Finding]:
+    """SP05."""
+    hit = [
+        (series, r)
+        for series in published.series
+        if (r := lag_correlation(series.values)) > CORRELATED / len(series.values) ** 0.5
+    ]
+    yield Finding(
+        PublishedCode.ONE_JOB,
+        f"Each condition was measured in one go. In {len(hit)} of {len(published.series)} series "
+        "an iteration resembles the one before more than chance explains.",
+        tuple(
+            f"{name(series)}: correlation with the next {r:.2f}, mean "
+            f"{mean_interval(series.values).mean:.4g} {series.metric.unit}"
+            for series, r in sorted(hit, key=lambda pair: -pair[1])
+        ),
+    )

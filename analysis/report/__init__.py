@@ -1,0 +1,1 @@
+"""Report, tables and exports of a collected study."""

@@ -1,0 +1,141 @@
+"""Every number of a report as plain values; null is not known, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report.figures import begin, figure_jobs
+from steelyard.analysis.report.network import network_document
+from steelyard.analysis.report.split import split_document
+from steelyard.analysis.report.words import answer
+from steelyard.analysis.stats.proportion import unseen_share
+from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.split import MODEL, split_rows
+from steelyard.analysis.summary.summary import Row, Summary
+
+FORMAT, VERSION = "steelyard-report", 1
+
+
+def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dict[str, Any]:
+    """The whole report; `findings`: those of the summary, where they are known already."""
+    meta = summary.data.meta
+    with begin(figure_jobs(summary, summary.variants), figure_document) as work:
+        found = find(summary) if findings is None else findings
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "study": meta.study,
+            "seed": meta.seed,
+            "baseline": meta.baseline,
+            "factors": meta.factors,
+            "toml_sha256": meta.toml_sha256,
+            "collected_unix_s": meta.collected_unix_s,
+            "answer": answer(summary),
+            "rows": [row_document(row) for row in summary.rows],
+            "slopes": [slope_document(line) for line in factor_lines(summary)],
+            "latency_and_throughput": {
+                "model": MODEL,
+                "splits": [split_document(one) for one in split_rows(summary)],
+            },
+            "network": network_document(summary),
+            "findings": [finding_document(one) for one in found],
+            "figures": [one for one in work.results() if one is not None],
+        }
+
+
+def slope_document(found: FactorLine) -> dict[str, Any]:
+    """A line over a numeric factor, and its break."""
+    slope, broken = found.line.slope, found.line.broken
+    return {
+        "variant": found.variant,
+        "metric": found.metric,
+        "unit": found.unit,
+        "factor": found.factor,
+        "per": found.factor_unit,
+        "others": found.others,
+        "slope": slope.value,
+        "low": slope.low,
+        "high": slope.high,
+        "intercept": slope.intercept,
+        "n": slope.n,
+        "levels": slope.levels,
+        "blocks": slope.blocks,
+        "p_holm": found.p,
+        "break": broken
+        and {
+            "place": broken.place,
+            "before": broken.before,
+            "behind": broken.behind,
+            "p": broken.p,
+        },
+    }
+
+
+def finding_document(found: Finding) -> dict[str, Any]:
+    return {
+        "code": found.kind.code,
+        "severity": found.kind.severity.value,
+        "title": found.kind.title,
+        "text": found.text,
+        "advice": found.kind.advice,
+        "places": list(found.places),
+    }
+
+
+def figure_document(drawing: Drawing) -> dict[str, Any]:
+    """A figure's words and the numbers in it."""
+    return {
+        "name": drawing.name,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "columns": list(drawing.columns),
+        "rows": [list(row) for row in drawing.rows],
+    }
+
+
+def row_document(row: Row) -> dict[str, Any]:
+    """One metric of one variant and condition."""
+    group, interval, spread, result = row.group, row.interval, row.spread, row.overhead
+    return {
+        "variant": group.variant,
+        "condition": group.label,
+        "is_baseline": group.label == group.baseline_label,
+        "baseline": group.baseline_label,
+        "metric": row.metric.name,
+        "unit": row.metric.unit,
+        "better": row.metric.better,
+        "is_primary": row.metric.is_primary,
+        "planned": group.counts.planned,
+        "failed": group.counts.failed,
+        "invalid": group.counts.invalid,
+        "waiting": group.counts.waiting,
+        "without_value": row.missing,
+        "n": row.n,
+        "mean": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "jobs": row.jobs,
+        "blocks": row.blocks,
+        "unseen_share": unseen_share(row.n) if row.n else None,
+        "median": row.median,
+        "sd": spread and spread.sd,
+        "mad": spread and spread.mad,
+        "min": row.minimum,
+        "max": row.maximum,
+        "outliers": [row.run_ids[index] for index in row.outliers.indices],
+        "overhead": result and result.value,
+        "overhead_low": result and result.low,
+        "overhead_high": result and result.high,
+        "overhead_method": result and result.method,
+        "p_holm": row.p,
+        "effect_size": row.effect and row.effect.value,
+        "effect_low": row.effect and row.effect.low,
+        "effect_high": row.effect and row.effect.high,
+        "effect_of": row.effect and (row.effect.design or "runs"),
+        "verdict": row.verdict and row.verdict.text,
+        "meaning": row.verdict and row.verdict.direction.value,
+    }

@@ -1,0 +1,224 @@
+"""A report's tables as files: CSV, Parquet, JSON, and LaTeX with booktabs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.report.as_json import (
+    document,
+    finding_document,
+    row_document,
+    slope_document,
+)
+from steelyard.analysis.report.as_latex import latex_tables
+from steelyard.analysis.report.split import split_document
+from steelyard.analysis.store.spool import Spool, quote
+from steelyard.analysis.summary.slopes import factor_lines
+from steelyard.analysis.summary.split import split_rows
+from steelyard.analysis.summary.summary import Summary
+
+TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table to be exported: names and DuckDB types of its columns, and its rows."""
+
+    name: str
+    columns: dict[str, str]
+    rows: list[tuple[object, ...]]
+
+
+MEANS = {
+    "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "baseline": TEXT, "metric": TEXT,
+    "unit": TEXT, "better": TEXT, "is_primary": FLAG, "planned": COUNT, "failed": COUNT,
+    "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
+    "low": NUMBER, "high": NUMBER, "jobs": COUNT, "blocks": COUNT, "unseen_share": NUMBER, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
+    "max": NUMBER, "outliers": LIST, "overhead": NUMBER, "overhead_low": NUMBER,
+    "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER, "effect_size": NUMBER,
+    "effect_low": NUMBER, "effect_high": NUMBER, "effect_of": TEXT, "verdict": TEXT, "meaning": TEXT,
+}  # fmt: skip
+RUNS = {
+    "run_id": TEXT, "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "repeat": COUNT,
+    "state": TEXT, "reason": TEXT, "valid": FLAG, "invalid_reason": TEXT, "job_id": TEXT,
+    "start_unix_s": NUMBER, "elapsed_s": NUMBER, "nodes": LIST,
+}  # fmt: skip
+VALUES = {
+    "run_id": TEXT, "variant": TEXT, "condition": TEXT, "metric": TEXT, "unit": TEXT,
+    "value": NUMBER, "outlier": FLAG,
+}  # fmt: skip
+SLOPES = {
+    "variant": TEXT, "metric": TEXT, "unit": TEXT, "factor": TEXT, "per": TEXT, "others": TEXT,
+    "slope": NUMBER, "low": NUMBER, "high": NUMBER, "intercept": NUMBER, "n": COUNT,
+    "levels": COUNT, "blocks": COUNT, "p_holm": NUMBER, "break_place": NUMBER,
+    "break_before": NUMBER, "break_behind": NUMBER, "break_p": NUMBER,
+}  # fmt: skip
+SHARES = {
+    "variant": TEXT, "condition": TEXT, "baseline": TEXT, "metric": TEXT, "holds": FLAG,
+    "broken": LIST,
+    **{
+        f"{part}_{end}": NUMBER
+        for part in ("difference_s", "throughput_s", "latency_s", "throughput_share", "latency_share")
+        for end in ("value", "low", "high")
+    },
+    "bytes_metric": TEXT, "bytes_condition": NUMBER, "bytes_baseline": NUMBER,
+    "throughput_of": TEXT, "bytes_per_s_condition": NUMBER, "bytes_per_s_baseline": NUMBER,
+    "n_condition": COUNT, "n_baseline": COUNT, "n_transfers_condition": COUNT,
+    "n_transfers_baseline": COUNT,
+}  # fmt: skip
+PAIRS = ("bytes", "bytes_per_s", "n", "n_transfers")  # of the shares: of both sides
+FINDINGS = {
+    "code": TEXT, "severity": TEXT, "title": TEXT, "text": TEXT, "advice": TEXT, "places": LIST,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a report can export: relations, LaTeX tables by name, and the JSON when it is made."""
+
+    relations: Sequence[Relation]
+    latex: Mapping[str, str]
+    document: Callable[[], dict[str, Any]]
+
+
+def study_content(summary: Summary, findings: Sequence[Finding]) -> Content:
+    """Of a study of one's own."""
+    return Content(
+        relations(summary, findings),
+        latex_tables(summary),
+        partial(document, summary, findings),
+    )
+
+
+def relations(summary: Summary, findings: Sequence[Finding]) -> list[Relation]:
+    """means (with overheads), runs, values of the runs, slopes, shares of latency, findings."""
+    lines = (slope_document(line) for line in factor_lines(summary))
+    splits = (split_document(one) for one in split_rows(summary))
+    return [
+        relation_of("means", MEANS, map(row_document, summary.rows)),
+        Relation("runs", RUNS, list(run_rows(summary))),
+        Relation("values", VALUES, list(value_rows(summary))),
+        relation_of("slopes", SLOPES, map(flat, lines)),
+        relation_of("shares", SHARES, (flat(by_side(split)) for split in splits)),
+        relation_of("findings", FINDINGS, map(finding_document, findings)),
+    ]
+
+
+def relation_of(
+    name: str, columns: dict[str, str], documents: Iterable[Mapping[str, Any]]
+) -> Relation:
+    """The columns of documents; what a document has not is not known."""
+    return Relation(name, columns, [tuple(map(one.get, columns)) for one in documents])
+
+
+def by_side(split: Mapping[str, Any]) -> dict[str, Any]:
+    """Pairs with their names: `n` becomes `n_condition` and `n_baseline`."""
+    sides = {name: dict(zip(("condition", "baseline"), split[name], strict=True)) for name in PAIRS}
+    return {**split, **sides}
+
+
+def flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in parts of a document as NAME_PART."""
+    cells = dict(found)
+    for name, part in found.items():
+        if isinstance(part, dict):
+            cells |= {f"{name}_{key}": value for key, value in part.items()}
+    return cells
+
+
+def run_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
+    for run in summary.data.runs:
+        yield (
+            run.run_id, run.variant, run.label, run.is_baseline, run.repeat, run.state, run.reason,
+            run.valid, run.invalid_reason, run.job_id, run.start_unix_s, run.elapsed_s,
+            list(run.nodes),
+        )  # fmt: skip
+
+
+def value_rows(summary: Summary) -> Iterator[tuple[object, ...]]:
+    """Of the runs that count."""
+    for row in summary.rows:
+        marked = set(row.outliers.indices)
+        fixed = (row.group.variant, row.group.label, row.metric.name, row.metric.unit)
+        for index, (run_id, value) in enumerate(zip(row.run_ids, row.values, strict=True)):
+            yield (run_id, *fixed, value, index in marked)
+
+
+def export_tables(content: Content, folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Files of each format in `folder`; returns them. MissingError when it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [path for name in formats for path in WRITERS[name](content, folder)]
+    except OSError as error:
+        raise MissingError(
+            f"{error.filename or folder} cannot be written: {error.strerror}; choose another place "
+            "with -o"
+        ) from error
+
+
+def write_csv(content: Content, folder: Path) -> list[Path]:
+    """NAME.csv; what is not known is an empty cell, a list is JSON."""
+    paths = []
+    for relation in content.relations:
+        paths.append(folder / f"{relation.name}.csv")
+        with paths[-1].open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(relation.columns)
+            writer.writerows([cell(value) for value in row] for row in relation.rows)
+    return paths
+
+
+def cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def write_parquet(content: Content, folder: Path) -> list[Path]:
+    """NAME.parquet."""
+    import duckdb
+
+    paths = []
+    with duckdb.connect() as connection:
+        for relation in content.relations:
+            part = folder / f".{relation.name}.jsonl"
+            with Spool(part, relation.columns) as spool:
+                for row in relation.rows:
+                    spool.write(row)
+            paths.append(folder / f"{relation.name}.parquet")
+            target = quote(str(paths[-1]))
+            connection.execute(f"COPY ({spool.select()}) TO {target} (FORMAT parquet)")
+            part.unlink()
+    return paths
+
+
+def write_json(content: Content, folder: Path) -> list[Path]:
+    """report.json, as `steelyard report --json` prints it."""
+    path = folder / "report.json"
+    text = json.dumps(content.document(), indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return [path]
+
+
+def write_latex(content: Content, folder: Path) -> list[Path]:
+    """NAME.tex, to be read by \\input."""
+    paths = []
+    for name, text in content.latex.items():
+        paths.append(folder / f"{name}.tex")
+        paths[-1].write_text(text, encoding="utf-8")
+    return paths
+
+
+Writer = Callable[[Content, Path], list[Path]]
+WRITERS: dict[str, Writer] = {
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "json": write_json,
+    "latex": write_latex,
+}

@@ -1,0 +1,123 @@
+"""Which figures a report has; a second process shares in drawing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from steelyard.analysis.base.fork_pool import SharedWork
+from steelyard.analysis.figures.drawing import Drawing, inline_svg, save
+from steelyard.analysis.summary.summary import Row, Summary
+
+T = TypeVar("T")
+
+Draw = Callable[[], Drawing | None]  # None: this study has no such figure
+ROUND_TRIPS = "round-trip times"  # the place of the figure that is of no variant
+
+
+@dataclass(frozen=True)
+class Job:
+    """A figure that is drawn when it is called for."""
+
+    place: str  # in the page: a variant, ROUND_TRIPS, or a section's anchor
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as it stands in the page, and the files that it has been written to."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    paths: Sequence[Path] = ()
+
+
+def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
+    """In the order of the report: variant by variant, then what is of the whole study."""
+    jobs = [Job(variant, draw) for variant in variants for draw in variant_draws(summary, variant)]
+    if summary.data.network:
+        jobs.append(Job(ROUND_TRIPS, partial(draw_rtt, summary)))
+    return jobs
+
+
+def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
+    # Here and not above: not needed by whoever only wants words.
+    from steelyard.analysis.figures.bars import draw_bars
+    from steelyard.analysis.figures.factors import factor_draws
+    from steelyard.analysis.figures.iterations import draw_iterations
+    from steelyard.analysis.figures.series import draw_series
+
+    for rows in metric_rows(summary, variant, primary=True):
+        yield partial(draw_bars, summary, rows)
+        yield partial(draw_series, summary, rows)
+        yield partial(draw_iterations, summary, rows)
+    yield from factor_draws(summary, variant)
+    yield partial(draw_time, summary, variant)
+
+
+def draw_time(summary: Summary, variant: str) -> Drawing | None:
+    """The figure over time; None without samples."""
+    from steelyard.analysis.figures.over_time import draw_times
+
+    return dict(draw_times(summary, [variant])).get(variant)
+
+
+def draw_rtt(summary: Summary) -> Drawing | None:
+    """The study's round-trip times."""
+    from steelyard.analysis.figures import rtt as figures_rtt
+
+    return figures_rtt.draw_rtt(summary)
+
+
+def metric_rows(summary: Summary, variant: str, primary: bool | None = None) -> Iterator[list[Row]]:
+    """The rows of each metric of a variant, over the conditions."""
+    by_metric: dict[str, list[Row]] = {}
+    for row in summary.rows:
+        if row.group.variant == variant and primary in (None, row.metric.is_primary):
+            by_metric.setdefault(row.metric.name, []).append(row)
+    yield from by_metric.values()
+
+
+def drawn(draws: Iterable[Draw]) -> list[Drawing]:
+    """All there are, by this process alone: a matplotlib figure goes to no other."""
+    return [drawing for draw in draws if (drawing := draw()) is not None]
+
+
+def begin(jobs: Sequence[Job], finish: Callable[[Drawing], T]) -> SharedWork[T | None]:
+    """Start to draw; `finish` makes of a drawing what is wanted of it (it can be pickled)."""
+    if jobs:
+        load_matplotlib()
+    return SharedWork([partial(finished, job.draw, finish) for job in jobs])
+
+
+def load_matplotlib() -> None:
+    """Once for both processes."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
+
+
+def finished(draw: Draw, finish: Callable[[Drawing], T]) -> T | None:
+    drawing = draw()
+    return None if drawing is None else finish(drawing)
+
+
+def by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
+    """What came of the jobs; a place of which there is no figure has none in its list."""
+    found: dict[str, list[T]] = {job.place: [] for job in jobs}
+    for job, result in zip(jobs, results, strict=True):
+        if result is not None:
+            found[job.place].append(result)
+    return found
+
+
+def show(drawing: Drawing, folder: Path | None = None, formats: Sequence[str] = ()) -> Shown:
+    """For the page; into files too where there is a folder for them."""
+    svg = inline_svg(drawing)
+    paths = save(drawing, folder, formats) if folder is not None else []
+    return Shown(drawing.name, drawing.title, drawing.caption, svg, paths)

@@ -1,0 +1,66 @@
+"""Where the report's numbers lead: ids of the places in the page that list runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from steelyard.analysis.findings.codes import place
+from steelyard.analysis.summary.summary import Row, Summary
+
+EVERY_RUN = "runs"  # the section
+# What may stand behind the name of a group or a run in a finding's place.
+HEAD_ENDS = re.compile(r": | · |$")
+
+Anchors = dict[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A finding's place: its head leads to runs where there is an anchor."""
+
+    anchor: str
+    head: str
+    rest: str
+
+
+def run_anchors(summary: Summary) -> Anchors:
+    """(variant, condition) -> id of the place in the page that lists its runs."""
+    return {(g.variant, g.label): f"runs-{number}" for number, g in enumerate(summary.groups, 1)}
+
+
+def anchor_of(anchors: Anchors, row: Row) -> str:
+    return anchors[row.group.variant, row.group.label]
+
+
+def variant_anchors(summary: Summary) -> dict[str, str]:
+    """variant -> id of the list of all its runs."""
+    return {variant: f"runs-of-{number}" for number, variant in enumerate(summary.variants, 1)}
+
+
+def label_anchors(summary: Summary) -> dict[str, str]:
+    """condition -> id of the list of its runs; of several variants the list of all."""
+    found: dict[str, str] = {}
+    for (_, label), anchor in run_anchors(summary).items():
+        found[label] = EVERY_RUN if label in found else anchor
+    return found
+
+
+def heads_of(summary: Summary) -> dict[str, str]:
+    """How a finding names what it found -> id: variants, groups, runs."""
+    anchors = run_anchors(summary)
+    heads = variant_anchors(summary)
+    for group in summary.groups:
+        anchor = anchors[group.variant, group.label]
+        heads |= dict.fromkeys((run.run_id for run in group.runs), anchor)
+        heads[place(group)] = anchor
+    return heads
+
+
+def places_of(places: Iterable[str], heads: dict[str, str]) -> Iterator[Place]:
+    """Each with the longest head that is known."""
+    for text in places:
+        ends = [match.start() for match in HEAD_ENDS.finditer(text)]
+        end = max((end for end in ends if text[:end] in heads), default=0)
+        yield Place(heads.get(text[:end], ""), text[:end], text[end:])

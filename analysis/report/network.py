@@ -1,0 +1,182 @@
+"""The report's section on network conditions: sentences and a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.findings.codes import counted
+from steelyard.analysis.report.links import label_anchors
+from steelyard.analysis.report.tables import Table, listed
+from steelyard.analysis.stats.proportion import Share
+from steelyard.analysis.stats.readable import MISSING, quantity
+from steelyard.analysis.summary.network import LevelNetwork, LevelTcp, by_level, tcp_by_level
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary.summary import Summary
+
+MAX_SENTENCES = 6  # of more conditions the table alone tells the round trips
+
+HEADINGS = (
+    "Condition",
+    "Requested",
+    "Applied",
+    "Where",
+    "Round trip before",
+    "… during",
+    "… after",
+    "… of the job's own TCP",
+    "Loss (95 % interval)",
+    "Valid runs",
+)
+
+
+TCP_HEADINGS = (
+    "Condition",
+    "Jobs on a node",
+    "Connections",
+    "Readings",
+    "Smallest round trip",
+    "Smoothed: smallest",
+    "… median",
+    "… mean",
+    "… sd",
+    "… largest",
+    "Retransmitted segments",
+)
+
+
+def network_part(summary: Summary) -> dict[str, Any] | None:
+    """Sentences and table; None when no node had conditions or measured round-trip times."""
+    levels = by_level(summary.data.runs, summary.data.network)
+    levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
+    if not levels:
+        return None
+    return {
+        "sentences": list(sentences(summary, levels)),
+        "table": Table(HEADINGS, [table_row(level) for level in levels], places(summary, levels)),
+        "tcp": tcp_table(summary),
+    }
+
+
+def tcp_table(summary: Summary) -> Table | None:
+    """What the kernel said of the jobs' own sockets; None without readings."""
+    levels = tcp_by_level(summary.data.runs, summary.data.network)
+    levels = sorted(levels, key=lambda level: summary.labels.index(level.label))
+    if not levels:
+        return None
+    return Table(TCP_HEADINGS, [tcp_row(level) for level in levels], places(summary, levels))
+
+
+def places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> list[str]:
+    """Where the runs of each row are listed."""
+    anchors = label_anchors(summary)
+    return [anchors[level.label] for level in levels]
+
+
+def tcp_row(level: LevelTcp) -> tuple[str, ...]:
+    times = (
+        level.floor_s,
+        level.low_s,
+        level.median_s,
+        level.mean_s,
+        level.sd_s,
+        level.high_s,
+    )
+    return (
+        level.label or "all runs",
+        *map(str, (level.jobs, level.connections, level.readings)),
+        *(quantity(time_s, "s") for time_s in times),
+        MISSING if level.retransmitted is None else str(level.retransmitted),
+    )
+
+
+def network_document(summary: Summary) -> dict[str, Any]:
+    """For `--json`: a list each, empty without measurements."""
+    data = summary.data
+    levels, tcp = by_level(data.runs, data.network), tcp_by_level(data.runs, data.network)
+    return {
+        "conditions": [asdict(level) for level in levels],
+        "tcp": [asdict(level) for level in tcp],
+    }
+
+
+def table_row(level: LevelNetwork) -> tuple[str, ...]:
+    return (
+        level.label or "all runs",
+        listed(level.requested) or "none",
+        listed(level.applied) or MISSING,
+        listed(level.scopes) or MISSING,
+        quantity(level.before_s, "s"),
+        quantity(level.during_s, "s"),
+        quantity(level.after_s, "s"),
+        quantity(level.tcp_rtt_s, "s"),
+        loss_words(level.loss),
+        f"{level.valid} of {level.runs}",
+    )
+
+
+def loss_words(loss: Share | None) -> str:
+    """`0.98 % (0.71 … 1.4) of 4000 packets`."""
+    if loss is None:
+        return MISSING
+    value, low, high = (f"{100 * number:.2g}" for number in (loss.value, loss.low, loss.high))
+    return f"{value} % ({low} … {high}) of {counted(loss.n, 'packet')}"
+
+
+def sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[str]:
+    """What a reader needs before the table."""
+    probed = [level for level in levels if level.requested and level.during_s is not None]
+    yield from (map(measured, probed) if len(probed) <= MAX_SENTENCES else [ends(probed)])
+    asked = [level for level in levels if level.requested or level.valid < level.runs]
+    runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
+    if asked and runs == valid:
+        yield f"All {counted(runs, 'completed run')} with network conditions kept them."
+    elif asked:
+        yield kept(summary, runs, valid)
+    left = sum(level.not_undone for level in levels)
+    if left:
+        yield (
+            f"After {counted(left, 'job')} on a node the conditions were not undone: "
+            "`steelyard netem show` there, then `steelyard netem clear --all`."
+        )
+    if any(level.tcp_rtt_s is not None for level in levels):
+        yield (
+            "Round-trip times of the job's own TCP are the kernel's smoothed ones, read once a second "
+            "at most; the median is that of the jobs' medians. The smallest round trip is a single one "
+            "(TCP_INFO tcpi_min_rtt): what the way itself takes, without any queue."
+        )
+
+
+def measured(level: LevelNetwork) -> str:
+    """`network=delay=50ms: a round trip to n9 took 50.4 ms, 50.1 ms more than before …`."""
+    where = f" to {listed(level.peers)}" if level.peers else ""
+    text = f"{level.label or 'All runs'}: a round trip{where} took {quantity(level.during_s, 's')}"
+    if level.before_s is not None and level.during_s is not None:
+        more = level.during_s - level.before_s
+        text += f", {quantity(abs(more), 's')} {'more' if more >= 0 else 'less'} than before"
+    return f"{text} (median over {counted(level.jobs, 'job')} on a node)."
+
+
+def ends(levels: list[LevelNetwork]) -> str:
+    """All in one sentence, where one each would be too many."""
+    medians = [level.during_s or 0.0 for level in levels]
+    return (
+        f"Under {len(levels)} conditions a round trip took {quantity(min(medians), 's')} to "
+        f"{quantity(max(medians), 's')} (medians over jobs on a node); the table has each."
+    )
+
+
+def kept(summary: Summary, runs: int, valid: int) -> str:
+    """How many runs were left out and why."""
+    invalid = [run for run in summary.data.runs if run.valid is False]
+    reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
+    words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))
+    used = any(run.counts for run in invalid)
+    what = "they are in the means, as asked for" if used else "they are in no mean"
+    return (
+        f"{runs - valid} of {counted(runs, 'completed run')} with network conditions did not keep "
+        f"them, and {what}: {words}."
+    )

@@ -1,0 +1,202 @@
+"""The report: one HTML file that opens offline, without scripts, and prints well."""
+
+from __future__ import annotations
+
+import html
+import importlib.resources
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.figures.drawing import FORMATS
+from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.findings.findings import find
+from steelyard.analysis.report import links, tables, words
+from steelyard.analysis.report.environment import facts, program_table, tag_table
+from steelyard.analysis.report.extras import Extra
+from steelyard.analysis.report.figures import (
+    ROUND_TRIPS,
+    Job,
+    Shown,
+    begin,
+    by_place,
+    figure_jobs,
+    metric_rows,
+    show,
+)
+from steelyard.analysis.report.network import network_part
+from steelyard.analysis.report.slopes import slope_table
+from steelyard.analysis.report.split import split_part
+from steelyard.analysis.summary.summary import Summary
+
+MAX_VARIANTS_DRAWN = 12  # figures of more would take the report beyond its size and time
+MAX_PLACES = 30
+MAX_GAPS = 200
+
+
+def write_report(
+    summary: Summary,
+    output: Path,
+    figures: Path | None = None,
+    formats: Sequence[str] = FORMATS,
+    extra: Extra | None = None,
+) -> tuple[list[Path], list[Finding]]:
+    """Write the report, and its figures into a folder of their own.
+
+    Returns all paths written, the report's first, and the findings told. MissingError when
+    something cannot be written.
+    """
+    variants = summary.variants if figures else drawn_variants(summary)
+    jobs = figure_jobs(summary, variants)
+    jobs += [
+        Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
+    ]
+    finish = partial(show, folder=figures, formats=formats)
+    try:
+        write_whole(output, None)
+        if figures is not None:
+            figures.mkdir(parents=True, exist_ok=True)
+        with begin(jobs, finish) as work:
+            findings = list(extra.findings) if extra else find(summary)
+            whole = context(summary, findings, extra)
+            results = work.results()
+        write_whole(output, render(whole, by_place(jobs, results)))
+    except OSError as error:
+        where = Path(error.filename or output)
+        option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
+        raise MissingError(
+            f"{where} cannot be written: {error.strerror}; choose another place with {option}"
+        ) from error
+    return [output, *(path for shown in results if shown for path in shown.paths)], findings
+
+
+def write_whole(path: Path, text: str | None) -> None:
+    """The file as a whole or not at all; None: only see, before the work, that it can be written."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text or "", encoding="utf-8")
+        if text is not None:
+            part.replace(path)
+    except OSError as error:  # nobody knows the other name
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def drawn_variants(summary: Summary) -> list[str]:
+    return summary.variants[:MAX_VARIANTS_DRAWN]
+
+
+def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
+    """The page: all that context() gives, with the figures by their places."""
+    import jinja2
+
+    folder = importlib.resources.files(__package__)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["svg"] = attrgetter("svg")
+    environment.filters["cells"] = cells
+    environment.filters["prose"] = prose
+    template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
+    css = folder.joinpath("report.css").read_text("utf-8")
+    variants = [part | figures_of(part, shown) for part in whole["variants"]]
+    sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
+    rtt = next(iter(shown.get(ROUND_TRIPS, ())), None)
+    undrawn = sum(part["name"] not in shown for part in variants)
+    figures = {"variants": variants, "sections": sections, "rtt": rtt, "undrawn": undrawn}
+    return template.render(css=css, **(whole | figures))
+
+
+def cells(row: Sequence[str]) -> Markup:
+    """A row of the table of runs, the longest of all: escaped here, in a quarter of jinja's time."""
+    return Markup("</td><td>".join([html.escape(cell, quote=False) for cell in row]))
+
+
+def prose(text: str) -> Markup:
+    """Text for the page: `code` in its own font, no line break inside `37 %`, `p = 0.1`, `n = 5 + 5`."""
+    held = re.sub(
+        r"(?<=\d) (?=%)|(?<=\b[np]) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text
+    )
+    held = re.sub(r"(?<=\d\u00a0\+) (?=\d)", "\u00a0", held)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
+
+
+def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) -> dict[str, Any]:
+    """All that the template sets but the figures."""
+    data, anchors = summary.data, links.run_anchors(summary)
+    heads = links.heads_of(summary)
+    return {
+        "meta": data.meta,
+        "when": extra.when
+        if extra
+        else f"Collected {tables.moment(data.meta.collected_unix_s)} UTC",
+        "answer": extra.answer if extra else words.answer(summary),
+        "sections": extra.sections if extra else [],
+        "redo": extra.redo if extra else redo_commands(data.meta.study),
+        "asked": tables.asked_table(summary),
+        "overhead_headings": tables.OVERHEAD_HEADINGS,
+        "overheads": tables.overhead_groups(summary, anchors),
+        "nodes": tables.node_table(summary),
+        "tags": tag_table(summary),
+        "programs": program_table(summary),
+        "network": network_part(summary),
+        "slopes": slope_table(summary),
+        "split": split_part(summary),
+        "variants": [variant_part(summary, variant, anchors) for variant in summary.variants],
+        "findings": [(one, linked_places(one, heads)) for one in findings],
+        "gap_counts": tables.gap_counts(data),
+        "gaps": tables.gap_table(data, MAX_GAPS),
+        "gaps_left_out": max(len(data.gaps) - MAX_GAPS, 0),
+        "facts": facts(summary),
+    }
+
+
+def linked_places(finding: Finding, heads: dict[str, str]) -> list[links.Place]:
+    return list(links.places_of(finding.places[:MAX_PLACES], heads))
+
+
+def redo_commands(study: str) -> list[str]:
+    """What is typed once the study file is there."""
+    return [
+        f"steelyard submit {study}.toml",
+        f"steelyard status {study}.toml --watch",
+        f"steelyard collect {study}.toml",
+        f"steelyard report {study}.toml",
+    ]
+
+
+def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
+    """One variant's tables and runs."""
+    rows_of_metrics = list(metric_rows(summary, variant))
+    known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]
+    unknown = [rows[0].metric.name for rows in rows_of_metrics if rows not in known]
+    every = [(rows[0], *tables.metric_table(rows, anchors)) for rows in known]
+    return {
+        "name": variant,
+        "main": [entry for entry in every if words.is_main(entry[0])],
+        "others": [entry for entry in every if not words.is_main(entry[0])],
+        "unknown": unknown,
+        "has_records": bool(summary.data.records),
+        "inside": summary.data.repeated.get(variant, 1),
+        "run_headings": tables.run_headings(summary, variant),
+        "run_groups": list(tables.run_groups(summary, variant, anchors)),
+    }
+
+
+def figures_of(part: dict[str, Any], shown: dict[str, list[Shown]]) -> dict[str, Any]:
+    """A variant's figures, and whether that over time is missing among them."""
+    drawings = shown.get(part["name"], [])
+    has_time = any(drawing.name.startswith("time-") for drawing in drawings)
+    return {
+        "drawings": drawings,
+        "no_time": bool(drawings) and part["has_records"] and not has_time,
+    }

@@ -1,0 +1,74 @@
+"""The report's table of slopes."""
+
+from __future__ import annotations
+
+from steelyard.analysis.report.links import variant_anchors
+from steelyard.analysis.report.tables import Table, p_text
+from steelyard.analysis.report.words import MAIN
+from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
+from steelyard.analysis.stats.slope import Line
+from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.summary import Summary
+
+HEADINGS = ("Variant", "Metric", "Other factors", "Slope (95 % interval)", "In words", "Break", "n")
+
+
+def slope_table(summary: Summary) -> Table | None:
+    """Main figures over numeric factors; None when there is no such factor."""
+    main = {(row.group.variant, row.metric.name) for row in summary.rows if row.metric.is_primary}
+    lines = [
+        line
+        for line in factor_lines(summary)
+        if (line.variant, line.metric) in main or line.metric in MAIN
+    ]
+    if not lines:
+        return None
+    anchors = variant_anchors(summary)
+    rows = [table_row(line) for line in lines]
+    return Table(HEADINGS, rows, [anchors[line.variant] for line in lines])
+
+
+def table_row(line: FactorLine) -> tuple[str, ...]:
+    slope = line.line.slope
+    return (
+        line.variant,
+        line.metric,
+        line.others or MISSING,
+        slope_words(line),
+        judgement(line),
+        break_words(line),
+        f"{slope.n} over {slope.levels} levels"
+        + (f", by {slope.blocks} blocks" if slope.blocks is not None else ""),
+    )
+
+
+def slope_words(line: FactorLine) -> str:
+    """`12.1 ms (11.3 … 12.9) per ms of delay`."""
+    slope = line.line.slope
+    factor, unit = scale(max(abs(slope.low), abs(slope.high)), line.unit)
+    places = decimals(slope.value / factor, (slope.high - slope.low) / 2 / factor)
+    value, low, high = (text(v, factor, places) for v in (slope.value, slope.low, slope.high))
+    name = "" if unit == "1" else f" {unit}"
+    return f"{value}{name} ({low} … {high}) per {line.factor_unit}"
+
+
+def judgement(line: FactorLine) -> str:
+    """Never that there is none: the interval says how steep it may still be."""
+    slope = line.line.slope
+    if line.is_shown:
+        return "rises" if slope.value > 0 else "falls"
+    among = "" if slope.low <= 0 <= slope.high else f" (among all lines p = {line.p:.2g})"
+    return f"not shown to rise or fall{among}"
+
+
+def break_words(line: FactorLine) -> str:
+    """`at 50: 10 ms before it, 90 ms after it`; the slope over all levels is then of two lines."""
+    found: Line = line.line
+    if found.broken is None:
+        return "none shown"
+    factor, unit = scale(max(abs(found.broken.before), abs(found.broken.behind)), line.unit)
+    before, behind = (f"{v / factor:.3g}" for v in (found.broken.before, found.broken.behind))
+    name = "" if unit == "1" else f" {unit}"
+    words = f"at {found.broken.place:g}: {before}{name} before it, {behind}{name} after it"
+    p = p_text(found.broken.p)
+    return f"{words} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

@@ -1,0 +1,321 @@
+"""The report's tables as plain cells of text; the template only sets them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from steelyard.analysis.report.links import Anchors, anchor_of
+from steelyard.analysis.report.words import JUDGED, is_main
+from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.proportion import unseen_share
+from steelyard.analysis.stats.readable import MISSING, decimals, quantity, scale, text
+from steelyard.analysis.stats.tests import effect_words
+from steelyard.analysis.summary.load import Record, Run, StudyData
+from steelyard.analysis.summary.summary import Group, Row, Summary
+
+LISTED = 20  # names in one cell
+STOPPED = ", until intervals were narrow enough (stop): computed at 96 % and tested at 4 %, they hold 95 %"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows; the first cell of a row is its heading."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    anchors: Sequence[str] = ()  # of the runs behind each row; empty: rows are no groups of runs
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows under a common heading."""
+
+    label: str
+    rows: list[tuple[str, ...]]
+    anchors: Sequence[str] = ()  # of the runs behind each row
+    anchor: str = ""  # of the group itself
+
+
+def moment(unix_s: float | None) -> str:
+    """`2026-11-21 08:15:42`, UTC."""
+    if unix_s is None:
+        return MISSING
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """`n1, n2, n3 … and 80 more`."""
+    every = list(names)
+    more = f" … and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    return ", ".join(every[:LISTED]) + more
+
+
+def label_of(group: Group) -> str:
+    if not group.label:
+        return "all runs"
+    return f"{group.label} (baseline)" if group.label == group.baseline_label else group.label
+
+
+def asked_table(summary: Summary) -> Table:
+    """What the study asked for."""
+    meta, counts = summary.data.meta, [group.counts for group in summary.groups]
+    rows = [
+        ("Variants", listed(summary.variants)),
+        *((f"Factor {name}", ", ".join(map(str, levels))) for name, levels in meta.factors.items()),
+        ("Baseline", ", ".join(f"{k}={v}" for k, v in meta.baseline.items()) or "none named"),
+        ("Conditions", str(len(summary.labels))),
+        ("Repeats", repeats([c.planned for c in counts]) + (STOPPED if meta.stops else "")),
+        ("Blocks", blocks(summary.data)),
+        ("Runs planned", str(sum(c.planned for c in counts))),
+        ("… completed", str(sum(c.completed for c in counts))),
+        ("… of these invalid", str(sum(c.invalid for c in counts))),
+        ("… failed", str(sum(c.failed for c in counts))),
+        ("… not finished", str(sum(c.waiting for c in counts))),
+        ("Seed of the order", MISSING if meta.seed is None else str(meta.seed)),
+    ]
+    return Table(("", ""), rows)
+
+
+def repeats(counts_of_groups: list[int]) -> str:
+    low, high = min(counts_of_groups, default=0), max(counts_of_groups, default=0)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def blocks(data: StudyData) -> str:
+    """Each block holds every condition, in random order."""
+    numbers = {run.block for run in data.runs if run.block is not None}
+    return str(len(numbers)) if numbers else MISSING
+
+
+OVERHEAD_HEADINGS = (
+    "Condition",
+    "Metric",
+    "Overhead",
+    "Meaning",
+    "Baseline's mean",
+    "Mean",
+    "Effect size",
+    "p (Holm)",
+)
+
+
+def overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
+    """The main figures against their baselines, variant by variant; unmeasured ones left out."""
+    groups: dict[str, list[Row]] = {}
+    for row in summary.compared():
+        if is_main(row) and (row.values or row.metric.is_primary):
+            groups.setdefault(row.group.variant, []).append(row)
+    return [
+        RowGroup(
+            variant,
+            [overhead_row(summary, row) for row in rows],
+            [anchor_of(anchors, row) for row in rows],
+        )
+        for variant, rows in groups.items()
+    ]
+
+
+def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
+    base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
+    words, meaning = "", ""
+    if row.verdict is not None:
+        words, direction = row.verdict.text, row.verdict.direction
+        meaning = direction.value if direction in JUDGED else ""
+    means = (mean_text(base), mean_text(row))
+    effect = effect_words(row.effect) if row.effect else MISSING
+    return (row.group.label, row.metric.name, words, meaning, *means, effect, p_text(row.p))
+
+
+def p_text(p: float | None) -> str:
+    """`0.013`, `< 0.0001`."""
+    if p is None:
+        return MISSING
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def mean_text(row: Row | None) -> str:
+    if row is None or row.interval is None:
+        return MISSING
+    return quantity(row.interval.mean, row.metric.unit)
+
+
+METRIC_HEADINGS = (
+    "Condition",
+    "n",
+    "Mean",
+    "95 % interval",
+    "Unseen",
+    "Median",
+    "Sd",
+    "MAD",
+    "Min",
+    "Max",
+    "Outliers",
+    "Failed",
+    "Invalid",
+    "No value",
+)
+
+
+def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
+    """(unit, table) of one variant and metric over the conditions, all in one unit."""
+    metric = rows[0].metric
+    factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
+    places = [anchor_of(anchors, row) for row in rows]
+    return unit, Table(METRIC_HEADINGS, [metric_row(row, factor) for row in rows], places)
+
+
+def metric_row(row: Row, factor: float) -> tuple[str, ...]:
+    counts = row.group.counts
+    tail = (str(counts.failed), str(counts.invalid), str(row.missing))
+    if row.interval is None or row.spread is None:
+        return (label_of(row.group), "0", *[MISSING] * 9, *tail)
+    half = row.interval.half_width
+    places = decimals(row.interval.mean / factor, half and half / factor)
+
+    def cell(value: float | None) -> str:
+        return text(value, factor, places)
+
+    def ends(interval: Interval | None) -> str:
+        if interval is None or interval.low is None:
+            return MISSING
+        return f"{cell(interval.low)} … {cell(interval.high)}"
+
+    return (
+        label_of(row.group),
+        row.n_words,
+        cell(row.interval.mean),
+        ends(row.interval),
+        f"< {100 * unseen_share(row.n):.2g} %",
+        cell(row.median),
+        cell(row.spread.sd),
+        cell(row.spread.mad),
+        cell(row.minimum),
+        cell(row.maximum),
+        str(len(row.outliers.indices)) if row.n >= MIN_FOR_OUTLIERS else MISSING,
+        *tail,
+    )
+
+
+def node_table(summary: Summary) -> Table:
+    """What the nodes were, by their records; like nodes in one row."""
+    groups: dict[tuple[str, ...], dict[str, int]] = {}
+    for record in summary.data.records:
+        nodes = groups.setdefault(node_facts(record), {})
+        nodes[record.node] = nodes.get(record.node, 0) + 1
+    headings = (
+        "Nodes",
+        "Node type",
+        "Virtualization",
+        "Container",
+        "Kernel",
+        "CPU",
+        "CPUs",
+        "Memory",
+        "Records",
+    )
+    rows = [
+        (listed(sorted(nodes)), *facts, str(sum(nodes.values())))
+        for facts, nodes in sorted(groups.items())
+    ]
+    return Table(headings, rows)
+
+
+def node_facts(record: Record) -> tuple[str, ...]:
+    facts = (
+        record.node_type,
+        record.vm,
+        record.container,
+        record.kernel,
+        record.cpu_model,
+        record.cpus,
+    )
+    return (*(fact or MISSING for fact in facts), quantity(record.memory_bytes, "bytes"))
+
+
+def gap_table(data: StudyData, most: int) -> Table:
+    """The first gaps, one a row."""
+    rows = [
+        (gap.what, gap.run_id or "whole study", gap.node or MISSING, gap.reason)
+        for gap in data.gaps
+    ]
+    return Table(("What", "Run", "Node", "Reason"), rows[:most])
+
+
+def gap_counts(data: StudyData) -> list[tuple[str, int]]:
+    return Counter(gap.what for gap in data.gaps).most_common()
+
+
+def run_headings(summary: Summary, variant: str) -> tuple[str, ...]:
+    names = [f"{name} ({unit})" for name, _, unit in run_columns(summary, variant)]
+    return ("Run", "Job", "Started (UTC)", "Elapsed (s)", *names, "Nodes", "State")
+
+
+def run_columns(summary: Summary, variant: str) -> list[tuple[str, float, str]]:
+    """(metric, what to divide by, unit) of the main figures, all runs of a variant in one unit."""
+    found = []
+    for metric in summary.data.metrics.get(variant, []):
+        if metric.is_primary:
+            rows = (summary.row(variant, label, metric.name) for label in summary.labels)
+            largest = max((row.maximum or 0.0 for row in rows if row), default=None)
+            found.append((metric.name, *scale(largest, metric.unit)))
+    return found
+
+
+def run_groups(summary: Summary, variant: str, anchors: Anchors) -> Iterator[RowGroup]:
+    """Every run of a variant, condition by condition: where each number comes from."""
+    columns = run_columns(summary, variant)
+    names, factors = [name for name, _, _ in columns], [factor for _, factor, _ in columns]
+    for group in summary.groups:
+        if group.variant != variant:
+            continue
+        values = [summary.data.values.get((variant, group.label, name), {}) for name in names]
+        marked = outlier_ids(summary, group, names)
+        rows = [run_row(run, values, factors, run.run_id in marked) for run in group.runs]
+        yield RowGroup(label_of(group), rows, anchor=anchors[group.variant, group.label])
+
+
+def outlier_ids(summary: Summary, group: Group, names: list[str]) -> set[str]:
+    found = (summary.row(group.variant, group.label, name) for name in names)
+    return {row.run_ids[i] for row in found if row is not None for i in row.outliers.indices}
+
+
+def run_row(
+    run: Run, values: list[dict[str, float | None]], factors: list[float], marked: bool
+) -> tuple[str, ...]:
+    state = run.state if run.state == "completed" else f"{run.state}: {run.reason or 'no reason'}"
+    if run.valid is False:
+        state = f"invalid: {run.invalid_reason or 'no reason'}"
+    elif run.state == "completed":
+        state = "outlier" if marked else ""
+    return (
+        run.run_id,
+        run.job_id or run.attempt or MISSING,
+        moment(run.start_unix_s),
+        MISSING if run.elapsed_s is None else f"{run.elapsed_s:.6g}",
+        *(number(v.get(run.run_id), factor) for v, factor in zip(values, factors, strict=True)),
+        listed(run.nodes),
+        state,
+    )
+
+
+def number(value: float | None, factor: float) -> str:
+    return MISSING if value is None else f"{value / factor:.6g}".replace("-", "−")
+
+
+def data_sha256(data: StudyData) -> str:
+    """SHA-256 of the lines `[run_id, metric, value]` (JSON, sorted): the same for the same data."""
+    ids = {run.run_id: json.dumps(run.run_id) for run in data.runs}
+    # A line put together by hand takes a third of the time; repr of a float is what JSON has.
+    lines = [
+        f"[{ids[run_id]}, {name}, {'null' if value is None else repr(value)}]\n"
+        for (_, _, metric), runs in data.values.items()
+        for name in (json.dumps(metric),)
+        for run_id, value in runs.items()
+    ]
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()

@@ -1,0 +1,76 @@
+"""What the merge wants from any scheduler's accounting; sacct.py is the one for Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from steelyard.analysis.store.spool import TextSpool
+
+SEPARATOR = TextSpool.DELIMITER
+
+# docs/formats.md part 8. The last states of an attempt: nothing more will come of it.
+FINAL_STATES = frozenset(
+    ("completed", "failed", "timeout", "cancelled", "node_fail", "out_of_memory", "requeued")
+)
+WAITING_STATES = frozenset(("pending", "running"))
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingRow:
+    """One line of the accounting: a job, a step of it, or several array tasks that still wait.
+
+    Times are seconds since 1970 UTC; None is not known (a job that waits has no start).
+    """
+
+    job_id: str  # raw id, unique among the jobs the scheduler remembers
+    step: str | None  # None: the job itself
+    array_job_id: str | None
+    array_task_id: str | None
+    waits_in_array: bool  # the row stands for array tasks that have no id of their own yet
+    waiting_tasks: tuple[int, ...]  # which; empty: the scheduler's list was cut short
+    het_offset: int | None
+    restarts: int | None  # None: this release does not say
+    state: str  # one of docs/formats.md part 8
+    reason: str | None  # why it is not completed, one sentence
+    cluster: str | None
+    name: str | None
+    user: str | None
+    submit_unix_s: float | None
+    start_unix_s: float | None
+    end_unix_s: float | None
+    elapsed_s: float | None
+    exit_code: int | None  # 128 + signal when killed
+    nodes: tuple[str, ...]
+    admin_comment: str | None
+    fields: tuple[str, ...] = ()  # the line as it was, in the order of Accounting.fields
+
+
+class StepRow(NamedTuple):
+    """A line of a step of a job, kept as text only: of a hundred lines ninety-nine are of steps."""
+
+    job_id: str
+    step: str
+    text: str  # the fields in the order of Accounting.fields, joined by SEPARATOR
+
+
+class Accounting(Protocol):
+    """A scheduler's accounting.
+
+    `fields` are columns of the table `accounting`, which are sacct's: another scheduler's reader
+    fills those that it knows, ids in JobID and JobIDRaw, and puts what else it has into `extra`.
+    """
+
+    fields: tuple[str, ...]
+    chunk_size: int  # jobs to ask for at once
+
+    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+        """All rows of these jobs, restarts and steps too; each job's row before its steps.
+
+        MissingError when the accounting cannot be asked; nothing has been yielded then. A job
+        that is not known has no row.
+        """
+
+    def parse(self, fields: Sequence[str]) -> AccountingRow:
+        """One row from its text fields, as they stand in the database."""

@@ -1,0 +1,45 @@
+"""Our own C library, where it was built: reads samples in a quarter of the time that DuckDB takes."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+LIBRARY = "libsteelyard-samples.so"
+# Where `make install-programs` puts it, and other programs of ours.
+INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"))
+BUILT = Path(__file__).resolve().parents[2] / "build"
+
+# plugins/reader/samples_reader.h
+SKIP, INTEGER, REAL = 0, 1, 2
+ODD, FULL = -1, -2
+
+ReadSamples = Callable[..., int]
+
+
+@functools.cache
+def read_samples() -> ReadSamples | None:
+    """`steelyard_read_samples`; None: the library is not there, or cannot be used here.
+
+    $STEELYARD_SAMPLES names another one; empty: none.
+    """
+    import ctypes
+
+    named = os.environ.get("STEELYARD_SAMPLES")
+    places = [folder / LIBRARY for folder in (BUILT / "lib", *INSTALLED)]
+    for path in places if named is None else [Path(named)]:
+        if path.is_file():
+            try:
+                function = ctypes.CDLL(str(path)).steelyard_read_samples
+            except (OSError, AttributeError):  # of another architecture or version
+                return None
+            function.restype = ctypes.c_int64
+            function.argtypes = [
+                ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_char_p,
+                ctypes.c_void_p, ctypes.c_size_t,
+            ]  # fmt: skip
+            read: ReadSamples = function
+            return read
+    return None

@@ -1,0 +1,242 @@
+"""Reads the record of a job on a node: docs/formats.md part 1."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.analysis.store.spool import parse_json
+from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+
+FORMAT, VERSION = "steelyard-record", 1
+
+# Column of the table `records`: (dotted path in the document, kind).
+COLUMNS = {
+    "complete": ("complete", "bool"),
+    "incomplete_reason": ("incomplete_reason", "text"),
+    "node_type": ("probe.node_type", "text"),
+    "vm": ("probe.virtualization.vm.name", "text"),
+    "container": ("probe.virtualization.container.name", "text"),
+    "kernel": ("probe.kernel.release", "text"),
+    "cpu_model": ("probe.cpu.model", "text"),
+    "exclusive": ("job.exclusive", "bool"),
+    "start_unix_s": ("start_unix_s", "float"),
+    "end_unix_s": ("end_unix_s", "float"),
+    "elapsed_s": ("elapsed_s", "float"),
+    "energy_j": ("energy.energy_j", "float"),
+    "cpu_s": ("cpu.cpu_s", "float"),
+    "max_memory_bytes": ("memory.max_memory_bytes", "int"),
+    "rchar_bytes": ("io.rchar_bytes", "int"),
+    "wchar_bytes": ("io.wchar_bytes", "int"),
+    "read_bytes": ("io.read_bytes", "int"),
+    "write_bytes": ("io.write_bytes", "int"),
+    "rx_bytes": ("network.rx_bytes", "int"),
+    "tx_bytes": ("network.tx_bytes", "int"),
+    "sent_segments": ("tcp.sent_segments", "int"),
+    "retransmitted_segments": ("tcp.retransmitted_segments", "int"),
+    "tcp_connections": ("tcp.connections", "int"),
+    "rtt_readings": ("tcp.rtt_readings", "int"),
+    "rtt_floor_s": ("tcp.rtt_floor_s", "float"),
+    "rtt_min_s": ("tcp.rtt_min_s", "float"),
+    "rtt_median_s": ("tcp.rtt_median_s", "float"),
+    "rtt_mean_s": ("tcp.rtt_mean_s", "float"),
+    "rtt_sd_s": ("tcp.rtt_sd_s", "float"),
+    "rtt_max_s": ("tcp.rtt_max_s", "float"),
+    "job_retransmitted_segments": ("tcp.job_retransmitted_segments", "int"),
+    "samples": ("sampler.samples", "int"),
+    "samples_lost": ("sampler.samples_lost", "int"),
+    "missed_deadlines": ("sampler.missed_deadlines", "int"),
+    "sampler_cpu_s": ("sampler.cpu_s", "float"),
+}
+
+# Virtual machines whose kernel counts time that the host gave to others as CPU time of whatever ran.
+COUNTS_STOLEN_TIME = frozenset({"uml"})
+
+# What a job or run has in all, summed over its nodes; of memory the largest node counts.
+TOTALS = (
+    "energy_j",
+    "cpu_s",
+    "max_memory_bytes",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+)
+
+# What the samples also know: the totals of a record cut short come from its last sample.
+FROM_SAMPLES = (
+    "elapsed_s",
+    "energy_j",
+    "cpu_s",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",
+    "tx_bytes",
+    "sent_segments",
+    "retransmitted_segments",
+)
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "list": (list,),
+    "object": (dict,),
+}
+# Fields that are no columns, and what is read of them.
+OTHERS = {
+    "tags": "object",
+    "missing": "object",
+    "network_conditions": "object",
+    "network_conditions.requested": "text",
+    "network_conditions.devices": "list",
+    "network_conditions.notes": "list",
+    "network.devices": "list",
+}
+INT64 = 1 << 63  # DuckDB's BIGINT
+NAME_BYTES = 255  # of a file, on Linux
+
+FILE_NAME = re.compile(r"(?P<node>.+)\.(?P<start>\d+)\.json")
+
+
+class RecordError(SteelyardError):
+    """A record that cannot be used; `what` as in the table `gaps`."""
+
+    def __init__(self, what: str, message: str) -> None:
+        super().__init__(message)
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A checked record."""
+
+    path: Path
+    document: Mapping[str, Any]
+
+    @property
+    def node(self) -> str:
+        """The scheduler's name of the node."""
+        return str(self.document["node"])
+
+    @property
+    def complete(self) -> bool:
+        """False: cut short."""
+        return bool(self.document["complete"])
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The user's tags."""
+        tags = self.document.get("tags")
+        return {str(k): str(v) for k, v in tags.items()} if isinstance(tags, dict) else {}
+
+    @property
+    def samples_path(self) -> Path | None:
+        """Its samples; None when sampling was off."""
+        return self.beside("samples_file")
+
+    def beside(self, dotted: str) -> Path | None:
+        """A file that a field names; only a name beside the record is followed."""
+        name = self.get(dotted)
+        if not isinstance(name, str) or not name or Path(name).name != name:
+            return None
+        if "\0" in name or len(os.fsencode(name)) > NAME_BYTES:
+            return None
+        return self.path.with_name(name)
+
+    def get(self, dotted: str) -> Any:
+        """A field by its dotted path; None where it or a part of its path is null or absent."""
+        return dig(self.document, dotted)
+
+    def why_missing(self, dotted: str) -> str | None:
+        """The record's own reason for a null; that of an enclosing object counts too."""
+        reasons = self.document.get("missing")
+        if not isinstance(reasons, dict):
+            return None
+        parts = dotted.split(".")
+        paths = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+        return next((str(reasons[path]) for path in paths if path in reasons), None)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table `records` that come from the document."""
+        return {column: self.get(path) for column, (path, _) in COLUMNS.items()}
+
+
+def dig(document: object, dotted: str) -> Any:
+    """A value by its dotted path through objects; None where there is none."""
+    for part in dotted.split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(part)
+    return document
+
+
+def read_record(path: Path) -> Record:
+    """Read and check one record; RecordError says what is wrong with it."""
+    try:
+        document = parse_json(read_regular(path, RECORD_BYTES))
+    except OSError as error:
+        raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError("record", f"{path} is not JSON: {error}") from None
+    if isinstance(document, dict) and isinstance(document.get("probe"), dict):
+        document["probe"] = shared(json.dumps(document["probe"]))
+    return check_record(path, document)
+
+
+@functools.lru_cache(maxsize=4096)
+def shared(text: str) -> dict[str, Any]:
+    """A JSON object, one for all that are alike; not to be changed.
+
+    A node's probe is the larger part of a record and the same in most of its jobs: 20,000 records
+    would hold 800 MB of it.
+    """
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def check_record(path: Path, document: object) -> Record:
+    """The record, when it is one of a version we know and its fields are of their types."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise RecordError("record", f"{path}: expected a document of format '{FORMAT}'")
+    if document.get("version") != VERSION:
+        raise RecordError(
+            "record_version",
+            f"{path} is version {document.get('version')!r} of '{FORMAT}', this Steelyard knows "
+            f"version {VERSION}: use one as new as that of the node",
+        )
+    if not isinstance(document.get("node"), str) or not isinstance(document.get("complete"), bool):
+        raise RecordError("record", f"{path}: 'node' or 'complete' is missing")
+    for dotted, kind in (*COLUMNS.values(), *OTHERS.items()):
+        value = dig(document, dotted)
+        if value is not None and not is_kind(value, kind):
+            found = repr(value)[:60]
+            raise RecordError("record", f"{path}: '{dotted}' is {found}, expected {kind} or null")
+    return Record(path, document)
+
+
+def is_kind(value: object, kind: str) -> bool:
+    """True and False are no numbers, although Python's bool is an int; and numbers can be stored."""
+    if isinstance(value, bool):
+        return kind == "bool"
+    if isinstance(value, int) and not -INT64 <= value < INT64:
+        return False
+    return isinstance(value, KINDS[kind])
+
+
+def name_parts(path: Path) -> tuple[str, int] | None:
+    """Node and start (whole seconds since 1970) from NODE.START.json; None: another file."""
+    match = FILE_NAME.fullmatch(path.name)
+    return (match["node"], int(match["start"])) if match else None

@@ -1,0 +1,358 @@
+"""Slurm's accounting: `sacct -P --noconvert -D` with named fields, the stable door of sacct.
+
+Its JSON changes shape from release to release; its default fields too. All of FIELDS but the
+OPTIONAL ones exist in 22.05, 24.11 and 26.05.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
+from steelyard.analysis.sources.hostlist import expand_nodes, expand_ranges
+
+FIELDS = (
+    "JobID",
+    "JobIDRaw",
+    "JobName",
+    "Cluster",
+    "User",
+    "Account",
+    "Partition",
+    "State",
+    "ExitCode",
+    "DerivedExitCode",
+    "Reason",
+    "Submit",
+    "Eligible",
+    "Start",
+    "End",
+    "ElapsedRaw",
+    "CPUTimeRAW",
+    "TotalCPU",
+    "UserCPU",
+    "SystemCPU",
+    "MaxRSS",
+    "MaxVMSize",
+    "MaxDiskRead",
+    "MaxDiskWrite",
+    "ConsumedEnergyRaw",
+    "NNodes",
+    "NCPUS",
+    "NTasks",
+    "NodeList",
+    "ReqTRES",
+    "AllocTRES",
+    "Constraints",
+    "WorkDir",
+    "AdminComment",
+    "TimelimitRaw",  # no free text at the end: a line break in it would look like the line's end
+    "Restarts",
+)
+OPTIONAL = frozenset(("Restarts",))  # since 24.11
+INDEX = {name: index for index, name in enumerate(FIELDS)}
+
+# A byte that no job name holds by accident, unlike "|".
+DELIMITER = SEPARATOR
+
+# The first word of sacct's State -> docs/formats.md part 8.
+STATES = {
+    "BOOT_FAIL": "node_fail",
+    "CANCELLED": "cancelled",
+    "COMPLETED": "completed",
+    "COMPLETING": "running",
+    "CONFIGURING": "running",
+    "DEADLINE": "timeout",
+    "FAILED": "failed",
+    "NODE_FAIL": "node_fail",
+    "OUT_OF_MEMORY": "out_of_memory",
+    "PENDING": "pending",
+    "PREEMPTED": "cancelled",
+    "REQUEUED": "requeued",
+    "RESIZING": "running",
+    "REVOKED": "cancelled",
+    "RUNNING": "running",
+    "SUSPENDED": "running",
+    "TIMEOUT": "timeout",
+}
+
+REASONS = {
+    "BOOT_FAIL": "a node did not boot",
+    "DEADLINE": "the job's deadline passed",
+    "NODE_FAIL": "a node failed",
+    "OUT_OF_MEMORY": "the job went out of memory",
+    "PREEMPTED": "the job was preempted",
+    "REQUEUED": "the job was requeued",
+    "REVOKED": "a sibling cluster started the job",
+}
+
+NO_NODES = ("", "None assigned")
+
+# What sacct says when asking again cannot help.
+HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
+
+
+def unix_s(text: str) -> float | None:
+    """Seconds since 1970 UTC of a time as sacct writes it; None for Unknown, None and nothing."""
+    if text.isascii() and text.isdigit():
+        return float(text) or None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def number(text: str) -> int | None:
+    """A whole number, or None where sacct has none."""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def exit_code(text: str) -> int | None:
+    """`3:0` -> 3, `0:9` (killed by signal 9) -> 137."""
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    if match is None:
+        return None
+    code, signal = int(match[1]), int(match[2])
+    return 128 + signal if signal else code
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """sacct's JobID taken apart."""
+
+    job: str  # array or het job's id, or the job's own
+    task: str | None = None
+    waits_in_array: bool = False
+    waiting_tasks: tuple[int, ...] = ()
+    het_offset: int | None = None
+    step: str | None = None
+
+
+JOB_ID = re.compile(
+    r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:.-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
+    r"(?:\.(?P<step>.+))?",
+    re.ASCII,
+)
+
+
+def split_job_id(text: str) -> JobKey | None:
+    """The parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
+    match = JOB_ID.fullmatch(text)
+    if match is None:
+        return None
+    listed = match["tasks"]
+    tasks = tuple(waiting_tasks(listed)) if listed and "..." not in listed else ()
+    het = int(match["het"]) if match["het"] else None
+    return JobKey(match["job"], match["task"], listed is not None, tasks, het, match["step"])
+
+
+def waiting_tasks(text: str) -> Iterator[int]:
+    """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
+    for part in text.split(","):
+        numbers, _, step = part.partition(":")
+        yield from map(int, list(expand_ranges(numbers, text))[:: int(step or 1)])
+
+
+def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
+    """Why the job is not completed, one sentence; None when it is."""
+    text = fields[INDEX["State"]]
+    if word == "CANCELLED":
+        who = re.search(r"by (\d+)", text)
+        return f"cancelled by user id {who[1]}" if who else "cancelled"
+    if word == "TIMEOUT":
+        return f"the time limit of {fields[INDEX['TimelimitRaw']] or '?'} min was reached"
+    if word == "FAILED":
+        return f"the job ended with exit code {exit_code(fields[INDEX['ExitCode']])}"
+    if word == "PENDING":
+        why = fields[INDEX["Reason"]]
+        return f"waiting: {why}" if why not in ("", "None") else None
+    if word not in STATES:
+        return f"sacct says '{text}', a state this version does not know"
+    return REASONS.get(word)
+
+
+def parse_row(fields: Sequence[str]) -> AccountingRow | None:
+    """One line of sacct, fields in the order of FIELDS; None when it names no job."""
+    key = split_job_id(fields[INDEX["JobID"]])
+    raw = split_job_id(fields[INDEX["JobIDRaw"]])
+    if key is None or raw is None:
+        return None
+    text = fields[INDEX["State"]]
+    word = text.split(" ", 1)[0].rstrip("+") if text else ""
+    start, end = unix_s(fields[INDEX["Start"]]), unix_s(fields[INDEX["End"]])
+    state = STATES.get(word) or ("running" if end is None else "failed")
+    nodes = fields[INDEX["NodeList"]] if key.step is None else ""
+    code = exit_code(fields[INDEX["ExitCode"]])
+    if nodes in NO_NODES and key.step is None:
+        start = None  # cancelled while it waited: sacct then repeats the time of the end
+    if start is None or end is None or (code == 0 and state not in ("completed", "failed")):
+        code = None  # "0:0" of a job that was stopped is not its own
+    is_array = key.task is not None or key.waits_in_array
+    return AccountingRow(
+        job_id=raw.job,
+        step=key.step,
+        array_job_id=key.job if is_array else None,
+        array_task_id=key.task,
+        waits_in_array=key.waits_in_array,
+        waiting_tasks=key.waiting_tasks,
+        het_offset=key.het_offset,
+        restarts=number(fields[INDEX["Restarts"]]),
+        state=state,
+        reason=reason(word, state, fields),
+        cluster=fields[INDEX["Cluster"]] or None,
+        name=fields[INDEX["JobName"]] or None,
+        user=fields[INDEX["User"]] or None,
+        submit_unix_s=unix_s(fields[INDEX["Submit"]]),
+        start_unix_s=start,
+        end_unix_s=end,
+        elapsed_s=None if start is None else number(fields[INDEX["ElapsedRaw"]]),
+        exit_code=code,
+        nodes=() if nodes in NO_NODES else tuple(expand_nodes(nodes)),
+        admin_comment=fields[INDEX["AdminComment"]] or None,
+        fields=tuple(fields),
+    )
+
+
+def whole_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """Lines of `sacct -P`; a name with a line break in it is put together again."""
+    held = ""
+    for line in lines:
+        held += line
+        if held.count(DELIMITER) < columns - 1:
+            continue
+        yield held.rstrip("\n")
+        held = ""
+    if held.strip():
+        raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
+
+
+def parse_lines(lines: Iterable[str], asked: Sequence[str] = FIELDS) -> Iterator[AccountingRow]:
+    """Rows of sacct's output; `asked` are the fields it was asked for, in order."""
+    places = [asked.index(name) if name in asked else None for name in FIELDS]
+    for line in whole_lines(lines, len(asked)):
+        cells = line.split(DELIMITER)
+        fields = ["" if place is None else cells[place] for place in places]
+        row = parse_row(fields) if len(cells) == len(asked) else None
+        if row is None:
+            raise MissingError(
+                f"a line of sacct was not understood: {len(cells)} fields where {len(asked)} "
+                f"were asked for, starting '{cells[0][:40]}'"
+            )
+        yield row
+
+
+def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+    """As parse_lines, but steps are not looked into."""
+    if tuple(asked[: len(FIELDS)]) != FIELDS[: len(asked)]:
+        yield from parse_lines(lines, asked)
+        return
+    lacking = DELIMITER * (len(FIELDS) - len(asked))  # the optional ones stand at the end
+    for line in whole_lines(lines, len(asked)):
+        job, _, step = line.split(DELIMITER, 2)[1].partition(".")
+        if step and job.isascii() and job.isdigit() and line.count(DELIMITER) == len(asked) - 1:
+            yield StepRow(job, step, line + lacking)
+        else:
+            yield from parse_lines([line], asked)
+
+
+class Sacct:
+    """The accounting of the cluster that the environment (SLURM_CONF) points to."""
+
+    fields: tuple[str, ...] = FIELDS
+    chunk_size = 200
+
+    def __init__(
+        self, program: str = "sacct", time_out_s: float = 120, tries: int = 3, pause_s: float = 1.0
+    ) -> None:
+        self.program = program
+        self.time_out_s = time_out_s
+        self.tries = tries
+        self.pause_s = pause_s
+        self._asked: tuple[str, ...] | None = None
+
+    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+        """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
+        if not job_ids:
+            return
+        # newline: only "\n" ends a line of sacct, whatever else stands in a name.
+        with tempfile.TemporaryFile(
+            "w+", newline="\n", errors="replace", encoding="utf-8"
+        ) as output:
+            self.run(self.arguments(job_ids), output.fileno())
+            output.seek(0)
+            yield from parse_light(output, self.asked_fields())
+
+    def arguments(self, job_ids: Sequence[str]) -> list[str]:
+        """What sacct is called with."""
+        fields = ",".join(self.asked_fields())
+        arguments = ["-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}"]
+        return [*arguments, f"--format={fields}", "-j", ",".join(job_ids)]
+
+    def parse(self, fields: Sequence[str]) -> AccountingRow:
+        """See Accounting.parse."""
+        row = parse_row(fields)
+        if row is None:
+            raise MissingError(f"the database has a row of sacct without a job id: {fields[:2]}")
+        return row
+
+    def asked_fields(self) -> tuple[str, ...]:
+        """FIELDS without the optional ones that this release does not have."""
+        if self._asked is None:
+            with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+                self.run(["--helpformat"], output.fileno())
+                output.seek(0)
+                known = set(output.read().split())
+            self._asked = tuple(n for n in FIELDS if n in known or n not in OPTIONAL)
+        return self._asked
+
+    def run(self, arguments: Sequence[str], output: int) -> None:
+        """Run sacct into a file, again when slurmdbd does not answer; MissingError in the end."""
+        problem = ""
+        for attempt in range(self.tries):
+            if attempt:
+                time.sleep(self.pause_s * 2 ** (attempt - 1))
+            os.ftruncate(output, 0)
+            os.lseek(output, 0, os.SEEK_SET)
+            problem = self.try_once(arguments, output)
+            if not problem:
+                return
+            if any(words in problem for words in HOPELESS):
+                break
+        raise MissingError(
+            f"sacct does not answer: {problem}. Is slurmdbd running, and does SLURM_CONF point to "
+            f"the cluster the jobs ran on?"
+        )
+
+    def try_once(self, arguments: Sequence[str], output: int) -> str:
+        """What went wrong, in words; empty when nothing did."""
+        environment = slurm_environment.own() | {"SLURM_TIME_FORMAT": "%s"}
+        try:
+            done = subprocess.run(
+                [self.program, *arguments],
+                stdout=output,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                timeout=self.time_out_s,
+                check=False,
+            )
+        except OSError as error:
+            raise MissingError(
+                f"'{self.program}' cannot be run ({error.strerror}): Slurm's client programs are "
+                f"needed to read the accounting (Debian: apt install slurm-client)"
+            ) from None
+        except subprocess.TimeoutExpired:
+            return f"no answer in {self.time_out_s:g} s"
+        words = " ".join(done.stderr.decode("utf-8", "replace").split())
+        if done.returncode == 0 and "error:" not in words:
+            return ""
+        return words or f"exit code {done.returncode}"

@@ -1,0 +1,111 @@
+"""Samples as arrays in memory, on their way from text into a part."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.sources import native
+from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
+
+ROWS = 1_000_000  # in a batch: 150 MB
+TEXT_BYTES = 64_000_000  # larger files are read by DuckDB, piece by piece
+NOT_KNOWN = np.iinfo(np.int64).min  # of the reader, where a cell is empty
+
+TYPES = {"DOUBLE": np.dtype(np.float64), "BIGINT": np.dtype(np.int64)}
+
+Array = np.ndarray[tuple[int], np.dtype[np.float64 | np.int64 | np.int32]]
+
+
+class RowBatch:
+    """Rows of files; `day`: all are of it, None: they may be of several."""
+
+    def __init__(self, day: str | None) -> None:
+        self.day = day
+        self.count = 0
+        self._arrays: dict[str, Array] = {
+            name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in COLUMNS.items()
+        }
+        self._numbers = np.empty(ROWS, dtype=np.int32)
+        self._rows = 0  # of the file that was read last, not yet counted
+        self._files: list[tuple[str, ...]] = []  # their KEYs
+
+    def read(self, text: bytes, size: int, columns: Sequence[str]) -> int:
+        """A file's lines, `size` bytes of `text`: how many, or native.ODD or FULL; see keep()."""
+        read = native.read_samples()
+        assert read is not None
+        kinds: list[int] = []
+        pointers: list[int | None] = []
+        for name in columns:
+            array = self._arrays.get(name)
+            if array is None:
+                kinds.append(native.SKIP)
+                pointers.append(None)
+            else:
+                kinds.append(native.REAL if array.dtype.kind == "f" else native.INTEGER)
+                pointers.append(array.ctypes.data + self.count * array.itemsize)
+        out = (ctypes.c_void_p * len(columns))(*pointers)
+        rows = read(text, size, len(columns), bytes(kinds), out, ROWS - self.count)
+        for name in self._arrays.keys() - set(columns):
+            array = self._arrays[name][self.count : self.count + max(rows, 0)]
+            array.fill(np.nan if array.dtype.kind == "f" else NOT_KNOWN)
+        self._rows = max(rows, 0)
+        return rows
+
+    def is_of(self, day: str | None) -> bool:
+        """Whether the rows just read are all of this day; any are of None."""
+        times = self._arrays["unix_s"][self.count : self.count + self._rows]
+        if day is None or not self._rows:
+            return True
+        low, high = float(times.min()), float(times.max())  # NaN when one is
+        if day == UNKNOWN or not high - low < DAY_S:
+            return False
+        return day_of(low) == day == day_of(high)
+
+    def keep(self, key: tuple[str, ...], totals: Sequence[str]) -> list[float | int | None]:
+        """Count the rows just read as those of a file; its largest values of some columns."""
+        begin, self.count = self.count, self.count + self._rows
+        self._numbers[begin : self.count] = len(self._files)
+        self._files.append(key)
+        return [largest(self._arrays[name][begin : self.count]) for name in totals]
+
+    def write(self, engine: DuckDBPyConnection, parts: Parts) -> list[Part]:
+        """Into parts. `engine` must not be in a transaction: it would hold the arrays to its end."""
+        if not self._files:
+            return []
+        rows = {name: array[: self.count] for name, array in self._arrays.items()}
+        engine.register("row_batch", {"file": self._numbers[: self.count], **rows})
+        keys = zip(KEY, zip(*self._files, strict=True), strict=True)
+        numbers = np.arange(len(self._files), dtype=np.int32)
+        texts = {name: np.array(column, dtype=object) for name, column in keys}
+        engine.register("row_files", {"file": numbers, **texts})
+        try:
+            return parts.write(
+                f"SELECT {', '.join(KEY)}, {', '.join(map(cell, COLUMNS))} "
+                "FROM row_batch JOIN row_files USING (file)",
+                self.day,
+                engine,
+            )
+        finally:
+            engine.unregister("row_batch")
+            engine.unregister("row_files")
+
+
+def cell(column: str) -> str:
+    """A column of a batch as DuckDB shall have it; NaN it takes for NULL by itself."""
+    if COLUMNS[column] == "BIGINT":
+        return f"nullif({column}, {NOT_KNOWN}) AS {column}"
+    return column
+
+
+def largest(array: Array) -> float | int | None:
+    """None: all are not known."""
+    if not array.size:
+        return None
+    value = np.fmax.reduce(array).item()
+    return None if math.isnan(value) or value == NOT_KNOWN else value

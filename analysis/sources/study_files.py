@@ -1,0 +1,240 @@
+"""Reads what submit and the jobs left in a study folder: docs/formats.md part 6."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.store.spool import parse_json
+from steelyard.jobscripts.userfiles import NOTE_BYTES, PLAN_BYTES, read_regular
+
+PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1
+RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
+LOCK_FILE = ".lock"  # of submit, beside plan.json
+INT32 = 1 << 31  # DuckDB's INTEGER
+# Numbers of result.json, and what they are below; a run has one client on a core, seldom more.
+MOST = {"start_unix_s": 1e12, "end_unix_s": 1e12, "elapsed_s": 1e12, "clients": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run as it stands in plan.json."""
+
+    run_id: str
+    block: int | None
+    position: int | None
+    benchmark: str
+    variant: str
+    parameters: Mapping[str, Any]
+    condition: Mapping[str, Any]
+    condition_label: str
+    is_baseline: bool
+    repeat: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """plan.json."""
+
+    study: Mapping[str, Any]
+    runs: tuple[PlannedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A line of submissions.jsonl; array task i is run_ids[i]."""
+
+    submission_id: str
+    scheduler: str
+    cluster: str | None
+    job_id: str | None
+    submitted_unix_s: float
+    run_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """An attempt as its own folder tells it; `result` is None where result.json is not usable."""
+
+    run_id: str
+    attempt: str
+    path: Path
+    result: Mapping[str, Any] | None
+    problem: str | None
+    has_result: bool = True  # a result.json, whether it can be used or not
+
+    @property
+    def began_unix_s(self) -> float | None:
+        """When it began; where result.json does not tell (yet), when its folder was last changed."""
+        said = self.number("start_unix_s")
+        if said is not None or self.result is not None:
+            return said
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return None
+
+    def number(self, name: str) -> float | None:
+        """A number of result.json, None where it has none."""
+        value = (self.result or {}).get(name)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def text(self, name: str) -> str | None:
+        """A text of result.json, None where it has none."""
+        value = (self.result or {}).get(name)
+        return value if isinstance(value, str) else None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that result.json names."""
+        value = (self.result or {}).get("nodes")
+        return tuple(str(node) for node in value) if isinstance(value, list) else ()
+
+    @property
+    def tries(self) -> int | None:
+        """How often the run was begun; None where result.json does not tell."""
+        failed = (self.result or {}).get("tries")
+        return 1 + len(failed) if isinstance(failed, list) else None
+
+    @property
+    def exit_codes(self) -> tuple[int, ...]:
+        """One per client that ended."""
+        value = (self.result or {}).get("exit_codes")
+        return tuple(c for c in value if isinstance(c, int)) if isinstance(value, list) else ()
+
+
+def check_format(document: object, path: Path, name: str, version: int) -> dict[str, Any]:
+    """The document, when it is one of this format and version; UsageError otherwise."""
+    if not isinstance(document, dict) or document.get("format") != name:
+        raise UsageError(f"{path}: expected a document of format '{name}'", str(path))
+    if document.get("version") != version:
+        raise UsageError(
+            f"{path}: version {document.get('version')!r} of '{name}'; this Steelyard knows "
+            f"version {version}. Use the Steelyard that wrote it, or a newer one",
+            str(path),
+        )
+    return document
+
+
+def read_json(path: Path, most_bytes: int = PLAN_BYTES) -> object:
+    """A JSON file; UsageError names file and place when it is none."""
+    try:
+        return parse_json(read_regular(path, most_bytes))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}", str(path)) from None
+
+
+def read_plan(study_dir: Path) -> Plan:
+    """plan.json; MissingError when there is none."""
+    path = study_dir / "plan.json"
+    if not path.is_file():
+        raise MissingError(
+            f"{path} is missing: this is no study folder, or nothing was submitted yet "
+            f"(steelyard submit STUDY.toml)"
+        )
+    document = check_format(read_json(path), path, PLAN_FORMAT, PLAN_VERSION)
+    try:
+        runs = tuple(planned_run(run) for run in document["runs"])
+        return Plan(study=dict(document["study"]), runs=runs)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{path}: a run or the study lacks {error}", str(path)) from None
+
+
+def planned_run(run: Mapping[str, Any]) -> PlannedRun:
+    """One run of plan.json."""
+    return PlannedRun(
+        run_id=run["run_id"],
+        block=run.get("block"),
+        position=run.get("position"),
+        benchmark=run["benchmark"],
+        variant=run["variant"],
+        parameters=run["parameters"],
+        condition=run["condition"],
+        condition_label=run["condition_label"],
+        is_baseline=bool(run["is_baseline"]),
+        repeat=run.get("repeat"),
+    )
+
+
+def read_submissions(study_dir: Path) -> list[Submission]:
+    """submissions.jsonl, empty when there is none; a last line cut short is left out."""
+    path = study_dir / "submissions.jsonl"
+    if not path.exists():
+        return []
+    lines = read_regular(path, PLAN_BYTES).decode("utf-8").split("\n")
+    # What follows the last line break was cut short, or is nothing.
+    return [submission(line, path, n) for n, line in enumerate(lines[:-1], 1) if line.strip()]
+
+
+def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
+    """The submission that a local submit, which holds the study's lock, executes; None: no submit."""
+    local = [s.submission_id for s in submissions if s.scheduler == "local"]
+    try:
+        fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return local[-1] if local and locks.is_taken(fd) else None
+    finally:
+        os.close(fd)
+
+
+def submission(line: str, path: Path, number: int) -> Submission:
+    """One line of submissions.jsonl."""
+    try:
+        document = json.loads(line)
+        job_id = document.get("job_id")
+        return Submission(
+            submission_id=str(document["submission_id"]),
+            scheduler=document["scheduler"],
+            cluster=document.get("cluster") or None,
+            job_id=None if job_id is None else str(job_id),
+            submitted_unix_s=float(document["submitted_unix_s"]),
+            run_ids=tuple(document["run_ids"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} line {number} is not understood: {error}", str(path)) from None
+
+
+def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
+    """The attempts of a run that left a folder, in the order of their names."""
+    base = study_dir / "runs" / run_id
+    if not base.is_dir():
+        return
+    for path in sorted(base.iterdir()):
+        if path.is_dir() and not path.name.startswith("."):
+            yield run_folder(run_id, path)
+
+
+def run_folder(run_id: str, path: Path) -> RunFolder:
+    """One attempt's folder with its result.json, or what is wrong with it."""
+    file = path / "result.json"
+    try:
+        result = check_format(read_json(file, NOTE_BYTES), file, RUN_FORMAT, RUN_VERSION)
+        check_numbers(result, file)
+        return RunFolder(run_id, path.name, path, result, None)
+    except FileNotFoundError:
+        problem = "the job left no result.json: its script did not begin, or could not write"
+        return RunFolder(run_id, path.name, path, None, problem, has_result=False)
+    except OSError as error:
+        problem = f"{file} cannot be read: {error.strerror}"
+    except UsageError as error:
+        problem = str(error)
+    return RunFolder(run_id, path.name, path, None, problem)
+
+
+def check_numbers(result: Mapping[str, Any], path: Path) -> None:
+    """UsageError for a number of result.json that no run can have, and no table can hold."""
+    found = [(name, result.get(name)) for name in MOST]
+    codes = result.get("exit_codes")
+    found += [("exit_codes", code) for code in codes] if isinstance(codes, list) else []
+    for name, value in found:
+        most = MOST.get(name, INT32)
+        if isinstance(value, int | float) and not abs(value) < most:
+            raise UsageError(f"{path}: '{name}' is {str(value)[:40]}, that cannot be", str(path))

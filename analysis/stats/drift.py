@@ -1,0 +1,95 @@
+"""Drift: values that depend on when they were measured, over several conditions at once.
+
+Conditions that run in turns share the machine's hours, so their runs are judged together, each by
+its rank among the runs of its own condition: what the conditions do to the values drops out.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from steelyard.analysis.stats.basics import checked, ranks
+
+MIN_RUNS = 10
+MIN_RANKED = 3  # runs of a condition; of two the ranks say next to nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The runs of one condition: when each started (any clock that all share), and its value."""
+
+    times: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Rank correlation with the time, and the two-sided p of none."""
+
+    rho: float
+    p: float
+    n: int
+
+
+def trend(conditions: Sequence[Timed]) -> Trend | None:
+    """Whether values rise or fall with time, conditions taken together; None below 10 runs.
+
+    Spearman's correlation within conditions: ranks of values (divided by their number + 1, as van
+    Elteren (1960), Bulletin de l'Institut International de Statistique 37, weighs strata) and ranks
+    of times, both centred in each condition; Student's t with n − 1 − the number of conditions
+    degrees of freedom. With one condition it is Spearman's (1904) own test.
+    """
+    from scipy.special import stdtr
+
+    pairs = [pair for one in ranked(conditions) for pair in one]
+    n, degrees = len(pairs), len(pairs) - 1 - len(ranked(conditions))
+    if n < MIN_RUNS or degrees < 1:
+        return None
+    times = math.fsum(t * t for t, _ in pairs)
+    values = math.fsum(v * v for _, v in pairs)
+    if times == 0 or values == 0:
+        return None
+    rho = math.fsum(t * v for t, v in pairs) / math.sqrt(times * values)
+    if abs(rho) >= 1:
+        return Trend(rho, 0.0, n)
+    t = abs(rho) * math.sqrt(degrees / (1 - rho * rho))
+    return Trend(rho, 2 * float(stdtr(degrees, -t)), n)
+
+
+def ranked(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
+    """(centred place in time among all runs, centred rank among its condition's) of each run."""
+    kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
+    places = iter(ranks([time for one in kept for time in checked(one.times)]) if kept else ())
+    found = []
+    for one in kept:
+        n = len(one.values)
+        mine = [next(places) for _ in range(n)]
+        middle = statistics.fmean(mine)
+        values = [(rank - (n - 1) / 2) / (n + 1) for rank in ranks(checked(one.values))]
+        found.append([(place - middle, value) for place, value in zip(mine, values, strict=True)])
+    return found
+
+
+def wander(conditions: Sequence[Timed]) -> float | None:
+    """One-sided p of runs that are no more like those before them than like any others.
+
+    Finds what comes and goes, as a file server's noon does: Bartels (1982), "The Rank Version of
+    von Neumann's Ratio Test for Randomness", JASA 77(377), over the runs of all conditions in the
+    order of time, each as its rank in its condition. None below 10 runs, or where ranks are equal.
+    """
+    from scipy.special import ndtr
+
+    kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
+    times = [time for one in kept for time in checked(one.times)]
+    values = [value for one in ranked(kept) for _, value in one]
+    n = len(values)
+    series = ranks([value for _, value in sorted(zip(times, values, strict=True))])
+    squares = math.fsum((rank - (n - 1) / 2) ** 2 for rank in series)
+    if n < MIN_RUNS or squares == 0:
+        return None
+    ratio = math.fsum((b - a) ** 2 for a, b in pairwise(series)) / squares
+    return float(ndtr((ratio - 2) / math.sqrt(20 / (5 * n + 7))))

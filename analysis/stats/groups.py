@@ -1,0 +1,56 @@
+"""A mean with its interval where groups of runs (jobs, blocks) are independent, and not runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Interval,
+    ends,
+    mean_interval,
+    student_quantile,
+)
+
+Groups = Sequence[Sequence[float]]  # the runs of each job, or block
+
+
+def mean(groups: Groups) -> float:
+    """The mean of all members."""
+    return math.fsum(math.fsum(group) for group in groups) / size(groups)
+
+
+def size(groups: Groups) -> int:
+    """How many members all have together."""
+    return sum(map(len, groups))
+
+
+def residuals(groups: Groups) -> list[float]:
+    """What each group takes the mean of all runs away from where the others have it."""
+    middle, n = mean(groups), size(groups)
+    return [(math.fsum(group) - middle * len(group)) / n for group in groups]
+
+
+def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
+    """Of two means, from their residuals (Cochran 1977, "Sampling Techniques", equation 6.13)."""
+    m = len(ours)
+    return m / (m - 1) * math.fsum(a * b for a, b in zip(ours, others, strict=True))
+
+
+def mean_by_group(
+    groups: Groups, confidence: float = CONFIDENCE, never_negative: bool = False
+) -> Interval:
+    """The mean of all runs, Student's interval with the degrees of freedom of groups (jobs, blocks).
+
+    With one run a group it is stats.mean_interval(). Without ends for fewer than 2 groups.
+    """
+    middle, n = mean(groups), size(groups)
+    if len(groups) == n:
+        return mean_interval([group[0] for group in groups], confidence, never_negative)
+    if len(groups) < 2:
+        return Interval(middle, None, None, n)
+    errors = residuals(groups)
+    quantile = student_quantile((1 + confidence) / 2, len(groups) - 1)
+    half = quantile * math.sqrt(covariance(errors, errors))
+    return Interval(middle, *ends(middle, half, len(groups), never_negative), n)

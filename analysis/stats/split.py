@@ -1,0 +1,153 @@
+"""How much of a difference in time is lower throughput, and how much is waiting for answers.
+
+A model, not a measurement: a run takes computing + waiting for answers + bytes / throughput, one
+after the other. The throughput is measured apart from the run, under the same condition (one bulk
+transfer). What it explains of a difference is bytes x seconds per byte here less the same there;
+what is left is waiting, which latency makes. The 70 / 30 split of XRootD's wide-area study is such
+a split. It holds as far as computing is the same on both sides and requests do not overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats.basics import CONFIDENCE, student_quantile
+from steelyard.analysis.stats.groups import Groups, covariance, mean, residuals
+from steelyard.analysis.stats.ratio import fieller, welch_degrees
+
+MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One condition, everything by job: a member of a list holds the runs of one job."""
+
+    seconds: Groups
+    bytes_moved: Groups  # of the same runs
+    s_per_byte: Groups  # of the bulk transfers
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its 95 % interval; low and high are None where there is none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A difference in seconds and its two parts; the shares add up to 1 and are not cut to 0 … 1."""
+
+    difference_s: Estimate
+    throughput_s: Estimate
+    latency_s: Estimate
+    throughput_share: Estimate | None  # None: the difference is not shown to be one
+
+    @property
+    def latency_share(self) -> Estimate | None:
+        """What throughput leaves."""
+        share = self.throughput_share
+        if share is None or share.low is None or share.high is None:
+            return share and Estimate(1 - share.value)
+        return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one independent sample adds to the variance of a x throughput part + b x difference."""
+
+    squares: float  # times a²
+    products: float  # times 2 a b
+    differences: float  # times b²
+    degrees: int
+
+    def variance(self, a: float, b: float) -> float:
+        """In s²."""
+        return a * a * self.squares + 2 * a * b * self.products + b * b * self.differences
+
+
+def split(condition: Side, baseline: Side) -> Split:
+    """The parts of mean(condition) − mean(baseline), each with its 95 % interval.
+
+    Shares are ratios of correlated estimates: Fieller's interval with Welch's and Satterthwaite's
+    degrees of freedom (stats_ratio). Jobs, not runs, are independent. ValueError for fewer than 3
+    jobs of runs or of transfers on a side.
+    """
+    sides = (condition, baseline)
+    if (
+        min(len(groups) for side in sides for groups in (side.seconds, side.s_per_byte))
+        < MIN_GROUPS
+    ):
+        raise ValueError(f"{MIN_GROUPS} jobs of runs and of transfers are needed on each side")
+    parts = [part for side in sides for part in parts_of(side)]
+    slower = mean(condition.seconds) - mean(baseline.seconds)
+    carried = transfer_s(condition) - transfer_s(baseline)
+    difference = interval(slower, parts, 0.0, 1.0)
+    return Split(
+        difference_s=difference,
+        throughput_s=interval(carried, parts, 1.0, 0.0),
+        latency_s=interval(slower - carried, parts, -1.0, 1.0),
+        throughput_share=share_of(carried, slower, parts) if excludes_zero(difference) else None,
+    )
+
+
+def difference(condition: Groups, baseline: Groups) -> Estimate:
+    """mean(condition) − mean(baseline) with its interval: Welch's, by job."""
+    errors = [(residuals(side), len(side) - 1) for side in (condition, baseline)]
+    parts = [Part(0.0, 0.0, covariance(each, each), degrees) for each, degrees in errors]
+    return interval(mean(condition) - mean(baseline), parts, 0.0, 1.0)
+
+
+def excludes_zero(found: Estimate) -> bool:
+    """Whether the interval shows that there is something."""
+    return found.low is not None and found.high is not None and not found.low <= 0 <= found.high
+
+
+def transfer_s(side: Side) -> float:
+    """How long the bytes of a run take at the throughput of the bulk transfers."""
+    return mean(side.bytes_moved) * mean(side.s_per_byte)
+
+
+def parts_of(side: Side) -> list[Part]:
+    """The runs (seconds and bytes vary together) and the transfers."""
+    rate, moved = mean(side.s_per_byte), mean(side.bytes_moved)
+    seconds, carried = residuals(side.seconds), residuals(side.bytes_moved)
+    runs = Part(
+        squares=rate**2 * covariance(carried, carried),
+        products=rate * covariance(carried, seconds),
+        differences=covariance(seconds, seconds),
+        degrees=len(seconds) - 1,
+    )
+    rates = residuals(side.s_per_byte)
+    return [runs, Part(moved**2 * covariance(rates, rates), 0.0, 0.0, len(rates) - 1)]
+
+
+def quantile(parts: Sequence[Part], a: float, b: float) -> float:
+    """Student's, with the degrees of freedom of this combination; 0 without spread."""
+    variances = [max(part.variance(a, b), 0.0) for part in parts]
+    total = math.fsum(variances)
+    if total <= 0:
+        return 0.0
+    degrees = welch_degrees(variances, [part.degrees for part in parts])
+    return student_quantile((1 + CONFIDENCE) / 2, degrees)
+
+
+def interval(value: float, parts: Sequence[Part], a: float, b: float) -> Estimate:
+    """Of a x throughput part + b x difference."""
+    variance = math.fsum(max(part.variance(a, b), 0.0) for part in parts)
+    half = quantile(parts, a, b) * math.sqrt(variance)
+    return Estimate(value, value - half, value + half)
+
+
+def share_of(carried: float, slower: float, parts: Sequence[Part]) -> Estimate:
+    """carried / slower, without ends where the difference is shown, but barely."""
+    share = carried / slower
+    sums = [(part.squares, part.products, part.differences) for part in parts]
+    of_top, of_both, of_bottom = (math.fsum(column) for column in zip(*sums, strict=True))
+    t = quantile(parts, 1.0, -share)
+    ends = fieller(carried, slower, (of_top, of_both, of_bottom), t)
+    return Estimate(share, *ends) if ends else Estimate(share)

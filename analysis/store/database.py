@@ -1,0 +1,265 @@
+"""Opens the database of a study for writing, with its schema and its lock."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.resources
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.store.spool import Spool, quote, storable
+
+FILE_NAME = "study.duckdb"
+SCHEMA_FILES = ("schema.sql", "schema_views.sql")
+SCHEMA_VERSION = 3
+MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
+SIDE_MEMORY_LIMIT = "500MB"
+SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
+
+UNUSABLE = frozenset("?\\")  # DuckDB puts `.wal` before a `?`, and takes `\` for `/`
+
+HEADERS_BYTES = (
+    3 * 4096
+)  # https://duckdb.org/docs/stable/internals/storage: written first, never less
+MAKING_S = 1.0  # it takes DuckDB milliseconds: whoever wrote that last is gone
+
+WRITE_ERRORS = (
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+    duckdb.TransactionException,  # a commit for which there is no room
+    OSError,
+)
+THEIRS = "Collect as {owner}, whose it is, or copy {folder} and collect the copy"
+# What a file system says, and what to do about it.
+ADVICE = {
+    errno.ENOSPC: "Free room on the disk of {folder} and collect again: nothing is lost",
+    errno.EDQUOT: "Free room below your quota and collect again: nothing is lost",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f) and collect again: nothing is lost",
+    errno.EROFS: "Copy {folder} to a disk that can be written, and collect the copy",
+    errno.EACCES: THEIRS,
+    errno.EPERM: THEIRS,
+}
+
+KEYS = {
+    "runs": ("run_id",),
+    "attempts": ("run_id", "attempt"),
+    "results": ("run_id", "attempt", "client", "iteration", "metric"),
+    "records": ("run_id", "attempt", "node"),
+    "tags": ("run_id", "attempt", "node", "key"),
+    "environment": ("run_id", "attempt", "node", "path", "sha256"),
+    "sources": ("path",),
+    "sample_parts": ("path",),
+    "network": ("run_id", "attempt", "node"),
+    "flows": ("run_id", "attempt", "node", "flow", "direction"),
+    "captures": ("path",),
+}
+
+
+class InUseError(UsageError):
+    """Another process has the database open for writing."""
+
+
+@contextlib.contextmanager
+def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The study's database, made when it is not there; everything inside is one transaction.
+
+    It is committed at the end and rolled back on an error or a kill. UsageError when another
+    process has it open, or when it is of another version; MissingError when it cannot be written.
+    """
+    connection = connect(study_dir / FILE_NAME, read_only=False)
+    try:
+        bound(connection, study_dir)
+        connection.execute("BEGIN")
+        if schema_version(connection) is None:
+            connection.execute(schema_text())
+        else:
+            connection.execute(schema_text("schema_views.sql"))  # as we read it now
+        yield connection
+        connection.execute("COMMIT")
+    except WRITE_ERRORS as error:
+        what = f"{study_dir / FILE_NAME} could not be written and is as it was before"
+        raise unwritten(what, error, study_dir) from error
+    finally:
+        close(connection, study_dir)  # without a commit this is a rollback
+
+
+def unwritten(what: str, error: Exception, study_dir: Path) -> Exception:
+    """What to say of an error of writing: what happened, why, what to do; else the error itself."""
+    code = code_of(error)
+    if code is not None:
+        advice = ADVICE[code].format(folder=study_dir, owner=owner_of(study_dir))
+        return MissingError(f"{what}: {os.strerror(code)}. {advice}")
+    if isinstance(error, duckdb.TransactionException):
+        return error  # a bug of ours
+    if isinstance(error, OSError) and error.filename is not None:
+        named = f"{error.filename}: {error.strerror}"
+        return MissingError(f"{what}: {named}. See what is there, and collect again")
+    words = str(error).strip().splitlines()[0]
+    advice = f"Is the disk of {study_dir} full? Collect again when there is room"
+    return MissingError(f"{what}: {words}. {advice}")
+
+
+def code_of(error: Exception) -> int | None:
+    """The errno, of those in ADVICE; DuckDB tells its words only."""
+    if isinstance(error, OSError):
+        return error.errno if error.errno in ADVICE else None
+    return next((code for code in ADVICE if os.strerror(code) in str(error)), None)
+
+
+def owner_of(path: Path) -> str:
+    """The user whose it is; a number where it has no name."""
+    try:
+        return path.owner()
+    except KeyError:
+        return f"user {path.stat().st_uid}"
+
+
+def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
+    """Keep DuckDB's memory within MEMORY_LIMIT; what does not fit goes to the study's disk."""
+    # That of a killed collect; whoever would use it has the database locked.
+    shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    connection.execute(f"SET temp_directory = {quote(str(study_dir / SPILL_FOLDER))}")
+    connection.execute("SET preserve_insertion_order = false")
+
+
+def side_engine(scratch: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB beside the database's, outside of its transaction; what does not fit goes to `scratch`."""
+    engine = duckdb.connect()
+    engine.execute(f"SET memory_limit = '{SIDE_MEMORY_LIMIT}'")
+    engine.execute(f"SET temp_directory = {quote(str(scratch / 'spill'))}")
+    engine.execute("SET preserve_insertion_order = false")
+    return engine
+
+
+def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
+    """Close a bound connection."""
+    connection.close()
+    shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
+
+
+def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """A connection to a database of a schema we know."""
+    check_path(path, read_only=read_only)
+    if not read_only:
+        remove_half_made(path)
+    was_there = path.exists()
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only)
+    except duckdb.IOException as error:
+        raise unopened(path, error, was_there) from None
+    except duckdb.ConnectionException:
+        raise UsageError(
+            f"{path} is open in this very process (steelyard.analysis.load): close it first",
+            str(path),
+        ) from None
+    try:
+        version = schema_version(connection)
+        if version is not None:
+            check_version(path, version)
+    except (duckdb.Error, UsageError):
+        connection.close()
+        raise
+    return connection
+
+
+def check_version(path: Path, version: int) -> None:
+    """UsageError for a database of another schema than ours."""
+    if version != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: use the "
+            f"Steelyard that made it, or move it away and collect again",
+            str(path),
+        )
+
+
+def check_path(path: Path, *, read_only: bool) -> None:
+    """UsageError for a path that DuckDB would not understand, or wait at for ever."""
+    if not read_only and (UNUSABLE & {*str(path)} or storable(str(path)) != str(path)):
+        raise UsageError(
+            f"{storable(str(path))}: DuckDB cannot write a database below a folder whose name has "
+            "? or \\ or is not UTF-8: rename the folder",
+            storable(str(path)),
+        )
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is no regular file: move it away", str(path))
+
+
+def unopened(path: Path, error: duckdb.IOException, was_there: bool) -> Exception:
+    """What to say of a database that cannot be opened."""
+    without_locks = locks.are_missing(str(error))
+    if "lock" in str(error) and not without_locks:
+        return InUseError(
+            f"{path} is in use by another process (a collect or a report of this study): "
+            f"wait for it to end",
+            str(path),
+        )
+    if not was_there:  # half a header, which the next collect could not read
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+    if without_locks:
+        return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
+    if code_of(error) is not None:
+        return unwritten(f"{path} cannot be opened", error, path.parent)
+    return UsageError(f"{path} cannot be opened: {error}", str(path))
+
+
+def remove_half_made(path: Path) -> None:
+    """A database whose maker was killed before it was one: no later collect could open it."""
+    with contextlib.suppress(FileNotFoundError):
+        status = path.stat()
+        if status.st_size < HEADERS_BYTES and time.time() - status.st_mtime > MAKING_S:
+            path.unlink()
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """None: an empty database."""
+    tables = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
+    ).fetchall()
+    if not tables[0][0]:
+        return None
+    rows = connection.execute("SELECT schema_version FROM meta").fetchall()
+    return int(rows[0][0]) if rows else None
+
+
+def schema_text(*files: str) -> str:
+    """The statements that make an empty database, or those of some of its files."""
+    folder = importlib.resources.files(__package__)
+    names = files or SCHEMA_FILES
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
+
+
+def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Names and types of a table's columns, in order."""
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() "
+        "WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index",
+        [table],
+    ).fetchall()
+    return dict(rows)
+
+
+def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, spool: Spool) -> None:
+    """All rows of a table anew."""
+    connection.execute(f"DELETE FROM {table}")
+    connection.execute(f"INSERT INTO {table} BY NAME {spool.select()}")
+
+
+def check_keys(connection: duckdb.DuckDBPyConnection) -> None:
+    """No key twice: a merge that doubles rows must not be committed. RuntimeError is our bug."""
+    for table, key in KEYS.items():
+        columns = ", ".join(key)
+        doubled = connection.execute(
+            f"SELECT {columns} FROM {table} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+        ).fetchall()
+        if doubled:
+            raise RuntimeError(f"table {table} would have the key {doubled[0]} twice")

@@ -1,0 +1,297 @@
+"""The samples on disk: Parquet files below `parquet/samples/day=YYYY-MM-DD/`, docs/collect.md.
+
+The table `sample_parts` of the database names the files that count, so that samples, like all
+else, become visible at once or not at all: a file that it does not name is what a killed collect
+left. `samples` is a temporary view over them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store.spool import quote, quote_path
+from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FOLDER = Path("parquet", "samples")
+# Dictionaries for what has few values (run, node), not for counters, whose differences version 2
+# of the format packs: half the size of version 1 in the same time.
+OPTIONS = (
+    "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, COMPRESSION_LEVEL 1, "
+    "DICTIONARY_SIZE_LIMIT 1000"
+)
+KEY = {"run_id": "VARCHAR", "attempt": "VARCHAR", "node": "VARCHAR"}
+ALL_COLUMNS = {**KEY, **COLUMNS}
+
+SMALL_BYTES = 2_000_000
+SMALL_PARTS = 8  # so many small ones of a day stay; one more, and they become one
+
+MAGIC = b"PAR1"  # https://parquet.apache.org/docs/file-format/
+DAY_S = 86400  # Unix time has no leap seconds: a UTC day is that long
+HALF = ".part"  # at the end of names of files half written, which begin with a dot
+UNKNOWN = "unknown"  # the day of samples without a time, or with one that is none
+LATEST_UNIX_S = 253402300800  # the year 10000: dates end there
+
+# NaN is above all numbers.
+DAY_OF_ROW = (
+    f"CASE WHEN unix_s >= 0 AND unix_s < {LATEST_UNIX_S} "
+    f"THEN CAST(make_date(CAST(floor(unix_s / {DAY_S}) AS INTEGER)) AS VARCHAR) "
+    f"ELSE '{UNKNOWN}' END"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of samples of one UTC day; `name` is its path below FOLDER."""
+
+    name: str
+    day: str
+    samples: int
+    size_bytes: int
+    path: Path  # where it lies now: in the scratch folder as long as it is new
+
+
+def day_of(unix_s: float) -> str:
+    """`2026-11-21`; `unknown` of what is no time."""
+    if not 0 <= unix_s < LATEST_UNIX_S:
+        return UNKNOWN
+    return datetime.fromtimestamp(unix_s, UTC).date().isoformat()
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a Parquet file has its end: a footer, its length and the letters PAR1."""
+    try:
+        with open_regular(path, ANY_BYTES) as file:
+            if file.seek(0, os.SEEK_END) < len(MAGIC) * 3:
+                return False
+            file.seek(-len(MAGIC), os.SEEK_END)
+            return file.read() == MAGIC
+    except OSError:
+        return False
+
+
+def scan(paths: Sequence[Path], *, filename: bool = False) -> str:
+    """Parts as a relation, columns in the order of ALL_COLUMNS; `filename`: and that one."""
+    if not paths:
+        return f"(SELECT {', '.join(f'NULL::{t} AS {n}' for n, t in ALL_COLUMNS.items())} LIMIT 0)"
+    names = ", ".join(ALL_COLUMNS) + (", filename" if filename else "")
+    files = ", ".join(map(quote_path, paths))
+    return (
+        f"(SELECT {names} FROM read_parquet([{files}], hive_partitioning = false, "
+        f"filename = {filename}))"
+    )
+
+
+def stored(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
+    """What `sample_parts` says there is."""
+    rows = connection.execute(
+        "SELECT path, day, samples, size_bytes FROM sample_parts ORDER BY path"
+    ).fetchall()
+    return [
+        Part(name, day, samples, size_bytes, study_dir / FOLDER / name)
+        for name, day, samples, size_bytes in rows
+    ]
+
+
+def is_there(part: Part) -> bool:
+    """Whether the file is as it was written."""
+    return is_whole(part.path) and part.path.stat().st_size == part.size_bytes
+
+
+def make_view(connection: DuckDBPyConnection, parts: Sequence[Part]) -> None:
+    """The view `samples` over these, and no others."""
+    relation = scan([part.path for part in parts])
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW samples AS FROM {relation}")
+
+
+def lost(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
+    """Parts that are gone or cut short."""
+    return [part for part in stored(connection, study_dir) if not is_there(part)]
+
+
+def attach(connection: DuckDBPyConnection, study_dir: Path) -> None:
+    """The view `samples` for a reader, over what is there."""
+    parts = stored(connection, study_dir)
+    make_view(connection, [part for part in parts if is_there(part)])
+
+
+def sweep(connection: DuckDBPyConnection, study_dir: Path) -> None:
+    """Remove files that do not count. Only while the database is open: nobody adds any then."""
+    folder = study_dir / FOLDER
+    named = {part.path for part in stored(connection, study_dir)}
+    for path in (*folder.glob("*/*.parquet"), *folder.glob(f"*/.*{HALF}")):
+        if path not in named and not path.is_dir():  # Spark makes folders of such names
+            path.unlink(missing_ok=True)
+    for day in folder.glob("day=*/"):
+        if not any(day.iterdir()):
+            day.rmdir()
+
+
+def move(source: Path, target: Path) -> None:
+    """Whole or not at all, to another file system too: `parquet` may be a link to one."""
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        half = target.with_name(f".{target.name}{HALF}")
+        shutil.copyfile(source, half)
+        half.replace(target)
+        source.unlink()
+
+
+def sync(path: Path) -> None:
+    """Have a file on the disk before what it was made of is removed."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+class Parts:
+    """The parts of a study while a collect changes them; new ones lie in `scratch`."""
+
+    def __init__(self, connection: DuckDBPyConnection, study_dir: Path, scratch: Path) -> None:
+        self._connection = connection
+        self._folder = study_dir / FOLDER
+        self._scratch = scratch
+        named = stored(connection, study_dir)
+        self._parts = {part.name: part for part in named if is_there(part)}
+        self.broken = len(self._parts) < len(named)  # some are gone, or cut short
+        self._serial = max((int(Path(part.name).stem) for part in named), default=0)
+        self.refresh()
+
+    def write(
+        self, select: str, day: str | None, connection: DuckDBPyConnection | None = None
+    ) -> list[Part]:
+        """The rows of a SELECT, columns as ALL_COLUMNS, into new parts; `day`: they are all of it.
+
+        None: of several days, which takes DuckDB twice the time. `connection`: who knows the
+        SELECT's relations; None: that of the database.
+        """
+        connection = connection or self._connection
+        self._serial += 1
+        if day is None:
+            return self._write_days(select, connection)
+        path = self._scratch / f"{self._serial}.parquet"
+        connection.execute(f"COPY ({select}) TO {quote(str(path))} ({OPTIONS})")
+        rows, of_day = connection.execute(
+            f"SELECT count(*), count(*) FILTER ({DAY_OF_ROW} = ?) "
+            f"FROM read_parquet({quote_path(path)})",
+            [day],
+        ).fetchall()[0]
+        if of_day == rows:
+            return self._add(path, day, rows)
+        parts = self._write_days(f"FROM {scan([path])}", connection)
+        path.unlink()
+        return parts
+
+    def rewrite(self, select: str, day: str | None) -> None:
+        """As write(), of samples that may be nowhere else."""
+        for part in self.write(select, day):
+            sync(part.path)
+
+    def _write_days(self, select: str, connection: DuckDBPyConnection) -> list[Part]:
+        """A part for each day."""
+        folder = self._scratch / f"{self._serial}"
+        connection.execute(
+            f"COPY (SELECT *, {DAY_OF_ROW} AS day FROM ({select})) TO {quote(str(folder))} "
+            f"({OPTIONS}, PARTITION_BY (day))"
+        )
+        parts = []
+        for path in sorted(folder.glob("day=*/*.parquet")):
+            self._serial += 1
+            count = f"SELECT count(*) FROM read_parquet({quote_path(path)})"
+            ((rows,),) = connection.execute(count).fetchall()
+            parts += self._add(path, path.parent.name.removeprefix("day="), rows)
+        return parts
+
+    def _add(self, path: Path, day: str, rows: int) -> list[Part]:
+        """A file that was written; one without rows is none."""
+        if not rows:
+            path.unlink()
+            return []
+        name = f"day={day}/{self._serial:06}.parquet"
+        self._parts[name] = Part(name, day, rows, path.stat().st_size, path)
+        return [self._parts[name]]
+
+    def _drop(self, part: Part) -> None:
+        """It no longer counts; a new one is removed at once, others by sweep()."""
+        del self._parts[part.name]
+        if part.path.is_relative_to(self._scratch):
+            part.path.unlink()
+
+    def remove(self, keys: str) -> None:
+        """Write parts with rows of these (run_id, attempt, node), a relation's name, anew without."""
+        parts = {str(part.path): part for part in self._parts.values()}
+        relation = scan([part.path for part in parts.values()], filename=True)
+        touched = self._connection.execute(
+            f"SELECT DISTINCT filename FROM {relation} SEMI JOIN {keys} USING (run_id, attempt, node)"
+            if parts
+            else "SELECT '' LIMIT 0"
+        ).fetchall()
+        for (path,) in touched:
+            part = parts[path]
+            self.rewrite(
+                f"FROM {scan([part.path])} ANTI JOIN {keys} USING (run_id, attempt, node)", part.day
+            )
+            self._drop(part)
+
+    def refresh(self) -> None:
+        """Bring the view `samples` up to date."""
+        make_view(self._connection, list(self._parts.values()))
+
+    def merge_small(self) -> None:
+        """Many small parts of a day, of as many collects, become one."""
+        days = defaultdict(list)
+        for part in self._parts.values():
+            if part.size_bytes < SMALL_BYTES:
+                days[part.day].append(part)
+        for day, small in days.items():
+            if len(small) > SMALL_PARTS:
+                self.rewrite(f"FROM {scan([part.path for part in small])}", day)
+                for part in small:
+                    self._drop(part)
+
+    def publish(self) -> None:
+        """Move new parts to where they belong and note all; to be committed at once."""
+        self.merge_small()
+        for name, part in self._parts.items():
+            if part.path != self._folder / name:
+                (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+                move(part.path, self._folder / name)
+        self._connection.execute("DELETE FROM sample_parts")
+        rows = [(p.name, p.day, p.samples, p.size_bytes) for p in self._parts.values()]
+        if rows:
+            self._connection.executemany("INSERT INTO sample_parts VALUES (?, ?, ?, ?)", rows)
+
+
+@contextlib.contextmanager
+def scratch_folder(study_dir: Path) -> Iterator[Path]:
+    """An empty folder for the time of the collect; that of a killed one is taken away first."""
+    # The database is open by now, so no other collect of this study is at work.
+    folder = study_dir / ".collect"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def store(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
+    """Rows of a SELECT, columns as ALL_COLUMNS, as further parts of a study."""
+    with scratch_folder(study_dir) as scratch:
+        parts = Parts(connection, study_dir, scratch)
+        parts.rewrite(select, None)
+        parts.publish()

@@ -1,0 +1,1 @@
+"""From the database to means, spreads, overheads, slopes and shares."""

@@ -1,0 +1,160 @@
+"""Which runs of a comparison are independent: from the study's blocks and the runs' jobs.
+
+Decided by the design alone, never by the values: to take the narrower of two intervals would make
+both cover less than they say.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.clusters import (
+    MIN_BLOCKS,
+    block_mean,
+    overhead_by_block,
+    overhead_by_job,
+    paired_p,
+)
+from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.analysis.stats.readable import never_negative
+from steelyard.analysis.stats.tests import Effect, hedges, hedges_paired, welch
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary.summary import Row
+
+Groups = dict[object, list[float]]
+
+
+def compare_means(row: Row, base: Row) -> Overhead:
+    """The overhead of the row, by blocks or jobs where runs are not independent.
+
+    Not below −100 % where neither side can be below 0.
+    """
+    found = compared(row, base)
+    if found.low is not None and found.low < -1 and no_negative(row):
+        return replace(found, low=-1.0)
+    return found
+
+
+def compared(row: Row, base: Row) -> Overhead:
+    """The same with whatever ends come out."""
+    pairs = pairs_of(row, base)
+    if pairs is not None:
+        return overhead_by_block(pairs, row.confidence)
+    what, ours, theirs = apart(row, base)
+    if what == "run":
+        return overhead(row.values, base.values, row.confidence)
+    return overhead_by_job(ours, theirs, row.confidence, what)
+
+
+def apart(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
+    """(`run`, `job` or `block`; each side's values by it): what is independent of two sides.
+
+    Runs of the same blocks count as independent: what a block does hits both sides, so that this
+    errs on the safe side. Sides in blocks of their own (levels that were added later) have nothing
+    that drops out: there blocks count, as for the mean.
+    """
+    sides = [samples_of(side) for side in (row, base)]
+    blocks = [set(grouped(side, side.group.blocks)) for side in (row, base)]
+    if any(what == "block" for what, _ in sides) and blocks[0] != blocks[1]:
+        ours, theirs = (grouped(side, side.group.blocks) for side in (row, base))
+        return "block", list(ours.values()), list(theirs.values())
+    if shares_jobs(row, base):
+        return "job", list(jobs_of(row).values()), list(jobs_of(base).values())
+    return "run", [[v] for v in row.values], [[v] for v in base.values]
+
+
+def p_of_means(row: Row, base: Row) -> float | None:
+    """The p that goes with it, uncorrected for other comparisons; None where there is no test.
+
+    One that is told at 5 %: of a study that stopped early a level of 4 % keeps to that.
+    """
+    pairs = pairs_of(row, base)
+    p = paired_p(pairs) if pairs is not None else welch(*means_apart(row, base)[1:])
+    return p and min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
+
+
+def effect_of(row: Row, base: Row) -> Effect | None:
+    """Hedges' g; of blocks' means where they are paired, of jobs' where runs share jobs."""
+    pairs = pairs_of(row, base)
+    if pairs is not None:
+        sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
+        found = hedges_paired(*sides)
+        return found and replace(found, design=f"paired in {len(pairs)} blocks")
+    what, ours, theirs = means_apart(row, base)
+    if what == "run":
+        return hedges(row.values, base.values)
+    found = hedges(ours, theirs)
+    return found and replace(found, design=f"by {len(ours)} + {len(theirs)} {what}s")
+
+
+def means_apart(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
+    """apart(), the means of it."""
+    what, ours, theirs = apart(row, base)
+    return what, [block_mean(values) for values in ours], [block_mean(values) for values in theirs]
+
+
+def job_means(row: Row) -> list[float]:
+    """What a job's runs have in common is one sample, however many there are.
+
+    In the order in which the jobs started; where each run is a job of its own, the values.
+    """
+    return [statistics.fmean(values) for values in jobs_of(row).values()]
+
+
+def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | None:
+    """(row's, base's) values by block; None where a block lacks a side, or blocks are few."""
+    ours, theirs = grouped(row, row.group.blocks), grouped(base, base.group.blocks)
+    if None in ours or ours.keys() != theirs.keys() or len(ours) < MIN_BLOCKS:
+        return None
+    return [(values, theirs[block]) for block, values in ours.items()]
+
+
+def jobs_of(row: Row) -> Groups:
+    """Values by job; a run without one (a local run) stands alone."""
+    return grouped(row, row.group.jobs)
+
+
+def samples_of(row: Row) -> tuple[str, list[list[float]]]:
+    """(`run`, `job` or `block`; the values by it): what is independent behind the row's mean.
+
+    Where a block holds several jobs of a row, what the block does to all of them (the hour, the
+    load) makes them alike: then blocks are drawn, and not jobs. One block alone tells nothing of
+    blocks.
+    """
+    jobs, blocks = jobs_of(row), grouped(row, row.group.blocks)
+    if None not in blocks and 2 <= len(blocks) < len(jobs):
+        return "block", list(blocks.values())
+    return "run" if len(jobs) == row.n else "job", list(jobs.values())
+
+
+def sample_means(row: Row) -> list[float]:
+    """The means of what is independent."""
+    return [statistics.fmean(values) for values in samples_of(row)[1]]
+
+
+def no_negative(row: Row) -> bool:
+    """Whether the row's quantity can have no negative mean."""
+    return never_negative(row.group.variant, row.metric.unit, min(row.values))
+
+
+def sample_word(row: Row) -> str:
+    """What one of job_means() is of."""
+    return "run" if len(jobs_of(row)) == row.n else "job"
+
+
+def shares_jobs(row: Row, base: Row) -> bool:
+    """Whether any job holds several runs of a side."""
+    return any(len({side.group.jobs[run] for run in side.run_ids}) < side.n for side in (row, base))
+
+
+def grouped(row: Row, keys: Mapping[str, object]) -> Groups:
+    """The row's values by a property of their runs."""
+    groups: Groups = {}
+    for run_id, value in zip(row.run_ids, row.values, strict=True):
+        groups.setdefault(keys[run_id], []).append(value)
+    return groups

@@ -1,0 +1,257 @@
+"""The summary of a study from its Parquet files, on DuckDB or on Spark: one SQL statement for both.
+
+What the report computes from the database is computed here from `parquet/` alone (docs/collect.md),
+so that an engine with many machines can do it where one is not enough. DuckDB is always there;
+Spark comes with the extra `spark`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect.samples_in import TOTALS
+from steelyard.analysis.stats.basics import CONFIDENCE, ends, student_quantile
+from steelyard.analysis.stats.readable import never_negative
+from steelyard.analysis.store import export
+from steelyard.analysis.store.sample_store import is_whole
+from steelyard.analysis.store.spool import no_pattern, quote, quote_path
+
+ENGINES = ("duckdb", "spark")
+CONNECT_LIMIT_S = 10
+JAVA = 17  # the oldest that Spark 4 takes
+PARTS = "sample_parts"
+NEEDED = ("runs", "attempts", "results", "records", PARTS)
+
+
+# One value per run and metric, completed and valid runs only; then what Student's interval and the
+# report's table need. No NULL, no infinity, and no NaN, which sorts above all numbers.
+SUMMARY = """
+WITH good AS (
+    SELECT r.run_id, r.attempt, r.variant, r.condition_label, r.block, a.elapsed_s,
+        coalesce(a.job_id, r.run_id) AS job
+    FROM runs AS r JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
+    WHERE r.state = 'completed' AND coalesce(r.valid, true)
+), measured AS (
+    SELECT run_id, attempt, metric, max(unit) AS unit, avg(value) AS value
+    FROM results GROUP BY run_id, attempt, metric
+    UNION ALL
+    SELECT run_id, attempt, 'elapsed_s' AS metric, 's' AS unit, elapsed_s AS value FROM good
+    {totals}
+)
+SELECT variant, condition_label, metric, count(*) AS n, avg(value) AS mean,
+    stddev_samp(value) AS sd, median(value) AS median, min(value) AS minimum, max(unit) AS unit,
+    count(DISTINCT block) AS blocks, count(DISTINCT job) AS jobs
+FROM measured AS m JOIN good AS g ON g.run_id = m.run_id AND g.attempt = m.attempt
+WHERE abs(value) <= 1.7976931348623157e308
+GROUP BY variant, condition_label, metric
+"""
+# The last reading of each counter, summed over the nodes of a run. All are amounts, which is what
+# the unit is asked for.
+OF_SAMPLES = """
+    UNION ALL
+    SELECT run_id, attempt, concat('samples.', metric) AS metric, 's' AS unit, value
+    FROM (
+        SELECT run_id, attempt, {summed} FROM (
+            SELECT run_id, attempt, node, {readings} FROM samples GROUP BY run_id, attempt, node
+        ) AS of_node GROUP BY run_id, attempt
+    ) AS of_run UNPIVOT (value FOR metric IN ({names}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One metric of one condition; sd, low and high (95 %, Student) are None for n = 1.
+
+    low and high, too, where runs share blocks or jobs: `reason` says so.
+    """
+
+    variant: str
+    condition: str
+    metric: str
+    n: int
+    mean: float
+    sd: float | None
+    median: float
+    low: float | None
+    high: float | None
+    reason: str | None = None  # why there is no interval
+
+
+SHARED = "runs share blocks or jobs: `steelyard report` has the interval that allows for it"
+
+
+def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[Line]:
+    """Every metric of every condition, completed and valid runs only, sorted.
+
+    `master`: a Spark cluster's address (`spark://HOST:7077`); None: Spark in this process. The totals
+    of the sampled counters come as `samples.NAME`, summed over the nodes of a run.
+    """
+    folder = study_dir / "parquet"
+    lacking = [name for name in NEEDED if not (folder / f"{name}.parquet").is_file()]
+    if lacking:
+        raise MissingError(
+            f"{folder / lacking[0]}.parquet is missing: run `steelyard collect` first"
+        )
+    collected = export.collected(folder)
+    cut = [path for path in folder.rglob("*.parquet") if not is_whole(path)]
+    if cut:
+        raise UsageError(
+            f"{cut[0]} is no whole Parquet file: `steelyard collect` writes it anew", str(cut[0])
+        )
+    check_parts(folder)
+    rows = on_spark(folder, master) if engine == "spark" else on_duckdb(folder)
+    if export.collected(folder) != collected:
+        raise UsageError(f"{folder} was written anew while it was read: try again", str(folder))
+    return sorted(map(line, rows), key=lambda r: (r.variant, r.condition, r.metric))
+
+
+def on_duckdb(folder: Path) -> list[dict[str, Any]]:
+    """The rows of SUMMARY, computed in this process."""
+    samples = has_samples(folder)
+    with duckdb.connect() as connection:
+        connection.execute(f"SET temp_directory = {quote(str(folder / '.summary.spill'))}")
+        for name in views(samples):
+            files = "samples/*/*.parquet" if name == "samples" else f"{name}.parquet"
+            connection.read_parquet(f"{no_pattern(folder)}/{files}").create_view(name)
+        cursor = connection.execute(statement(samples))
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def on_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
+    """As on_duckdb; MissingError names the extra, Java, or the master that does not answer."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingError(
+            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
+        ) from None
+    check_java()
+    spark = session(master)
+    samples = has_samples(folder)
+    try:
+        for name in views(samples):
+            files = "samples" if name == "samples" else f"{name}.parquet"
+            spark.read.parquet(f"{hadoop_path(folder)}/{files}").createOrReplaceTempView(name)
+        return [row.asDict() for row in spark.sql(statement(samples)).collect()]
+    finally:
+        spark.stop()
+
+
+def has_samples(folder: Path) -> bool:
+    """Whether there are any."""
+    return any(folder.glob("samples/*/*.parquet"))
+
+
+def views(samples: bool) -> list[str]:
+    """The tables that the statement reads."""
+    names = [name for name in NEEDED if name != PARTS]
+    return [*names, "samples"] if samples else names
+
+
+def check_parts(folder: Path) -> None:
+    """UsageError unless the files of samples are those that the last collect named."""
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT path FROM read_parquet({quote_path(folder / f'{PARTS}.parquet')})"
+        ).fetchall()
+    named = {path for (path,) in rows}
+    there = {str(p.relative_to(folder / "samples")) for p in folder.glob("samples/*/*.parquet")}
+    if named != there:
+        other = folder / "samples" / min(named - there or there - named)
+        words = "is missing" if named - there else "is not of the last collect"
+        raise UsageError(f"{other} {words}: `steelyard collect` mends that", str(other))
+
+
+def hadoop_path(path: Path) -> str:
+    """A path for Spark, which takes these letters for a pattern."""
+    return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
+
+
+def check_java() -> None:
+    """MissingError where Spark would end with a traceback."""
+    remedy = (
+        f"apt-get install openjdk-{JAVA}-jre-headless, or set JAVA_HOME to Java {JAVA} or later"
+    )
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else "java"
+    if shutil.which(program) is None:
+        raise MissingError(f"{program} is missing, and Spark needs it: {remedy}")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8 was Java 8
+    if found is None or int(found[1]) < JAVA:
+        first = (said.splitlines() or ["no word"])[0]
+        raise MissingError(f"{program} says '{first}', and Spark needs Java {JAVA}: {remedy}")
+
+
+def session(master: str | None) -> Any:
+    """Spark's; MissingError where nothing listens at a standalone master's address."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    if master is None:  # nothing of a session in this process listens to the outside
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
+    else:
+        check_master(master)
+    return builder.master(master or "local[*]").getOrCreate()
+
+
+def check_master(master: str) -> None:
+    """MissingError where nothing listens: Spark itself says nothing clear for minutes, and hangs."""
+    scheme, _, places = master.partition("://")
+    if scheme != "spark":
+        return
+    for place in places.split(","):  # several: one of them leads
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
+        except (OSError, ValueError) as error:
+            last = error
+        else:
+            return
+    raise MissingError(
+        f"no Spark master listens at {master} ({last}): expected spark://HOST:PORT of one that "
+        "runs; docs/spark.sbatch starts one on the nodes of a job"
+    )
+
+
+def statement(samples: bool) -> str:
+    """SUMMARY, with the totals of the samples where there are any."""
+    if not samples:
+        return SUMMARY.format(totals="")
+    names = ", ".join(TOTALS)
+    readings = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
+    summed = ", ".join(f"CAST(sum({name}) AS DOUBLE) AS {name}" for name in TOTALS)
+    return SUMMARY.format(totals=OF_SAMPLES.format(names=names, readings=readings, summed=summed))
+
+
+def line(row: Mapping[str, Any]) -> Line:
+    """With the interval; engines differ in what they give as the deviation of one value."""
+    n, mean, sd = row["n"], row["mean"], row["sd"]
+    low = high = reason = None
+    if n < 2 or sd is None or math.isnan(sd):
+        sd = None
+    elif row["jobs"] < n or 2 <= row["blocks"] < n:
+        reason = SHARED
+    else:
+        half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n)
+        cut = never_negative(row["variant"], row["unit"], row["minimum"])
+        low, high = ends(mean, half, n, cut)
+    names = (row["variant"], row["condition_label"], row["metric"])
+    return Line(*names, n, mean, sd, row["median"], low, high, reason)

@@ -1,0 +1,162 @@
+"""Factors as axes of numbers: levels that are numbers, or network conditions that differ in one.
+
+Levels of the factor `network` lie on one axis where all but one of their numbers are equal: over
+`delay` those with the same rate, loss, address and so on. A level may lie on several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, canonical
+from steelyard.analysis.stats.slope import MIN_LEVELS
+from steelyard.analysis.summary.load import LARGEST
+
+# Of a specification (docs/netem.md): unit to be told, how many of it are one base unit.
+NUMBERS = {
+    "delay": ("ms", Decimal(1000)),
+    "loss": ("%", Decimal(100)),
+    "duplicate": ("%", Decimal(100)),
+    "corrupt": ("%", Decimal(100)),
+    "reorder": ("%", Decimal(100)),
+    "rate": ("Mbit/s", Decimal("1e-6")),
+}
+BOUNDLESS = frozenset(("rate",))  # left out it is no 0
+WHERE = ("to=", "port=", "dev=", "direction=")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Levels of a factor with their numbers."""
+
+    factor: str
+    words: str  # `delay (ms)`; of any other factor its own name
+    unit: str  # `ms of delay`; of any other factor its own name
+    fixed: str  # `rate=100mbit`: what all levels have beside the number
+    places: Mapping[str, float]  # by the level's text
+
+    @property
+    def name(self) -> str:
+        """Tells the axes of a study apart."""
+        is_plain = self.words in (self.factor, "delay (ms)") and not self.fixed
+        return (
+            self.factor
+            if is_plain
+            else f"{self.factor} {self.words.split()[0]} {self.fixed}".strip()
+        )
+
+    def place(self, condition: Mapping[str, object]) -> float | None:
+        """Where a condition lies; None: not on this axis."""
+        return self.places.get(str(condition.get(self.factor)))
+
+    def others(self, condition: Mapping[str, object]) -> str:
+        """What else it is: `filesystem=NFS, node_type=virtual`."""
+        parts = [f"{k}={v}" for k, v in condition.items() if k != self.factor]
+        return ", ".join([*parts, self.fixed] if self.fixed else parts)
+
+
+def axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
+    """Those with at least three numbers."""
+    found = [
+        axis
+        for factor, levels in factors.items()
+        for axis in (network_axes(levels) if factor == FACTOR else [number_axis(factor, levels)])
+    ]
+    return [axis for axis in found if len(set(axis.places.values())) >= MIN_LEVELS]
+
+
+def number_axis(factor: str, levels: Sequence[object]) -> Axis:
+    """Levels as they stand."""
+    known = {str(level): number for level in levels if (number := number_of(level)) is not None}
+    return Axis(factor, factor, factor, "", known)
+
+
+def number_of(level: object) -> float | None:
+    """A level as a number."""
+    if isinstance(level, bool):
+        return None
+    try:
+        value = float(str(level))
+    except ValueError:
+        return None
+    return value if abs(value) <= LARGEST else None
+
+
+@dataclass(frozen=True)
+class Specification:
+    """Its numbers in base units, without those that do nothing, and its other parts."""
+
+    numbers: Mapping[str, Decimal]
+    rest: frozenset[str]
+
+    @property
+    def does_nothing(self) -> bool:
+        """`none`, `loss=0%`: whatever the address, it is 0 of everything."""
+        return not self.numbers and all(part.startswith(WHERE) for part in self.rest)
+
+
+def specification(level: str) -> Specification:
+    """From a level's text."""
+    numbers, rest = {}, set()
+    for part in () if level.strip() == NO_LEVEL else canonical(level):
+        key, _, value = part.partition("=")
+        number = base_units(value) if key in NUMBERS else None
+        if number is None:
+            rest.add(part)
+        elif number or key in BOUNDLESS:
+            numbers[key] = number
+    return Specification(numbers, frozenset(rest))
+
+
+def base_units(value: str) -> Decimal | None:
+    """`0.05u`, as canonical() writes 50ms; None for what is no single quantity, as with jitter."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)u?", value)
+    return match and Decimal(match[1])
+
+
+def network_axes(levels: Sequence[object]) -> Iterator[Axis]:
+    """One for each number and what the levels have in common beside it."""
+    parsed = {str(level): specification(str(level)) for level in levels}
+    for key, (unit, scale) in NUMBERS.items():
+        for members in groups(parsed, key).values():
+            places = {
+                level: float(parsed[level].numbers.get(key, Decimal(0)) * scale)
+                for level in members
+            }
+            words, per = f"{key} ({unit})", f"{unit} of {key}"
+            yield Axis(FACTOR, words, per, beside(members[0], key), places)
+
+
+def beside(level: str, key: str) -> str:
+    """What a level has but for this number and for zeros: `rate=100mbit,to=10.0.0.0/8`."""
+    parts = ("".join(part.split()) for part in level.split(","))
+    others = (part for part in parts if not part.startswith(f"{key}="))
+    return ",".join(part for part in others if does_something(specification(part)))
+
+
+def does_something(found: Specification) -> bool:
+    return bool(found.numbers or found.rest)
+
+
+Rest = tuple[frozenset[tuple[str, Decimal]], frozenset[str]]
+
+
+def groups(parsed: Mapping[str, Specification], key: str) -> dict[Rest, list[str]]:
+    """Levels that are equal but for this number; what does nothing is 0 wherever they act."""
+    found: dict[Rest, list[str]] = {}
+    for level, one in parsed.items():
+        if key in one.numbers:
+            rest = frozenset(pair for pair in one.numbers.items() if pair[0] != key)
+            found.setdefault((rest, one.rest), []).append(level)
+    for level, one in parsed.items():
+        if key in one.numbers or key in BOUNDLESS:
+            continue
+        for (numbers, parts), members in found.items():
+            same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
+            nothing = not numbers and all(part.startswith(WHERE) for part in parts)
+            if same or (one.does_nothing and nothing):
+                members.append(level)
+    return found

@@ -1,0 +1,105 @@
+"""Rows of a metric over a numeric factor, as boxes and lines over it show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats.slope import MIN_LEVELS
+from steelyard.analysis.summary.factor_axes import Axis
+from steelyard.analysis.summary.summary import Row, Summary
+
+MAX_SERIES = 6  # as many as there are colours
+MAX_LEVELS = 24  # of a series in a figure; its CSV has all
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A metric over the levels of a factor, the other factors at the levels in `others`."""
+
+    others: str
+    places: tuple[float, ...]  # ascending
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OverFactor:
+    """All of one variant and metric."""
+
+    variant: str
+    factor: str
+    factor_words: str  # `delay (ms)`; of any other factor its own name
+    series: tuple[Series, ...]
+    placeless: tuple[str, ...] = ()  # levels that lie not on it
+
+    @property
+    def metric(self) -> str:
+        return self.series[0].rows[0].metric.name
+
+    @property
+    def unit(self) -> str | None:
+        return self.series[0].rows[0].metric.unit
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for one in self.series for row in one.rows]
+
+
+def over_factor(
+    summary: Summary, variant: str, axis: Axis, metrics: Sequence[str]
+) -> Iterator[OverFactor]:
+    """The metrics that have values at three levels at least."""
+    for metric in metrics:
+        found: dict[str, list[tuple[float, Row]]] = {}
+        placeless: dict[str, None] = {}
+        for row in summary.rows:
+            condition = row.group.condition
+            place = axis.place(condition)
+            is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
+            if is_wanted and place is not None:
+                found.setdefault(axis.others(condition), []).append((place, row))
+            elif is_wanted:
+                placeless[str(condition.get(axis.factor))] = None
+        series = [series_of(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
+        if series:
+            yield OverFactor(variant, axis.name, axis.words, tuple(series), tuple(placeless))
+
+
+def series_of(others: str, pairs: list[tuple[float, Row]]) -> Series:
+    places, rows = zip(*sorted(pairs, key=lambda pair: pair[0]), strict=True)
+    return Series(others, places, rows)
+
+
+def shown(found: OverFactor) -> tuple[Series, ...]:
+    """The series that are drawn."""
+    return tuple(thinned(one) for one in found.series[:MAX_SERIES])
+
+
+def thinned(one: Series) -> Series:
+    """At most MAX_LEVELS, evenly chosen, with the first and the last."""
+    count = len(one.places)
+    if count <= MAX_LEVELS:
+        return one
+    kept = sorted({round(i * (count - 1) / (MAX_LEVELS - 1)) for i in range(MAX_LEVELS)})
+    places = tuple(one.places[i] for i in kept)
+    return Series(one.others, places, tuple(one.rows[i] for i in kept))
+
+
+def left_out(found: OverFactor) -> str:
+    """What a caption says of series and levels that are not drawn."""
+    words = ""
+    if len(found.series) > MAX_SERIES:
+        words = f" Shown are the first {MAX_SERIES} of {len(found.series)} series."
+    if any(len(one.places) > MAX_LEVELS for one in found.series):
+        words += f" Of more than {MAX_LEVELS} levels every few are shown."
+    words += " The figure's CSV has all." if words else ""
+    if found.placeless:
+        words += f" Not on this axis: {', '.join(found.placeless)}."
+    return words
+
+
+def n_words(rows: Sequence[Row], what: str = "level") -> str:
+    """`n = 5 to 35 runs a level`."""
+    sizes = sorted({row.n for row in rows})
+    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return f"n = {n} runs a {what}"

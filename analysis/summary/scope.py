@@ -1,0 +1,46 @@
+"""What a total counts, where two conditions that are compared do not count the same.
+
+Totals of a run are those of its record (docs/formats.md): sums over all of its clients and
+containers, and they take in a container's start and end, which `elapsed_s` does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from steelyard.analysis.sources.records import TOTALS
+
+Condition = Mapping[str, object]
+CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
+
+
+def remark(metric: str, condition: Condition, base: Condition) -> str:
+    """What must be said beside the comparison of a total; empty: the same was counted."""
+    if metric not in TOTALS:
+        return ""
+    ours, theirs = programs(condition), programs(base)
+    words = [f"a sum: {counted(ours)} against {theirs}"] if ours != theirs else []
+    contained = in_container(condition), in_container(base)
+    if contained != (False, False):
+        whose = {(True, True): "both containers'", (True, False): "the container's"}
+        start = whose.get(contained, "the baseline's container's")
+        words.append(f"{start} start and end included")
+    return ", ".join(words)
+
+
+def counted(programs: int) -> str:
+    """`1 client`, `4 clients`: a container has a client of its own."""
+    return f"{programs} client{'' if programs == 1 else 's'}"
+
+
+def programs(condition: Condition) -> int:
+    """Clients, times the containers that each node has side by side."""
+    clients = condition.get("clients", 1)
+    found = CONTAINERS.search(str(condition.get("launcher", "")))
+    return (clients if isinstance(clients, int) else 1) * (int(found[1]) if found else 1)
+
+
+def in_container(condition: Condition) -> bool:
+    """Whether the run's launcher is one."""
+    return str(condition.get("launcher", "bare")) != "bare"

@@ -1,0 +1,102 @@
+"""A metric over a factor whose levels are numbers, or delays: how much more per unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from steelyard.analysis.stats.clusters import MIN_BLOCKS
+from steelyard.analysis.stats.slope import LEVEL, Line, fit
+from steelyard.analysis.stats.tests import holm
+from steelyard.analysis.summary.factor_axes import Axis, axes
+from steelyard.analysis.summary.summary import Row, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class FactorLine:
+    """A metric of one variant over one factor, all other factors at the levels in `others`."""
+
+    variant: str
+    metric: str
+    unit: str | None
+    factor: str
+    factor_unit: str  # `ms of delay`, `% of loss`; of any other factor its own name
+    others: str  # `launcher=podman, cache=cold`, `rate=100mbit`; empty: no other factor
+    is_primary: bool
+    line: Line
+    p: float  # of the slope, corrected for all lines
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it rises or falls: both the interval and the test among all lines say so."""
+        slope = self.line.slope
+        return self.p <= LEVEL and not slope.low <= 0 <= slope.high
+
+
+def factor_lines(summary: Summary) -> list[FactorLine]:
+    """Of every metric with values, over every factor with at least three numbers for levels."""
+    plain = [line for axis in axes(summary.data.meta.factors) for line in lines_over(summary, axis)]
+    main = corrected([line for line in plain if line.is_primary])
+    rest = corrected([line for line in plain if not line.is_primary])
+    return [next(main if line.is_primary else rest) for line in plain]
+
+
+def corrected(lines: list[FactorLine]) -> Iterator[FactorLine]:
+    """With Holm's correction for the slopes and the breaks of all of these lines together."""
+    # Of those without a break the p is not known, but above the level: it raises no other.
+    breaks = [b.p if (b := line.line.broken) is not None else 1.0 for line in lines]
+    found = holm([*(line.p for line in lines), *breaks])
+    for line, p, p_break in zip(lines, found, found[len(lines) :], strict=False):
+        broken = line.line.broken
+        if broken is not None:
+            broken = replace(broken, p=p_break) if p_break <= LEVEL else None
+        yield replace(line, p=p, line=replace(line.line, broken=broken))
+
+
+def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
+    """One line per variant, metric, and levels of the other factors, without correction."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in summary.rows:
+        condition = row.group.condition
+        if row.values and axis.place(condition) is not None:
+            key = (row.group.variant, row.metric.name, axis.others(condition))
+            groups.setdefault(key, []).append(row)
+    for (variant, metric, others), rows in groups.items():
+        line = line_through(rows, axis)
+        if line is not None:
+            first = rows[0].metric
+            yield FactorLine(
+                variant, metric, first.unit, axis.factor, axis.unit, others, first.is_primary, line,
+                line.slope.p,
+            )  # fmt: skip
+
+
+def line_through(rows: list[Row], axis: Axis) -> Line | None:
+    """By block where all of at least 10 blocks have every level, as overheads are paired.
+
+    A job's runs are one value: what they have in common is not spread around the line.
+    """
+    places: list[float] = []
+    values: list[float] = []
+    blocks: list[object] = []
+    for row in rows:
+        of_row = blocks_and_values(row)
+        places += [axis.place(row.group.condition) or 0.0] * len(of_row)
+        blocks += [block for block, _ in of_row]
+        values += [value for _, value in of_row]
+    paired = None not in blocks and len(set(blocks)) >= MIN_BLOCKS
+    return fit(places, values, blocks if paired else None)
+
+
+def blocks_and_values(row: Row) -> list[tuple[object, float]]:
+    """(block, mean of the runs) of each job."""
+    group = row.group
+    jobs = [group.jobs[run] for run in row.run_ids]
+    blocks = [group.blocks[run] for run in row.run_ids]
+    if len(set(jobs)) == len(jobs):
+        return list(zip(blocks, row.values, strict=True))
+    found: dict[str, tuple[object, list[float]]] = {}
+    for job, block, value in zip(jobs, blocks, row.values, strict=True):
+        found.setdefault(job, (block, []))[1].append(value)
+    return [(block, fmean(values)) for block, values in found.values()]

@@ -1,0 +1,208 @@
+"""Shares of latency and of throughput in the differences of a study (stats_split has the model)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from steelyard.analysis.collect.network import FACTOR
+from steelyard.analysis.findings.codes import Code, Finding, counted, place
+from steelyard.analysis.stats.groups import Groups, mean, size
+from steelyard.analysis.stats.readable import quantity
+from steelyard.analysis.stats.split import MIN_GROUPS, Side, Split, difference, excludes_zero, split
+from steelyard.analysis.summary.bulk import short_transfers
+from steelyard.analysis.summary.design import jobs_of
+from steelyard.analysis.summary.summary import Row, Summary
+
+MODEL = (
+    "A run takes computing + waiting for answers + bytes / throughput, one after the other. "
+    "Throughput's part of a difference is bytes × seconds per byte under the condition less the "
+    "same under the baseline, the seconds per byte those of bulk transfers that the study measured "
+    "under both; what is left is waiting, which latency makes."
+)
+
+# Bulk transfers: benchmark, what its variant must name, metric, bytes in its unit.
+BULK = (
+    ("xrootd", "mode=xrdcp", "bytes_per_s", 1.0),
+    ("iperf3", "", "received_bits_per_s", 1 / 8),
+    ("nuttcp", "", "received_bits_per_s", 1 / 8),
+)
+NO_BULK = "protocol=udp"  # sends at a rate that was asked for
+OWN_BYTES, NODE_BYTES = "bytes_read", "rx_bytes"
+WAIT_SHARE = "wait_share"
+# They change more than the way to the data: what they cost would count as latency.
+OTHER_FACTORS = frozenset(("node_type", "launcher", "cache", "clients", "mode"))
+UNEQUAL = 0.05  # of the bytes, and of the difference for computing
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRow:
+    """One variant under one condition, split by the bulk transfers of another variant."""
+
+    row: Row
+    base: Row
+    bulk: str  # variant and metric
+    bytes_metric: str
+    bytes_moved: tuple[float, float]  # means: condition, baseline
+    bytes_per_s: tuple[float, float]  # harmonic means: condition, baseline
+    runs: tuple[int, int]
+    transfers: tuple[int, int]
+    split: Split | None
+    broken: tuple[str, ...]  # which assumptions do not hold
+
+    @property
+    def holds(self) -> bool:
+        """Whether the shares may be told."""
+        return self.split is not None and not self.broken
+
+
+def split_rows(summary: Summary) -> list[SplitRow]:
+    """Main figures in seconds, wherever bytes and bulk transfers are there on both sides."""
+    bulk = list(bulk_rates(summary))
+    if not bulk:
+        return []
+    return [
+        found
+        for row in summary.compared(primary=True)
+        if row.metric.unit == "s" and row.metric.better == "lower"
+        for variant, metric, factor in bulk
+        if variant != row.group.variant
+        and (found := split_row(summary, row, variant, metric, factor)) is not None
+    ]
+
+
+def bulk_rates(summary: Summary) -> Iterator[tuple[str, str, float]]:
+    """(variant, metric, bytes in its unit) of what measures throughput; the first kind that is there."""
+    for benchmark, needs, metric, factor in BULK:
+        found = [
+            variant
+            for variant in summary.variants
+            if variant.split()[0] == benchmark and needs in variant and NO_BULK not in variant
+            if any(m.name == metric for m in summary.data.metrics.get(variant, []))
+        ]
+        if found:
+            yield from ((variant, metric, factor) for variant in found)
+            return
+
+
+def split_row(summary: Summary, row: Row, bulk: str, metric: str, factor: float) -> SplitRow | None:
+    """None where something was not measured, or more than the way to the data differs."""
+    variant, labels = row.group.variant, (row.group.label, row.group.baseline_label or "")
+    base = summary.row(variant, labels[1], row.metric.name)
+    rates = [summary.row(bulk, label, metric) for label in labels]
+    bytes_metric = bytes_of(row, base, summary) if base is not None else None
+    if base is None or bytes_metric is None:
+        return None
+    moved = [summary.row(variant, label, bytes_metric) for label in labels]
+    sides = [
+        side_of(seconds, moved_row, rate, factor)
+        for seconds, moved_row, rate in zip((row, base), moved, rates, strict=True)
+        if moved_row is not None and rate is not None
+    ]
+    if len(sides) != 2 or not all(side.seconds and side.s_per_byte for side in sides):
+        return None
+    try:
+        found = split(*sides)
+        broken = tuple(broken_assumptions(summary, row, base, sides, found))
+        if found.throughput_share is not None:
+            broken = (*short_transfers(summary, bulk, labels), *broken)
+    except ValueError:
+        found, broken = None, (f"fewer than {MIN_GROUPS} jobs of runs or of transfers on a side",)
+    here, there = sides
+    return SplitRow(
+        row, base, f"{bulk} · {metric}", bytes_metric,
+        (mean(here.bytes_moved), mean(there.bytes_moved)),
+        (1 / mean(here.s_per_byte), 1 / mean(there.s_per_byte)),
+        (size(here.seconds), size(there.seconds)),
+        (size(here.s_per_byte), size(there.s_per_byte)),
+        found, broken,
+    )  # fmt: skip
+
+
+def bytes_of(row: Row, base: Row, summary: Summary) -> str | None:
+    """What says how many bytes came over the network; the node's own count only for `network`."""
+    factors = {*row.group.condition, *base.group.condition}
+    differing = {f for f in factors if row.group.condition.get(f) != base.group.condition.get(f)}
+    if differing & OTHER_FACTORS:
+        return None
+    own = summary.row(row.group.variant, row.group.label, OWN_BYTES)
+    if own is not None and own.values:
+        return OWN_BYTES
+    return NODE_BYTES if differing == {FACTOR} else None
+
+
+def side_of(seconds: Row, moved: Row, rate: Row, factor: float) -> Side:
+    """Runs that have both seconds and bytes, and the transfers, by job."""
+    both = set(seconds.run_ids) & set(moved.run_ids)
+    return Side(
+        seconds=by_job(seconds, {run: v for run, v in values_of(seconds) if run in both}),
+        bytes_moved=by_job(moved, {run: v for run, v in values_of(moved) if run in both}),
+        s_per_byte=by_job(rate, {run: 1 / (v * factor) for run, v in values_of(rate) if v > 0}),
+    )
+
+
+def values_of(row: Row) -> Iterator[tuple[str, float]]:
+    """(run, its value)."""
+    return zip(row.run_ids, row.values, strict=True)
+
+
+def by_job(row: Row, values: dict[str, float]) -> Groups:
+    """These values of some of the row's runs."""
+    return list(
+        jobs_of(replace(row, run_ids=tuple(values), values=tuple(values.values()))).values()
+    )
+
+
+def broken_assumptions(
+    summary: Summary, row: Row, base: Row, sides: list[Side], found: Split
+) -> Iterator[str]:
+    """In words; a difference that is not shown breaks none."""
+    share = found.throughput_share
+    if share is None:
+        return
+    if share.low is None or share.high is None:
+        yield "the difference is too uncertain to divide by it"
+    elif share.low > 1:
+        yield (
+            f"bulk transfer alone explains {100 * share.value:.0f} % of the difference: reading "
+            "overlaps with computing, or is not slowed as bulk transfers are"
+        )
+    elif share.high < 0:
+        yield "bulk transfers were faster under the condition, and the runs slower, or the reverse"
+    here, there = (mean(side.bytes_moved) for side in sides)
+    if there <= 0 or abs(here / there - 1) > UNEQUAL:
+        yield f"not the same bytes: {quantity(here, 'bytes')} and {quantity(there, 'bytes')} a run"
+    yield from unequal_computing(summary, row, base, found)
+
+
+def unequal_computing(summary: Summary, row: Row, base: Row, found: Split) -> Iterator[str]:
+    """Where a benchmark tells how long it waited for data: whether the rest of the time differs."""
+    computing = [computing_s(summary, side) for side in (row, base)]
+    if min(map(len, computing)) < MIN_GROUPS:
+        return
+    more = difference(*computing)
+    if excludes_zero(more) and abs(more.value) > UNEQUAL * abs(found.difference_s.value):
+        yield (
+            f"{quantity(more.value, 's')} of the difference of "
+            f"{quantity(found.difference_s.value, 's')} passed while no data were waited for, and "
+            "would count as latency"
+        )
+
+
+def computing_s(summary: Summary, row: Row) -> Groups:
+    """The seconds of each run in which it did not wait for data."""
+    waits = summary.row(row.group.variant, row.group.label, WAIT_SHARE)
+    shares = dict(values_of(waits)) if waits is not None else {}
+    return by_job(row, {run: s * (1 - shares[run]) for run, s in values_of(row) if run in shares})
+
+
+def find_broken_splits(summary: Summary) -> Iterator[Finding]:
+    """SY27."""
+    rows = split_rows(summary)
+    broken = [one for one in rows if one.broken]
+    if broken:
+        yield Finding(
+            Code.NO_SPLIT,
+            f"In {len(broken)} of {counted(len(rows), 'comparison')} with bulk transfers beside it.",
+            tuple(f"{place(o.row.group)} by {o.bulk}: {'; '.join(o.broken)}" for o in broken),
+        )

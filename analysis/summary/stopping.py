@@ -1,0 +1,60 @@
+"""Whether a study that repeats until its intervals are narrow enough has enough runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats.basics import spread
+from steelyard.analysis.stats.planning import (
+    FIRST_LOOK,
+    STOPPING_CONFIDENCE,
+    enough,
+    repeats_needed,
+)
+from steelyard.analysis.summary.design import sample_means
+from steelyard.analysis.summary.summary import Row, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Main figures judged, those too wide, and how many more repeats of every condition it takes."""
+
+    judged: int
+    too_wide: int
+    repeats: int
+
+
+def more_repeats(summary: Summary, half_width: float) -> Need:
+    """`half_width`: of each main figure's interval, as a share of its mean.
+
+    Figures without a value, or with a mean of 0, cannot become narrow and are not judged. Estimated
+    from the spread so far, and never more than there are: a study at most doubles between two looks.
+    """
+    rows = [row for row in summary.rows if row.metric.is_primary and row.n and mean(row)]
+    more = [lacking_runs(row, half_width * abs(mean(row))) for row in rows]
+    return Need(len(rows), sum(map(bool, more)), max(more, default=0))
+
+
+def mean(row: Row) -> float:
+    """0 where there is none."""
+    return row.interval.mean if row.interval is not None else 0.0
+
+
+def lacking_runs(row: Row, half_width: float) -> int:
+    """How many more runs this row takes: as many to a job, or block, as there are now."""
+    values = sample_means(row)
+    return math.ceil(lacking(values, half_width) * row.n / len(values))
+
+
+def lacking(values: Sequence[float], half_width: float) -> int:
+    """How many more values an interval takes to be as narrow as this, 0 for none."""
+    if enough(values, half_width):
+        return 0
+    try:
+        needed = repeats_needed(spread(values).sd or 0.0, half_width, STOPPING_CONFIDENCE)
+    except ValueError:  # more than a million
+        needed = 2 * len(values)
+    n = len(values)
+    return min(max(FIRST_LOOK, needed) - n, n) or 1

@@ -1,0 +1,333 @@
+"""Means, spread and overheads of every variant, condition and metric of a study.
+
+A run is one sample: what was measured several times inside it (iterations, clients) has been
+averaged before, by the view `measurements`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
+from steelyard.analysis.stats.basics import spread as spread_of
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict, verdict
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
+from steelyard.analysis.stats.tests import Effect, holm
+from steelyard.analysis.summary.design import (
+    compare_means,
+    effect_of,
+    no_negative,
+    p_of_means,
+    samples_of,
+)
+from steelyard.analysis.summary.load import Condition, Metric, Run, StudyData, read_study
+from steelyard.analysis.summary.scope import programs, remark
+
+NO_OUTLIERS = Outliers(())
+UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
+
+# The states of a run that may still give a value.
+WAITING = frozenset(("planned", "pending", "running", "requeued"))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of a condition's runs."""
+
+    planned: int
+    completed: int
+    failed: int
+    invalid: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one variant under one condition, in the order in which they started."""
+
+    variant: str
+    label: str
+    condition: Condition
+    is_baseline: bool
+    runs: tuple[Run, ...]
+    counts: Counts
+    baseline_label: str | None  # of the condition it is compared with; None: no baseline
+    # Of each run; a report asks for them with every metric and comparison.
+    blocks: dict[str, int | None] = field(init=False, repr=False, compare=False)
+    jobs: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        blocks = {run.run_id: run.block for run in self.runs}
+        jobs = {run.run_id: run.job_id or run.run_id for run in self.runs}
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "jobs", jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one group; statistics are None without values."""
+
+    group: Group
+    metric: Metric
+    run_ids: tuple[str, ...]
+    values: tuple[float, ...]
+    missing: int  # completed, valid runs without a value
+    confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
+    interval: Interval | None = None  # Student's, by block or job where runs share them
+    jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
+    blocks: int | None = None  # behind it, where they are fewer than the jobs
+    median: float | None = None
+    spread: Spread | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    outliers: Outliers = NO_OUTLIERS
+    overhead: Overhead | None = None
+    verdict: Verdict | None = None  # None for the baseline itself
+    p: float | None = None  # of the test against the baseline, corrected for all comparisons
+    effect: Effect | None = None
+
+    @property
+    def n(self) -> int:
+        """Runs with a value."""
+        return len(self.values)
+
+    @property
+    def n_words(self) -> str:
+        """`10`, `48 in 12 jobs`, `10 in 5 blocks`: with what is independent where runs are not."""
+        if self.blocks is not None:
+            return f"{self.n} in {self.blocks} blocks"
+        return str(self.n) if self.jobs is None else f"{self.n} in {self.jobs} jobs"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study's statistics; variants, conditions and metrics in the order of the report."""
+
+    data: StudyData
+    groups: list[Group]
+    rows: list[Row]
+    by_key: dict[tuple[str, str, str], Row] = field(repr=False)
+
+    @property
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(group.variant for group in self.groups))
+
+    @property
+    def labels(self) -> list[str]:
+        """The conditions, in the order of the factors' levels."""
+        return list(dict.fromkeys(group.label for group in self.groups))
+
+    def row(self, variant: str, label: str, metric: str) -> Row | None:
+        return self.by_key.get((variant, label, metric))
+
+    def compared(self, primary: bool | None = None) -> list[Row]:
+        """Rows with a verdict; `primary` leaves only a benchmark's main figures, or the others."""
+        judged = [row for row in self.rows if row.verdict is not None]
+        if primary is None:
+            return judged
+        return [row for row in judged if row.metric.is_primary == primary]
+
+
+def summarize(folder: Path, include_invalid: bool = False) -> Summary:
+    """Read a study's database and compute everything; invalid runs count only when asked for."""
+    return summary_of(read_study(folder, include_invalid))
+
+
+def summary_of(data: StudyData) -> Summary:
+    """Statistics of what was read."""
+    groups = groups_of(data)
+    plain = {
+        (group.variant, group.label, metric.name): row_of(data, group, metric)
+        for group in groups
+        for metric in data.metrics.get(group.variant, [])
+    }
+    rows = compare(plain)
+    return Summary(data, groups, list(rows.values()), rows)
+
+
+def groups_of(data: StudyData) -> list[Group]:
+    """Variants in the order of the plan, in each the conditions in the order of the levels."""
+    members: dict[tuple[str, str], list[Run]] = {}
+    for run in data.runs:
+        members.setdefault((run.variant, run.label), []).append(run)
+    first = {variant: place for place, variant in enumerate(variant_order(data.runs))}
+    labels = {
+        (variant, key_of(runs[0].condition)): label for (variant, label), runs in members.items()
+    }
+    groups = [
+        Group(
+            variant=variant,
+            label=label,
+            condition=runs[0].condition,
+            is_baseline=runs[0].is_baseline,
+            runs=tuple(runs),
+            counts=count(runs),
+            baseline_label=labels.get((variant, baseline_key(data, runs[0]) or "")),
+        )
+        for (variant, label), runs in members.items()
+    ]
+    return sorted(groups, key=lambda g: (first[g.variant], level_order(data, g.condition)))
+
+
+def variant_order(runs: Sequence[Run]) -> list[str]:
+    """Benchmarks together, each in the order of its names."""
+    return [v for _, v in sorted({(run.benchmark, run.variant) for run in runs})]
+
+
+def level_order(data: StudyData, condition: Condition) -> list[tuple[int, str]]:
+    """A condition's place among the factors' levels, what is compared side by side.
+
+    So the baseline's factors change fastest.
+    """
+    names = sorted(data.meta.factors, key=lambda name: name in data.meta.baseline)
+    places = []
+    for name in names:
+        levels, level = data.meta.factors[name], condition.get(name)
+        places.append((levels.index(level) if level in levels else -1, ""))
+    return [*places, (0, key_of(condition))]
+
+
+def key_of(condition: Condition) -> str:
+    return json.dumps(condition, sort_keys=True)
+
+
+def baseline_key(data: StudyData, run: Run) -> str | None:
+    """The condition with the baseline's levels and this one's for all other factors.
+
+    Without factors there is one condition, and nothing to compare it with but itself.
+    """
+    named = data.meta.baseline or not data.meta.factors
+    return key_of(run.condition | data.meta.baseline) if named else None
+
+
+def count(runs: Sequence[Run]) -> Counts:
+    completed = sum(run.state == "completed" for run in runs)
+    waiting = sum(run.state in WAITING for run in runs)
+    invalid = sum(run.state == "completed" and run.valid is False for run in runs)
+    return Counts(len(runs), completed, len(runs) - completed - waiting, invalid, waiting)
+
+
+def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
+    """Statistics of one metric, without the comparison."""
+    found = data.values.get((group.variant, group.label, metric.name), {})
+    pairs = [(run.run_id, found.get(run.run_id)) for run in group.runs if run.counts]
+    known = [(run_id, value) for run_id, value in pairs if value is not None]
+    ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
+    missing = len(pairs) - len(known)
+    confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
+    row = Row(group, metric, ids, values, missing, confidence)
+    if not values:
+        return row
+    what, samples = samples_of(row)
+    return replace(
+        row,
+        interval=mean_by_group(samples, confidence, no_negative(row)),
+        jobs=len(samples) if what == "job" else None,
+        blocks=len(samples) if what == "block" else None,
+        median=median(values),
+        spread=spread_of(values),
+        minimum=min(values),
+        maximum=max(values),
+        outliers=outliers(values),
+    )
+
+
+def compare(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str], Row]:
+    """The rows with their overheads, each against the baseline of its own variant."""
+    compared = {
+        key: rows.get((row.group.variant, row.group.baseline_label, row.metric.name))
+        if row.group.baseline_label
+        else None
+        for key, row in rows.items()
+        if row.group.baseline_label is None or row.group.baseline_label != row.group.label
+    }
+    judged = judge_all([(rows[key], base) for key, base in compared.items()])
+    return rows | {
+        key: replace(rows[key], overhead=j.overhead, verdict=j.verdict, p=j.p, effect=j.effect)
+        for key, j in zip(compared, judged, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row against another of the same metric; None where there are too few values."""
+
+    overhead: Overhead | None
+    verdict: Verdict
+    p: float | None = None  # of Welch's or the paired test, corrected by Holm for its family
+    effect: Effect | None = None  # Hedges' g
+
+
+def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
+    """Each row against its base, told with a correction for how many are told at once.
+
+    Two families: the benchmarks' main figures, and all other metrics.
+    """
+    plain = [judge(row, base) for row, base in pairs]
+    tests = [welch_p(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
+    corrected: dict[int, float] = {}
+    for is_main in (True, False):
+        family = {
+            place: p
+            for place, p in enumerate(tests)
+            if p is not None and pairs[place][0].metric.is_primary == is_main
+        }
+        corrected |= dict(zip(family, holm(list(family.values())), strict=True))
+    return [
+        with_remark(row, base, told(row, base, found, corrected.get(place)))
+        for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
+    ]
+
+
+def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
+    """With what the two did not count alike, at the number."""
+    if base is None or found.overhead is None:
+        return found
+    conditions = row.group.condition, base.group.condition
+    words = remark(row.metric.name, *conditions)
+    if not words:
+        return found
+    direction = found.verdict.direction
+    same = len(set(map(programs, conditions))) == 1
+    if not same and direction in (Direction.WORSE, Direction.BETTER):
+        direction = Direction.DIFFERENT  # more programs use more: that is neither
+    text = f"{found.verdict.text} ({words})"
+    return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
+
+
+def welch_p(row: Row, base: Row | None, found: Judged) -> float | None:
+    """The uncorrected p; None where no overhead can be judged."""
+    if base is None or found.overhead is None or found.overhead.low is None:
+        return None
+    return p_of_means(row, base)
+
+
+def told(row: Row, base: Row | None, found: Judged, p: float | None) -> Judged:
+    """With test and effect size, and the words that go with them."""
+    if base is None or found.overhead is None or found.overhead.low is None:
+        return found
+    metric, result = row.metric, found.overhead
+    if p is None:  # an interval alone is no verdict
+        result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
+    words = verdict(result, metric.unit, metric.better, metric.name, p)
+    return Judged(result, words, p, None if p is None else effect_of(row, base))
+
+
+def judge(row: Row, base: Row | None) -> Judged:
+    """Overhead of a row against any other of the same metric, and the words for it alone."""
+    reason = None
+    if base is None:
+        reason = "no runs of the baseline"
+    elif not row.values:
+        reason = "no values"
+    elif not base.values:
+        reason = "no values of the baseline"
+    if reason or base is None:
+        return Judged(None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}"))
+    result = compare_means(row, base)
+    metric = row.metric
+    return Judged(result, verdict(result, metric.unit, metric.better, metric.name))

@@ -1,0 +1,50 @@
+"""One table from exceptions to exit codes; anything not in it is a bug and keeps its traceback."""
+
+from __future__ import annotations
+
+import errno
+
+from steelyard.analysis.base.errors import (
+    ConditionError,
+    MissingError,
+    RunsFailedError,
+    SteelyardError,
+    UsageError,
+)
+from steelyard.jobscripts.errors import did_you_mean
+
+__all__ = [
+    "ConditionError",
+    "MissingError",
+    "RunsFailedError",
+    "SteelyardError",
+    "UsageError",
+    "did_you_mean",
+    "exit_code",
+]
+
+DONE, BUG, USAGE, MISSING, CONDITION, RUNS_FAILED = range(6)
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+
+EXIT_CODES: dict[type[SteelyardError], int] = {
+    UsageError: USAGE,
+    MissingError: MISSING,
+    ConditionError: CONDITION,
+    RunsFailedError: RUNS_FAILED,
+}
+EXPECTED = tuple(EXIT_CODES)
+
+# What a file system refuses to anybody's program: a line, and no traceback.
+NOT_OURS = {
+    errno.EACCES: "you may not read it, or not write there: name another folder",
+    errno.EPERM: "you may not change it: it belongs to somebody else",
+    errno.EROFS: "it lies on a file system that is read-only: name another folder",
+    errno.ENOSPC: "make room on its file system, or name another folder",
+    errno.EDQUOT: "make room below your quota, or name another folder",
+}
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of a write: Python does not say to which file
+
+
+def exit_code(error: SteelyardError) -> int:
+    """The exit code of an expected error, by the nearest class in the table."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)

@@ -1,0 +1,1 @@
+"""Known loads, run in every way a job can run, and weighed."""

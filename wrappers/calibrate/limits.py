@@ -1,0 +1,81 @@
+"""How far a weighing may be from the truth, by the way it was run; every limit has its reason.
+
+Bytes are exact but for what slurmstepd itself reads and writes while a step runs: docs/calibrate.md
+has what was measured. Nothing may ever be missing of bytes.
+"""
+
+from __future__ import annotations
+
+from steelyard.wrappers.calibrate import table
+from steelyard.wrappers.calibrate.table import Limit, Quantity
+
+MIB = 2**20
+# Read after the load's last reading of its own clock: its result, its exit.
+ENDING = Limit(0.0005, 0.005, "the load's own end, after it has read its clock")
+OWN_MEMORY = Limit(0, 4 * MIB, "the load's program text, stack and C library")
+START = Limit(0, 0.005, "starting and ending a process, which the load does not see")
+
+# A task and its slurmstepd let each other go by a byte, which either side of a reading may have.
+STEPD = {
+    table.CPU.name: Limit(0, 0.01, "slurmstepd's own CPU time while its step runs"),
+    table.READS.name: Limit(4, 20_000, "what slurmstepd itself reads while its step runs"),
+    table.WRITES.name: Limit(4, 1_000, "what slurmstepd itself writes while its step runs"),
+}
+BESIDE = Limit(0.05, 0, "the sampler is started beside the job's first process")
+# What a parent knows of its children is in ticks (proc(5), cutime and cstime), rounded twice.
+KILLED = {
+    table.CPU.name: Limit(0.02, 0, "of what was killed the kernel tells children's CPU in ticks"),
+    # linuxproc reads all of /proc for whom to kill, in a thread that is gone before it can be asked.
+    table.READS.name: Limit(0, 400_000, "slurmstepd's search through /proc for whom to kill"),
+}
+FILES = Limit(0, 16_384, "pages of the file system's own, which new files make dirty")
+SRUN_MEMORY = Limit(0, 16 * MIB, "srun in the job is a process of it, too")
+# Of other nodes the first one knows their last sample: in its time the load ends.
+OTHERS = {
+    table.CPU.name: Limit(0.1, 0, "of another node the last sample counts, 0.1 s before its end"),
+    table.READS.name: Limit(1_000, 0, "of another node the last sample counts"),
+    table.WRITES.name: Limit(2_000, 0, "of another node the last sample counts"),
+    table.STORED.name: Limit(4_096, 0, "of another node the last sample counts"),
+}
+
+
+def of_run(quantity: Quantity) -> Limit:
+    """`steelyard run`."""
+    if quantity is table.CPU:
+        return ENDING
+    if quantity is table.MEMORY:
+        return OWN_MEMORY
+    if quantity is table.ELAPSED:
+        return START
+    return FILES if quantity in (table.STORED, table.FETCHED) else Limit()
+
+
+def of_container(own: float) -> Limit:
+    """`own`: what the same container takes with nothing in it; half as much again for its spread."""
+    return Limit(0, 1.5 * own, "what starting the container takes, as weighed with nothing in it")
+
+
+def of_slurm(quantity: Quantity, steps: int, sruns: int) -> Limit:
+    """A job; `steps` of slurmstepd on the node, `sruns` among the job's own processes."""
+    if quantity is table.MEMORY:
+        return OWN_MEMORY + times(SRUN_MEMORY, sruns)
+    limit = of_run(quantity) if quantity is not table.ELAPSED else Limit()
+    return limit + times(STEPD.get(quantity.name, Limit()), steps)
+
+
+def times(limit: Limit, count: int) -> Limit:
+    """The same for each of several; of none: nothing."""
+    return Limit(limit.less * count, limit.more * count, limit.why if count else "")
+
+
+def of_other_nodes(quantity: Quantity, nodes: int) -> Limit:
+    """AdminComment of a job on several nodes."""
+    return times(OTHERS.get(quantity.name, Limit()), nodes - 1)
+
+
+def of_elapsed(truth_s: float, slurm_s: float | None) -> Limit:
+    """From the load's own time to Slurm's Elapsed, which has whole seconds at both ends."""
+    if slurm_s is None:
+        return BESIDE + Limit(0, 2, "the sampler ends after the job")
+    more = max(slurm_s + 2 - truth_s, 0)
+    return BESIDE + Limit(0, more, "up to Slurm's Elapsed, which has whole seconds at both ends")

@@ -1,0 +1,1 @@
+"""A throwaway Slurm cluster on this machine, its virtual nodes included."""

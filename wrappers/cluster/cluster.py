@@ -1,0 +1,316 @@
+"""A throwaway Slurm cluster on this machine: for trying things out, for tests, for the demo.
+
+    with cluster.up(ClusterConfig(dir=folder)) as slurm:  # plugin=…: find_plugin()
+        subprocess.run(["srun", "-N2", "hostname"], env=slurm.environment())
+
+munged, mariadbd, slurmdbd, slurmctld and one slurmd per node, all on 127.0.0.1, all below one
+folder; as root or as an ordinary user, who is then the only one that can run jobs. With guests
+(root only) all are on a private network instead, see virtual_network.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.sources import slurm_environment
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.cluster import config as cluster_config
+from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster import network as virtual_network
+from steelyard.wrappers.cluster import nfs as virtual_nfs
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import virtual as virtual_start
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
+from steelyard.wrappers.cluster.guest import END_LIMIT_S, Guest
+from steelyard.wrappers.cluster.state import Daemon, State
+
+# A Unix socket's path has 107 bytes at most; the longest of ours: run/steelyard/n999.4294967295.sock
+MAX_DIR_LENGTH = 107 - 40
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that runs."""
+
+    state: State
+
+    @property
+    def dir(self) -> Path:
+        """The folder that holds all of it."""
+        return self.state.dir
+
+    @property
+    def record_dir(self) -> Path:
+        """Where the plugin leaves records and samples."""
+        return Layout(self.dir).record_dir
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that lead Slurm's commands and ours to this cluster."""
+        return {
+            "SLURM_CONF": str(Layout(self.dir).slurm_conf),
+            "STEELYARD_RECORD_DIR": str(self.record_dir),
+            "STEELYARD_CLUSTER_DIR": str(self.dir),
+        }
+
+    def environment(self) -> dict[str, str]:
+        """This process' environment with `variables()`, for subprocess.run(env=…)."""
+        return slurm_environment.without_slurm() | self.variables()
+
+    def guest(self, name: str) -> Guest:
+        """A virtual node that takes commands past the network; UsageError: no such guest."""
+        return virtual_start.guest_of(self.state, name)
+
+    def down(self) -> None:
+        """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
+        down(self.dir)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.down()
+
+
+def find_plugin() -> tuple[Path, Path]:
+    """spank_steelyard.so and steelyard-node: of this checkout, else installed."""
+    checkout = Path(__file__).resolve().parents[2] / "build"
+    places = [(checkout / "lib", checkout / "bin")]
+    for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
+        places.append((prefix / "lib" / "steelyard", prefix / "libexec" / "steelyard"))
+    for lib, libexec in places:
+        plugin, node_program = lib / "spank_steelyard.so", libexec / "steelyard-node"
+        if plugin.is_file() and node_program.is_file():
+            return plugin, node_program
+    raise MissingError(
+        "the Slurm plugin is not built: expected build/lib/spank_steelyard.so and "
+        "build/bin/steelyard-node; run 'make all' in the checkout (needs libslurm-dev and "
+        "libjansson-dev), or use --no-plugin for a cluster without it"
+    )
+
+
+def attach(folder: Path) -> Cluster | None:
+    """The cluster that runs in `folder`; None when none does."""
+    state = cluster_state.load(folder)
+    if state is None or not state.ready or len(state.alive()) != len(state.daemons):
+        return None
+    return Cluster(state)
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """One `up` or `down` at a time in a folder; the lock file lies beside it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{folder.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def up(config: ClusterConfig) -> Cluster:
+    """Start a cluster; one that already runs in the folder is returned as it is.
+
+    Raises MissingError (packages, plugin), UsageError (folder), ClusterError (a daemon's start);
+    what was started before the failure is ended.
+    """
+    cluster_daemons.check_programs()
+    check(config)
+    with lock(config.dir):
+        running = attach(config.dir)
+        if running is not None:
+            return running
+        _down(config.dir)  # what a crash may have left
+        network = virtual_network.choose() if config.guests else None
+        state = State(
+            dir=config.dir,
+            boot_id=cluster_state.boot_id(),
+            slurm_version=cluster_daemons.slurm_version(),
+            nodes=config.node_names(),
+            plugin=config.plugin is not None,
+            network=network,
+            guests=config.machine_names(),
+        )
+        config.dir.mkdir(parents=True, exist_ok=True)
+        state.save()  # from here on the folder is ours, whenever it ends
+        try:
+            _make_folders(config)
+            _start(config, state)
+        except BaseException:
+            _down(config.dir)
+            raise
+        state.ready = True
+        state.save()
+        return Cluster(state)
+
+
+def _start(config: ClusterConfig, state: State) -> None:
+    """Everything that `down` ends; guests boot while the daemons start."""
+    numbers = cluster_daemons.free_ports(2 + len(state.nodes))
+    ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
+    _write_files(config, ports, state.slurm_version)
+    if state.network:
+        virtual_network.create(state.network, state.guests)
+    starter = cluster_daemons.Starter(config, state, Cluster(state).environment())
+    guests = virtual_start.boot(starter)
+    slurmctld = cluster_daemons.start_controllers(starter, ports)
+    virtual_nfs.start(starter, guests)
+    slurmds = cluster_daemons.start_host_nodes(starter)
+    virtual_start.start_slurmd(starter, guests)
+    cluster_daemons.wait_nodes(starter, slurmctld, slurmds)
+
+
+def check(config: ClusterConfig) -> None:
+    """Refuse what cannot work, before anything is touched."""
+    counts = (config.physical_nodes, config.virtual_nodes, config.guests)
+    if min(counts) < 0 or not sum(counts):
+        raise UsageError("a cluster needs at least one node", part="nodes")
+    if not config.dir.is_absolute():
+        raise UsageError(f"the cluster's folder '{config.dir}' must be absolute", part="dir")
+    if len(os.fsencode(config.dir)) > MAX_DIR_LENGTH:
+        raise UsageError(
+            f"the cluster's folder '{config.dir}' is longer than {MAX_DIR_LENGTH} bytes, too long "
+            "for the Unix sockets in it: choose a shorter --dir",
+            part="dir",
+        )
+    if any(character.isspace() for character in str(config.dir)):
+        raise UsageError(
+            f"the cluster's folder '{config.dir}' has blanks in its name, which Slurm's "
+            "configuration cannot hold: choose another --dir",
+            part="dir",
+        )
+    foreign = config.dir.is_dir() and any(config.dir.iterdir())
+    if foreign and not (config.dir / "cluster.json").is_file():
+        raise UsageError(
+            f"'{config.dir}' is not empty and no throwaway cluster: choose another --dir, or "
+            "empty it",
+            part="dir",
+        )
+    virtual_start.check(config)
+
+
+def _make_folders(config: ClusterConfig) -> None:
+    """A fresh folder; the records of the cluster that was there before go with it. cluster.json
+    stays: a folder with something in it and without that is taken for somebody else's."""
+    for entry in config.dir.iterdir():
+        if entry.name != "cluster.json":
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    for folder, mode in Layout(config.dir).folders().items():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(mode)
+    for node in config.node_names():
+        (config.dir / "spool" / node).mkdir(mode=0o755)
+
+
+def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
+    at = Layout(config.dir)
+    at.munge_key.write_bytes(secrets.token_bytes(64))
+    at.munge_key.chmod(0o400)
+    at.slurm_conf.write_text(cluster_config.slurm_conf(config, ports))
+    at.slurmdbd_conf.touch(mode=0o600)
+    at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
+    release = _release(version)
+    (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
+    (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
+    at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
+    at.netem_conf.chmod(0o644)  # whatever the umask: one that others may write to is refused
+    if ports.network:
+        at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))
+        text = cluster_config.guest_cgroup_conf(config, release)
+        (at.dir / "etc" / "cgroup.guest.conf").write_text(text)
+    # Copies: a rebuild under a running cluster must not change what is loaded.
+    if config.plugin is not None:
+        shutil.copy2(config.plugin, at.lib_dir / "spank_steelyard.so")
+    if config.node_program is not None:
+        shutil.copy2(config.node_program, at.lib_dir / "steelyard-node")
+
+
+def _release(version: str) -> tuple[int, int]:
+    """22.05.8: (22, 5)"""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def down(folder: Path) -> bool:
+    """End the cluster in `folder`; False when none ran there. May be called again at any time."""
+    with lock(folder):
+        return _down(folder)
+
+
+def _down(folder: Path) -> bool:
+    state = cluster_state.load(folder)
+    if state is None:
+        return False
+    alive = state.alive()
+    if state.ready and any(daemon.name == "slurmctld" for daemon in alive):
+        _cancel_jobs(Cluster(state))
+    left = _end_in_order(state)
+    if left:
+        names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in left)
+        raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
+    if state.network and state.boot_id == cluster_state.boot_id():
+        virtual_network.remove(state.network)
+        virtual_nfs.disk(folder).unlink(missing_ok=True)
+        state.network = None
+    state.daemons, state.ready = [], False
+    state.save()
+    return bool(alive)
+
+
+def _cancel_jobs(cluster: Cluster, limit_s: float = 8.0) -> None:
+    """Cancel every job and wait until their processes are gone, or the limit."""
+    user = cluster_config.user_name()
+    queue = _ask(cluster, "squeue", "-h", "-o", "%u")
+    if not queue:
+        return
+    for owner in sorted(set(queue.split()) | {user}):
+        _ask(cluster, "scancel", "--user", owner)
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end and _ask(cluster, "squeue", "-h", "-o", "%i"):
+        time.sleep(0.1)
+
+
+def _ask(cluster: Cluster, *argv: str) -> str:
+    """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
+    try:
+        done = programs.answer(
+            [cluster_daemons.program(argv[0]), *argv[1:]], 15, cluster.environment()
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout
+
+
+def _end_in_order(state: State) -> list[Daemon]:
+    """Those that need others first; returns what could not be ended."""
+    left: list[Daemon] = []
+    rest = cluster_state.leftovers(Layout(state.dir).slurm_conf)
+    groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
+    alive = state.alive()
+    guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
+    for daemon in guests:
+        virtual_start.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
+    for group in groups:
+        left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
+    left += cluster_state.end_daemons(rest, patience_s=3.0)
+    cluster_state.wait_gone(guests, END_LIMIT_S)
+    if state.network and state.boot_id == cluster_state.boot_id():
+        # Also the processes of jobs, and a guest whose start could not be written down.
+        strays = virtual_network.inhabitants(state.network)
+        left += cluster_state.end_daemons(strays, patience_s=1.0)
+    return left

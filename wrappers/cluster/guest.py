@@ -1,0 +1,173 @@
+"""A virtual node of the throwaway cluster: User Mode Linux, started, asked and ended.
+
+Requests do not cross the network that is shaped: an id goes to the guest's console, a FIFO; the
+command, its output and its exit code are files of the cluster's folder, which the guest mounts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.base.node import built_programs
+from steelyard.wrappers.cluster.config import Network
+from steelyard.wrappers.cluster.state import Daemon
+
+REGISTERS = "libsteelyard-uml.so"  # plugins/uml
+PANIC = "Kernel panic"
+MODULES = Path("/usr/lib/uml/modules")
+TUN = Path("/dev/net/tun")
+MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked as soon as it is open
+POLL_S = 0.005
+END_LIMIT_S = 4.0
+
+# program: the Debian package that brings it
+PROGRAMS = {
+    "linux.uml": "user-mode-linux",
+    "ip": "iproute2",
+    "modprobe": "kmod",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+}
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One that was started; `run` asks it for something."""
+
+    name: str  # v1
+    address: str  # 10.79.26.11
+    dir: Path  # guests/v1 in the cluster's folder
+    daemon: Daemon
+
+    def run(
+        self, argv: Sequence[str], timeout_s: float = 30.0, text: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the guest as root; `text` is its stdin.
+
+        Raises MissingError when the guest has died, subprocess.TimeoutExpired; what timed out is
+        killed in the guest.
+        """
+        number = str(uuid.uuid4().int)
+        at = self.dir / "requests" / number
+        at.mkdir(parents=True)
+        (at / "in").write_text(text)
+        (at / "command").write_text(
+            f"exec timeout --kill-after=1 {timeout_s:g} {shlex.join(argv)}\n"
+        )
+        try:
+            self._send(number)
+            code = self._wait_code(at / "rc", argv, timeout_s)
+            out, err = ((at / name).read_text(errors="replace") for name in ("out", "err"))
+        finally:
+            shutil.rmtree(at, ignore_errors=True)
+        return subprocess.CompletedProcess(list(argv), code, out, err)
+
+    def _wait_code(self, rc: Path, argv: Sequence[str], timeout_s: float) -> int:
+        begin = time.monotonic()
+        while not rc.exists():
+            if not self.daemon.alive():
+                raise self.failure("has died")
+            if time.monotonic() - begin > timeout_s + 5:
+                raise subprocess.TimeoutExpired(list(argv), timeout_s)
+            time.sleep(POLL_S)
+        code = int(rc.read_text())
+        if code == 124 and time.monotonic() - begin >= timeout_s:  # timeout(1)
+            raise subprocess.TimeoutExpired(list(argv), timeout_s)
+        return code
+
+    def _send(self, line: str) -> None:
+        """One line to the console."""
+        try:
+            console = os.open(self.dir / "console", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # ENXIO: nobody reads
+            raise self.failure("has died") from None
+        try:
+            os.write(console, f"{line}\n".encode())
+        finally:
+            os.close(console)
+
+    def power_off(self) -> None:
+        """Ask for a clean end; it does not wait."""
+        with contextlib.suppress(MissingError):
+            self._send("off")
+
+    def failure(self, what: str) -> MissingError:
+        """What happened, with the last lines of the console."""
+        return MissingError(
+            f"guest {self.name} {what}; its console says last:\n{last_lines(self.console)}\n"
+            f"  all of it: {self.console}; start afresh: steelyard cluster down, then up"
+        )
+
+    @property
+    def console(self) -> Path:
+        """What the guest has printed."""
+        return self.dir / "console.log"
+
+    def ready(self) -> bool:
+        """Whether it takes requests; MissingError when its kernel has given up."""
+        if PANIC.encode() in self.console.read_bytes():
+            raise self.failure("has crashed")
+        return (self.dir / "ready").exists()
+
+
+def last_lines(path: Path, count: int = 12) -> str:
+    """The end of a log, indented."""
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    text, panic, rest = text.partition(PANIC)  # what follows is the kernel's stack
+    text += panic + rest.partition("\n")[0]
+    lines = [line for line in text.splitlines() if line.strip()][-count:]
+    return "\n".join(f"    {line}" for line in lines) or "    (nothing)"
+
+
+def prepare(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str]) -> None:
+    """The guests' folders: console, shared folders (how each is mounted), the scripts."""
+    for script in (resources.files(__package__) / "guest_files").iterdir():
+        copy = cluster_dir / "guests" / script.name
+        copy.write_bytes(script.read_bytes())
+        copy.chmod(0o755)
+    library = built_programs().parent / "lib" / REGISTERS
+    if library.is_file():
+        shutil.copy2(library, cluster_dir / "guests")
+    for name in names:
+        at = cluster_dir / "guests" / name
+        (at / "requests").mkdir(parents=True)
+        (at / "shares").write_text("".join(f"{how} {folder}\n" for folder, how in shares.items()))
+        os.mkfifo(at / "console", 0o600)
+
+
+def preloaded(cluster_dir: Path) -> list[str]:
+    """What lets the kernel keep the registers of a processor with AMX, where it was built."""
+    library = cluster_dir / "guests" / REGISTERS
+    return [f"LD_PRELOAD={library}"] if library.is_file() else []
+
+
+def launch_line(
+    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
+) -> list[str]:
+    """The command that is the guest, for a Starter; its stdin is the FIFO `console`.
+
+    In a process namespace of its own: the guest's helper processes end with it, also by kill -9.
+    """
+    guests = cluster_dir / "guests"
+    return [
+        *network.enter(),
+        *("unshare", "--pid", "--fork", "--kill-child"),
+        *("env", f"TMPDIR={MEMORY_DIR}", *preloaded(cluster_dir), "linux.uml"),
+        *("rootfstype=hostfs", "rootflags=/", "ro", f"mem={memory_mb}M", f"init={guests}/init.sh"),
+        *("quiet", "con=null", "con0=fd:0,fd:1", f"umid={name}", f"uml_dir={guests}/uml/"),
+        # Without gro=1 a guest receives 0.2 Mbit/s.
+        f"vec0:transport=tap,ifname={name},depth=128,gro=1",
+        *((f"ubd0={disk}",) if disk else ()),
+        *(f"SY_NAME={name}", f"SY_DIR={cluster_dir}", f"SY_ADDRESS={network.address(name)}/24"),
+    ]

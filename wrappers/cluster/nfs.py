@@ -1,0 +1,70 @@
+"""An NFS server beside the virtual nodes: one more guest with a disk, mounted at /nfs in each node.
+
+The host's kernel needs no NFS for it; so the nodes that are the host do not mount it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
+from steelyard.wrappers.cluster.daemons import Starter, search_path
+from steelyard.wrappers.cluster.guest import Guest
+
+DISK_MB = 4096  # sparse: what is not written takes no room
+
+# program: the Debian package that brings it
+PROGRAMS = {
+    "mkfs.ext4": "e2fsprogs",
+    "exportfs": "nfs-kernel-server",
+    "rpc.mountd": "nfs-kernel-server",
+    "rpc.nfsd": "nfs-kernel-server",
+    "mount.nfs4": "nfs-common",
+}
+
+
+def disk(cluster_dir: Path) -> Path:
+    """The server's disk: a file of the host."""
+    return Layout(cluster_dir).guest_dir / NFS_SERVER / "disk.ext4"
+
+
+def make_disk(cluster_dir: Path) -> Path:
+    """An empty ext4, its tables written now rather than while something is measured."""
+    path = disk(cluster_dir)
+    with path.open("xb") as file:
+        file.truncate(DISK_MB << 20)
+    mkfs = shutil.which("mkfs.ext4", path=search_path()) or "mkfs.ext4"
+    done = subprocess.run(
+        [mkfs, "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise MissingError(f"the disk of the NFS server cannot be made: {done.stderr.strip()}")
+    return path
+
+
+def start(starter: Starter, guests: Sequence[Guest]) -> None:
+    """Export in the server, mount in all others; nothing without a server."""
+    servers = [guest for guest in guests if guest.name == NFS_SERVER]
+    network = starter.state.network
+    for server in servers:
+        starter.wait(server.daemon, server.ready, "booted")
+        _run(server, "nfs_server.sh", f"{network.prefix}.0/24" if network else "")
+    if servers:
+        for guest in guests:
+            if guest.name != NFS_SERVER:
+                starter.wait(guest.daemon, guest.ready, "booted")
+                _run(guest, "nfs_client.sh")
+
+
+def _run(guest: Guest, script: str, *arguments: str) -> None:
+    done = guest.run([str(guest.dir.parent / script), *arguments], timeout_s=60)
+    if done.returncode != 0:
+        raise guest.failure(f"cannot set up NFS ({script}: {done.stderr.strip()})")

@@ -1,0 +1,1 @@
+"""The command `steelyard`: a file for each of its commands."""

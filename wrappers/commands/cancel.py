@@ -1,0 +1,39 @@
+"""Stop a study's jobs: those that wait and those that run. What is done stays done."""
+
+from __future__ import annotations
+
+import argparse
+
+from steelyard.wrappers.base import options
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard cancel`."""
+    options.add_study(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Cancel; 0 also when there was nothing to cancel."""
+    from steelyard.wrappers.base import errors
+    from steelyard.wrappers.schedulers import base as scheduler
+    from steelyard.wrappers.schedulers import ledger as submit_ledger
+    from steelyard.wrappers.study import folder as studydir
+    from steelyard.wrappers.submit import status
+
+    folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
+    active: set[str] = set()
+    for name, submissions in scheduler.of(submit_ledger.read(folder)).items():
+        system = scheduler.by_name(name, folder.path)
+        active |= system.active(submissions).keys()
+        system.cancel(submissions)
+    if active:  # some may have come to their end before they could be stopped
+        states = status.states_of_files(folder)
+        active -= {entry.run.run_id for entry in states if entry.state == "completed"}
+    if not active:
+        print("nothing to cancel: no run waits or runs")
+        return errors.DONE
+    print(
+        f"{len(active)} {'run' if len(active) == 1 else 'runs'} cancelled. `steelyard submit` takes up what "
+        "had not begun, with --retry-failed what was stopped, too"
+    )
+    return errors.DONE

@@ -1,0 +1,116 @@
+"""The command `steelyard`: finds the sub-command's module, runs it, turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from steelyard.wrappers.base import errors
+
+# Its module here has add_arguments(parser) and main(args) -> int; one line of help.
+COMMANDS = {
+    "run": "weigh a command on this machine, no scheduler needed",
+    "submit": "turn a study into jobs; run again, it adds only what is missing",
+    "status": "progress of a study: done, running, waiting, failed, time left",
+    "cancel": "stop a study's jobs",
+    "collect": "merge accounting, records, samples and output into one database",
+    "report": "tables and figures in one file that opens offline",
+    "summary": "means of every condition from Parquet, on DuckDB or Spark",
+    "compare": "two conditions of a study side by side",
+    "show": "one job: what it was, where it ran, what it used",
+    "list": "the benchmarks with their parameters and results",
+    "netem": "network conditions on this machine: check, apply, show, clear",
+    "probe": "what this node is",
+    "calibrate": "is this scale right? known loads, weighed in every way",
+    "doctor": "is everything in place, and if not, what to do",
+    "cluster": "a throwaway Slurm cluster on this machine",
+}
+
+EXIT_CODES = """\
+exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input · 3 something needed is
+missing · 4 a condition could not be applied · 5 some runs failed"""
+
+
+def usage() -> str:
+    """The text of `steelyard --help`."""
+    rows = "\n".join(f"  {name:<9} {text}" for name, text in COMMANDS.items())
+    return (
+        "usage: steelyard COMMAND [OPTIONS]\n\n"
+        "What does it cost my job, in seconds and in joules?\n\n"
+        f"commands:\n{rows}\n\n"
+        "'steelyard COMMAND --help' tells a command's options.\n"
+        f"{EXIT_CODES}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the exit code of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without `±` gets `?`
+    try:
+        code = answer(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.DONE
+    return code
+
+
+def answer(argv: Sequence[str] | None) -> int:
+    """What the words ask for: help, the version or a command."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(usage(), file=sys.stderr)
+        return errors.USAGE
+    name, rest = arguments[0], arguments[1:]
+    if name in ("-h", "--help", "help"):
+        print(usage())
+        return errors.DONE
+    if name in ("-V", "--version"):
+        print(f"steelyard {importlib.metadata.version('steelyard')}")
+        return errors.DONE
+    if name not in COMMANDS:
+        hint = errors.did_you_mean(name, COMMANDS)
+        print(f"steelyard: unknown command '{name}'{hint}\n\n{usage()}", file=sys.stderr)
+        return errors.USAGE
+    return run_command(name, rest)
+
+
+def run_command(name: str, rest: Sequence[str]) -> int:
+    """Parse the command's own options and run it; expected errors become one line."""
+    import argparse
+
+    help_text = COMMANDS[name]
+    module = importlib.import_module(f"steelyard.wrappers.commands.{name}")
+    parser = argparse.ArgumentParser(
+        prog=f"steelyard {name}",
+        description=getattr(module, "__doc__", None) or help_text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    try:
+        code: int = module.main(parser.parse_args(rest))
+    except KeyboardInterrupt:
+        return errors.INTERRUPTED
+    except errors.EXPECTED as error:
+        print(f"steelyard {name}: {error}", file=sys.stderr)
+        return errors.exit_code(error)
+    except OSError as error:
+        if error.errno not in errors.NOT_OURS:
+            raise
+        if error.filename is None and error.errno not in errors.FULL:
+            raise
+        what = os.fsdecode(error.filename or error.strerror or name)
+        print(f"steelyard {name}: {what}: {errors.NOT_OURS[error.errno]}", file=sys.stderr)
+        return errors.MISSING
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""A throwaway Slurm cluster on this machine: four nodes, accounting, the plugin; no root needed.
+
+up       start it (what runs already is left as it is)
+status   nodes, daemons, and the lines that lead a shell to it
+shell    a shell whose sbatch, srun, sacct and steelyard use it
+down     cancel its jobs and end it; records stay until the next up
+exec     run a command in a virtual node, past its network: steelyard cluster exec v1 -- uname -r
+console  what a virtual node's kernel has printed: steelyard cluster console v1
+
+With --virtual N (root only) there are N virtual machines v1, v2, … beside the node n1, which is
+this machine: real guests with a kernel of their own, where every network condition is possible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.wrappers.base import console, errors, programs
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import config as cluster_config
+from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster import virtual as virtual_start
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+
+EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
+EXEC_LIMIT_S = 3600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of all verbs; those about the cluster's shape count at `up` only."""
+    parser.allow_abbrev = False  # --virtual must not pass for --virtual-feature
+    parser.usage = "steelyard cluster [OPTIONS] VERB [NODE [-- COMMAND…]]"
+    parser.add_argument("verb", metavar="VERB", choices=tuple(VERBS), help=", ".join(VERBS))
+    parser.add_argument("words", metavar="NODE", nargs="*", help="of exec and console")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="its folder (default: $STEELYARD_CLUSTER_DIR, else ~/.cache/steelyard/cluster)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document (up, status)")
+    _add_shape(parser.add_argument_group("for up"))
+
+
+def _add_shape(shape: argparse._ArgumentGroup) -> None:
+    shape.add_argument(
+        "--physical", type=_count, metavar="N", help="nodes labelled physical (2; 1 with --virtual)"
+    )
+    shape.add_argument(
+        "--virtual-feature",
+        type=_count,
+        metavar="N",
+        help="nodes labelled virtual (2; 0 with --virtual): a label, they are this machine too",
+    )
+    shape.add_argument(
+        "--virtual", type=_count, default=0, metavar="N", help="virtual machines; needs root"
+    )
+    shape.add_argument(
+        "--nfs", action="store_true", help="one more virtual machine, which serves /nfs to them"
+    )
+    shape.add_argument(
+        "--memory", type=_count, default=640, metavar="MB", help="of each virtual machine (640)"
+    )
+    shape.add_argument(
+        "--share",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="folder that jobs in virtual machines see and write to; repeatable (default: the current folder and the home)",
+    )
+    shape.add_argument("--cpus", type=_count, default=0, metavar="N", help="CPUs of each node")
+    shape.add_argument(
+        "--proctrack",
+        choices=("linuxproc", "pgid", "cgroup"),
+        default="linuxproc",
+        help="how Slurm tracks processes; cgroup needs root",
+    )
+    shape.add_argument(
+        "--gather-interval",
+        type=_count,
+        default=30,
+        metavar="SECONDS",
+        help="how often Slurm itself looks at jobs (30; 0: at their end only)",
+    )
+    shape.add_argument("--no-contain", action="store_true", help="without PrologFlags=Contain")
+    shape.add_argument("--no-plugin", action="store_true", help="without the Steelyard plugin")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run one verb."""
+    folder = args.dir.absolute() if args.dir else cluster_config.default_dir()
+    if args.words and args.verb not in ("exec", "console"):
+        raise UsageError(f"'{args.verb}' takes no '{args.words[0]}'", part=args.verb)
+    return VERBS[args.verb](folder, args)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _up(folder: Path, args: argparse.Namespace) -> int:
+    already = cluster.attach(folder)
+    if already is not None:
+        return _describe(already, args.json, "runs already")
+    cluster_daemons.check_programs()
+    plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
+    shares = tuple(share.absolute() for share in args.share or virtual_start.default_shares())
+    labelled = 0 if args.virtual else 2
+    config = ClusterConfig(
+        dir=folder,
+        physical_nodes=args.physical if args.physical is not None else labelled or 1,
+        virtual_nodes=args.virtual_feature if args.virtual_feature is not None else labelled,
+        guests=args.virtual,
+        nfs=args.nfs,
+        memory_mb=args.memory,
+        shares=shares if args.virtual else (),
+        cpus=args.cpus,
+        proctrack=args.proctrack,
+        gather_interval_s=args.gather_interval,
+        contain=not args.no_contain,
+        plugin=plugin,
+        node_program=node_program,
+    )
+    begin = time.monotonic()
+    started = cluster.up(config)
+    return _describe(started, args.json, f"is up after {time.monotonic() - begin:.1f} s")
+
+
+def _status(folder: Path, args: argparse.Namespace) -> int:
+    running = cluster.attach(folder)
+    if running is not None:
+        return _describe(running, args.json, "runs")
+    state = cluster_state.load(folder)
+    alive = {daemon.name for daemon in state.alive()} if state else set()
+    if args.json:
+        console.print_json({"dir": str(folder), "running": False, "daemons": sorted(alive)})
+        return errors.MISSING
+    if state is None or not state.daemons:
+        raise MissingError(f"no cluster runs in {folder}; start one: steelyard cluster up")
+    dead = [daemon.name for daemon in state.daemons if daemon.name not in alive]
+    raise MissingError(
+        f"the cluster in {folder} is broken: {', '.join(dead) or 'its start'} ended early "
+        f"(logs: {folder}/log); start it afresh: steelyard cluster down, steelyard cluster up"
+    )
+
+
+def _shell(folder: Path, args: argparse.Namespace) -> int:
+    del args
+    running = _attach_or_fail(folder)
+    shell = os.environ.get("SHELL", "/bin/sh")
+    print(f"shell of the cluster in {folder}; 'exit' leaves it, the cluster stays up")
+    return subprocess.run([shell], env=running.environment(), check=False).returncode
+
+
+def _down(folder: Path, args: argparse.Namespace) -> int:
+    ended = cluster.down(folder)
+    if args.json:
+        console.print_json({"dir": str(folder), "ended": ended})
+    else:
+        print(f"the cluster in {folder} " + ("is down" if ended else "was not running"))
+    return errors.DONE
+
+
+def _exec(folder: Path, args: argparse.Namespace) -> int:
+    if len(args.words) < 2:
+        raise UsageError(f"expected: {EXEC_USAGE}", part="exec")
+    guest = _attach_or_fail(folder).guest(args.words[0])
+    done = guest.run(args.words[1:], timeout_s=EXEC_LIMIT_S)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
+
+
+def _console(folder: Path, args: argparse.Namespace) -> int:
+    if len(args.words) != 1:
+        raise UsageError("expected: steelyard cluster console NODE", part="console")
+    # Of a guest that has died too: then it is wanted most.
+    path = Layout(folder).guest_dir / args.words[0] / "console.log"
+    if not path.is_file():
+        raise MissingError(f"no virtual node '{args.words[0]}' was started in {folder}")
+    print(path.read_text(errors="replace"), end="")
+    return errors.DONE
+
+
+VERBS: dict[str, Callable[[Path, argparse.Namespace], int]] = {
+    "up": _up,
+    "status": _status,
+    "shell": _shell,
+    "down": _down,
+    "exec": _exec,
+    "console": _console,
+}
+
+
+def _attach_or_fail(folder: Path) -> cluster.Cluster:
+    running = cluster.attach(folder)
+    if running is None:
+        raise MissingError(f"no cluster runs in {folder}; start one: steelyard cluster up")
+    return running
+
+
+def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
+    """(node, features, state) as sinfo tells them."""
+    done = programs.answer(
+        [cluster_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
+    )
+    if done.returncode != 0:
+        raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")
+    rows = [line.split("|") for line in done.stdout.splitlines()]
+    return [(name, feature, state) for name, feature, state in rows]
+
+
+def _describe(running: cluster.Cluster, as_json: bool, how: str) -> int:
+    nodes = _nodes(running)
+    state = running.state
+    if as_json:
+        console.print_json(
+            {
+                "dir": str(running.dir),
+                "running": True,
+                "slurm_version": state.slurm_version,
+                "plugin": state.plugin,
+                "nodes": [dict(zip(("name", "feature", "state"), n, strict=True)) for n in nodes],
+                "daemons": {daemon.name: daemon.pid for daemon in state.daemons},
+                "environment": running.variables(),
+            }
+        )
+        return errors.DONE
+    plugin = "with the Steelyard plugin" if state.plugin else "without the Steelyard plugin"
+    print(f"Slurm {state.slurm_version}, {plugin}, {how}: {running.dir}")
+    console.print_table(("node", "feature", "state"), nodes)
+    print(f"daemons: {', '.join(f'{d.name} {d.pid}' for d in state.daemons)}")
+    print(f"logs: {Layout(running.dir).log_dir}\n")
+    for key, value in running.variables().items():
+        print(f"export {key}={shlex.quote(value)}")
+    print("\nPaste these lines, or use 'steelyard cluster shell'; end it: 'steelyard cluster down'")
+    return errors.DONE

@@ -1,0 +1,151 @@
+"""Merge a study's accounting, records, samples and output into one database.
+
+May be run at any time and as often as you like: it takes up what is new, and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import console, errors, options
+from steelyard.wrappers.study import folder as studydir
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.accounting_in import Progress
+    from steelyard.analysis.collect.merge import Collected
+    from steelyard.analysis.collect.records_in import Gap
+
+# Gaps of a kind, in words, and what to do about them.
+WHAT = {
+    "accounting": ("the accounting could not be asked", "collect again when it answers"),
+    "job": (
+        "jobs that the scheduler does not know",
+        "submit again: it adds what is missing",
+    ),
+    "result": ("attempts without a usable result.json", "look at the job's output in their folder"),
+    "output": (
+        "outputs that were not understood",
+        "they are kept: look at out.* and err.* in the run's folder",
+    ),
+    "record": (
+        "nodes without a record of the job",
+        "plugin there (steelyard doctor)? record folder readable from here (--record-dir)?",
+    ),
+    "incomplete_record": (
+        "records cut short",
+        "their totals are those of the last sample and stay out of the means",
+    ),
+    "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
+    "samples": ("files of samples with lines left out, or missing", "the totals are not touched"),
+    "cut_samples": (
+        "files of samples cut short",
+        "everything before their last line was read",
+    ),
+    "capture": (
+        "captures without flows, or with a part of them",
+        "the reason says what to do; the capture is kept, and read again once it changes",
+    ),
+}
+SHOWN = 3  # gaps of a kind that are told one by one; --json has all
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard collect`."""
+    options.add_study(parser, optional=True)
+    options.add_record_dir(parser)
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Collect, then say what there is and what is missing."""
+    study_dir = studydir.resolve(args.study)
+    from steelyard.analysis.collect.merge import collect
+
+    with progress_bar() as progress:
+        done = collect(study_dir, record_dirs=args.record_dir, progress=progress)
+    if args.json:
+        console.print_json(as_json(done))
+    else:
+        print_summary(done)
+    return errors.DONE
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar per phase on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn())
+    screen = Console(file=sys.stderr)
+    with Progress(
+        *columns, console=screen, transient=True, disable=not screen.is_terminal
+    ) as progress:
+        tasks = {}
+
+        def show(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = progress.add_task(phase, total=total)
+            progress.update(tasks[phase], completed=done, total=total)
+
+        yield show
+
+
+def as_json(done: Collected) -> dict[str, object]:
+    """What a program wants to know."""
+    return {
+        "study_dir": str(done.study_dir),
+        "database": str(done.database),
+        "runs": dict(done.states),
+        "attempts": done.attempts,
+        "records": done.records,
+        "new_sample_files": done.sample_files,
+        "elapsed_s": done.elapsed_s,
+        "gaps": [
+            {
+                "run_id": gap.run_id,
+                "attempt": gap.attempt,
+                "node": gap.node,
+                "what": gap.what,
+                "reason": gap.reason,
+            }
+            for gap in done.gaps
+        ],
+    }
+
+
+def print_summary(done: Collected) -> None:
+    """Runs by state, then what is missing, then what comes next."""
+    total = sum(done.states.values())
+    states = ", ".join(f"{count} {state}" for state, count in sorted(done.states.items()))
+    print(f"{total} runs: {states or 'none planned'}")
+    print(
+        f"{done.attempts} attempts, {done.records} records, {done.sample_files} new files of "
+        f"samples, in {console.format_seconds(done.elapsed_s)}"
+    )
+    print_gaps(done.gaps)
+    print(f"{done.database}\nnext: steelyard report {done.study_dir}")
+
+
+def print_gaps(gaps: Sequence[Gap]) -> None:
+    """Each kind once with its number and what to do, the first few one by one."""
+    by_kind = defaultdict(list)
+    for gap in gaps:
+        by_kind[gap.what].append(gap)
+    if by_kind:
+        print("missing:")
+    for what, (words, advice) in WHAT.items():
+        found = by_kind.get(what, [])
+        if not found:
+            continue
+        print(f"  {len(found)} × {words}: {advice}")
+        for gap in found[:SHOWN]:
+            where = " ".join(part for part in (gap.run_id, gap.attempt) if part)
+            print(f"    {where}{': ' if where else ''}{gap.reason}")
+        if len(found) > SHOWN:
+            print(f"    … and {len(found) - SHOWN} more (--json has them all)")

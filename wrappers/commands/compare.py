@@ -1,0 +1,145 @@
+"""Two conditions of a collected study side by side: means, and B against A in words.
+
+A and B are conditions as the report names them (clients=1); quote those with blanks. Factors that
+you leave out have the level of the study's baseline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from steelyard.wrappers.base import console, options
+from steelyard.wrappers.base.errors import DONE, UsageError
+from steelyard.wrappers.study import folder as studydir
+
+if TYPE_CHECKING:
+    from steelyard.analysis.summary.summary import Judged, Row, Summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_study(parser)
+    parser.add_argument("a", metavar="A", help="the condition to compare with")
+    parser.add_argument("b", metavar="B", help="the condition that is compared")
+    options.add_include_invalid(parser)
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the comparison."""
+    # Here and not above: scipy and duckdb would make `--help` slow.
+    from steelyard.analysis.base.process_tuning import be_lean
+
+    be_lean()
+    from steelyard.analysis.summary.summary import summarize
+
+    summary = summarize(studydir.resolve(args.study), args.include_invalid)
+    a, b = (known_label(summary, text) for text in (args.a, args.b))
+    if a == b:
+        raise UsageError(f"A and B are both '{a}': name two different conditions", b)
+    if args.json:
+        console.print_json(document(summary, a, b))
+        return DONE
+    found = pairs(summary, a, b)
+    for variant in summary.variants:
+        rows = [cells(*pair) for pair in found if pair[0].group.variant == variant]
+        if not rows:
+            print(f"{variant}: no values under either condition\n")
+            continue
+        console.print_table(("metric", f"A: {a}", f"B: {b}", "B against A"), rows, title=variant)
+    print("n = runs of B + runs of A; ± and brackets: 95 % intervals; differences are tested,")
+    print("with Holm's correction for all main figures, and for all other metrics, told here")
+    return DONE
+
+
+def known_label(summary: Summary, text: str) -> str:
+    """The condition's label; UsageError lists the known ones. Order and separators do not matter."""
+    factors = summary.data.meta.factors
+    wanted, base = parts(text, factors), baseline_parts(summary)
+    for label in summary.labels:
+        named = parts(label, factors)
+        if wanted and wanted <= named <= wanted | base:
+            return label
+    known = "\n  ".join(summary.labels)
+    raise UsageError(f"no condition '{text}'; the study has:\n  {known}", text)
+
+
+def parts(label: str, factors: Iterable[str]) -> frozenset[str]:
+    """`a=1 b=2`, `a=1, b=2` -> {a=1, b=2}. Levels may hold blanks and commas."""
+    names = "|".join(map(re.escape, factors))
+    return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
+
+
+def baseline_parts(summary: Summary) -> frozenset[str]:
+    """What a condition has where nothing is said; factors that the baseline does not name: nothing."""
+    meta = summary.data.meta
+    every = (parts(group.label, meta.factors) for group in summary.groups if group.is_baseline)
+    return frozenset(
+        part for found in every for part in found if part.partition("=")[0] in meta.baseline
+    )
+
+
+Pair = tuple["Row", "Row", "Judged"]
+
+
+def pairs(summary: Summary, a: str, b: str) -> list[Pair]:
+    """(row of A, row of B, B against A) of every metric of every variant."""
+    from steelyard.analysis.summary.summary import judge_all
+
+    found = []
+    for variant in summary.variants:
+        for metric in summary.data.metrics.get(variant, []):
+            left, right = (summary.row(variant, label, metric.name) for label in (a, b))
+            if left is not None and right is not None and (left.values or right.values):
+                found.append((left, right))
+    judged = judge_all([(right, left) for left, right in found])
+    return [(left, right, j) for (left, right), j in zip(found, judged, strict=True)]
+
+
+def cells(left: Row, right: Row, judged: Judged) -> tuple[str, ...]:
+    from steelyard.analysis.report.words import mean_and_n
+
+    return left.metric.name, mean_and_n(left), mean_and_n(right), judged.verdict.text
+
+
+def document(summary: Summary, a: str, b: str) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "format": "steelyard-compare",
+        "version": 1,
+        "study": summary.data.meta.study,
+        "a": a,
+        "b": b,
+        "rows": [row_document(*pair) for pair in pairs(summary, a, b)],
+    }
+
+
+def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
+    result, effect = judged.overhead, judged.effect
+    return {
+        "variant": left.group.variant,
+        "metric": left.metric.name,
+        "unit": left.metric.unit,
+        "better": left.metric.better,
+        "a": side(left),
+        "b": side(right),
+        "overhead": result and result.value,
+        "overhead_low": result and result.low,
+        "overhead_high": result and result.high,
+        "p_holm": judged.p,
+        "effect_size": effect and effect.value,
+        "verdict": judged.verdict.text,
+        "meaning": judged.verdict.direction.value,
+    }
+
+
+def side(row: Row) -> dict[str, Any]:
+    interval = row.interval
+    return {
+        "n": row.n,
+        "mean": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+    }

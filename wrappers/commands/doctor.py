@@ -1,0 +1,186 @@
+"""Is everything in place on this machine, and if not, what to do.
+
+Looks at what `steelyard` needs here: the node program, a scheduler with our plugin in it, the
+record folder, RAPL, what network conditions need, and the programs of the benchmarks. Exit code 3
+when something is missing without which nothing can be weighed; what only narrows the result is a
+warning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources import slurm_environment
+from steelyard.wrappers.base import console, errors, node, options
+from steelyard.wrappers.doctor import netem as doctor_netem
+from steelyard.wrappers.doctor.check import Check
+
+TIMEOUT_S = 10
+MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `steelyard doctor`."""
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run all checks and print them."""
+    checks = list(all_checks())
+    if args.json:
+        console.print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            print(f"{MARKS[check.state]:<8} {check.name}: {check.found}")
+            if check.advice:
+                print(f"{'':<8} -> {check.advice}")
+    return errors.MISSING if any(check.state == "missing" for check in checks) else errors.DONE
+
+
+def all_checks() -> Iterator[Check]:
+    """Every check, in the order in which a person would mend things."""
+    yield check_node_program()
+    yield check_energy(Path("/"))
+    yield from slurm_checks()
+    yield check_record_dir(record_dir())
+    yield from doctor_netem.checks()
+    yield from benchmark_checks()
+
+
+def slurm_says(*command: str) -> str | None:
+    """stdout of a program of Slurm's, or None, as below."""
+    return output_of(*command, env=slurm_environment.own())
+
+
+def output_of(*command: str, env: Mapping[str, str] | None = None) -> str | None:
+    """stdout of a program, or None when it is missing, fails or hangs."""
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env=env
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout
+
+
+def check_node_program() -> Check:
+    """Is steelyard-node there, and does it start?"""
+    name = "node program"
+    try:
+        program = node.find_node_program()
+    except MissingError as error:
+        return Check(name, "missing", "steelyard-node was not found", str(error))
+    version = output_of(str(program), "--version")
+    if version is None:
+        return Check(
+            name, "missing", f"{program} does not start", "build it on this machine: make all"
+        )
+    return Check(name, "ok", f"{version.strip()} at {program}")
+
+
+def check_energy(root: Path) -> Check:
+    """Can joules be read, here and by this user?"""
+    name = "energy (RAPL)"
+    zones = sorted(root.glob("sys/class/powercap/intel-rapl*:*/energy_uj"))
+    if not zones:
+        return Check(
+            name, "warning", "no RAPL zones under /sys/class/powercap: joules will be null",
+            "guests and some clouds have none; on a physical node try: modprobe intel_rapl_common",
+        )  # fmt: skip
+    if not os.access(zones[0], os.R_OK):
+        return Check(
+            name, "warning", f"{len(zones)} zones, readable by root only (CVE-2020-8694)",
+            "the Slurm plugin reads them as root; `steelyard run` needs root for joules",
+        )  # fmt: skip
+    return Check(name, "ok", f"{len(zones)} zones, readable")
+
+
+def slurm_checks() -> Iterator[Check]:
+    """Slurm's commands, its controller, our plugin in it, and what the plugin wants of it."""
+    if shutil.which("sbatch") is None:
+        yield Check(
+            "Slurm", "warning", "sbatch is not in PATH",
+            "studies run here by --scheduler local; for a trial: steelyard cluster up",
+        )  # fmt: skip
+        return
+    config = slurm_says("scontrol", "show", "config")
+    if config is None:
+        yield Check(
+            "Slurm", "warning", "sbatch is there, but the controller does not answer",
+            "is SLURM_CONF right? For a trial: steelyard cluster up, then steelyard cluster shell",
+        )  # fmt: skip
+        return
+    version = next((line for line in config.splitlines() if "SLURM_VERSION" in line), "")
+    yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
+    yield check_plugin(slurm_says("sbatch", "--help") or "")
+    yield check_prolog_flags(config)
+
+
+def check_plugin(sbatch_help: str) -> Check:
+    """Does sbatch know our options?"""
+    if "[steelyard]" in sbatch_help:
+        return Check("plugin", "ok", "sbatch --help shows the options marked [steelyard]")
+    return Check(
+        "plugin", "warning", "Slurm does not load our plugin: jobs are not weighed",
+        "an admin installs it: docs/admin.md",
+    )  # fmt: skip
+
+
+def check_prolog_flags(config: str) -> Check:
+    """Is there an extern step, by which the plugin sees every node of a job?"""
+    line = next((row for row in config.splitlines() if row.startswith("PrologFlags")), "")
+    flags = line.partition("=")[2].strip() or "none"
+    if "Contain" in flags:
+        return Check("PrologFlags", "ok", flags)
+    return Check(
+        "PrologFlags", "warning", f"{flags}: nodes on which no step runs are not weighed",
+        "set PrologFlags=Contain in slurm.conf: docs/admin.md",
+    )  # fmt: skip
+
+
+def record_dir() -> Path:
+    """Where the readers look for records."""
+    return Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/records"))
+
+
+def check_record_dir(folder: Path) -> Check:
+    """Can this user see the records?"""
+    if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
+        return Check("record folder", "ok", str(folder))
+    return Check(
+        "record folder", "warning", f"{folder} is not there or not readable",
+        "set STEELYARD_RECORD_DIR to where the plugin leaves records (record_dir= in plugstack.conf)",
+    )  # fmt: skip
+
+
+def benchmark_checks() -> Iterator[Check]:
+    """The programs and Python modules that the benchmarks need on this machine."""
+    from steelyard.jobscripts import registry
+    from steelyard.wrappers.submit.programs import remedy
+
+    for name in registry.names():
+        benchmark, title = registry.load(name), f"benchmark {name}"
+        for program in benchmark.needs:
+            found = node.find_program(program.name)
+            advice = f"{program.why}: {remedy(program)}"
+            yield presence(title, program.name, None if found is None else str(found), advice)
+        for module in benchmark.modules:
+            spec = importlib.util.find_spec(module.name)
+            what = f"the Python module {module.name}"
+            found_at = f"{what}: {spec.origin}" if spec else None
+            yield presence(title, what, found_at, module.why)
+
+
+def presence(name: str, what: str, found: str | None, advice: str) -> Check:
+    """A thing that is there, or what to do."""
+    if found is None:
+        return Check(name, "warning", f"{what} was not found", advice)
+    return Check(name, "ok", found)

@@ -1,0 +1,127 @@
+"""The benchmarks, one with its parameters and figures; example studies, and those in this folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import options
+
+if TYPE_CHECKING:
+    from steelyard.jobscripts.registry import Benchmark
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard list`."""
+    parser.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help="tell all about this one")
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """List."""
+    from steelyard.jobscripts import registry
+    from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.study import folder as studydir
+
+    try:
+        names = [args.benchmark] if args.benchmark else registry.names()
+        benchmarks = [registry.load(name) for name in names]
+    except registry.UnknownBenchmarkError as error:
+        raise errors.UsageError(str(error), part=args.benchmark) from error
+    studies = [] if args.benchmark else studydir.studies_in(Path())
+    if args.json:
+        console.print_json(document(benchmarks, studies))
+        return errors.DONE
+    if args.benchmark:
+        print_benchmark(benchmarks[0])
+    else:
+        print_overview(benchmarks)
+        print_examples()
+        print_studies(studies)
+    return errors.DONE
+
+
+def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, object]:
+    """Everything, for --json."""
+    from dataclasses import asdict
+
+    from steelyard.jobscripts.examples import examples
+
+    return {
+        "benchmarks": [
+            {key: value for key, value in asdict(benchmark).items() if key != "template"}
+            for benchmark in benchmarks
+        ],
+        "examples": [{**one._asdict(), "path": str(one.path)} for one in examples()],
+        "studies": [str(path.absolute()) for path in studies],
+    }
+
+
+def print_overview(benchmarks: list[Benchmark]) -> None:
+    """A line for each benchmark."""
+    from steelyard.wrappers.base import console
+
+    console.print_table(
+        ("benchmark", "main figure", "what it is"),
+        [
+            (
+                found.name,
+                ", ".join(n for n, spec in found.results.items() if spec.primary),
+                found.summary,
+            )
+            for found in benchmarks
+        ],
+    )
+    print("'steelyard list BENCHMARK' tells its parameters and figures\n")
+
+
+def print_examples() -> None:
+    """A line for each example study, and where they are."""
+    from steelyard.jobscripts.examples import FOLDER, examples
+    from steelyard.wrappers.base import console
+
+    console.print_table(
+        ("example study", "what it asks"), [(one.name, one.summary) for one in examples()]
+    )
+    print(f"copy one from {FOLDER}, adapt it, and 'steelyard submit' it\n")
+
+
+def print_benchmark(benchmark: Benchmark) -> None:
+    """A benchmark as two tables."""
+    from steelyard.wrappers.base import console
+
+    print(f"{benchmark.name}: {benchmark.summary}\n")
+    console.print_table(
+        ("parameter", "default", "unit", "allowed", "meaning"),
+        [
+            (
+                name,
+                "must be given" if found.required else shown(found.default),
+                found.unit,
+                found.allowed(),
+                found.help,
+            )
+            for name, found in benchmark.parameters.items()
+        ],
+    )
+    console.print_table(
+        ("result", "unit", "better", "meaning"),
+        [
+            (f"{name} *" if spec.primary else name, spec.unit, spec.better, spec.help)
+            for name, spec in benchmark.results.items()
+        ],
+    )
+
+
+def shown(value: object) -> str:
+    """A default as a study file writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def print_studies(studies: list[Path]) -> None:
+    """The studies here, one a line."""
+    if not studies:
+        print("no studies in this folder")
+    for path in studies:
+        print(f"study: {path}")

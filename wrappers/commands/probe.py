@@ -1,0 +1,238 @@
+"""What this node is: physical, virtual or a container, on what evidence, and with which devices.
+
+Reads this machine, or with --root a tree that tests/data/trees/record.sh recorded on another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.base.errors import UsageError
+from steelyard.wrappers.base import console, errors, options, programs
+from steelyard.wrappers.base.node import find_node_program
+
+TIMEOUT_S = 30
+WIDTH = 96
+LAYERS = ("vm", "container", "cloud")
+
+Document = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `steelyard probe`."""
+    parser.add_argument("--root", metavar="DIR", help="read a recorded tree instead of /")
+    options.add_json(parser, "print the document as it is")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Probe, and print."""
+    document = read_probe(args.root)
+    if args.json:
+        console.print_json(document)
+    else:
+        print("\n".join(render(document)))
+    return errors.DONE
+
+
+def read_probe(root: str | None = None) -> Document:
+    """The document of docs/formats.md part 3; UsageError when `root` cannot be read."""
+    if root is not None and not Path(root).is_dir():
+        raise UsageError(f"--root {root}: no such folder", part="--root")
+    command = [str(find_node_program()), "probe"]
+    if root is not None:
+        command += ["--root", root]
+    done = programs.answer(command, TIMEOUT_S)
+    if done.returncode == errors.USAGE:
+        raise UsageError(done.stderr.strip())
+    done.check_returncode()
+    document: Document = json.loads(done.stdout)
+    if document.get("format") != "steelyard-probe" or document.get("version") != 1:
+        raise UsageError(
+            f"{command[0]} answered with format {document.get('format')!r} version "
+            f"{document.get('version')!r}, expected 'steelyard-probe' version 1: "
+            "install programs of one release"
+        )
+    return document
+
+
+def render(document: Document) -> Iterator[str]:
+    """The document as lines for a person, about one screen."""
+    yield f"{document['hostname'] or 'this node'}: {node_type(document)}"
+    yield ""
+    yield from render_layers(document)
+    yield ""
+    yield from render_system(document)
+    yield ""
+    yield from render_network(document)
+    yield ""
+    yield from render_filesystems(document)
+    yield ""
+    yield from render_energy(document)
+    yield from render_missing(document)
+
+
+def reason(document: Document, path: str) -> str:
+    """Why a field is null."""
+    return str(document["missing"].get(path, "not known"))
+
+
+def node_type(document: Document) -> str:
+    """`virtual node`, and what that follows from."""
+    kind = document["node_type"]
+    if kind is None:
+        return f"node type not known ({reason(document, 'node_type')})"
+    layers = document["virtualization"]
+    why = {
+        "container": f"its processes run in a container ({layers['container']['name']})",
+        "virtual": f"a virtual machine ({layers['vm']['name']}), and not in a container",
+        "physical": "neither in a virtual machine nor in a container",
+    }
+    dom0 = ", Xen's dom0" if layers["detail"] == "dom0" else ""
+    return f"{kind} node: {why[kind]}{dom0}"
+
+
+def render_layers(document: Document) -> Iterator[str]:
+    """Each layer with its witnesses; those that speak for something else are marked."""
+    layers = document["virtualization"]
+    for name in LAYERS:
+        found = layers[name]
+        if found["name"] is None:
+            yield f"{name:<10} not known: {reason(document, f'virtualization.{name}.name')}"
+            continue
+        detail = f" ({layers['detail']})" if name == "vm" and layers["detail"] else ""
+        yield f"{name:<10} {found['name']}{detail}, {found['confidence']}"
+        for witness in found["evidence"]:
+            yield shorten(
+                f"  says {witness['says']:<12} {witness['source']}: {witness['value'].strip()}"
+            )
+
+
+def shorten(line: str) -> str:
+    """Cut to the screen's width."""
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+def or_dash(value: object) -> str:
+    """`–` for null."""
+    return "–" if value is None else str(value)
+
+
+def render_system(document: Document) -> Iterator[str]:
+    """Kernel, CPU, memory, clock, TCP: a line each."""
+    memory, tcp, clock = document["memory"], document["tcp"], document["clock"]
+    yield f"kernel     {or_dash(document['kernel']['release'])}"
+    yield from render_cpu(document["cpu"])
+    yield (
+        f"memory     {console.format_bytes(memory['memory_bytes'])}, swap "
+        f"{console.format_bytes(memory['swap_bytes'])}, huge pages "
+        f"{console.format_bytes(memory['huge_pages_bytes'])}"
+    )
+    yield f"clock      {or_dash(clock['source'])} (available: {words(clock['available'])})"
+    yield (
+        f"tcp        {or_dash(tcp['congestion_control'])} (available: "
+        f"{words(tcp['available'])}), default qdisc {or_dash(tcp['default_qdisc'])}"
+    )
+
+
+def words(values: list[str]) -> str:
+    """Values in a row; `–` for none."""
+    return " ".join(values) or "–"
+
+
+def render_cpu(cpu: Document) -> Iterator[str]:
+    """Model, topology, frequency."""
+    yield f"cpu        {or_dash(cpu['model'])}"
+    yield (
+        f"           {or_dash(cpu['cpus_online'])} online; sockets {or_dash(cpu['sockets'])}, "
+        f"cores {or_dash(cpu['cores'])}, threads per core {or_dash(cpu['threads_per_core'])}"
+    )
+    max_hz = "–" if cpu["max_hz"] is None else f"{cpu['max_hz'] / 1e9:.2f} GHz"
+    yield (
+        f"           SMT {or_dash(cpu['smt'])}, governor {or_dash(cpu['governor'])}, "
+        f"highest frequency {max_hz}"
+    )
+
+
+def aligned(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """A table with columns as wide as what is in them, indented."""
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    for row in [headings, *rows]:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield shorten(("  " + "  ".join(cells)).rstrip())
+
+
+def format_speed(value: int | None) -> str:
+    """`25 Gbit/s`."""
+    if value is None:
+        return "–"
+    return f"{value / 1e9:g} Gbit/s" if value >= 10**9 else f"{value / 1e6:g} Mbit/s"
+
+
+def render_network(document: Document) -> Iterator[str]:
+    """One line a device; the uplinks are those whose bytes are the node's."""
+    devices = document["network"]
+    if not devices:
+        yield f"network    {reason(document, 'network')}"
+        return
+    yield "network"
+    yield from aligned(
+        ("device", "kind", "driver", "speed", "mtu", "state", ""),
+        [
+            (
+                device["name"],
+                device["kind"],
+                or_dash(device["driver"]),
+                format_speed(device["speed_bits_per_s"]),
+                or_dash(device["mtu"]),
+                or_dash(device["state"]),
+                "uplink" if device["counted"] else "",
+            )
+            for device in devices
+        ],
+    )
+
+
+def render_filesystems(document: Document) -> Iterator[str]:
+    """One line a mount."""
+    mounts = document["filesystems"]
+    if not mounts:
+        yield f"file systems  {reason(document, 'filesystems')}"
+        return
+    yield "file systems"
+    yield from aligned(
+        ("mount point", "type", "source", "options"),
+        [
+            (mount["mount_point"], mount["type"], mount["source"], mount["options"])
+            for mount in mounts
+        ],
+    )
+
+
+def render_energy(document: Document) -> Iterator[str]:
+    """The RAPL zones; those that count make up the node's energy."""
+    zones = document["rapl"]
+    if not zones:
+        yield f"energy     {reason(document, 'rapl')}"
+        return
+    yield "energy"
+    for index, zone in enumerate(zones):
+        state = "readable" if zone["readable"] else reason(document, f"rapl.{index}.readable")
+        counted = "counted" if zone["counted"] else "not counted (it would count twice)"
+        folder = zone["path"].rsplit("/", 1)[-1]
+        yield f"  {or_dash(zone['name']):<10} {folder:<20} {counted}; {state}"
+
+
+def render_missing(document: Document) -> Iterator[str]:
+    """Reasons that have no place above: a dash in the lines of kernel, CPU, memory, clock, TCP."""
+    parts = ("hostname", "machine_id", "boot_id", "kernel.", "cpu.", "memory.", "clock.", "tcp.")
+    reasons = {path: why for path, why in document["missing"].items() if path.startswith(parts)}
+    if not reasons:
+        return
+    yield ""
+    yield "could not be read"
+    for path, why in reasons.items():
+        yield shorten(f"  {path}: {why}")

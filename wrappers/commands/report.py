@@ -1,0 +1,215 @@
+"""One file with the answer, tables and figures of a collected study; it opens offline.
+
+Prints the overheads in words. Collect again and report again at any time. `--preset jungels2012`
+reports the published measurements that come with Steelyard instead of a study.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import console, options
+from steelyard.wrappers.base.errors import DONE, UsageError
+from steelyard.wrappers.study import folder as studydir
+
+if TYPE_CHECKING:
+    from steelyard.analysis.findings.codes import Finding
+    from steelyard.analysis.published.report import PublishedReport
+    from steelyard.analysis.summary.summary import Summary
+
+FORMATS = ("svg", "pdf", "png", "csv")
+EXPORTS = ("csv", "parquet", "json", "latex")
+PRESETS = ("jungels2012",)
+REPORT = "report.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_study(parser, optional=True)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path,
+        help="where the report goes (NAME.html beside the study's folder NAME.study)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--figures", metavar="DIR", nargs="?", const="",
+        help="also each figure in files of its own; without DIR into "
+        "NAME.figures/ beside the report, or figures/ beside a FILE of -o",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", metavar="LIST",
+        help=f"of the files of --figures, comma-separated: {', '.join(FORMATS)} (all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--export", metavar="LIST",
+        help="also all tables as files, comma-separated: "
+        f"{', '.join(EXPORTS)}; into NAME.tables/ beside the report, or tables/ beside a FILE of -o",
+    )  # fmt: skip
+    parser.add_argument(
+        "--preset", choices=PRESETS,
+        help="report published measurements: jungels2012, a thesis on virtual nodes",
+    )  # fmt: skip
+    options.add_include_invalid(parser)
+    parser.add_argument(
+        "--json", action="store_true",
+        help="print all numbers as JSON instead; writes no file (`--export json` does)",
+    )  # fmt: skip
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the report and print its words."""
+    check_together(args)
+    formats = chosen("--format", args.format, FORMATS) if args.format is not None else FORMATS
+    exports = () if args.export is None else chosen("--export", args.export, EXPORTS)
+    # Here and not above: scipy and duckdb would make `--help` slow.
+    from steelyard.analysis.base.process_tuning import be_lean
+
+    be_lean()
+    if args.preset:
+        return report_preset(args, formats, exports)
+    from steelyard.analysis.report.as_json import document
+    from steelyard.analysis.summary.summary import summarize
+
+    folder = studydir.resolve(args.study)
+    summary = summarize(folder, args.include_invalid)
+    args.page = args.output or page_of(folder)
+    if args.json:
+        console.print_json(document(summary))
+        return DONE
+    return write(args, formats, exports, summary)
+
+
+def check_together(args: argparse.Namespace) -> None:
+    """UsageError for options that would be ignored, or mean something else than they seem to."""
+    if args.json:
+        for name in ("output", "figures", "format", "export"):
+            if getattr(args, name) is not None:
+                raise UsageError(
+                    f"--json prints, and writes no file: leave out --{name}, or write the numbers by "
+                    "--export json",
+                    name,
+                )
+    if args.format is not None and args.figures is None:
+        raise UsageError("--format is of the files of --figures: add --figures", args.format)
+    if args.figures and args.study is None and is_study(args.figures):
+        raise UsageError(
+            f"--figures {args.figures}: that is a study, not a folder for figures; write `steelyard "
+            f"report {args.figures} --figures`",
+            args.figures,
+        )
+    if args.output is not None and args.output.is_dir():
+        raise UsageError(
+            f"-o {args.output}: that is a folder; name a file in it: {args.output / REPORT}",
+            str(args.output),
+        )
+
+
+def page_of(folder: Path) -> Path:
+    """Where a study's report goes unless asked otherwise: no other study's goes there."""
+    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    return folder.with_name(folder.name.removesuffix(studydir.SUFFIX) + ".html")
+
+
+def folder_for(args: argparse.Namespace, what: str) -> Path:
+    """Where figures or tables go; of a study whose report was not named, to a folder of its own."""
+    page: Path = args.page
+    return page.with_name(what) if args.output is not None else page.with_suffix(f".{what}")
+
+
+def is_study(name: str) -> bool:
+    """Whether a study has this name."""
+    try:
+        studydir.resolve(name)
+    except UsageError:
+        return False
+    return True
+
+
+def report_preset(
+    args: argparse.Namespace, formats: tuple[str, ...], exports: tuple[str, ...]
+) -> int:
+    """Published measurements in place of a study."""
+    if args.study is not None:
+        raise UsageError(
+            f"--preset reports published data: leave out the study '{args.study}'", args.study
+        )
+    from steelyard.analysis.published.report import (
+        outcome_words,
+        published_document,
+        published_report,
+    )
+
+    report = published_report(args.preset)
+    if args.json:
+        console.print_json(published_document(report))
+        return DONE
+    args.page = args.output or Path(f"{args.preset}.html")
+    code = write(args, formats, exports, report.summary, report)
+    print(outcome_words(report.tested))
+    return code
+
+
+def write(
+    args: argparse.Namespace,
+    formats: tuple[str, ...],
+    exports: tuple[str, ...],
+    summary: Summary,
+    published: PublishedReport | None = None,
+) -> int:
+    """Page, figures, tables; then the words."""
+    from steelyard.analysis.report.page import write_report
+    from steelyard.analysis.report.words import terminal
+
+    figures = None
+    if args.figures is not None:
+        figures = Path(args.figures or folder_for(args, "figures"))
+    extra = None
+    if published is not None:
+        from steelyard.analysis.published.report import extra_of
+
+        extra = extra_of(published)
+    paths, findings = write_report(summary, args.page, figures, formats, extra)
+    print(terminal(summary, findings))
+    print(f"\nreport: {paths[0]}")
+    if figures is not None:
+        print(f"figures: {len(paths) - 1} files in {figures}")
+    if exports:
+        folder = folder_for(args, "tables")
+        print(f"tables: {export(folder, exports, summary, findings, published)} files in {folder}")
+    return DONE
+
+
+def export(
+    folder: Path,
+    exports: tuple[str, ...],
+    summary: Summary,
+    findings: list[Finding],
+    published: PublishedReport | None,
+) -> int:
+    """The tables as files; returns how many."""
+    from steelyard.analysis.published.export import published_content
+    from steelyard.analysis.report.export import export_tables, study_content
+
+    content = published_content(published) if published else study_content(summary, findings)
+    return len(export_tables(content, folder, exports))
+
+
+def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """`svg,png` checked."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in names:
+        if name not in allowed:
+            raise UsageError(f"{option}: unknown '{name}', allowed: {', '.join(allowed)}", name)
+    if not names:
+        raise UsageError(f"{option}: expected one or more of {', '.join(allowed)}", text)
+    return names
+
+
+def summary_text(study: Path) -> str:
+    """The overheads of a study's folder in words, for the terminal."""
+    from steelyard.analysis.findings.findings import find
+    from steelyard.analysis.report.words import terminal
+    from steelyard.analysis.summary.summary import summarize
+
+    summary = summarize(study)
+    return terminal(summary, find(summary))

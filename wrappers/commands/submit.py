@@ -1,0 +1,59 @@
+"""Turn a study into jobs. Run again, it adds only what is missing.
+
+One array submission per block and set of scheduler options; `--scheduler local` runs the study on
+this machine, one run after another. The study file is described in docs/study.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard submit`."""
+    add = parser.add_argument
+    add("study", metavar="STUDY.toml", type=Path, help="the study file")
+    add("--scheduler", default="slurm", metavar="NAME", help="slurm (default) or local")
+    add(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="make the folder NAME.study in DIR instead of beside the study file; "
+        "a DIR that ends in .study is the folder itself",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the exact batch scripts; write and submit nothing",
+    )
+    add("--retry-failed", action="store_true", help="submit failed runs again too")
+    add("--json", action="store_true", help="print what was done as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Submit; exit code 5 if local runs failed."""
+    from dataclasses import asdict
+
+    from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.study import folder as studydir
+    from steelyard.wrappers.study import study
+    from steelyard.wrappers.submit import submit
+
+    checked = study.load(args.study)
+    folder = studydir.folder_of(args.study, args.dir)
+    scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
+    done = submit.submit(checked, folder, args.scheduler, args.retry_failed, scripts)
+    if args.json:
+        console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))
+    elif scripts is not None:
+        print_scripts(scripts)
+    else:
+        print(submit.sentence(done))
+    return errors.RUNS_FAILED if done.failed else errors.DONE
+
+
+def print_scripts(scripts: list[tuple[str, str]]) -> None:
+    """What a dry run would have submitted."""
+    for submission_id, text in scripts:
+        print(f"# ---- submissions/{submission_id}.sh\n{text}")

@@ -1,0 +1,1 @@
+"""What `steelyard doctor` looks at."""

@@ -1,0 +1,1 @@
+"""Inside what a run's clients are executed: containers and the like."""

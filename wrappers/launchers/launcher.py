@@ -1,0 +1,201 @@
+"""Launchers: inside what a run's clients are executed (docs/launchers.md).
+
+`parse` knows the grammar, KIND[:NAME][,network=…][,containers=N][,cpus=N][,memory=SIZE], and
+`Launcher.text` the canonical text. What runs a launcher is jobscripts/steelyard_launcher*.sh; what
+it needs, and who may use it, launcher_checks.py knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from steelyard.jobscripts.parameters import parse_size
+from steelyard.wrappers.base.errors import UsageError, did_you_mean
+
+MAX_CONTAINERS = 8
+MAX_CPUS = 4096
+LEAST_MEMORY = 16 * 2**20  # below it not even a shell comes up
+NETWORKS = ("host", "bridge", "macvlan")
+# What stands behind the colon; None: nothing.
+NAMED: dict[str, str | None] = {
+    "bare": None,
+    "unshare": None,
+    "docker": "IMAGE",
+    "podman": "IMAGE",
+    "apptainer": "IMAGE",
+    "lxc": "NAME",
+    "systemd-nspawn": "ROOT",
+}
+# An image as docker and podman name it, a container of LXC's, a path.
+IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
+LXC_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+FOLDER = re.compile(r"/[^,\x00-\x1f\x7f]{1,4000}")
+PATTERNS = {
+    "docker": (IMAGE, "an image, such as debian:12"),
+    "podman": (IMAGE, "an image, such as debian:12"),
+    "apptainer": (FOLDER, "the absolute path of an image (.sif) or of a sandbox folder"),
+    "lxc": (LXC_NAME, "the name of a container"),
+    "systemd-nspawn": (FOLDER, "the absolute path of a root folder"),
+}
+UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+# Why a kind cannot have a network.
+NO_NETWORK = {
+    ("unshare", "macvlan"): "nothing would give the container an address",
+    ("systemd-nspawn", "macvlan"): "nothing would give the container an address",
+}
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A checked launcher; `cpus` and `memory_bytes` are of one container, None: not limited."""
+
+    kind: str = "bare"
+    name: str = ""
+    network: str = "host"
+    containers: int = 1  # side by side on each node
+    cpus: int | None = None
+    memory_bytes: int | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing is around the run."""
+        return self.kind == "bare"
+
+    @property
+    def has_our_programs(self) -> bool:
+        """The node's own files are seen inside."""
+        return self.kind in ("bare", "unshare")
+
+    @property
+    def text(self) -> str:
+        """The canonical text: options in one order, what is the default left out."""
+        parts = [self.kind + (f":{self.name}" if self.name else "")]
+        if self.network != "host":
+            parts.append(f"network={self.network}")
+        if self.containers != 1:
+            parts.append(f"containers={self.containers}")
+        if self.cpus is not None:
+            parts.append(f"cpus={self.cpus}")
+        if self.memory_bytes is not None:
+            parts.append(f"memory={size_text(self.memory_bytes)}")
+        return ",".join(parts)
+
+
+BARE = Launcher()
+
+
+def size_text(size_bytes: int) -> str:
+    """`2GiB`: the largest unit that leaves a whole number; bytes without a unit."""
+    for unit, step in UNITS:
+        if size_bytes % step == 0:
+            return f"{size_bytes // step}{unit}"
+    return str(size_bytes)
+
+
+def parse(text: str) -> Launcher:
+    """Check a launcher; UsageError names the part and what is allowed there."""
+    head, *options = text.split(",")
+    kind, colon, name = head.partition(":")
+    if kind not in NAMED:
+        listed = ", ".join(kind + (f":{what}" if what else "") for kind, what in NAMED.items())
+        raise UsageError(f"'{kind}' is no launcher: known: {listed}{did_you_mean(kind, NAMED)}")
+    check_name(kind, bool(colon), name)
+    given = read_options(options)
+    if kind == "bare" and given:
+        raise UsageError("bare takes no options: nothing is around the run that could be limited")
+    found = Launcher(
+        kind,
+        name,
+        network=given.get("network", "host"),
+        containers=count("containers", given.get("containers", "1"), MAX_CONTAINERS),
+        cpus=count("cpus", given["cpus"], MAX_CPUS) if "cpus" in given else None,
+        memory_bytes=memory(given["memory"]) if "memory" in given else None,
+    )
+    check_network(found)
+    return found
+
+
+def check_name(kind: str, has_colon: bool, name: str) -> None:
+    """UsageError when what stands behind the colon is not what the kind needs."""
+    wanted = NAMED[kind]
+    if wanted is None:
+        if has_colon:
+            raise UsageError(f"{kind}:{name}: {kind} takes no name")
+        return
+    pattern, allowed = PATTERNS[kind]
+    if kind == "apptainer" and "://" in name:
+        raise UsageError(
+            f"{kind}:{name}: it would be fetched in every run: say `apptainer pull /PATH.sif "
+            f"{name}` once, and name that file"
+        )
+    if not pattern.fullmatch(name) or ".." in name.split("/"):
+        raise UsageError(f"{kind}:{name}: expected {kind}:{wanted}, {allowed}")
+
+
+def read_options(options: Iterable[str]) -> dict[str, str]:
+    """KEY=VALUE each, known, and none twice."""
+    known = ("network", "containers", "cpus", "memory")
+    given: dict[str, str] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if key not in known or not equals:
+            raise UsageError(
+                f"'{option}' is no option of a launcher: known: network={'|'.join(NETWORKS)}, "
+                f"containers=N, cpus=N, memory=SIZE{did_you_mean(key, known)}"
+            )
+        if key in given:
+            raise UsageError(f"{option}: {key} stands there twice")
+        given[key] = value
+    return given
+
+
+def count(key: str, text: str, most: int) -> int:
+    """A whole number from 1."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise UsageError(f"{key}={text}: allowed is a whole number from 1 to {most}")
+    return int(text)
+
+
+def memory(text: str) -> int:
+    """Bytes of a size."""
+    size = parse_size(text)
+    if size is None or not LEAST_MEMORY <= size < 2**63:
+        raise UsageError(
+            f"memory={text}: allowed is a size such as 2GiB or 500MB, at least "
+            f"{size_text(LEAST_MEMORY)}"
+        )
+    return size
+
+
+def check_network(found: Launcher) -> None:
+    """UsageError for a network that the kind cannot have."""
+    if found.network not in NETWORKS:
+        raise UsageError(f"network={found.network}: allowed is {', '.join(NETWORKS)}")
+    why = NO_NETWORK.get((found.kind, found.network))
+    if why is not None:
+        raise UsageError(f"{found.kind} has no network={found.network}: {why}")
+
+
+def of_condition(condition: Mapping[str, object]) -> Launcher:
+    """What the factor `launcher` of a study's condition says."""
+    return parse(str(condition["launcher"])) if "launcher" in condition else BARE
+
+
+def variables(launcher: Launcher) -> dict[str, str]:
+    """What run.sh is told of it (head of jobscripts/lib/launcher.sh); nothing when bare."""
+    if launcher.is_bare:
+        return {}
+    values = {
+        "SY_LAUNCHER": launcher.text,
+        "SY_LAUNCHER_KIND": launcher.kind,
+        "SY_LAUNCHER_IMAGE": launcher.name,
+        "SY_LAUNCHER_NETWORK": launcher.network,
+        "SY_LAUNCHER_CONTAINERS": str(launcher.containers),
+    }
+    if launcher.cpus is not None:
+        values["SY_LAUNCHER_CPUS"] = str(launcher.cpus)
+    if launcher.memory_bytes is not None:
+        values["SY_LAUNCHER_MEMORY_BYTES"] = str(launcher.memory_bytes)
+    return values

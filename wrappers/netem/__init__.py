@@ -1,0 +1,1 @@
+"""Network conditions: the door to `steelyard-node netem`, and their words."""

@@ -1,0 +1,75 @@
+"""What this kernel has of sch_netem, sch_tbf and ifb: tried, in a fresh network namespace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from steelyard.wrappers.base import programs
+
+TIMEOUT_S = 10
+# The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device type.'
+UNKNOWN = ("is unknown", "Unknown device type")
+NETEM = ("delay_s", "loss", "gemodel", "duplicate", "corrupt", "reorder", "limit_packets")
+# The kernel's module: the command that needs it.
+TRIALS = {
+    "sch_netem": ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"),
+    "sch_tbf": ("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "1mbit", "burst", "10kb",
+                "latency", "1s"),
+    "ifb": ("ip", "link", "add", "sy0", "type", "ifb"),
+}  # fmt: skip
+PACKAGES = {"tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Whether a module is there; None where it could not be tried."""
+
+    there: bool | None
+    says: str
+
+
+def needed(spec: Mapping[str, object]) -> Iterator[str]:
+    """The modules that a specification (docs/formats.md part 9) needs."""
+    if any(key in spec for key in NETEM):
+        yield "sch_netem"
+    elif "rate_bit_per_s" in spec:
+        yield "sch_tbf"
+    if spec.get("direction") in ("ingress", "both"):
+        yield "ifb"
+
+
+def can(module: str) -> Found:
+    """Try it. The namespace ends with the trial, so nothing of this machine is touched."""
+    names = ("unshare", TRIALS[module][0])
+    found = {name: program(name) for name in names}
+    for name, path in found.items():
+        if path is None:
+            return Found(None, f"{name} is missing: apt install {PACKAGES[name]}")
+    # An ordinary user is root only in a user namespace, where the system lets him have one.
+    mine = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    argv = [str(found["unshare"]), *mine, "--net", "--", str(found[names[1]])]
+    return tried(module, [*argv, *TRIALS[module][1:]])
+
+
+def tried(module: str, argv: list[str]) -> Found:
+    """Run a trial and understand what it says."""
+    try:
+        done = programs.answer(argv, TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Found(None, f"could not be tried: {error}")
+    if done.returncode == 0:
+        return Found(True, "tried in a network namespace of its own")
+    said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    if any(word in said for word in UNKNOWN):
+        advice = "modprobe it, or boot a kernel that has it (Debian's linux-image packages do)"
+        return Found(False, f"this kernel has no {module}: {advice}")
+    return Found(None, f"could not be tried as this user: {said}")
+
+
+def program(name: str) -> str | None:
+    """tc lives in sbin, which an ordinary user's PATH may lack."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")

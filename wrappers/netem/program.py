@@ -1,0 +1,246 @@
+"""The door to `steelyard-node netem` and `cache`: conditions are parsed, applied and undone there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.wrappers.base import node, programs
+from steelyard.wrappers.base.errors import ConditionError, MissingError, SteelyardError, UsageError
+from steelyard.wrappers.netem import kernel as netem_kernel
+
+RUN_DIR = Path("/run/steelyard")
+POLICY = Path("/etc/steelyard/netem.conf")
+NONE = "none"
+COLD = ("cache", "--cold", "--no-policy")
+CACHES = ("warm", "cold")
+TIMEOUT_S = 120  # applying sends a few seconds of pings to verify; undoing the same
+KINDS: dict[int, type[SteelyardError]] = {2: UsageError, 3: MissingError, 4: ConditionError}
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A checked specification; `spec` in SI units (docs/formats.md part 9)."""
+
+    text: str  # as it was written
+    requested: str  # canonical
+    spec: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a run on this machine asks of it."""
+
+    network: str = NONE
+    cache: str = "warm"
+    peer: str | None = None  # an address, for round-trip times
+
+    @property
+    def shapes(self) -> bool:
+        """Packets are treated otherwise than usual."""
+        return self.network != NONE
+
+    @property
+    def needs_root(self) -> bool:
+        """An ordinary user cannot have it here."""
+        return self.shapes or self.cache == "cold"
+
+    def words(self) -> str:
+        """As options, for messages."""
+        parts = [f"--netem={self.network}"] if self.shapes else []
+        return " ".join([*parts, *(["--cache=cold"] if self.cache == "cold" else [])])
+
+
+NOTHING = Conditions()
+
+
+def of_levels(condition: Mapping[str, object]) -> Conditions:
+    """What the factors `network` and `cache` of a study's condition ask for."""
+    return Conditions(str(condition.get("network", NONE)), str(condition.get("cache", CACHES[0])))
+
+
+def run_dir(wanted: Path | None = None) -> Path:
+    """Where states lie: as told, else $STEELYARD_RUN_DIR, else /run/steelyard."""
+    return (wanted or Path(os.environ.get("STEELYARD_RUN_DIR") or RUN_DIR)).absolute()
+
+
+def node_name() -> str:
+    """This node, as the sampler names it: the host's name up to its first dot."""
+    return socket.gethostname().partition(".")[0] or "localhost"
+
+
+def ask(*words: str) -> str:
+    """stdout of a command of steelyard-node; its one line of complaint becomes our error."""
+    program = str(node.find_node_program())
+    try:
+        done = programs.answer([program, *words], TIMEOUT_S)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the user's text
+        raise UsageError(f"{program} {words[0]}: cannot be asked: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ConditionError(f"{program} {words[0]}: no answer in {TIMEOUT_S} s") from error
+    if done.returncode == 0:
+        return done.stdout
+    raise complaint(program, words, done.returncode, done.stderr)
+
+
+def complaint(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
+    """What went wrong, in the words of steelyard-node."""
+    if f"unknown command '{words[0]}'" in said:
+        return MissingError(f"{program} is too old, it knows no '{words[0]}': say `make all`")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    line = lines[-1] if lines else f"{' '.join(words[:2])} ended with {code}, and no word why"
+    return KINDS.get(code, ConditionError)(
+        re.sub(r"^(steelyard-node[a-z ]*|netem): (netem: )?", "", line)
+    )
+
+
+def parse(text: str) -> Specification:
+    """Check a specification; UsageError names the part and what is allowed there."""
+    found = json.loads(ask("netem", "parse", "--", text))
+    return Specification(text, str(found["requested"]), dict(found["spec"]))
+
+
+def address_of(host: str) -> str:
+    """The address of a name; UsageError when there is none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--peer {host}: no address is known of it: {error}") from error
+    return str(found[0][4][0])
+
+
+def need_root(wish: str) -> None:
+    """ConditionError for an ordinary user, with the way that is open to him."""
+    if os.geteuid() != 0:
+        raise ConditionError(
+            f"{wish}: needs root on this machine; on a Slurm cluster with the plugin any user "
+            "asks for it: sbatch --netem=SPEC --cache=cold --capture (what is allowed there: "
+            "docs/netem.md)"
+        )
+
+
+def check_here(conditions: Conditions) -> None:
+    """ConditionError for what this user or this kernel cannot have, before anything is run."""
+    if conditions.needs_root:
+        need_root(conditions.words())
+    if conditions.shapes:
+        for module in netem_kernel.needed(parse(conditions.network).spec):
+            found = netem_kernel.can(module)
+            if found.there is False:
+                raise ConditionError(f"--netem={conditions.network}: {found.says}")
+
+
+def apply(
+    conditions: Conditions, folder: Path, job_id: str, watch: int | None
+) -> dict[str, object]:
+    """Shape the network by root's own word; the document of docs/formats.md part 9 so far."""
+    watched = None if watch is None else str(watch)
+    said = ask(*apply_words(conditions, folder, job_id, watched))
+    document: dict[str, object] = json.loads(said)
+    return document
+
+
+def apply_words(
+    conditions: Conditions, folder: Path, job_id: str, watch: str | None
+) -> tuple[str, ...]:
+    """The command of steelyard-node that applies; `watch` as text, since a shell knows itself as $$."""
+    words = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
+    words += [f"--uid={os.getuid()}", "--no-policy"]
+    words += [] if watch is None else [f"--watch={watch}"]
+    words += [] if conditions.peer is None else [f"--peer={conditions.peer}"]
+    return ("netem", "apply", *words, "--", conditions.network)
+
+
+def shell(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
+    """What `held` does before its body, as a person would type it."""
+    program = str(node.find_node_program())
+    lines = [shlex.join([program, *COLD])] if conditions.cache == "cold" else []
+    if conditions.shapes:
+        words = apply_words(conditions, folder, job_id, "$$")
+        lines.append(shlex.join([program, *words]).replace("'--watch=$$'", "--watch=$$"))
+    return lines
+
+
+def finish(folder: Path, job_id: str, by: str) -> None:
+    """Undo a job's condition if it is still there; `by` as `undone_by` of the document."""
+    name = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
+    ask("netem", "finish", *name, f"--by={by}")
+
+
+def show(folder: Path) -> list[dict[str, object]]:
+    """Every state on this node, with `stale` for one whose owner is gone."""
+    found: list[dict[str, object]] = json.loads(
+        ask("netem", "show", f"--run-dir={folder}", "--json")
+    )
+    return found
+
+
+def sampler_options(
+    conditions: Conditions, folder: Path, cache: Mapping[str, object] | None = None
+) -> list[str]:
+    """What the sampler is told, so that what was held stands in its record."""
+    options = [f"--tag=cache={conditions.cache}"] if conditions.cache == "cold" else []
+    options += [] if cache is None else [f"--cache={json.dumps(cache)}"]
+    if conditions.shapes:
+        options += [f"--run-dir={folder}", f"--node={node_name()}"]
+    return options
+
+
+def drop_caches() -> dict[str, object]:
+    """Page cache, dentries and inodes dropped, CVMFS' cache wiped: `cache` of the record."""
+    done = json.loads(ask(*COLD))
+    return {key: done.get(key) for key in ("requested", "done", "refused")}
+
+
+@contextmanager
+def held(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str]]:
+    """The conditions are in place while the body runs, which gets options for its sampler. A
+    SteelyardError before the body: nothing has changed. Where this process is killed, whoever
+    comes next undoes them: the sampler, the node's next job, `steelyard netem clear`."""
+    cache = drop_caches() if conditions.cache == "cold" else None
+    options = sampler_options(conditions, folder, cache)
+    if not conditions.shapes:
+        yield options
+        return
+    with ending_on_sigterm():
+        try:
+            with uninterrupted():
+                apply(conditions, folder, job_id, os.getpid())
+            yield options
+        finally:
+            with uninterrupted():
+                finish(folder, job_id, "job")
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until the end of the body: half a change would be left behind."""
+    signals = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the body as an exception does, so that what it holds is undone."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,170 @@
+"""Network conditions in words: a specification, and the document of docs/formats.md part 9."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from steelyard.wrappers.base import console
+
+Spec = Mapping[str, object]
+DIRECTIONS = {
+    "egress": "outgoing packets only (a round trip meets it once)",
+    "ingress": "incoming packets only (a round trip meets it once)",
+    "both": "outgoing and incoming packets (a round trip meets it twice)",
+}
+
+
+def phrases(spec: Spec) -> list[str]:
+    """A specification, one phrase for each part; nothing asked for: one phrase that says so."""
+    found = [*shaping(spec), *reach(spec)]
+    return found or ["nothing is touched"]
+
+
+def shaping(spec: Spec) -> Iterator[str]:
+    """What happens to a packet."""
+    if "delay_s" in spec:
+        yield f"every packet waits {delay(spec)}"
+    for key, what in (
+        ("loss", "are lost"),
+        ("duplicate", "are sent twice"),
+        ("corrupt", "have one bit flipped"),
+        ("reorder", "do not wait and so overtake others"),
+    ):
+        if key in spec:
+            yield f"{percent(spec[key])} of the packets {what}"
+    if isinstance(spec.get("gemodel"), dict):
+        yield f"packets are lost in bursts (Gilbert-Elliott: {gemodel(spec['gemodel'])})"
+    if "rate_bit_per_s" in spec:
+        yield f"at most {rate(number(spec['rate_bit_per_s']))}"
+    if "limit_packets" in spec:
+        yield f"at most {spec['limit_packets']} packets wait at once, more are dropped"
+    if "rto_min_s" in spec:
+        yield f"TCP sends again after {seconds(spec['rto_min_s'])} at the earliest"
+
+
+def reach(spec: Spec) -> Iterator[str]:
+    """Which packets it happens to."""
+    if "to" in spec:
+        yield f"only packets to or from {listed(spec['to'])}"
+    if "port" in spec:
+        yield f"only TCP and UDP, port {listed(spec['port'])} at either end"
+    if "device" in spec:
+        yield f"on the device {spec['device']}"
+    if "direction" in spec:
+        yield DIRECTIONS.get(str(spec["direction"]), str(spec["direction"]))
+
+
+def delay(spec: Spec) -> str:
+    """`50 ms ± 5 ms, normally distributed`."""
+    text = seconds(spec["delay_s"])
+    if spec.get("jitter_s"):
+        shape = spec.get("distribution", "uniform")
+        text += f" ± {seconds(spec['jitter_s'])} ({shape} distribution)"
+    return text
+
+
+def gemodel(model: object) -> str:
+    """The four probabilities under the names of tc-netem(8)."""
+    names = {"p": "p", "r": "r", "one_minus_h": "1-h", "one_minus_k": "1-k"}
+    values = dict(model) if isinstance(model, dict) else {}
+    return ", ".join(f"{names[key]} {percent(values[key])}" for key in names if key in values)
+
+
+def rate(bit_per_s: float) -> str:
+    """`100 Mbit/s`."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bit_per_s >= size:
+            return f"{bit_per_s / size:g} {unit}"
+    return f"{bit_per_s:g} bit/s"
+
+
+def percent(fraction: object) -> str:
+    """`0.1 %` of 0.001."""
+    return f"{number(fraction) * 100:.6g} %"
+
+
+def seconds(value: object) -> str:
+    """As people read it; 0 is 0 ms, the delay of a baseline."""
+    return console.format_seconds(number(value)) if value else "0 ms"
+
+
+def number(value: object) -> float:
+    """A number of a JSON document."""
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def listed(value: object) -> str:
+    """`a or b`."""
+    return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def summary(document: Spec) -> Iterator[str]:
+    """A condition that was held, line by line: asked, applied, measured, and whether it counts."""
+    yield f"asked     {document.get('requested') or 'not known'}"
+    yield f"applied   {document.get('applied') or 'not known'}{where(document)}"
+    if round_trips(document):
+        yield f"measured  round trip to {document.get('peer')}: {round_trips(document)}"
+    elif why_no_round_trips(document):
+        yield f"measured  no round trip: {why_no_round_trips(document)}"
+    if isinstance(document.get("loss"), dict):
+        yield f"measured  loss {loss(dict(document['loss']))}"  # type: ignore[call-overload]
+    notes = document.get("notes")
+    for note in notes if isinstance(notes, list) else []:
+        yield f"note      {note}"
+    if document.get("valid") is False:
+        yield f"NOT VALID {document.get('invalid_reason') or 'no reason given'}"
+    if document.get("undone") is False:
+        yield "NOT UNDONE: steelyard netem show tells what is left, steelyard netem clear undoes it"
+
+
+def owner(state: Spec) -> str:
+    """`job 4711 on n1, of user 1000, since 12:03:04`; whether anybody still wants it."""
+    text = f"job {state.get('job_id')} on {state.get('node')}, of user {state.get('user_id')}"
+    if isinstance(state.get("start_unix_s"), int | float):
+        since = datetime.fromtimestamp(number(state["start_unix_s"])).astimezone()
+        text += f", since {since:%Y-%m-%d %H:%M:%S}"
+    return text + (" (STALE: its owner has ended)" if state.get("stale") else "")
+
+
+def where(document: Spec) -> str:
+    """The devices, and what was spared."""
+    devices = document.get("devices")
+    names = [
+        f"{entry.get('device')} {entry.get('direction')} ({entry.get('qdisc')})"
+        for entry in (devices if isinstance(devices, list) else [])
+        if isinstance(entry, dict)
+    ]
+    text = f", on {', '.join(names)}" if names else ""
+    spared = document.get("protected")
+    return text + (
+        f", sparing {', '.join(map(str, spared))}" if isinstance(spared, list) and spared else ""
+    )
+
+
+def round_trips(document: Spec) -> str:
+    """`before 0.2 ms, at the start 50.3 ms, …`; empty where nothing was measured."""
+    rtt = document.get("rtt")
+    names = {"before": "before", "during_start": "at the start", "during_end": "at the end",
+             "after": "after"}  # fmt: skip
+    parts = []
+    for key, name in names.items():
+        found = rtt.get(key) if isinstance(rtt, dict) else None
+        if isinstance(found, dict):
+            parts.append(
+                f"{name} {seconds(found.get('mean_s')) if found.get('received') else 'no answer'}"
+            )
+    return ", ".join(parts)
+
+
+def why_no_round_trips(document: Spec) -> str | None:
+    """The reason of the document, None without one."""
+    missing = document.get("missing")
+    reason = missing.get("rtt.during_start") if isinstance(missing, dict) else None
+    return None if reason is None else str(reason)
+
+
+def loss(found: Spec) -> str:
+    """`0.98 % (0.7 to 1.3 %) of 10000 packets`."""
+    low, high = number(found.get("low")) * 100, number(found.get("high")) * 100
+    return f"{percent(found.get('achieved'))} ({low:.3g} to {high:.3g} %) of {found.get('packets')} packets"

@@ -1,0 +1,1 @@
+"""`steelyard run`: one command weighed on this machine."""

@@ -1,0 +1,152 @@
+"""`steelyard run --benchmark NAME`: one benchmark alone, here, without study or scheduler.
+
+It is the run that a study would make, started as often as asked for: `run.sh` with its library in
+a folder of its own, local attempts, the benchmark's own parser.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from steelyard.jobscripts import parameters, registry, runscript
+from steelyard.jobscripts.errors import BenchmarkError
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.run import inside as run_inside
+from steelyard.wrappers.run import left_behind as run_left
+from steelyard.wrappers.run import run
+from steelyard.wrappers.submit import programs as submit_programs
+
+RUN_ID = "run"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A benchmark and all its parameters."""
+
+    benchmark: registry.Benchmark
+    values: Mapping[str, parameters.Value]
+    launcher: Launcher
+
+    def units(self) -> dict[str, str]:
+        """The unit of each figure, the main one first."""
+        specs = self.benchmark.specs(self.values)
+        ordered = sorted(specs, key=lambda name: not specs[name].primary)
+        return {name: specs[name].unit for name in ordered}
+
+
+def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
+    """Check name and NAME=VALUE texts, and that everything it needs is here."""
+    try:
+        benchmark = registry.load(name)
+        values = benchmark.check_parameters(dict(one(benchmark, text) for text in given))
+    except BenchmarkError as error:
+        raise UsageError(str(error)) from error
+    needed = launcher.has_our_programs  # else it is for the image to have them
+    missing = submit_programs.missing_of([(benchmark, values)]) if needed else []
+    if missing:
+        raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
+    return Chosen(benchmark, values, launcher)
+
+
+def one(benchmark: registry.Benchmark, text: str) -> tuple[str, object]:
+    """NAME=VALUE, the value in the parameter's type."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"-p {text}: allowed is NAME=VALUE", part=text)
+    parameter = benchmark.parameters.get(name)
+    if parameter is None:  # check_parameters lists those there are
+        return name, value
+    try:
+        return name, parameters.from_text(parameter, value)
+    except ValueError as error:
+        raise UsageError(f"-p {text}: {error}", part=text) from error
+
+
+def prepare(chosen: Chosen, folder: Path) -> tuple[str, ...]:
+    """Make the run's folder; the command line that executes it."""
+    script = folder / "runs" / RUN_ID / "run.sh"
+    script.parent.mkdir(parents=True)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
+    variables = submit_programs.variables([chosen.benchmark])
+    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": run_left.label()}
+    text = runscript.render(
+        chosen.benchmark,
+        chosen.values,
+        study_dir=folder,
+        run_id=RUN_ID,
+        clients=chosen.launcher.containers,
+        environment=variables | launchers.variables(chosen.launcher),
+    )
+    script.write_text(text, encoding="utf-8")
+    return "/bin/bash", str(script)
+
+
+def weigh_all(chosen: Chosen, options: run.Options, folder: Path) -> list[run.Weighed]:
+    """Run it as often as asked for; its outputs go to folder/benchmark, records as ever."""
+    at = folder / "benchmark"
+    if at.exists():
+        raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
+    tags = (*options.tags, f"benchmark={chosen.benchmark.name}")
+    if not chosen.launcher.is_bare:
+        tags = (*tags, f"launcher={chosen.launcher.text}")
+    told = replace(options, command=prepare(chosen, at), tags=tags)
+    return [with_figures(chosen, at, entry) for entry in run.weigh_all(told, folder)]
+
+
+def with_figures(chosen: Chosen, folder: Path, weighed: run.Weighed) -> run.Weighed:
+    """The run with the benchmark's own figures: means over its iterations and clients."""
+    attempt = folder / "runs" / RUN_ID / f"local.{weighed.number}"
+    units = chosen.units()
+    found: dict[str, list[float]] = {}
+    if not weighed.failed:
+        try:
+            for client in range(chosen.launcher.containers):
+                for result in chosen.benchmark.parse(attempt, client, chosen.values):
+                    found.setdefault(result.metric, []).append(result.value)
+        except (BenchmarkError, OSError) as error:
+            print(f"steelyard run: run {weighed.number}: {error}", file=sys.stderr)
+            weighed = replace(weighed, exit_code=1)
+    weighed = of_the_clients(chosen.launcher, run_inside.read(attempt), weighed)
+    values = {name: fmean(found[name]) if name in found else None for name in units}
+    why = {name: "not measured in this run" for name in units if name not in found}
+    return replace(weighed, values=weighed.values | values, missing=weighed.missing | why)
+
+
+def of_the_clients(
+    launcher: Launcher, found: run_inside.Inside, weighed: run.Weighed
+) -> run.Weighed:
+    """`elapsed` as in a study, from the clients' common start to the last one's end; the rest is
+    of the whole run, whose container's start and end are told apart by `start` alone."""
+    values = weighed.values | {"elapsed": found.elapsed_s}
+    missing = dict(weighed.missing)
+    if found.elapsed_s is None:
+        missing["elapsed"] = "a client left no end: it never started, or was killed"
+    if launcher.is_bare:
+        return replace(weighed, values=values, missing=missing)
+    values["start"] = run_inside.slowest_start(found.tags)
+    missing["start"] = "a container did not say when it was ready"
+    if not run_inside.has_its_processes(found.tags):
+        values |= dict.fromkeys(run_inside.OF_PROCESSES)
+        missing |= dict.fromkeys(run_inside.OF_PROCESSES, run_inside.NOT_OURS)
+    whole = ("energy", *run_inside.OF_PROCESSES)
+    return replace(
+        weighed,
+        values=values,
+        missing=missing,
+        of_whole_run=whole,
+        containers=launcher.containers,
+    )
+
+
+def summaries(chosen: Chosen, runs: Sequence[run.Weighed]) -> list[run.Summary]:
+    """The figures that any run has, the main one first."""
+    good = [entry for entry in runs if entry.counts]
+    found = [run.summary(name, unit, good) for name, unit in chosen.units().items()]
+    return [entry for entry in found if entry.n]

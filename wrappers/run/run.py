@@ -1,0 +1,314 @@
+"""Weighs one command on this machine, no scheduler: each repeat under steelyard-node sample."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from steelyard.analysis.stats.basics import mean_interval
+from steelyard.wrappers.base import node
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.launchers.launcher import BARE, Launcher
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.run import capture as capturing
+from steelyard.wrappers.run import inside as run_inside
+
+GRACE_S = 10
+
+# A run that was to be under conditions, and whose record is silent about them, does not count.
+NOT_SAID: dict[str, object] = {
+    "valid": False,
+    "invalid_reason": "the record does not say what the network was like",
+}
+
+# name: (path in the record, unit). `elapsed` is the command's own: the record's elapsed_s goes from
+# the first to the last sample.
+METRICS = {
+    "elapsed": ("exit.elapsed_s", "s"),
+    "energy": ("energy.energy_j", "J"),
+    "cpu": ("cpu.cpu_s", "s"),
+    "memory": ("memory.max_memory_bytes", "bytes"),
+    "read calls": ("io.rchar_bytes", "bytes"),
+    "write calls": ("io.wchar_bytes", "bytes"),
+    "from storage": ("io.read_bytes", "bytes"),
+    "to storage": ("io.write_bytes", "bytes"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `steelyard run` was asked."""
+
+    command: tuple[str, ...]
+    repeat: int = 1
+    sample_rate_hz: float | None = None
+    tags: tuple[str, ...] = ()
+    quiet: bool = False  # keep the command's stdout away from ours
+    conditions: netem.Conditions = netem.NOTHING
+    run_dir: Path = netem.RUN_DIR  # where states of conditions and captures lie
+    capture: bool = False  # headers of packets, beside the record
+    device: str | None = None  # where to; None: the uplinks
+    launcher: Launcher = BARE  # inside what the command runs
+    scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
+
+    @property
+    def to_files(self) -> bool:
+        """The command talks to files, not to the terminal."""
+        return self.repeat > 1 or not self.launcher.is_bare
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """One execution: its exit, its figures, and why a figure is not there."""
+
+    number: int  # from 1
+    exit_code: int | None
+    signal: int | None
+    values: dict[str, float | None]
+    missing: dict[str, str]  # why a figure is not there, by its name
+    network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
+    capture: dict[str, object] | None = None  # docs/formats.md part 1
+    of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
+    containers: int = 1  # whose sums these are
+
+    @property
+    def failed(self) -> bool:
+        """It did not end with 0."""
+        return self.exit_code != 0
+
+    @property
+    def invalid_reason(self) -> str | None:
+        """Why it was not weighed under the conditions asked for; None: it was."""
+        held = self.network_conditions
+        if held is None or held.get("valid"):
+            return None
+        return str(held.get("invalid_reason") or "its network conditions were not verified")
+
+    @property
+    def counts(self) -> bool:
+        """It is in the figures."""
+        return not self.failed and self.invalid_reason is None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over the runs that count; low and high are None for fewer than two."""
+
+    metric: str
+    unit: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    min: float | None
+    max: float | None
+    n: int
+    reason: str | None  # why there is no value, or not from every run
+    scope: str = "command"  # or "whole run": the launcher's start and end are in it
+
+
+def weigh_all(options: Options, folder: Path) -> list[Weighed]:
+    """Run the command `repeat` times; records and outputs go to folder/run-NNN."""
+    program = str(node.find_node_program())
+    if options.launcher.has_our_programs and shutil.which(options.command[0]) is None:
+        raise MissingError(f"{options.command[0]}: no such program on this machine")
+    if any(folder.glob("run-*")):
+        raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
+    return [weigh(options, program, folder, number) for number in range(1, options.repeat + 1)]
+
+
+def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
+    """One execution. A single one talks to the terminal; of several, every one talks to files,
+    so that all run alike, and what the first said is shown when it has ended."""
+    place = folder / f"run-{number:03}"
+    place.mkdir(parents=True)
+    inside = folder / f"inside-{number:03}"
+    options = contained(options, inside)
+    with around(options, place, job_id_of(options, number)) as told:
+        code = execute(options, sample_command(options, program, place, number, told), place)
+    result = weighed(place, number, code)
+    if not options.launcher.is_bare:
+        run_inside.gather(inside, place)
+        found = run_inside.read(run_inside.attempt_of(inside))
+        result = of_the_command(result, found, options.launcher.containers)
+    if options.conditions.shapes and result.network_conditions is None:
+        result = replace(
+            result, network_conditions={"requested": options.conditions.network, **NOT_SAID}
+        )
+    if options.to_files:
+        show_output(place, number, result, options.quiet)
+    return result
+
+
+def contained(options: Options, folder: Path) -> Options:
+    """The command as a script, made below `folder`, that executes it in its containers."""
+    if options.launcher.is_bare:
+        return options
+    command = run_inside.prepare(options.launcher, options.command, folder, options.scratch)
+    tags = (*options.tags, f"launcher={options.launcher.text}")
+    return replace(options, command=tuple(command), tags=tags)
+
+
+def of_the_command(result: Weighed, found: run_inside.Inside, containers: int) -> Weighed:
+    """The execution without its container: what was weighed inside, and nothing that is another's."""
+    inside = found.values()
+    why = "a client left no figures: it never started, or was killed"
+    missing = {name: why for name, value in inside.items() if value is None}
+    values = result.values | inside
+    if not run_inside.has_its_processes(found.tags):
+        values["memory"] = None
+        missing["memory"] = run_inside.NOT_OURS
+    return replace(
+        result,
+        exit_code=found.exit_code,
+        signal=None,
+        values=values,
+        missing=result.missing | missing,
+        of_whole_run=run_inside.OF_WHOLE_RUN,
+        containers=containers,
+    )
+
+
+@contextmanager
+def around(options: Options, place: Path, job_id: str) -> Iterator[list[str]]:
+    """Conditions in place, packets recorded; options for the sampler."""
+    with netem.held(options.conditions, options.run_dir, job_id) as told:
+        if not options.capture:
+            yield told
+            return
+        with capturing.recorded(place, options.run_dir, job_id, options.device) as more:
+            yield [*told, *more]
+
+
+def execute(options: Options, argv: Sequence[str], place: Path) -> int:
+    """The exit code of the sampler around the command."""
+    if not options.to_files:
+        return wait(argv, None, sys.stderr.buffer if options.quiet else None, None)
+    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
+        return wait(argv, subprocess.DEVNULL, out, err)
+
+
+def show_output(place: Path, number: int, result: Weighed, quiet: bool) -> None:
+    """What the first run said, and what a failed one said on stderr."""
+    if number == 1:
+        pass_on(place / "out", sys.stderr if quiet else sys.stdout)
+    if number == 1 or result.failed:
+        pass_on(place / "err", sys.stderr)
+
+
+def job_id_of(options: Options, number: int) -> str:
+    """The run's name; with conditions or a capture no other `steelyard run` of this node may have the same."""
+    name = f"run-{number:03}"
+    return f"{name}.{os.getpid()}" if options.conditions.shapes or options.capture else name
+
+
+def sample_command(
+    options: Options, program: str, place: Path, number: int, told: Sequence[str]
+) -> list[str]:
+    """steelyard-node sample around the command; `told` of the conditions."""
+    rate = options.sample_rate_hz
+    return [
+        program,
+        "sample",
+        f"--record-dir={place}",
+        f"--job-id={job_id_of(options, number)}",
+        "--with-parent",  # killed with -9, we leave no command behind that nobody weighs
+        *told,
+        *([] if rate is None else [f"--rate={rate:g}"]),
+        *(f"--tag={tag}" for tag in options.tags),
+        "--",
+        *options.command,
+    ]
+
+
+def wait(argv: Sequence[str], stdin: int | None, out: BinaryIO | None, err: BinaryIO | None) -> int:
+    """The exit code. On Ctrl-C the terminal has told the command too: it gets time to end."""
+    child = subprocess.Popen(list(argv), stdin=stdin, stdout=out, stderr=err)
+    try:
+        return child.wait()
+    except BaseException:  # whatever ends us: the command must not outlive us
+        child.terminate()
+        try:
+            child.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        raise
+
+
+def pass_on(path: Path, stream: object) -> None:
+    """Show what a command wrote, byte for byte."""
+    buffer = getattr(stream, "buffer", None)
+    getattr(stream, "flush", lambda: None)()
+    with path.open("rb") as source:
+        if buffer is not None:
+            shutil.copyfileobj(source, buffer)
+            buffer.flush()
+
+
+def weighed(place: Path, number: int, code: int) -> Weighed:
+    """The record of one execution; MissingError when the sampler left none."""
+    paths = sorted(place.rglob("*.json"))
+    if not paths:
+        raise MissingError(
+            f"run {number}: steelyard-node left no record in {place}, see what it said above; "
+            f"is its disk full? (exit code {code})"
+        )
+    try:
+        record = json.loads(paths[-1].read_bytes())
+    except ValueError as error:
+        raise MissingError(
+            f"run {number}: {paths[-1]} is no whole record; is its disk full? (exit code {code})"
+        ) from error
+    reasons = record.get("missing", {})
+    missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
+    values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
+    if "elapsed_s" not in (record.get("exit") or {}):
+        missing["elapsed"] = "steelyard-node is older than this command: say `make all`"
+    if not record.get("complete"):
+        why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
+        values = dict.fromkeys(values)
+        missing = dict.fromkeys(values, f"the record was cut short: {why}")
+    end = record.get("exit") or {}
+    held = record.get("network_conditions")
+    ended = end.get("exit_code"), end.get("signal")
+    return Weighed(number, *ended, values, missing, held, record.get("capture"))
+
+
+def number_at(record: Mapping[str, object], path: str) -> float | None:
+    """The number at a dotted path, or None."""
+    value: object = record
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def summaries(runs: Sequence[Weighed]) -> list[Summary]:
+    """Every metric over the runs that count; the launcher's start where there was one."""
+    good = [run for run in runs if run.counts]
+    units = {name: unit for name, (_, unit) in METRICS.items()}
+    if any("start" in run.values for run in runs):
+        units = {"elapsed": "s", "start": "s"} | units
+    return [summary(name, unit, good) for name, unit in units.items()]
+
+
+def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
+    """One metric; its reason is that of the first run that lacks it."""
+    values = [value for run in runs if (value := run.values[name]) is not None]
+    without = [run for run in runs if run.values[name] is None]
+    reason = without[0].missing.get(name, "no reason given") if without else None
+    scope = "whole run" if any(name in run.of_whole_run for run in runs) else "command"
+    if not values:
+        why = reason or "no run counts"
+        return Summary(name, unit, None, None, None, None, None, 0, why, scope)
+    interval = mean_interval(values, never_negative=True)
+    low, high = interval.low, interval.high
+    ends = min(values), max(values)
+    return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope)

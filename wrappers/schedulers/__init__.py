@@ -1,0 +1,1 @@
+"""Batch systems, and none: what submit, status and cancel ask of one."""

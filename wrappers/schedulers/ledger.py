@@ -1,0 +1,114 @@
+"""submissions.jsonl: what was accepted. Only ever appended to, on disk before anything else is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from steelyard.analysis.base import locks
+from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.schedulers.base import Submission
+from steelyard.wrappers.study.folder import StudyDir
+
+
+def append(study: StudyDir, submission: Submission) -> None:
+    """Write one line and wait until it is on disk. A line cut short before it is ended first."""
+    fd = os.open(study.submissions, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(fd).st_size
+        cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        line = json.dumps(asdict(submission), ensure_ascii=False) + "\n"
+        os.lseek(fd, 0, os.SEEK_END)
+        write_all(fd, (b"\n" if cut else b"") + line.encode())
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Every byte, or OSError."""
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def read(study: StudyDir) -> list[Submission]:
+    """All accepted submissions. A line that was cut short is left out: find() finds its job."""
+    try:
+        lines = read_regular(study.submissions, PLAN_BYTES).decode("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(Submission(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
+    """Run lists whose submission was begun but not recorded."""
+    ids = {submission.submission_id for submission in known}
+    lists = (study.path / "submissions").glob("*.runs")
+    return sorted(path for path in lists if path.stem not in ids)
+
+
+def write_whole(path: Path, text: str | bytes, durable: bool = True) -> None:
+    """Write a file whole or not at all; not `durable`: a power cut may still take it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    data = text.encode() if isinstance(text, str) else text
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        write_all(fd, data)
+        if durable:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.rename(path)
+
+
+@contextlib.contextmanager
+def locked(study: StudyDir) -> Iterator[None]:
+    """Hold the study's lock; UsageError when another submit has it, MissingError without locks."""
+    study.path.mkdir(parents=True, exist_ok=True)
+    fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            locks.take(fd)
+        except (BlockingIOError, PermissionError) as error:
+            who = os.pread(fd, 200, 0).decode(errors="replace").strip()
+            raise UsageError(f"{study.path}: another submit is at work ({who})") from error
+        except OSError as error:
+            if error.errno not in locks.NO_LOCKS:
+                raise
+            raise MissingError(
+                f"{study.lock} cannot be locked ({error.strerror}): {locks.NO_LOCKS_ADVICE}"
+            ) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+        yield
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def holder(study: StudyDir) -> tuple[int, str] | None:
+    """Process id and host of the submit that is at work now, or None."""
+    try:
+        fd = os.open(study.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        if not locks.is_taken(fd):
+            return None
+        words = os.pread(fd, 200, 0).decode(errors="replace").split()
+    finally:
+        os.close(fd)
+    return (int(words[0]), words[1]) if len(words) == 2 and words[0].isdigit() else (0, "?")

@@ -1,0 +1,310 @@
+"""The scheduler `local`: runs one after another on this machine, each weighed by the sampler."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular, read_tail
+from steelyard.wrappers.base import node
+from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.netem.program import Conditions
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers.base import Batch, Submission, Task
+from steelyard.wrappers.study.folder import StudyDir
+
+FINAL = ("completed", "failed", "timeout")
+GONE = "the submit that ran it was killed"
+# steelyard.sh gives its clients 10 s to stop, and needs a moment to write the result.
+GRACE_S = 15
+TAIL_BYTES = 65536  # of a run's output; what it said last is in it
+END_S = 2 * GRACE_S  # for a submit that was asked to end
+
+
+class Local:
+    """Runs of one study, here. Only `submit` starts anything, and waits for it."""
+
+    name = "local"
+
+    def __init__(self, study_dir: Path) -> None:
+        self.study = StudyDir(study_dir.absolute())
+
+    def cluster(self) -> str | None:
+        """None: this is no cluster."""
+        return None
+
+    def most_runs(self) -> int | None:
+        """No limit."""
+        return None
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """This machine has been looked at itself."""
+        return {}
+
+    def script(self, batch: Batch, after: str | None) -> str:  # nothing runs beside
+        """The same commands that `submit` runs, for a person to read or to repeat."""
+        commands = "\n".join(self.line(batch, run_id) for run_id in batch.run_ids)
+        return f"#!/bin/bash\n# Runs of {batch.study}, one after another.\n{commands}\n"
+
+    def line(self, batch: Batch, run_id: str) -> str:
+        """One run as a shell would start it."""
+        attempt = next_attempt(self.study.run(run_id))
+        conditions, folder = conditions_of(batch, run_id), netem.run_dir()
+        told = netem.sampler_options(conditions, folder)
+        return " ".join(
+            [
+                *(f"{line} &&" for line in netem.shell(conditions, folder, run_id)),
+                "env",
+                *(f"{k}={shlex.quote(v)}" for k, v in variables(batch, attempt.name).items()),
+                shlex.join(command(batch, self.study, run_id, attempt, told)),
+            ]
+        )
+
+    def submit(self, batch: Batch, script: Path) -> None:  # read by people only
+        """Execute the runs. Ctrl-C stops the one that runs, and goes on upwards."""
+        node.find_node_program()
+        for number, run_id in enumerate(batch.run_ids, start=1):
+            begin = time.monotonic()
+            state = execute(batch, self.study, run_id)
+            print(
+                f"block {batch.block}, {number} of {len(batch.run_ids)}: {run_id}: {state} "
+                f"({time.monotonic() - begin:.1f} s)",
+                file=sys.stderr,
+            )
+
+    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+        """Nothing outlives the submit that started it."""
+        return None
+
+    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """While a submit is at work: what has no result of this submission yet."""
+        if self.at_work() is None or not submissions:
+            return {}
+        last = submissions[-1]
+        tasks = {}
+        for run_id in last.run_ids:
+            state, start = last_state(self.study.run(run_id))
+            if state not in FINAL or start < last.submitted_unix_s:
+                tasks[run_id] = Task("running" if state == "started" else "pending")
+        return tasks
+
+    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """Runs that no submit will come back to: without an attempt they are planned again."""
+        run_ids = {run_id for entry in submissions for run_id in entry.run_ids}
+        tasks = {}
+        for run_id in run_ids:
+            began = last_state(self.study.run(run_id))[0] is not None
+            tasks[run_id] = Task("lost", GONE) if began else Task("planned")
+        return tasks
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """End the submit that is at work, and wait until it has stopped its run. By SIGTERM: what a
+        script has started with `&` ignores SIGINT."""
+        holder = self.at_work()
+        if holder is None or not submissions:
+            return
+        pid, host = holder
+        if host != os.uname().nodename:
+            raise UsageError(f"the study runs on {host} (process {pid}): cancel it there")
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_S
+        while self.at_work() == holder:
+            if time.monotonic() > deadline:
+                raise MissingError(
+                    f"process {pid}, which executes the study, was asked to end and has not after "
+                    f"{END_S} s: see what it does, and end it (kill -9 {pid})"
+                )
+            time.sleep(0.05)
+
+    def at_work(self) -> tuple[int, str] | None:
+        """Process and host of another submit of this study; while we hold its lock there is none."""
+        holder = submit_ledger.holder(self.study)
+        return None if holder == (os.getpid(), os.uname().nodename) else holder
+
+
+def variables(batch: Batch, attempt: str) -> dict[str, str]:
+    """What run.sh is told by whoever starts it (head of jobscripts/lib/steelyard.sh)."""
+    told = {"SY_SCHEDULER": "local", "SY_ATTEMPT": attempt}
+    if batch.job.time_limit_s is not None:
+        told["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)
+    return told
+
+
+def command(
+    batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
+) -> list[str]:
+    """The run's script under the sampler, which is `told` the run's conditions; its records in
+    the attempt's folder."""
+    tags = (*batch.tags, *batch.job.tags)
+    return [
+        str(node.find_node_program()),
+        "sample",
+        "--with-parent",  # a submit that is killed must not leave a run behind it
+        f"--record-dir={attempt / 'record'}",
+        f"--job-id={run_id}",
+        *told,
+        *(f"--tag={key}={value}" for key, value in tags),
+        "--",
+        "/bin/bash",
+        str(study.run(run_id) / "run.sh"),
+    ]
+
+
+def execute(batch: Batch, study: StudyDir, run_id: str) -> str:
+    """One run: its state, as result.json has it afterwards, also when Ctrl-C stopped it."""
+    attempt = next_attempt(study.run(run_id))
+    (attempt / "record").mkdir(parents=True)
+    with ExitStack() as stack:
+        try:
+            conditions = conditions_of(batch, run_id)
+            told = stack.enter_context(netem.held(conditions, netem.run_dir(), run_id))
+        except SteelyardError as error:  # never run under other conditions than asked for
+            return not_run(attempt, run_id, str(error))
+        return weigh(batch, study, run_id, attempt, told)
+
+
+def weigh(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]) -> str:
+    """Execute the run's script under the sampler: its state."""
+    child = start(
+        command(batch, study, run_id, attempt, told),
+        dict(os.environ) | variables(batch, attempt.name),
+        attempt / "job.out",
+    )
+    timed_out = False
+    try:
+        timed_out = not wait(child, batch.job.time_limit_s)
+    finally:
+        state = settle(attempt, run_id, child.returncode, timed_out)
+    return state
+
+
+def conditions_of(batch: Batch, run_id: str) -> Conditions:
+    """What a run asks of this machine."""
+    return batch.conditions.get(run_id, netem.NOTHING)
+
+
+def not_run(attempt: Path, run_id: str, why: str) -> str:
+    """A run whose conditions could not be had: `failed`, with the reason."""
+    path = attempt / "result.json"
+    result = blank_result(attempt.name, run_id)
+    result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
+    submit_ledger.write_whole(path, json.dumps(result) + "\n")
+    return "failed"
+
+
+def start(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a run in a session of its own: a Ctrl-C at the terminal is for us, we stop the run."""
+    with log.open("wb") as out:
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MissingError(f"{argv[0]} cannot be run: {error.strerror}") from error
+
+
+def wait(child: subprocess.Popen[bytes], limit_s: int | None) -> bool:
+    """Until the child ends: true; stopped at its time limit: false. On Ctrl-C it is stopped too."""
+    try:
+        child.wait(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        stop(child)
+        return False
+    except BaseException:  # whatever ends us: the run must not outlive us
+        stop(child)
+        raise
+    return True
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """SIGTERM to the run, SIGKILL to what is left of it after the grace."""
+    signal_group(child.pid, signal.SIGTERM)
+    try:
+        child.wait(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Signal the child's own process group."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
+    """Leave a final state, also where the run's own script was killed before it could."""
+    path = attempt / "result.json"
+    try:
+        result = json.loads(read_regular(path, NOTE_BYTES))
+    except (OSError, ValueError):
+        result = blank_result(attempt.name, run_id)
+    if result.get("state") in FINAL:
+        return str(result["state"])
+    result["state"] = "timeout" if timed_out else "failed"
+    result["reason"] = last_words(attempt / "job.out", code)
+    submit_ledger.write_whole(path, json.dumps(result) + "\n")
+    return str(result["state"])
+
+
+def last_words(log: Path, code: int) -> str:
+    """Why a run left no result of its own."""
+    lines = read_tail(log, TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    words = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+    return f"the run left no result: {end}" + (f": {words[:300]}" if words else "")
+
+
+def blank_result(attempt: str, run_id: str) -> dict[str, object]:
+    """A result.json in which nothing is known."""
+    why = "the run's script did not get as far as writing it"
+    unknown = ("job_id", "start_unix_s", "end_unix_s", "elapsed_s", "clients")
+    return {
+        "format": "steelyard-run",
+        "version": 1,
+        "run_id": run_id,
+        "attempt": attempt,
+        "scheduler": "local",
+        **dict.fromkeys(unknown, None),
+        "exit_codes": [],
+        "nodes": [],
+        "missing": dict.fromkeys((*unknown, "nodes"), why),
+    }
+
+
+def next_attempt(run_dir: Path) -> Path:
+    """runs/RUN_ID/local.N, the first that is not there yet."""
+    number = 1
+    while (run_dir / f"local.{number}").exists():
+        number += 1
+    return run_dir / f"local.{number}"
+
+
+def last_state(run_dir: Path) -> tuple[str | None, float]:
+    """State and start of the last local attempt; None and 0 without one."""
+    number = int(next_attempt(run_dir).name.partition(".")[2]) - 1
+    if number == 0:
+        return None, 0.0
+    try:
+        result = json.loads(read_regular(run_dir / f"local.{number}" / "result.json", NOTE_BYTES))
+    except (OSError, ValueError):
+        return "started", 0.0
+    return str(result.get("state")), float(result.get("start_unix_s") or 0)

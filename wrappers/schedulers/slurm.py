@@ -1,0 +1,209 @@
+"""The scheduler Slurm: sbatch, squeue, sacct, scancel and scontrol, as any user may call them."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from steelyard.analysis.sources import slurm_environment
+from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.schedulers import slurm_command, slurm_script, slurm_tasks
+from steelyard.wrappers.schedulers.base import Batch, Submission, Task
+from steelyard.wrappers.schedulers.slurm_command import CommandError
+
+# What a job gets of the submitting shell; a run must not depend on what else stands there.
+# [job] export adds to it.
+EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
+            "SHELL", "TMPDIR", "USER")  # fmt: skip
+# sbatch takes these before what the script says: only where the script says nothing.
+DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
+FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
+CONDITIONS = ("--netem", "--cache")
+CHUNK = 500  # job ids on one command line
+
+
+class Slurm:
+    """One cluster: the one that SLURM_CONF, or Slurm's default, leads to."""
+
+    name = "slurm"
+
+    def __init__(self, patient: bool = True) -> None:
+        self.patient = patient
+
+    @functools.cached_property
+    def config(self) -> dict[str, str]:
+        """`scontrol show config`; MissingError says what to do when there is no Slurm."""
+        try:
+            text = slurm_command.run(["scontrol", "show", "config"])
+        except CommandError as error:
+            raise MissingError(
+                f"no Slurm cluster answers ({error}): {slurm_command.NO_SLURM}"
+            ) from error
+        pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+    @functools.cached_property
+    def has_plugin(self) -> bool:
+        """sbatch knows our plugin's --tag."""
+        return "--tag" in self.plugin_options
+
+    @functools.cached_property
+    def plugin_options(self) -> frozenset[str]:
+        """The options of sbatch that are our plugin's."""
+        text = slurm_command.run_once(["sbatch", "--help"])
+        ours = (line for line in joined(text) if "[steelyard]" in line)
+        return frozenset(name for line in ours for name in re.findall(r"--[a-z][a-z-]*", line)[:1])
+
+    def cluster(self) -> str | None:
+        """ClusterName."""
+        return self.config.get("ClusterName")
+
+    def most_runs(self) -> int | None:
+        """MaxArraySize is one more than the highest index; 0: the cluster takes no arrays."""
+        size = int(self.config.get("MaxArraySize", "1001"))
+        if size == 0:
+            raise MissingError("this cluster takes no job arrays (MaxArraySize=0): ask its admin")
+        return size
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """From sinfo."""
+        try:
+            text = slurm_command.run_once(["sinfo", "--noheader", "--Node", "--format=%N|%f"])
+        except MissingError:
+            return {}
+        pairs = (line.strip().partition("|")[::2] for line in text.splitlines())
+        return {name: frozenset(listed.split(",")) for name, listed in pairs}
+
+    def script(self, batch: Batch, after: str | None) -> str:
+        """The batch script; ConditionError for what this cluster's plugin cannot do."""
+        return slurm_script.render(self.possible(batch), after, self.has_plugin)
+
+    def possible(self, batch: Batch) -> Batch:
+        """The batch without --cache=warm where that is no option: it asks for nothing."""
+        options = []
+        for option in batch.options:
+            name = option.partition("=")[0]
+            known = name not in CONDITIONS or name in self.plugin_options
+            if not known and option != "--cache=warm":
+                raise ConditionError(
+                    f"{option}: sbatch of this cluster has no option {name} of ours, so the "
+                    "condition cannot be asked for: its admin installs the plugin (docs/admin.md)"
+                )
+            options += [option] if known else []
+        return replace(batch, options=tuple(options))
+
+    def submit(self, batch: Batch, script: Path) -> str:
+        """sbatch; after a lost answer it is looked up first, so that nothing comes twice."""
+        tried = False
+        since = script.stat().st_mtime
+
+        def attempt() -> str:
+            nonlocal tried
+            found = self.find(batch, since) if tried else None
+            tried = True
+            return found or self.sbatch(batch, script)
+
+        return slurm_command.retry(attempt)
+
+    def sbatch(self, batch: Batch, script: Path) -> str:
+        """One call of sbatch: the job id."""
+        try:
+            text = slurm_command.run_once(
+                ["sbatch", "--parsable", str(script)], job_environment(batch)
+            )
+        except CommandError as error:
+            if re.match("steelyard: .*(netem|cache)", error.message):
+                raise ConditionError(f"refused by the cluster: {error.message}") from error
+            hint = "; submit again when some have ended" if FULL.search(error.message) else ""
+            raise MissingError(f"{error}{hint}") from error
+        job_id = text.strip().splitlines()[-1].partition(";")[0] if text.strip() else ""
+        if not job_id.isdigit():
+            raise MissingError(f"sbatch: expected a job id, found '{text.strip()}'")
+        return job_id
+
+    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+        """By the job's name, in the queue and then in the accounting."""
+        mine = [f"--name={batch.job_name}", f"--user={getpass.getuser()}"]
+        found = slurm_command.run_once(["squeue", "--noheader", "--format=%F", *mine]).split()
+        if found:
+            return found[0]
+        since = f"--starttime={slurm_tasks.slurm_time(since_unix_s)}"
+        try:
+            text = slurm_command.run_once([*slurm_tasks.SACCT, "--format=JobID", since, *mine])
+        except CommandError:  # no accounting here: the queue was all there is to ask
+            return None
+        match = re.match(r"\d+", text)
+        return match[0] if match else None
+
+    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """From squeue."""
+        tasks: dict[str, Task] = {}
+        for part in chunks(submissions):
+            tasks |= slurm_tasks.ask_squeue(part, self.patient)
+        return tasks
+
+    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """From sacct."""
+        tasks: dict[str, Task] = {}
+        for part in chunks(submissions):
+            tasks |= slurm_tasks.ask_sacct(part)
+        return tasks
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """scancel of every array that has an active task."""
+        active = self.active(submissions)
+        jobs = [
+            e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
+        ]
+        for start in range(0, len(jobs), CHUNK):
+            slurm_command.run(["scancel", *jobs[start : start + CHUNK]])
+
+
+class AbsentSlurm(Slurm):
+    """For a dry run where no cluster answers: Slurm's defaults, our plugin not there."""
+
+    @functools.cached_property
+    def config(self) -> dict[str, str]:
+        """Nothing is known."""
+        return {}
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """Nothing is known."""
+        return {}
+
+    def possible(self, batch: Batch) -> Batch:
+        """Shown as it would be with the plugin."""
+        return batch
+
+    @functools.cached_property
+    def has_plugin(self) -> bool:
+        """Not known, so not used."""
+        return False
+
+
+def chunks(submissions: Sequence[Submission]) -> list[Sequence[Submission]]:
+    """Pieces short enough for a command line."""
+    return [submissions[start : start + CHUNK] for start in range(0, len(submissions), CHUNK)]
+
+
+def joined(help_text: str) -> list[str]:
+    """The lines of `sbatch --help`, each option's continuation lines joined to it."""
+    options: list[str] = []
+    for line in help_text.splitlines():
+        if re.match(r"\s*-", line) or not options:
+            options.append(line)
+        else:
+            options[-1] += " " + line.strip()
+    return options
+
+
+def job_environment(batch: Batch) -> dict[str, str]:
+    """The environment of sbatch, and with --export=ALL of the job: named variables, no others."""
+    names = [*EXPORTED, *slurm_environment.WAY, "SLURM_UMASK", *batch.job.export]
+    names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,0 +1,96 @@
+"""Runs Slurm's commands: no shell, a time limit, and a lost controller is tried again and said."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from steelyard.analysis.sources import slurm_environment
+from steelyard.wrappers.base import programs
+from steelyard.wrappers.base.errors import MissingError
+
+Answer = TypeVar("Answer")
+
+TIMEOUT_S = 120
+RETRY_LIMIT_S = 120
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 16
+
+# Slurm's own words for a controller that is not there now but may be again.
+LOST = re.compile(
+    "Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted"
+    "|Connection refused|Connection timed out|backup controller in standby|Unexpected message"
+    "|Communication connection failure|temporarily unable to accept job|Resource temporarily",
+    re.IGNORECASE,
+)
+NO_SLURM = (
+    "Slurm's commands have to work here (Debian: slurm-client; SLURM_CONF); without a cluster: "
+    "`steelyard submit --scheduler local`, or a throwaway one, `steelyard cluster up`"
+)
+
+
+class LostError(MissingError):
+    """slurmctld did not answer; the same may work a moment later."""
+
+
+class CommandError(MissingError):
+    """A command of Slurm's said no; `message` is its own last line."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"{program}: {message}")
+        self.message = message
+
+
+def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """stdout of one command; LostError, CommandError, or MissingError without the program."""
+    try:
+        environment = slurm_environment.own() if env is None else {**env, "LC_ALL": "C.UTF-8"}
+        done = programs.answer(argv, TIMEOUT_S, environment)
+    except FileNotFoundError as error:
+        raise MissingError(f"{argv[0]} is not on this machine: {NO_SLURM}") from error
+    except subprocess.TimeoutExpired as error:
+        raise LostError(f"{argv[0]} gave no answer in {TIMEOUT_S} s") from error
+    if done.returncode == 0:
+        return done.stdout
+    message = last_line(done.stderr) or f"exit code {done.returncode}, and no word why"
+    if LOST.search(done.stderr):
+        raise LostError(f"{argv[0]}: {message}")
+    raise CommandError(argv[0], message)
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, without the program's name before it.
+
+    Our plugin says why it refuses an option; after it Slurm says only that the option is wrong.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if "error: steelyard: " in line] or lines
+    return re.sub(r"^\w+: (error|fatal): ", "", lines[-1]) if lines else ""
+
+
+def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
+    """`action()` until it is answered, at most `limit_s` long; each new try is said on stderr."""
+    limit_s = RETRY_LIMIT_S if limit_s is None else limit_s
+    deadline = time.monotonic() + limit_s
+    pause_s = FIRST_PAUSE_S
+    while True:
+        try:
+            return action()
+        except LostError as error:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise MissingError(
+                    f"{error}; given up after {limit_s:.0f} s. "
+                    "What was submitted is recorded: the same command goes on from there"
+                ) from error
+            print(f"steelyard: {error}; trying again, {left_s:.0f} s left", file=sys.stderr)
+            time.sleep(min(pause_s, left_s))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def run(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """stdout of a command that may be repeated without harm, tried again while Slurm is lost."""
+    return retry(lambda: run_once(argv, env))

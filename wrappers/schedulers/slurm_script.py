@@ -1,0 +1,97 @@
+"""The text that sbatch gets: one array, each task executes the run that its index stands for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.schedulers.base import Batch
+from steelyard.wrappers.study.job import Job
+
+PLAIN_CONSTRAINT = re.compile(r"[A-Za-z0-9_.&-]+")
+
+# The raw job id and the restart count name the attempt (docs/formats.md part 6). What is said
+# before the run has its folder goes to --output, what is said after to its job.out.
+BODY = """\
+
+# Each task of the array executes one run; line SLURM_ARRAY_TASK_ID + 1 of the list names it.
+set -u
+study={study}
+mapfile -t runs <"$study/submissions/{submission_id}.runs" || exit 1
+run=${{runs[SLURM_ARRAY_TASK_ID]}}
+attempt=$study/runs/$run/$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}
+mkdir -p -- "$attempt" || exit 1
+exec bash "$study/runs/$run/run.sh" >"$attempt/job.out" 2>&1
+"""
+
+
+def render(batch: Batch, after: str | None, with_tags: bool) -> str:
+    """The batch script; `after` is a job that has to end before, `with_tags`: our plugin is there."""
+    options = own_options(batch) + job_options(batch.job) + condition_options(batch)
+    if with_tags:
+        options += [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
+    if after is not None:
+        options.append(f"--dependency=afterany:{after}")
+    lines = ["#!/bin/bash", *(f"#SBATCH {quoted(option)}" for option in options)]
+    body = BODY.format(study=shlex.quote(str(batch.study_dir)), submission_id=batch.submission_id)
+    return "\n".join(lines) + "\n" + body
+
+
+def quoted(option: str) -> str:
+    """An option as sbatch reads it from a script: its quoting is a shell's."""
+    name, equals, value = option.partition("=")
+    return name + equals + (shlex.quote(value) if equals else "")
+
+
+def own_options(batch: Batch) -> list[str]:
+    """What Steelyard itself needs."""
+    limit = "" if batch.job.at_once is None else f"%{batch.job.at_once}"
+    folder = str(batch.study_dir)
+    output = f"{folder}/submissions/{batch.submission_id}.out".replace("%", "%%")
+    return [
+        f"--job-name={batch.job_name}",
+        f"--array=0-{len(batch.run_ids) - 1}{limit}",
+        f"--nodes={batch.nodes}",
+        f"--chdir={folder}",
+        f"--output={output}",
+        "--open-mode=append",
+        "--export=ALL",
+    ]
+
+
+def job_options(job: Job) -> list[str]:
+    """[job] of the study file, but for its constraint."""
+    values = {
+        "ntasks-per-node": job.tasks_per_node,
+        "time": job.time_limit,
+        "partition": job.partition,
+        "account": job.account,
+        "qos": job.qos,
+    }
+    options = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    return options + (["--exclusive"] if job.exclusive else []) + list(job.options)
+
+
+def condition_options(batch: Batch) -> list[str]:
+    """The options of the runs' conditions; two constraints become one that asks for both."""
+    constraint = batch.job.constraint
+    options = []
+    for option in batch.options:
+        name, _, value = option.partition("=")
+        if name == "--constraint" and constraint is not None:
+            constraint = both(constraint, value)
+        else:
+            options.append(option)
+    return options + ([] if constraint is None else [f"--constraint={constraint}"])
+
+
+def both(first: str, second: str) -> str:
+    """`first&second`; UsageError where Slurm's grammar has no such thing."""
+    for constraint in (first, second):
+        if not PLAIN_CONSTRAINT.fullmatch(constraint):
+            raise UsageError(
+                f"job.constraint = '{first}' and node_type's constraint '{second}' cannot be "
+                "joined by '&': leave job.constraint out and write the whole in [place.LEVEL]"
+            )
+    return f"{first}&{second}"

@@ -1,0 +1,1 @@
+"""The study file, its plan and its folder."""

@@ -1,0 +1,164 @@
+"""[[benchmark]] of a study file: parameter lists expanded into variants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from steelyard.jobscripts import registry
+from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.base.errors import UsageError, did_you_mean
+from steelyard.wrappers.study.factors import MEANT, Level, check_mode, has_meaning
+from steelyard.wrappers.study.reader import Table
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A benchmark with one value of each parameter that the study gives, as it writes them."""
+
+    benchmark: registry.Benchmark
+    given: tuple[tuple[str, Level], ...]
+    label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
+
+    def values(self) -> dict[str, Level]:
+        """All parameters, defaults filled in, sizes in bytes."""
+        try:
+            return self.benchmark.check_parameters(dict(self.given))
+        except registry.ParameterError as error:
+            raise UsageError(str(error), part=error.parameter) from error
+
+
+def text(value: Level) -> str:
+    """A value in a label."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple[Variant, ...]:
+    """Check [[benchmark]] and expand the lists in it; no variant comes twice."""
+    tables = top.tables("benchmark")
+    if not tables:
+        top.fail(
+            "benchmark", f"missing: give at least one [[benchmark]] with use = {known_names()}"
+        )
+    variants: dict[str, Variant] = {}
+    for table in tables:
+        for variant in read_one(table, factors):
+            key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
+            if variants.setdefault(key, variant) is not variant:
+                table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
+    check_span(top, factors, list(variants.values()))
+    check_free_factors(top, factors, list(variants.values()))
+    return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
+
+
+def labelled(variant: Variant, variants: list[Variant]) -> Variant:
+    """The variant with a label of only those parameters that differ between its fellows."""
+    fellows = [other.values() for other in variants if other.benchmark == variant.benchmark]
+    own, written = variant.values(), dict(variant.given)
+    words = [
+        f"{key}={text(written.get(key, value))}"
+        for key, value in own.items()
+        if any(other[key] != value for other in fellows) and not hidden(variant, key, fellows)
+    ]
+    return replace(variant, label=" ".join([variant.benchmark.name, *words]))
+
+
+def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
+    """A table of figures is too long for a label, as long as something else tells them apart."""
+    if variant.benchmark.parameters[key].type != "figures":
+        return False
+    rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
+    return all(one not in rest[:i] for i, one in enumerate(rest))
+
+
+def known_names() -> str:
+    """The benchmarks there are, in words."""
+    return " or ".join(shown(name) for name in registry.names())
+
+
+def read_one(table: Table, factors: Mapping[str, tuple[Level, ...]]) -> list[Variant]:
+    """One [[benchmark]]."""
+    name = table.data.get("use")
+    if name is None:
+        table.fail("use", f"missing: allowed is {known_names()}")
+    if not isinstance(name, str) or name not in registry.names():
+        hint = did_you_mean(name, registry.names()) if isinstance(name, str) else ""
+        table.wrong("use", name, known_names() + hint)
+    benchmark = registry.load(name)
+    table.only(["use", *benchmark.parameters])
+    given = {key: value for key, value in table.data.items() if key != "use"}
+    for key in given:
+        if key in factors:
+            table.fail(key, "is a factor too: give it in one place only")
+    choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
+    return [
+        Variant(benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]))
+        for chosen in itertools.product(*choices)
+    ]
+
+
+def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
+    """The values of a parameter, one or a list of them, each checked."""
+    value = table.data[key]
+    values = table.levels(key) if isinstance(value, list) else (value,)
+    return tuple(check_value(table, benchmark, key, one) for one in values)
+
+
+def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: object) -> Level:
+    """The value as it was written, a table as JSON text; UsageError when it is not allowed."""
+    parameter = benchmark.parameters[key]
+    try:
+        checked = parameter.check(value)
+    except ValueError as error:
+        if parameter.type == "figures":
+            table.fail(key, str(error))
+        table.wrong(key, value, parameter.allowed())
+    return value if isinstance(value, Level) else checked
+
+
+def check_span(
+    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
+) -> None:
+    """Clients side by side are not for a benchmark that has the whole job for itself."""
+    whole = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
+    if "clients" in factors and whole:
+        top.table("factors").fail(
+            "clients",
+            f"{', '.join(whole)} works on all nodes of a job at once: leave clients out, and "
+            "give [job] nodes and the benchmark's own parameters",
+        )
+
+
+def check_free_factors(
+    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
+) -> None:
+    """A factor without a meaning of its own must be a parameter of every benchmark."""
+    table = top.table("factors")
+    benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
+    for name in factors:
+        if has_meaning(name, benchmarks.values()):
+            if name == "mode":
+                check_mode(top, factors[name], benchmarks.values())
+            continue
+        lacking = [key for key, found in benchmarks.items() if name not in found.parameters]
+        if lacking:
+            known = [*MEANT, *(key for found in benchmarks.values() for key in found.parameters)]
+            table.fail(
+                name,
+                f"no factor with a meaning ({', '.join(MEANT)}) "
+                f"and no parameter of {', '.join(lacking)}{did_you_mean(name, known)}",
+            )
+        for benchmark in benchmarks.values():
+            for level in factors[name]:
+                check_value(table, benchmark, name, level)
+
+
+def uncompared(variants: Iterable[Variant]) -> list[str]:
+    """`roottree structure`: lists of what is there to be compared, and as variants is not."""
+    seen: dict[str, set[Level]] = {}
+    for variant in variants:
+        for name, value in variant.values().items():
+            if variant.benchmark.parameters[name].level:
+                seen.setdefault(f"{variant.benchmark.name} {name}", set()).add(value)
+    return [key for key, values in seen.items() if len(values) > 1]

@@ -1,0 +1,204 @@
+"""[job] of a study file: what every run asks of the scheduler."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.study.reader import Table
+
+KEYS = (
+    "nodes",
+    "tasks_per_node",
+    "time_limit",
+    "exclusive",
+    "partition",
+    "account",
+    "qos",
+    "constraint",
+    "options",
+    "at_once",
+    "tags",
+    "export",
+    "warm_up",
+    "time_out",
+    "retries",
+    "bind",
+)
+TIME_LIMIT = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
+WORD = r"[A-Za-z0-9_.,@+-]+"
+CONSTRAINT = r"[][A-Za-z0-9_.&|*()-]+"
+OPTION = r"--?[A-Za-z][^\x00-\x1f\x7f]*"
+TAG_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+TAG_VALUE_LENGTH = 256
+
+# What Steelyard sets itself; an option of the user's would break the study.
+OURS = {
+    "array": "a", "begin": "b", "batch": "", "chdir": "D", "clusters": "M", "comment": "",
+    "dependency": "d", "error": "e", "export": "", "export-file": "", "get-user-env": "",
+    "help": "h", "hold": "H", "input": "i", "job-name": "J", "nodes": "N", "ntasks": "n",
+    "open-mode": "", "output": "o", "parsable": "", "test-only": "", "uid": "", "usage": "",
+    "version": "V", "wait": "W", "wrap": "",
+}  # fmt: skip
+KEY_OF = {
+    "ntasks-per-node": "tasks_per_node", "time": "time_limit", "t": "time_limit",
+    "exclusive": "exclusive", "partition": "partition", "p": "partition", "account": "account",
+    "A": "account", "qos": "qos", "q": "qos", "tag": "tags", "nodes": "nodes", "N": "nodes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """Settings of all runs; None: the scheduler's own default."""
+
+    nodes: int = 1
+    tasks_per_node: int | None = None
+    time_limit: str | None = None
+    exclusive: bool = True
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    options: tuple[str, ...] = ()
+    at_once: int | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    export: tuple[str, ...] = ()
+    warm_up: int = 0
+    time_out: str | None = None
+    retries: int = 0
+    bind: str | None = None
+
+    def quality(self) -> dict[str, str]:
+        """Variables of jobscripts/lib/quality.sh; what is not asked for is not there."""
+        limit = None if self.time_out is None else time_limit_s(self.time_out)
+        asked = {
+            "SY_WARM_UP": self.warm_up,
+            "SY_TIME_OUT_S": limit,
+            "SY_RETRIES": self.retries,
+            "SY_BIND": self.bind,
+        }
+        return {name: str(value) for name, value in asked.items() if value}
+
+    @property
+    def time_limit_s(self) -> int | None:
+        """The time limit in seconds."""
+        return None if self.time_limit is None else time_limit_s(self.time_limit)
+
+
+def time_limit_s(text: str) -> int | None:
+    """Seconds of HH:MM:SS or D-HH:MM:SS; None for anything else and for zero."""
+    match = TIME_LIMIT.fullmatch(text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
+
+
+def read_job(top: Table, has_clients: bool) -> Job:
+    """Check [job]."""
+    table = top.table("job")
+    table.only(KEYS)
+    nodes = table.count("nodes", 1, most=100_000)
+    if has_clients and nodes != 1:
+        table.wrong("nodes", nodes, "1 with the factor clients: a job has one node per client")
+    words = {
+        key: table.word(key, WORD, "letters, digits and any of '_.,@+-'")
+        for key in ("partition", "account", "qos")
+    }
+    return Job(
+        nodes=nodes,
+        tasks_per_node=table.integer("tasks_per_node", None, 1, 100_000),
+        time_limit=read_time(table, "time_limit"),
+        exclusive=table.flag("exclusive", True),
+        constraint=table.word("constraint", CONSTRAINT, "a constraint as sbatch takes it"),
+        options=read_options(table, "options"),
+        at_once=table.integer("at_once", None, 1, 1_000_000),
+        tags=read_tags(table),
+        export=table.words("export", r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable"),
+        warm_up=table.count("warm_up", 0, least=0, most=1000),
+        time_out=read_time_out(table),
+        retries=table.count("retries", 0, least=0, most=100),
+        bind=table.word("bind", "none|core|socket", '"none", "core" or "socket"'),
+        **words,
+    )
+
+
+def read_time_out(table: Table) -> str | None:
+    """[job] time_out, which must come before the scheduler's own end of the run."""
+    found, limit = read_time(table, "time_out"), read_time(table, "time_limit")
+    if found and limit and (time_limit_s(found) or 0) >= (time_limit_s(limit) or 0):
+        table.wrong("time_out", found, f"less than time_limit = {limit}, or it never comes")
+    return found
+
+
+def read_time(table: Table, key: str) -> str | None:
+    """A time as Slurm writes it; None when absent."""
+    value = table.data.get(key)
+    if value is not None and not (isinstance(value, str) and time_limit_s(value)):
+        table.wrong(key, value, '"HH:MM:SS" or "D-HH:MM:SS", longer than zero')
+    return value
+
+
+def read_options(table: Table, key: str) -> tuple[str, ...]:
+    """A list of sbatch options, each one word such as --mem=4G; none that Steelyard sets."""
+    options = table.words(key, OPTION, "one option of sbatch per text, such as --mem=4G")
+    for option in options:
+        refuse_ours(table, key, option)
+    return options
+
+
+def refuse_ours(table: Table, key: str, option: str) -> None:
+    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+    long = option.startswith("--")
+    name = option[2:].split("=", 1)[0] if long else option[1]
+    # getopt_long takes any beginning of a name for the name.
+    same = str.startswith if long else str.__eq__
+    for known, meant in KEY_OF.items():
+        if (len(known) > 1) is long and same(known, name):
+            table.fail(key, f"{shown(option)}: use [job] {meant} instead")
+    if any(same(known, name) for known in (OURS if long else OURS.values())):
+        table.fail(key, f"{shown(option)}: Steelyard sets this option itself")
+
+
+def split_options(table: Table, key: str) -> tuple[str, ...]:
+    """A line of options as one would type it, split into words; empty when absent."""
+    value = table.data.get(key, "")
+    if not isinstance(value, str) or not value.isprintable():
+        table.wrong(key, value, "one line of options, as one would type it")
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        table.fail(key, f"{shown(value)}: {error}")
+    for word in words:
+        if not re.fullmatch(OPTION, word):
+            table.wrong(key, value, "options that begin with '-', values joined by '='")
+        refuse_ours(table, key, word)
+    return tuple(words)
+
+
+def is_tag_value(text: str) -> bool:
+    """What the plugin takes (plugins/slurm/tag.c)."""
+    return text.isascii() and text.isprintable() and 0 < len(text) <= TAG_VALUE_LENGTH
+
+
+def tag_value(text: str) -> str:
+    """A level as a tag's value: what does not fit percent-encoded (RFC 3986), and cut."""
+    if is_tag_value(text):
+        return text
+    safe = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+    return quote(text, safe=safe)[:TAG_VALUE_LENGTH]
+
+
+def read_tags(table: Table) -> tuple[tuple[str, str], ...]:
+    """[job.tags]: keys and texts."""
+    tags = table.table("tags")
+    for key, value in tags.data.items():
+        if not TAG_KEY.fullmatch(key):
+            tags.fail(key, "a tag's key is letters, digits, '_', '.' and '-', at most 64")
+        if not (isinstance(value, str) and is_tag_value(value) and len(value) <= 200):
+            tags.wrong(key, value, "a text of one line, at most 200 characters, all of them ASCII")
+    return tuple((key, str(value)) for key, value in tags.data.items())

@@ -1,0 +1,1 @@
+"""From a plan to jobs, and how far they are."""

@@ -1,0 +1,55 @@
+"""What is known before a study is handed in of the nodes on which its runs may come to lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+
+VIRTUAL = "virtual"
+PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
+
+
+def doubt(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
+    """Network conditions that this kernel cannot have, and runs that may go to any node: that says
+    little of the nodes, but on a mixed cluster some of them are like this machine."""
+    anywhere = [batch for batch in batches if not is_placed(batch)]
+    wanted = {one.network for batch in anywhere for one in batch.conditions.values() if one.shapes}
+    lacking = next(filter(None, map(missing_here, sorted(wanted))), None)
+    if lacking is None:
+        return None
+    nodes = scheduler.features()
+    virtual = sorted(name for name, features in nodes.items() if VIRTUAL in features)
+    others = sorted(nodes.keys() - set(virtual))
+    if virtual and not others:
+        return None
+    words = f"network conditions: here, and maybe on some of the nodes, {lacking}"
+    if virtual:
+        words += (
+            f". The runs may come onto {some(others)} as well as onto the virtual {some(virtual)}: "
+            f'[job] constraint = "{VIRTUAL}" keeps them on the latter'
+        )
+    return words
+
+
+def is_placed(batch: Batch) -> bool:
+    """The study itself says which nodes."""
+    options = (*batch.options, *batch.job.options)
+    named = any(option.startswith(PLACING) for option in options)
+    return named or batch.job.constraint is not None or batch.job.partition is not None
+
+
+def missing_here(network: str) -> str | None:
+    """What this machine's kernel lacks for a specification, in a sentence; None: nothing is known."""
+    for module in netem_kernel.needed(netem.parse(network).spec):
+        found = netem_kernel.can(module)
+        if found.there is False:
+            return found.says
+    return None
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,287 @@
+"""How far a study is: the state of every run, from its result.json files and its scheduler."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.schedulers import base as scheduler
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers.base import Submission, Task
+from steelyard.wrappers.schedulers.slurm_tasks import NOT_APPLIED
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.submit.status_time import time_left_s
+
+RUNNING = ("running",)
+WAITING = ("pending", "requeued")
+FAILED = ("failed", "timeout", "cancelled", "node_fail", "out_of_memory", "lost")
+FINAL = ("completed", "failed", "timeout")
+STOPPED = "stopped by SIG"  # as steelyard.sh begins the reason
+LOST = "the scheduler no longer knows the job, and it left no result"
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Where a run stands; `state` in the words of docs/formats.md part 8."""
+
+    run: Run
+    state: str
+    reason: str | None = None
+    attempt: str | None = None  # name of the last attempt's folder
+    start_unix_s: float | None = None
+    end_unix_s: float | None = None
+    elapsed_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, and why."""
+
+    run_id: str
+    variant: str
+    condition_label: str
+    state: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A study at one moment; `planned` runs are neither done nor handed to a scheduler."""
+
+    study: str
+    study_dir: str
+    unix_s: float
+    total: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    planned: int
+    time_left_s: float | None
+    note: str | None  # what could not be asked
+    waiting_reasons: dict[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Nothing runs and nothing waits."""
+        return self.running == 0 and self.waiting == 0
+
+
+def snapshot(study_dir: Path, strict: bool = False) -> Progress:
+    """Read everything anew: a second or so for 10,000 runs, most of it the scheduler's.
+
+    A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
+    MissingError.
+    """
+    study = StudyDir(study_dir.absolute())
+    note = None
+    try:
+        states = run_states(study)
+    except MissingError as error:
+        if strict:
+            raise
+        states = states_of_files(study)
+        if any(entry.state not in FINAL for entry in states):
+            note = f"{error}; running and waiting are as the files have them"
+    head = plan.read_document(study.plan)["study"]
+    name = str(head["name"]) if isinstance(head, dict) else study.path.stem
+    return progress(name, study, states, note)
+
+
+def progress(
+    name: str, study: StudyDir, states: Sequence[RunState], note: str | None = None
+) -> Progress:
+    """Count the states."""
+    waiting = [entry for entry in states if entry.state in WAITING]
+    failed = [entry for entry in states if entry.state in FAILED]
+    reasons: dict[str, int] = {}
+    for entry in waiting:
+        if entry.reason:
+            reasons[entry.reason] = reasons.get(entry.reason, 0) + 1
+    return Progress(
+        study=name,
+        study_dir=str(study.path),
+        unix_s=time.time(),
+        total=len(states),
+        done=count(states, ("completed",)),
+        running=count(states, RUNNING),
+        waiting=len(waiting),
+        failed=len(failed),
+        planned=count(states, ("planned",)),
+        time_left_s=time_left_s(states, time.time()),
+        note=note,
+        waiting_reasons=reasons,
+        failures=[failure(entry) for entry in failed],
+    )
+
+
+def states_of_files(study: StudyDir) -> list[RunState]:
+    """States without a scheduler's word: what began may run, what was submitted may wait."""
+    submitted = {run_id for entry in submit_ledger.read(study) for run_id in entry.run_ids}
+    states = []
+    for run in plan.read_runs(study.plan):
+        entry = state_of(study, run, None)
+        if entry.state == "lost":
+            entry = replace(entry, state="running", reason=None)
+        elif entry.state == "planned" and run.run_id in submitted:
+            entry = replace(entry, state="pending")
+        states.append(entry)
+    return states
+
+
+def count(states: Sequence[RunState], words: Sequence[str]) -> int:
+    """How many runs are in one of these states."""
+    return sum(entry.state in words for entry in states)
+
+
+def failure(entry: RunState) -> Failure:
+    """What a person wants to know of a failed run."""
+    run = entry.run
+    return Failure(run.run_id, run.variant, run.condition_label, entry.state, entry.reason)
+
+
+def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
+    """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
+    runs = plan.read_runs(study.plan)
+    states = {run.run_id: state_of(study, run, None) for run in runs}
+    if all(entry.state == "completed" for entry in states.values()):
+        return list(states.values())
+    submissions = submit_ledger.read(study)
+    # The queue first, the files again after: a run that ends in between has left its result.
+    active = ask(study, submissions, patient)
+    for run in runs:
+        if states[run.run_id].state not in FINAL or run.run_id in active:
+            states[run.run_id] = state_of(study, run, active.get(run.run_id))
+    unsure = {key for key, entry in states.items() if is_unsure(entry)}
+    for run_id, task in ask_ended(study, submissions, unsure).items():
+        states[run_id] = with_end(states[run_id], task)
+    return list(states.values())
+
+
+def is_unsure(entry: RunState) -> bool:
+    """Only the scheduler can tell: no result, or stopped from outside."""
+    stopped = entry.state == "failed" and (entry.reason or "").startswith(STOPPED)
+    return stopped or entry.state in ("lost", "planned")
+
+
+def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
+    """The active runs of all schedulers that the study used."""
+    tasks: dict[str, Task] = {}
+    for name, group in scheduler.of(submissions).items():
+        tasks |= scheduler.by_name(name, study.path, patient).active(group)
+    return tasks
+
+
+def ask_ended(
+    study: StudyDir, submissions: Sequence[Submission], run_ids: set[str]
+) -> dict[str, Task]:
+    """What the schedulers know of runs that neither run nor left a result."""
+    open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
+    tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
+    for name, group in scheduler.of(open_ones).items():
+        tasks |= scheduler.by_name(name, study.path).ended(group)
+    told = (
+        refusals(study, open_ones) if any(t.reason == NOT_APPLIED for t in tasks.values()) else {}
+    )
+    return {
+        run_id: replace(task, reason=told.get(run_id, task.reason))
+        if task.reason == NOT_APPLIED
+        else task
+        for run_id, task in tasks.items()
+        if run_id in run_ids
+    }
+
+
+def refusals(study: StudyDir, submissions: Sequence[Submission]) -> dict[str, str]:
+    """Why a condition could not be applied, by run: the last line that says so in the output of
+    its submission, which runs of the same conditions share."""
+    from steelyard.analysis.collect import network
+
+    told: dict[str, str] = {}
+    for entry in submissions:
+        output = study.script(entry.submission_id).with_suffix(".out")
+        lines = list(network.refusals(output))
+        where = f"{NOT_APPLIED}: " + (lines[-1] if lines else f"{output} may say why")
+        told |= dict.fromkeys(entry.run_ids, where)
+    return told
+
+
+def with_end(entry: RunState, task: Task) -> RunState:
+    """A run that left no result, as its scheduler tells its end."""
+    state = task.state
+    if entry.state == "failed" and state in ("lost", "completed", "failed"):
+        return entry  # its own words say more
+    if state == "completed":  # the job ended well, and yet there is no result
+        state = "lost"
+    return RunState(entry.run, state, task.reason, entry.attempt, entry.start_unix_s)
+
+
+def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
+    """From the last attempt's result.json, and what the queue says of the run."""
+    result = last_result(study.run(run.run_id))
+    state = str(result.get("state")) if result else "planned"
+    over = state in FINAL and task is not None and result.get("job_id") == task.job_id
+    # A task that waits will run, whatever it left before: requeued jobs keep their id.
+    if task is not None and (task.state == "pending" or not over):
+        return RunState(run, task.state, task.reason, text(result, "attempt"), None)
+    if result and state not in FINAL:
+        return RunState(run, "lost", LOST, text(result, "attempt"), number(result, "start_unix_s"))
+    return RunState(
+        run,
+        state,
+        text(result, "reason"),
+        text(result, "attempt"),
+        number(result, "start_unix_s"),
+        number(result, "end_unix_s"),
+        number(result, "elapsed_s"),
+    )
+
+
+def text(result: Mapping[str, object], key: str) -> str | None:
+    """A text of result.json, or None."""
+    value = result.get(key)
+    return value if isinstance(value, str) else None
+
+
+def number(result: Mapping[str, object], key: str) -> float | None:
+    """A number of result.json, or None."""
+    value = result.get(key)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def last_result(run_dir: Path) -> dict[str, object]:
+    """The result.json of the attempt that began last; {} when there is no attempt."""
+    last: dict[str, object] = {}
+    for attempt in attempts(run_dir):
+        result = read_result(attempt)
+        if (number(result, "start_unix_s") or 0) >= (number(last, "start_unix_s") or 0):
+            last = result
+    return last
+
+
+def attempts(run_dir: Path) -> list[Path]:
+    """The folders of a run's attempts."""
+    try:
+        with os.scandir(run_dir) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def read_result(attempt: Path) -> dict[str, object]:
+    """An attempt's result.json; `started` without one that can be read: the job was there."""
+    unknown: dict[str, object] = {"attempt": attempt.name, "state": "started"}
+    try:
+        data = json.loads(read_regular(attempt / "result.json", NOTE_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return unknown
+    return data if isinstance(data, dict) and data.get("version") == 1 else unknown

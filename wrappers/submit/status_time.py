@@ -1,0 +1,57 @@
+"""How long a study still takes: the work that is left, over the pace at which work was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.submit.status import RunState
+
+ACTIVE = ("pending", "running", "requeued")
+# Runs further apart than this do not belong to the same stretch of work.
+GAP_S = 3600
+
+
+def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
+    """Seconds until nothing waits or runs; None as long as no run has ended to learn from."""
+    left = [entry for entry in states if entry.state in ACTIVE]
+    if not left:
+        return 0.0
+    ended = [
+        (entry.start_unix_s, entry.elapsed_s, kind(entry))
+        for entry in states
+        if entry.start_unix_s is not None and entry.elapsed_s is not None
+    ]
+    if not ended:
+        return None
+    means = mean_by_kind([(what, elapsed_s) for _, elapsed_s, what in ended])
+    overall = sum(elapsed_s for _, elapsed_s, _ in ended) / len(ended)
+    work_s = sum(means.get(kind(entry), overall) for entry in left)
+    stretch = last_stretch(sorted((start, elapsed_s) for start, elapsed_s, _ in ended))
+    wall_s = max(now_unix_s - stretch[0][0], 1e-3)
+    done_s = sum(elapsed_s for _, elapsed_s in stretch)
+    return work_s * wall_s / done_s if done_s > 0 else None
+
+
+def kind(entry: RunState) -> tuple[str, str]:
+    """Runs of one kind take about as long."""
+    return entry.run.variant, entry.run.condition_label
+
+
+def mean_by_kind(pairs: Sequence[tuple[tuple[str, str], float]]) -> dict[tuple[str, str], float]:
+    """The mean of each kind."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for what, elapsed_s in pairs:
+        groups.setdefault(what, []).append(elapsed_s)
+    return {what: sum(values) / len(values) for what, values in groups.items()}
+
+
+def last_stretch(runs: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """The runs after the last long pause; (start, elapsed) in order of start."""
+    first = 0
+    for index in range(1, len(runs)):
+        start, elapsed_s = runs[index - 1]
+        if runs[index][0] - (start + elapsed_s) > GAP_S:
+            first = index
+    return runs[first:]
