@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.sources.sample_lines import COLUMNS
 from steelyard.analysis.store.database import bound
+from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.spool import quote, quote_path
 
 

@@ -17,15 +17,11 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.background import Background
 from steelyard.analysis.sources import native, records
-from steelyard.analysis.sources.sample_lines import (
-    COLUMNS,
-    find_refused,
-    read_header,
-    times_of_ends,
-)
+from steelyard.analysis.sources.sample_lines import find_refused, read_header, times_of_ends
 from steelyard.analysis.sources.sample_rows import ROWS, TEXT_BYTES, RowBatch
 from steelyard.analysis.sources.sample_text import TextBatch
 from steelyard.analysis.store.database import side_engine
+from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.sample_store import KEY, Parts, day_of, scan
 from steelyard.analysis.store.spool import NO_ROOM, Spool
 from steelyard.jobscripts.userfiles import open_regular

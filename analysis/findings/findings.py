@@ -20,9 +20,9 @@ from steelyard.analysis.findings.drift import find_drift
 from steelyard.analysis.findings.iterations import find_inner_warm_up
 from steelyard.analysis.findings.nodes import NODE_CHECKS
 from steelyard.analysis.findings.shape import SHAPE_CHECKS
+from steelyard.analysis.findings.split import find_broken_splits
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.summary.load import Run
-from steelyard.analysis.summary.split import find_broken_splits
 from steelyard.analysis.summary.summary import WAITING, Group, Row, Summary
 
 MANY_COMPARISONS = 20  # of so many one is expected to differ by chance at 95 %

@@ -12,30 +12,10 @@ from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.spool import quote_path
 from steelyard.jobscripts.userfiles import open_regular
 
-# The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
-COLUMNS = {
-    "unix_s": "DOUBLE",
-    "elapsed_s": "DOUBLE",
-    "cpu_s": "DOUBLE",
-    "memory_bytes": "BIGINT",
-    "processes": "BIGINT",
-    "rchar_bytes": "BIGINT",
-    "wchar_bytes": "BIGINT",
-    "read_bytes": "BIGINT",
-    "write_bytes": "BIGINT",
-    "rx_bytes": "BIGINT",
-    "tx_bytes": "BIGINT",
-    "sent_segments": "BIGINT",
-    "retransmitted_segments": "BIGINT",
-    "pressure_cpu_s": "DOUBLE",
-    "pressure_io_s": "DOUBLE",
-    "pressure_memory_s": "DOUBLE",
-    "energy_j": "DOUBLE",
-    "rtt_s": "DOUBLE",
-}
 NEEDED = ("unix_s", "elapsed_s")
 
 HEADER_BYTES = 1_000_000  # longer than any; where a file begins with zeros, no end comes

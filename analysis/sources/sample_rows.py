@@ -10,7 +10,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.sources import native
-from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
 
 ROWS = 1_000_000  # in a batch: 150 MB

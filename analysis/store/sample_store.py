@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.sample_lines import COLUMNS
+from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.spool import quote, quote_path
 from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.findings.codes import Code, Finding, counted, place
 from steelyard.analysis.stats.groups import Groups, mean, size
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.stats.split import MIN_GROUPS, Side, Split, difference, excludes_zero, split
@@ -194,15 +193,3 @@ def computing_s(summary: Summary, row: Row) -> Groups:
     waits = summary.row(row.group.variant, row.group.label, WAIT_SHARE)
     shares = dict(values_of(waits)) if waits is not None else {}
     return by_job(row, {run: s * (1 - shares[run]) for run, s in values_of(row) if run in shares})
-
-
-def find_broken_splits(summary: Summary) -> Iterator[Finding]:
-    """SY27."""
-    rows = split_rows(summary)
-    broken = [one for one in rows if one.broken]
-    if broken:
-        yield Finding(
-            Code.NO_SPLIT,
-            f"In {len(broken)} of {counted(len(rows), 'comparison')} with bulk transfers beside it.",
-            tuple(f"{place(o.row.group)} by {o.bulk}: {'; '.join(o.broken)}" for o in broken),
-        )

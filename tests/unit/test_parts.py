@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis.sources.sample_lines import COLUMNS
 from steelyard.analysis.store import database
 from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store.sample_columns import COLUMNS
 
 DAY_S = 86400.0
 
