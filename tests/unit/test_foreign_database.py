@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.database import SCHEMA_VERSION
-from steelyard.analysis.errors import UsageError
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.store.database import SCHEMA_VERSION
 
 HELP = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("merging") / "study.py")))
 

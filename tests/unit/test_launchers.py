@@ -15,7 +15,6 @@ from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import needs as launcher_checks
-from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.study import study
 
 Capture = pytest.CaptureFixture[str]
@@ -398,4 +397,4 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
 
 
 def test_the_default_is_no_limit() -> None:
-    assert Launcher().text == "bare"
+    assert launchers.Launcher().text == "bare"

@@ -274,7 +274,9 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
-from steelyard.analysis import database, parts, samples
+from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
 connection = duckdb.connect()
 connection.execute(database.schema_text())
 folder = Path(sys.argv[1])

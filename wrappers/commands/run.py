@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.launchers.launcher.launcher import Launcher
-    from steelyard.wrappers.netem.program.program import Conditions
-    from steelyard.wrappers.run.run.benchmark import Chosen
-    from steelyard.wrappers.run.run.run import Summary, Weighed
+    from steelyard.wrappers.launchers.launcher import Launcher
+    from steelyard.wrappers.netem.program import Conditions
+    from steelyard.wrappers.run.benchmark import Chosen
+    from steelyard.wrappers.run.run import Summary, Weighed
 
 MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
 
@@ -94,11 +94,11 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from steelyard.wrappers.base import errors
-    from steelyard.wrappers.launchers.launcher import launcher as launchers
-    from steelyard.wrappers.netem.program import program as netem
-    from steelyard.wrappers.run.run import benchmark as run_benchmark
-    from steelyard.wrappers.run.run import left_behind as run_left
-    from steelyard.wrappers.run.run import run
+    from steelyard.wrappers.launchers import launcher as launchers
+    from steelyard.wrappers.netem import program as netem
+    from steelyard.wrappers.run import benchmark as run_benchmark
+    from steelyard.wrappers.run import left_behind as run_left
+    from steelyard.wrappers.run import run
 
     launcher = checked_launcher(args.launcher)
     chosen = checked_benchmark(args, launcher)
@@ -131,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
 def checked_benchmark(args: argparse.Namespace, launcher: Launcher) -> Chosen | None:
     """The benchmark that was asked for; None: a command was."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.run.run import benchmark as run_benchmark
+    from steelyard.wrappers.run import benchmark as run_benchmark
 
     if (args.benchmark is None) == (not args.command):
         raise UsageError("give a command after --, or --benchmark NAME, and not both")
@@ -145,7 +145,7 @@ def checked_benchmark(args: argparse.Namespace, launcher: Launcher) -> Chosen | 
 def checked_conditions(args: argparse.Namespace) -> Conditions:
     """What was asked for, of the right form, and possible here as far as that can be told now."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.netem.program import program as netem
+    from steelyard.wrappers.netem import program as netem
 
     if args.netem != netem.NONE:
         netem.parse(args.netem)
@@ -160,8 +160,8 @@ def checked_conditions(args: argparse.Namespace) -> Conditions:
 def checked_launcher(text: str) -> Launcher:
     """A launcher that this machine has, and this user may use."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.launchers.launcher import launcher as launchers
-    from steelyard.wrappers.launchers.launcher import needs as launcher_checks
+    from steelyard.wrappers.launchers import launcher as launchers
+    from steelyard.wrappers.launchers import needs as launcher_checks
 
     try:
         launcher = launchers.parse(text)
@@ -174,7 +174,7 @@ def checked_launcher(text: str) -> Launcher:
 def checked_capture(args: argparse.Namespace) -> bool:
     """Whether packets are to be recorded."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.netem.program import program as netem
+    from steelyard.wrappers.netem import program as netem
 
     if args.capture and args.output is None:
         raise UsageError("--capture: goes with -o DIR, where the captures stay")
@@ -185,7 +185,7 @@ def checked_capture(args: argparse.Namespace) -> bool:
 
 def device_of(text: str) -> str | None:
     """dev= of a specification that was checked."""
-    from steelyard.wrappers.netem.program import program as netem
+    from steelyard.wrappers.netem import program as netem
 
     named = None if text == netem.NONE else netem.parse(text).spec.get("device")
     return None if named is None else str(named)
@@ -211,7 +211,7 @@ def checked_rate(text: str | None) -> float | None:
 def checked_tags(tags: list[str]) -> tuple[str, ...]:
     """KEY=VALUE each."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.study.study.job import TAG_KEY
+    from steelyard.wrappers.study.job import TAG_KEY
 
     for tag in tags:
         key, equals, value = tag.partition("=")
@@ -271,7 +271,7 @@ def show_scopes(runs: list[Weighed], found: list[Summary]) -> None:
 
 def show_conditions(runs: list[Weighed]) -> None:
     """What was asked, applied and measured; of several runs in a line each."""
-    from steelyard.wrappers.netem.program import words as netem_words
+    from steelyard.wrappers.netem import words as netem_words
 
     held = [run for run in runs if run.network_conditions is not None]
     for run in held[:1]:
@@ -315,7 +315,7 @@ def print_table(found: list[Summary]) -> None:
 
 def formatted(value: float | None, unit: str) -> str:
     """A value as people read it."""
-    from steelyard.analysis.stats.basics import readable as quantities
+    from steelyard.analysis.stats import readable as quantities
     from steelyard.wrappers.base import console
 
     if unit == "s":

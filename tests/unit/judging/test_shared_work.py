@@ -141,7 +141,7 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
         "import sys, time\n"
         "from functools import partial\n"
         "from pathlib import Path\n"
-        "from steelyard.analysis import shared_work\n"
+        "from steelyard.analysis.base import fork_pool as shared_work\n"
         "shared_work.may_fork = lambda: True\n"
         "def piece(number):\n"
         "    Path(sys.argv[1], str(number)).touch(); time.sleep(0.2)\n"

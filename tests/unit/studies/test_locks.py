@@ -69,7 +69,9 @@ def without_locks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def steelyard(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from steelyard.wrappers import cli; sys.exit(cli.main(sys.argv[1:]))"
+    program = (
+        "import sys; from steelyard.wrappers.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    )
     return subprocess.run(
         [sys.executable, "-P", "-c", program, *map(str, words)],
         env=environment, capture_output=True, text=True, check=False,
