@@ -1,0 +1,12 @@
+"""Fixtures that several rooms share; each is written where its room is."""
+
+from __future__ import annotations
+
+from .submit.paper_slurm import finish_run, slurm, write_study  # noqa: F401 - fixtures
+from .summary.databases import (  # noqa: F401 - fixtures
+    demo_folder,
+    demo_summary,
+    energy_folder,
+    synthetic,
+    thesis_folder,
+)

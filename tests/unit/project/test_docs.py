@@ -1,0 +1,80 @@
+"""The pages say what is there: links lead somewhere, commands and targets exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers.commands import cli
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    """Relative links, from the page's own folder."""
+    links = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    """`steelyard WORD` at the start of a line of code, or in backquotes."""
+    text = page.read_text(encoding="utf-8")
+    used = set(re.findall(r"(?:^\s*\$ |`|^    )steelyard ([a-z]+)", text, re.MULTILINE))
+    assert used <= set(cli.COMMANDS)
+
+
+def test_every_command_is_in_the_readme_or_a_page() -> None:
+    """A command that no page names is not found."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    missing = [name for name in cli.COMMANDS if f"steelyard {name}" not in text]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_exist(page: Path) -> None:
+    """`make WORD` in code is a target."""
+    text = page.read_text(encoding="utf-8")
+    used = set(re.findall(r"(?:`|^    |; )make (?:-s )?([a-z][a-z-]+)", text, re.MULTILINE))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    assert used <= targets
+
+
+def test_the_changelog_has_this_version() -> None:
+    """Unreleased work, or the version that VERSION names."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+    assert "## [Unreleased]" in text or f"## [{version}]" in text
+
+
+def test_every_dependency_has_its_line() -> None:
+    """docs/dependencies.md says why each is there."""
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    setup = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    names = re.findall(
+        r"^    ([a-z0-9-]+)(?:>=|$)", setup.split("[options.entry_points]")[0], re.MULTILINE
+    )
+    wanted = {name for name in names if not name.startswith(("steelyard", "types-"))}
+    assert {"duckdb", "scipy"} <= wanted
+    assert not [name for name in wanted if name not in page]
+
+
+def test_the_tools_named_in_setup_lists_are_debian_packages() -> None:
+    """A misspelt package would stop every fresh machine."""
+    names = [
+        line.partition("#")[0].strip()
+        for file in ("run.txt", "test.txt")
+        for line in (ROOT / "setup" / file).read_text(encoding="utf-8").splitlines()
+    ]
+    known = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status}\n", *filter(None, names)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert set(known.stdout.split()) == {"installed"}, known.stderr

@@ -1,0 +1,72 @@
+"""Small rooms: files of at most 400 lines, functions of at most 50 (CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+FILE_LINES, FUNCTION_LINES = 400, 50
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """The tracked files of these suffixes, recorded data left out."""
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout.splitlines()  # fmt: skip
+    paths = (ROOT / name for name in names if not name.startswith("tests/data/"))
+    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+
+
+def python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """(name, lines) of each function in a Python file, its docstring included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def c_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """(name, lines) of each function in a C file: from a `{` in column one to its `}`."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start, name = 0, ""
+    for number, line in enumerate(lines):
+        if line == "{":
+            start = number
+            heading = " ".join(lines[max(0, number - 4) : number])
+            name = (re.findall(r"(\w+)\(", heading) or ["?"])[-1]
+        elif line == "}" and start:
+            yield name, number - start + 1
+            start = 0
+
+
+def test_files_are_small() -> None:
+    """A file is read in one sitting."""
+    long = {
+        f"{path.relative_to(ROOT)}: {count}"
+        for path in sources(".py", ".c", ".h", ".sh", ".bats", ".sql", ".j2", ".css")
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > FILE_LINES
+    }
+    assert not long
+
+
+def test_functions_are_small() -> None:
+    """A function is seen at one glance."""
+    long = {
+        f"{path.relative_to(ROOT)}: {name} {lines}"
+        for suffix, functions in ((".py", python_functions), (".c", c_functions))
+        for path in sources(suffix)
+        for name, lines in functions(path)
+        if lines > FUNCTION_LINES
+    }
+    assert not long
+
+
+def test_the_counter_counts(tmp_path: Path) -> None:
+    """A check that cannot turn red checks nothing."""
+    file = tmp_path / "long.c"
+    file.write_text("int f(int a)\n{\n" + "\ta++;\n" * 60 + "}\n", encoding="utf-8")
+    assert list(c_functions(file)) == [("f", 62)]

@@ -1,0 +1,82 @@
+"""What must be on disk before something else happens, is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from steelyard.analysis.collect import records_in as gather
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
+from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers.base import Submission
+from steelyard.wrappers.study.folder import StudyDir
+
+from ..collect import study as HELP
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, bytes]]:
+    """Each file that was put on disk, with what stood in it then."""
+    real, found = os.fsync, []
+
+    def fsync(fd: int) -> None:
+        real(fd)
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        found.append((path, path.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
+
+
+def test_an_accepted_submission_is_on_disk(
+    tmp_path: Path, synced: list[tuple[Path, bytes]]
+) -> None:
+    """With its line whole, before anything else is handed in."""
+    study = StudyDir(tmp_path)
+    for job in ("12", "13"):
+        entry = Submission("b001-x", "slurm", None, job, 0.0, 1, [], ["a"])
+        submit_ledger.append(study, entry)
+        path, data = synced.pop()
+        assert path == study.submissions
+        assert json.loads(data.splitlines()[-1])["job_id"] == job and data.endswith(b"\n")
+
+
+def test_samples_that_are_rewritten_are_on_disk_before_the_old_ones_go(
+    tmp_path: Path, synced: list[tuple[Path, bytes]]
+) -> None:
+    connection = duckdb.connect()
+    connection.execute(database.schema_text())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    mine = parts.Parts(connection, tmp_path, scratch)
+    names = ", ".join(f"NULL::{kind} AS {name}" for name, kind in parts.ALL_COLUMNS.items())
+    mine.rewrite(f"SELECT {names}", None)
+    (part,) = scratch.rglob("*.parquet")
+    assert synced == [(part, part.read_bytes())]
+
+
+def test_a_record_is_copied_after_its_samples_and_packets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone it would look whole, and its samples would be gone with the node's copy."""
+    study = HELP.Study(tmp_path)
+    study.everything()
+    for record in list(study.record_dir.rglob("*.json")):
+        record.with_suffix(".pcapng").write_bytes(b"packets")
+    real: Any = gather.copy_file
+    copied: dict[str, list[str]] = {}
+
+    def copy_file(source: Path, target: Path) -> None:
+        copied.setdefault(source.stem + source.parent.name, []).append(source.suffix)
+        real(source, target)
+
+    monkeypatch.setattr(gather, "copy_file", copy_file)
+    study.collect()
+    assert len(copied) == 7
+    assert set(map(tuple, copied.values())) == {(".csv", ".pcapng", ".json")}

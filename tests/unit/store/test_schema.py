@@ -1,0 +1,85 @@
+"""docs/formats.md part 8 and analysis/store/schema.sql say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from steelyard.analysis.sources import sacct
+from steelyard.analysis.store import database
+from steelyard.analysis.store import sample_store as parts
+
+PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(database.schema_text())
+    parts.make_view(connection, [])
+    return connection
+
+
+def page_columns() -> dict[str, list[str]]:
+    """Table: columns, from the page's table; remarks in brackets are left out."""
+    part = PAGE.read_text(encoding="utf-8").split("## 8 The database")[1].split("## 9 ")[0]
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", part, re.MULTILINE)
+    tables = {}
+    for name, text in rows:
+        # A remark may hold another in brackets, never a third.
+        text = re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", text)
+        tables[name] = [column.strip() for column in text.split(",")]
+    del tables["table"]
+    return tables
+
+
+def fixed_sample_columns() -> list[str]:
+    """The columns of part 2 that every file of samples has, in its order."""
+    part = PAGE.read_text(encoding="utf-8").split("## 2 The samples")[1].split("## 3 ")[0]
+    rows = re.findall(r"^\| ([\w, ]+) \| [^|]+ \| [^|]+ \|$", part, re.MULTILINE)
+    names = [name.strip() for row in rows for name in row.split(",")]
+    return names[names.index("unix_s") :]
+
+
+def database_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    rows = connection.execute(f'SELECT name FROM pragma_table_info("{table}")').fetchall()
+    return [row[0] for row in rows]
+
+
+def test_the_page_names_every_table_and_no_other(connection: duckdb.DuckDBPyConnection) -> None:
+    tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    assert sorted(page_columns()) == sorted([*(row[0] for row in tables), "samples"])
+
+
+@pytest.mark.parametrize("table", [t for t in page_columns() if t not in ("accounting", "samples")])
+def test_the_page_names_every_column(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    assert page_columns()[table] == database_columns(connection, table)
+
+
+def test_samples_have_the_fixed_columns_of_the_files(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    expected = ["run_id", "attempt", "node", *fixed_sample_columns()]
+    assert database_columns(connection, "samples") == expected
+    assert len(expected) == 21
+
+
+def test_accounting_has_the_fields_asked_of_sacct(connection: duckdb.DuckDBPyConnection) -> None:
+    expected = ["submission_id", "run_id", "attempt", "step", "extra", *sacct.FIELDS]
+    assert database_columns(connection, "accounting") == expected
+
+
+def test_the_page_describes_the_view(connection: duckdb.DuckDBPyConnection) -> None:
+    names = ", ".join(database_columns(connection, "measurements"))
+    assert f"`measurements` ({names}" in PAGE.read_text(encoding="utf-8")
+
+
+def test_every_table_and_view_has_a_comment(connection: duckdb.DuckDBPyConnection) -> None:
+    bare = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL UNION ALL "
+        "SELECT view_name FROM duckdb_views() WHERE comment IS NULL AND NOT internal AND NOT temporary"
+    ).fetchall()
+    assert bare == []

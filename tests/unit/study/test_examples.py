@@ -1,0 +1,81 @@
+"""The example studies: each is accepted, submits what its head says, and is listed and documented."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from steelyard.jobscripts.examples import Example, examples
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.study import study
+
+ROOT = Path(__file__).parents[3]
+# Conditions × variants × repeats, as the heads of the files say.
+RUNS = {
+    "bourilkov2012-network": 2 * 2 * 10,
+    "bourilkov2012-storage": 4 * 1 * 10,
+    "bourilkov2012-trees": 4 * 12 * 10,
+    "jungels2012-files": 8 * 9 * 35,
+    "jungels2012-hpc": 2 * 9 * 35,
+    "kommeri2016": 11 * 2 * 10,
+    "ruiz2015": 7 * 6 * 20,
+}
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda one: one.name)
+def test_a_dry_run_submits_every_run_and_leaves_nothing(
+    example: Example,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(example.path, file := tmp_path / example.path.name)
+    read = study.parse(file.read_bytes(), file)
+    assert read.name == example.name
+    code = cli.main(["submit", file.name, "--scheduler", "local", "--dry-run"])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert "which the report does not compare" not in said.err
+    assert said.out.count("--record-dir=") == RUNS[example.name]
+    for variant in read.variants:
+        assert f"--job-id={variant.benchmark.name}-" in said.out
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_every_example_is_listed_and_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/study.md").read_text(encoding="utf-8")
+    assert cli.main(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert cli.main(["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["examples"]
+    assert {one["name"] for one in listed} == set(RUNS)
+    for one in listed:
+        assert len(one["summary"]) > 20
+        assert one["name"] in shown
+        assert f"`{one['name']}.toml`" in page
+        assert Path(one["path"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("given", "advised"),
+    [
+        ('structure = ["flat", "unsplit"]\ncompression = ["zlib", "lz4"]', ["structure", "compression"]),
+        ('structure = "flat"\niterations = [1, 2]', []),
+    ],
+)  # fmt: skip
+def test_submit_says_what_the_report_will_not_compare(
+    given: str,
+    advised: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trees.toml").write_text(f'[[benchmark]]\nuse = "roottree"\n{given}\n')
+    assert cli.main(["submit", "trees.toml", "--scheduler", "local", "--dry-run"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "does not compare" in line]
+    assert [line.partition("roottree ")[2].split()[0] for line in notes] == advised
