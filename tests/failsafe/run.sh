@@ -24,14 +24,25 @@ c_test() {
     gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && build/test/planted
 }
 
+# The rooms' order, in a copy of the tree with one import too many.
+layers() {
+    mkdir -p "$scratch/tree/tests/unit/project"
+    cp -r CONTRIBUTING.md facts jobscripts analysis wrappers "$scratch/tree"
+    cp tests/unit/project/test_layers.py "$scratch/tree/tests/unit/project"
+    echo 'from steelyard.analysis.report import page' >"$scratch/tree/analysis/stats/planted.py"
+    build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini -k 'imports_only' \
+        "$scratch/tree/tests/unit/project/test_layers.py"
+}
+
 mkdir -p build/test
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
 must_fail pytest '1 failed' build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini \
     tests/failsafe/planted_pytest.py
 must_fail bats 'not ok 1 planted' bats --tap tests/failsafe/planted.bats
 must_fail tap '^not ok 1' c_test
 # A table that is always green weighs nothing.
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 must_fail calibrate 'this scale is NOT right' \
     env STEELYARD_NODE="$PWD/tests/failsafe/lying_node.sh" build/venv/bin/steelyard calibrate \
     --scheduler local --only 'run: a little of all' --dir "$scratch"
