@@ -14,10 +14,11 @@
 #include "cold_cache.h"
 #include "escape.h"
 #include "job_facts.h"
-#include "netem/netem.h"
+#include "netem/end.h"
 #include "netem/spec/text.h"
 #include "node_command.h"
 #include "options.h"
+#include "record/stale_files.h"
 
 #define EXIT_CONDITION 4 /* docs: a condition could not be applied */
 #define DOCUMENT_SIZE  65536
@@ -314,7 +315,7 @@ void sy_conditions_reap(const struct sy_config *config, const char *by)
 {
 	static struct sy_command command;
 
-	if (!sy_netem_any(config->run_dir))
+	if (!sy_netem_any(config->run_dir) && !sy_stale_files_any(config->run_dir))
 		return;
 	sy_command_begin(&command, config, "netem", "reap");
 	sy_command_states(&command, config);

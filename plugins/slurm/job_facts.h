@@ -8,7 +8,7 @@
 #include <slurm/spank.h>
 
 #include "base/error.h"
-#include "netem/netem.h"
+#include "netem/apply.h"
 #include "step.h"
 
 #define SY_ADDRESS_SIZE 64 /* more than INET6_ADDRSTRLEN */

@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "capture/file.h"
-#include "netem/netem.h"
+#include "netem/end.h"
 #include "netem/state.h"
 #include "record/stale_files.h"
 
@@ -187,7 +187,7 @@ static void test_reaped(void)
 	json_decref(done);
 }
 
-static void test_leftovers(void)
+static void test_stale_files(void)
 {
 	struct sy_capture capture = {.run_dir = run_dir, .node = "n", .job_id = "3"};
 	json_t *document = json_object();
@@ -200,7 +200,7 @@ static void test_leftovers(void)
 	write_file("netem/n.1.done.json", "{}", DAY_S - 60);
 	write_file("capture/n.1.done.json", "{}", 0);
 	write_file("capture/n.1.json", "{}", 0);
-	ok(!sy_leftover_any(run_dir) || sy_leftover_remove(run_dir) == 1,
+	ok(!sy_stale_files_any(run_dir) || sy_stale_files_remove(run_dir) == 1,
 	   "what is young stays, but for what is older than the boot");
 	write_file("netem/n.1.done.json", "{}", DAY_S + 60);
 	write_file("netem/n.2.done.json", "{}", 0);
@@ -208,8 +208,8 @@ static void test_leftovers(void)
 	write_file("capture/n.2.json", "{}", DAY_S + 60);
 	ok(sy_capture_begin(&capture, document, &held, &err) == 0 && held >= 0, "one goes on");
 	write_file("capture/n.3.json", "{}", DAY_S + 60);
-	ok(sy_netem_any(run_dir), "there is something to remove");
-	is_int(sy_netem_reap(run_dir, "slurmd", &err), 0, "nothing is undone");
+	ok(sy_stale_files_any(run_dir), "there is something to remove");
+	is_int(sy_stale_files_remove(run_dir), 3, "what is old goes");
 	ok(!is_there("netem/n.1.done.json"), "a finished one of yesterday goes");
 	ok(is_there("netem/n.2.done.json"), "that of today stays");
 	ok(!is_there("capture/n.1.done.json"), "a finished capture of yesterday goes");
@@ -217,7 +217,7 @@ static void test_leftovers(void)
 	ok(!is_there("capture/n.2.json"), "the state of one that was killed yesterday goes");
 	ok(is_there("capture/n.3.json"), "that of a capture of two days which goes on stays");
 	(void)close(held);
-	is_int(sy_leftover_remove(run_dir), 1, "until it is killed");
+	is_int(sy_stale_files_remove(run_dir), 1, "until it is killed");
 	json_decref(document);
 }
 
@@ -231,7 +231,7 @@ int main(void)
 	test_folder();
 	test_half_written();
 	test_reaped();
-	test_leftovers();
+	test_stale_files();
 	(void)snprintf(remove, sizeof(remove), "rm -r %s", run_dir);
 	return system(remove) != 0 || done_testing();
 }

@@ -170,3 +170,25 @@ void sy_doc_put_words(struct sy_document *document, const char *path, int root, 
 		sy_doc_put_reason(document, path, "%s: %s", file, strerror((int)-length));
 	sy_doc_put(document, path, list);
 }
+
+void sy_json_note(json_t *object, const char *format, ...)
+{
+	json_t *notes = json_object_get(object, "notes"), *old;
+	char text[512];
+	va_list args;
+	size_t i;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!json_is_array(notes)) {
+		notes = json_array();
+		(void)json_object_set_new(object, "notes", notes);
+	}
+	json_array_foreach(notes, i, old)
+	{
+		if (!strcmp(json_string_value(old), text))
+			return;
+	}
+	(void)json_array_append_new(notes, sy_json_text(text));
+}

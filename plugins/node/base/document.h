@@ -47,4 +47,7 @@ void sy_doc_put_line(struct sy_document *document, const char *path, int root, c
 /* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */
 void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file);
 
+/* A sentence into `notes` of an object, once. */
+__attribute__((format(printf, 2, 3))) void sy_json_note(json_t *object, const char *format, ...);
+
 #endif

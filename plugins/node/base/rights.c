@@ -1,9 +1,10 @@
-/* Giving up rights: the raw system calls, so that libcap is not needed. */
-#include "sampler/sampler.h"
+/* The raw system calls, so that libcap is not needed. */
+#include "base/rights.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

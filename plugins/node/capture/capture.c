@@ -1,10 +1,10 @@
 #include "capture/capture.h"
 
 #include "base/file.h"
+#include "base/rights.h"
 #include "capture/file.h"
 #include "counters/netdev.h"
 #include "netem/spec/values.h"
-#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,7 @@
 /* Which processes of this machine are the job's. */
-#include "counters/processes.h"
-
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,7 @@
 /* What one process has used: /proc/PID/io, /proc/PID/stat, its CPU clock. */
-#include "counters/processes.h"
-
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 #include "counters/thread_io.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/file.h"
 
 static void add(struct sy_io *sum, const struct sy_io *more, int sign)
 {

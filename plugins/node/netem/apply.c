@@ -1,10 +1,13 @@
-#include "netem/condition.h"
-#include "netem/spec/text.h"
+#include "netem/apply.h"
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/build.h"
+#include "netem/condition.h"
 #include "netem/kernel/route.h"
 #include "netem/kernel/scope.h"
+#include "netem/placement.h"
+#include "netem/spec/text.h"
 #include "netem/spec/values.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
@@ -21,42 +24,43 @@ static double clock_s(clockid_t clock)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static json_t *networks_json(const struct sy_work *work)
+static json_t *networks_json(const struct sy_condition *condition)
 {
 	json_t *list = json_array();
 	char text[SY_UNIT_SIZE];
 
-	for (int i = 0; i < work->protected_count; i++)
+	for (int i = 0; i < condition->protected_count; i++)
 		(void)json_array_append_new(
-		    list, json_string(sy_format_network(&work->protect[i], text)));
+		    list, json_string(sy_format_network(&condition->protect[i], text)));
 	return list;
 }
 
 /* The policy's peer tells nothing of a device that does not lead to it. */
-static const char *policy_peer(const struct sy_work *work)
+static const char *policy_peer(const struct sy_condition *condition)
 {
-	const char *peer = work->request->policy ? sy_policy_peer(work->request->policy) : NULL;
-	const char *device = work->spec->device;
+	const char *peer =
+	    condition->request->policy ? sy_policy_peer(condition->request->policy) : NULL;
+	const char *device = condition->spec->device;
 
 	return peer && (!*device || sy_netem_leads_over(peer, device)) ? peer : NULL;
 }
 
-static json_t *new_document(const struct sy_work *work)
+static json_t *new_document(const struct sy_condition *condition)
 {
-	const struct sy_netem_request *request = work->request;
+	const struct sy_netem_request *request = condition->request;
 	const char *peer = request->peer;
 	char text[SY_NETEM_SIZE];
 	json_t *document;
 
 	if (!peer)
-		peer = policy_peer(work);
-	(void)sy_netem_format(work->spec, text);
+		peer = policy_peer(condition);
+	(void)sy_netem_format(condition->spec, text);
 	document = json_pack(
 	    "{s:s, s:o, s:n, s:s, s:s?, s:[], s:o, s:s?, s:{s:n, s:n, s:n, s:n}, s:n, s:n, s:n, "
 	    "s:n, s:n, s:f, s:n, s:b, s:n, s:n, s:n, s:{}, s:{s:[], s:n, s:b, s:[]}}",
-	    "requested", text, "spec", sy_netem_json(work->spec), "applied", "scope",
+	    "requested", text, "spec", sy_netem_json(condition->spec), "applied", "scope",
 	    request->cgroup ? "job" : "node", "scope_by", request->cgroup ? "cgroup-bpf" : NULL,
-	    "devices", "protected", networks_json(work), "peer", peer, "rtt", "before",
+	    "devices", "protected", networks_json(condition), "peer", peer, "rtt", "before",
 	    "during_start", "during_end", "after", "counters", "loss", "apply_s", "verify_s",
 	    "undo_s", "start_unix_s", clock_s(CLOCK_REALTIME), "end_unix_s", "valid", true,
 	    "invalid_reason", "undone", "undone_by", "missing", "undo", "places", "cgroup",
@@ -68,122 +72,124 @@ static json_t *new_document(const struct sy_work *work)
 	return document;
 }
 
-static void gather_protected(struct sy_work *work)
+static void gather_protected(struct sy_condition *condition)
 {
-	const struct sy_netem_request *request = work->request;
+	const struct sy_netem_request *request = condition->request;
 
 	for (int i = 0; i < request->protected_count; i++)
-		work->protect[work->protected_count++] = request->protect[i];
+		condition->protect[condition->protected_count++] = request->protect[i];
 	if (request->policy)
-		work->protected_count += sy_policy_protected(
-		    request->policy, work->protect + work->protected_count, SY_PROTECTED_MAX);
+		condition->protected_count += sy_policy_protected(
+		    request->policy, condition->protect + condition->protected_count,
+		    SY_PROTECTED_MAX);
 }
 
-static int check_request(const struct sy_work *work, struct sy_error *err)
+static int check_request(const struct sy_condition *condition, struct sy_error *err)
 {
-	const struct sy_netem *spec = work->spec;
+	const struct sy_netem *spec = condition->spec;
 
 	if (geteuid() != 0)
 		return sy_fail(err, "only root can put network conditions in place");
 	if (spec->none)
 		return sy_fail(err, "none asks for nothing: there is nothing to apply");
-	if (work->request->cgroup && spec->direction != SY_EGRESS)
+	if (condition->request->cgroup && spec->direction != SY_EGRESS)
 		return sy_fail(err, "direction: incoming packets of one job alone cannot be told "
 				    "from others; ask for the node exclusively, or for egress");
-	if (work->request->cgroup && spec->has_rto_min)
+	if (condition->request->cgroup && spec->has_rto_min)
 		return sy_fail(err, "rto_min: it stands in the node's routes, which one job alone "
 				    "does not have; ask for the node exclusively");
 	return 0;
 }
 
-static json_t *undo_part(struct sy_work *work)
+static json_t *undo_part(struct sy_condition *condition)
 {
-	return json_object_get(work->document, "undo");
+	return json_object_get(condition->document, "undo");
 }
 
-static int plan_scope(struct sy_work *work, struct sy_error *err)
+static int plan_scope(struct sy_condition *condition, struct sy_error *err)
 {
 	char folder[PATH_MAX], word[SY_STATE_NAME_SIZE];
 	bool own;
 
-	if (!work->request->cgroup)
+	if (!condition->request->cgroup)
 		return 0;
-	(void)snprintf(word, sizeof(word), "%.*s", (int)(strlen(work->name) - 5), work->name);
-	if (sy_scope_folder(work->request->run_dir, work->request->cgroup, word, folder, &own,
-			    err) < 0)
+	(void)snprintf(word, sizeof(word), "%.*s", (int)(strlen(condition->name) - 5),
+		       condition->name);
+	if (sy_scope_folder(condition->request->run_dir, condition->request->cgroup, word, folder,
+			    &own, err) < 0)
 		return -1;
-	(void)json_object_set_new(undo_part(work), "cgroup", json_string(folder));
-	(void)json_object_set_new(undo_part(work), "own_cgroup", json_boolean(own));
+	(void)json_object_set_new(undo_part(condition), "cgroup", json_string(folder));
+	(void)json_object_set_new(undo_part(condition), "own_cgroup", json_boolean(own));
 	if (own)
-		(void)json_object_set_new(work->document, "join_path",
+		(void)json_object_set_new(condition->document, "join_path",
 					  json_sprintf("%s/cgroup.procs", folder));
 	return 0;
 }
 
-static int plan_routes(struct sy_work *work, struct sy_error *err)
+static int plan_routes(struct sy_condition *condition, struct sy_error *err)
 {
-	for (int i = 0; work->spec->has_rto_min && i < work->count; i++) {
+	for (int i = 0; condition->spec->has_rto_min && i < condition->count; i++) {
 		json_t *routes;
 
-		if (i && !strcmp(work->place[i].device, work->place[i - 1].device))
+		if (i && !strcmp(condition->place[i].device, condition->place[i - 1].device))
 			continue;
-		routes = sy_routes_of(work->place[i].device, err);
+		routes = sy_routes_of(condition->place[i].device, err);
 		if (!routes)
 			return -1;
-		(void)json_array_extend(json_object_get(undo_part(work), "routes"), routes);
+		(void)json_array_extend(json_object_get(undo_part(condition), "routes"), routes);
 		json_decref(routes);
 	}
 	return 0;
 }
 
 /* The bands of all devices are one: a program can write but one priority. */
-static int attach_scope(struct sy_work *work, struct sy_error *err)
+static int attach_scope(struct sy_condition *condition, struct sy_error *err)
 {
 	cleanup_free struct bpf_insn *code = calloc(SY_SCOPE_MOST, sizeof(*code));
-	const char *folder = json_string_value(json_object_get(undo_part(work), "cgroup"));
+	const char *folder = json_string_value(json_object_get(undo_part(condition), "cgroup"));
 	int count;
 
 	if (!folder)
 		return 0;
-	for (int i = 1; i < work->count; i++)
-		if (work->place[i].band != work->place[0].band)
+	for (int i = 1; i < condition->count; i++)
+		if (condition->place[i].band != condition->place[0].band)
 			return sy_fail(err,
 				       "the devices have no band in common: name one with dev=");
 	if (!code)
 		return sy_fail(err, "out of memory");
-	count = sy_scope_program(work->spec, work->protect, work->protected_count,
-				 SY_ROOT_MAJOR << 16 | work->place[0].band, code);
+	count = sy_scope_program(condition->spec, condition->protect, condition->protected_count,
+				 SY_ROOT_MAJOR << 16 | condition->place[0].band, code);
 	return count < 0 ? sy_fail(err, "too many networks for a cgroup program")
 			 : sy_scope_attach(folder, code, count, err);
 }
 
-static int change_kernel(struct sy_work *work, struct sy_error *err)
+static int change_kernel(struct sy_condition *condition, struct sy_error *err)
 {
-	if (sy_work_build(work, err) < 0 || attach_scope(work, err) < 0)
+	if (sy_condition_build(condition, err) < 0 || attach_scope(condition, err) < 0)
 		return -1;
-	return sy_routes_set(json_object_get(undo_part(work), "routes"), work->spec->rto_min_us,
-			     err);
+	return sy_routes_set(json_object_get(undo_part(condition), "routes"),
+			     condition->spec->rto_min_us, err);
 }
 
-static void roll_back(struct sy_work *work)
+static void roll_back(struct sy_condition *condition)
 {
 	struct sy_error why = {{0}};
 
-	if (sy_undo_tree(&work->states, work->name, work->document, &why) == 0) {
-		(void)sy_state_remove(&work->states, work->name, NULL);
+	if (sy_undo_tree(&condition->states, condition->name, condition->document, &why) == 0) {
+		(void)sy_state_remove(&condition->states, condition->name, NULL);
 		return;
 	}
-	(void)json_object_set_new(work->document, "invalid_reason", json_string(why.text));
+	(void)json_object_set_new(condition->document, "invalid_reason", json_string(why.text));
 	/* Nobody's: whoever comes next tries again. */
-	(void)json_object_set_new(work->document, "watch_pid", json_integer(INT32_MAX));
-	(void)sy_state_save(&work->states, work->name, work->document, NULL);
+	(void)json_object_set_new(condition->document, "watch_pid", json_integer(INT32_MAX));
+	(void)sy_state_save(&condition->states, condition->name, condition->document, NULL);
 }
 
-/* All steps of a job share one condition. 1: it holds already and is work->document now; 0: there
- * is none yet, or whoever was putting it in place was killed. */
-static int find_shared(struct sy_work *work, struct sy_error *err)
+/* All steps of a job share one condition. 1: it holds already and is condition->document now; 0:
+ * there is none yet, or whoever was putting it in place was killed. */
+static int find_shared(struct sy_condition *condition, struct sy_error *err)
 {
-	json_t *state = json_object_get(work->states.all, work->name);
+	json_t *state = json_object_get(condition->states.all, condition->name);
 	const char *held = json_string_value(json_object_get(state, "requested"));
 	enum sy_owner owner = sy_state_owner(state);
 	char asked[SY_NETEM_SIZE];
@@ -191,133 +197,135 @@ static int find_shared(struct sy_work *work, struct sy_error *err)
 	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
 	    (owner == SY_OWNER_LIVES && !json_is_real(json_object_get(state, "apply_s"))))
 		return 0;
-	(void)sy_netem_format(work->spec, asked);
+	(void)sy_netem_format(condition->spec, asked);
 	if (owner != SY_OWNER_LIVES || strcmp(held, asked))
 		return sy_fail(err,
 			       "job %s has a condition on this node already, %s; one job, one "
 			       "condition",
-			       work->request->job_id, held);
-	json_decref(work->document);
-	work->document = json_incref(state);
+			       condition->request->job_id, held);
+	json_decref(condition->document);
+	condition->document = json_incref(state);
 	return 1;
 }
 
 /* Before anything is measured: with the condition in force it would be no `before`. */
-static int join_other_step(struct sy_work *work, struct sy_error *err)
+static int join_other_step(struct sy_condition *condition, struct sy_error *err)
 {
-	int result = sy_states_open(work->request->run_dir, false, &work->states, err);
+	int result = sy_states_open(condition->request->run_dir, false, &condition->states, err);
 
 	if (result == 0)
-		result = find_shared(work, err);
+		result = find_shared(condition, err);
 	else if (result == 1) /* no folder */
 		result = 0;
-	sy_states_close(&work->states);
+	sy_states_close(&condition->states);
 	return result;
 }
 
 /* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
  * condition, found none yet, and will not look again. */
-static int still_wanted(const struct sy_work *work, struct sy_error *err)
+static int still_wanted(const struct sy_condition *condition, struct sy_error *err)
 {
-	return sy_state_owner(work->document) == SY_OWNER_LIVES
+	return sy_state_owner(condition->document) == SY_OWNER_LIVES
 		   ? 0
 		   : sy_fail(
 			 err,
 			 "process %d, at whose end it would be undone, is there no more: nothing "
 			 "has changed",
-			 (int)work->request->watch);
+			 (int)condition->request->watch);
 }
 
 /* 1: another step of the job has done it. */
-static int under_lock(struct sy_work *work, struct sy_error *err)
+static int under_lock(struct sy_condition *condition, struct sy_error *err)
 {
 	double start = clock_s(CLOCK_MONOTONIC);
 	int shared;
 
-	if (sy_states_open(work->request->run_dir, true, &work->states, err) < 0)
+	if (sy_states_open(condition->request->run_dir, true, &condition->states, err) < 0)
 		return -1;
-	(void)sy_undo_stale(&work->states, "next job", NULL);
-	shared = find_shared(work, err);
+	(void)sy_undo_stale(&condition->states, "next job", NULL);
+	shared = find_shared(condition, err);
 	if (shared)
 		return shared;
-	if (still_wanted(work, err) < 0)
+	if (still_wanted(condition, err) < 0)
 		return -1;
-	if (json_object_get(work->states.all, work->name) &&
-	    sy_undo_state(&work->states, work->name, "next job", err) < 0)
+	if (json_object_get(condition->states.all, condition->name) &&
+	    sy_undo_state(&condition->states, condition->name, "next job", err) < 0)
 		return -1;
-	if (sy_work_place(work, err) < 0 || plan_routes(work, err) < 0 ||
-	    plan_scope(work, err) < 0 ||
-	    sy_state_save(&work->states, work->name, work->document, err) < 0)
+	if (sy_condition_place(condition, err) < 0 || plan_routes(condition, err) < 0 ||
+	    plan_scope(condition, err) < 0 ||
+	    sy_state_save(&condition->states, condition->name, condition->document, err) < 0)
 		return -1;
-	if (change_kernel(work, err) < 0) {
-		roll_back(work);
+	if (change_kernel(condition, err) < 0) {
+		roll_back(condition);
 		return -1;
 	}
-	(void)json_object_set_new(work->document, "apply_s",
+	(void)json_object_set_new(condition->document, "apply_s",
 				  json_real(clock_s(CLOCK_MONOTONIC) - start));
-	return sy_state_save(&work->states, work->name, work->document, err);
+	return sy_state_save(&condition->states, condition->name, condition->document, err);
 }
 
-static void measure(struct sy_work *work, const char *moment, uint32_t priority)
+static void measure(struct sy_condition *condition, const char *moment, uint32_t priority)
 {
 	struct sy_measure how = {
-	    .peer = json_string_value(json_object_get(work->document, "peer")),
-	    .spec = work->spec,
+	    .peer = json_string_value(json_object_get(condition->document, "peer")),
+	    .spec = condition->spec,
 	    .count = SY_MEASURE_COUNT,
 	    .priority = priority,
 	};
 
-	sy_netem_measure_into(work->document, moment, &how);
+	sy_netem_measure_into(condition->document, moment, &how);
 }
 
 /* Measured without the lock, so that nobody waits for our echoes. */
-static int verify(struct sy_work *work, struct sy_error *err)
+static int verify(struct sy_condition *condition, struct sy_error *err)
 {
-	uint32_t priority = work->request->cgroup ? SY_ROOT_MAJOR << 16 | work->place[0].band : 0;
+	uint32_t priority =
+	    condition->request->cgroup ? SY_ROOT_MAJOR << 16 | condition->place[0].band : 0;
 
-	sy_states_close(&work->states);
-	measure(work, "during_start", priority);
-	sy_netem_judge(work->document, work->spec);
-	if (sy_states_open(work->request->run_dir, true, &work->states, err) < 0)
+	sy_states_close(&condition->states);
+	measure(condition, "during_start", priority);
+	sy_netem_judge(condition->document, condition->spec);
+	if (sy_states_open(condition->request->run_dir, true, &condition->states, err) < 0)
 		return -1;
-	if (!json_object_get(work->states.all, work->name))
+	if (!json_object_get(condition->states.all, condition->name))
 		return sy_fail(err, "it was undone while it was being verified");
-	if (still_wanted(work, err) < 0) {
-		roll_back(work);
+	if (still_wanted(condition, err) < 0) {
+		roll_back(condition);
 		return -1;
 	}
-	return sy_state_save(&work->states, work->name, work->document, err);
+	return sy_state_save(&condition->states, condition->name, condition->document, err);
 }
 
-static int apply_anew(struct sy_work *work, struct sy_error *err)
+static int apply_anew(struct sy_condition *condition, struct sy_error *err)
 {
 	int result;
 
-	work->document = new_document(work);
-	measure(work, "before", 0);
-	result = under_lock(work, err);
-	return result ? result : verify(work, err);
+	condition->document = new_document(condition);
+	measure(condition, "before", 0);
+	result = under_lock(condition, err);
+	return result ? result : verify(condition, err);
 }
 
 int sy_netem_apply(const struct sy_netem_request *request, json_t **conditions,
 		   enum sy_netem_failure *failure, struct sy_error *err)
 {
-	struct sy_work work = {.request = request, .spec = request->spec, .states = SY_STATES_NONE};
+	struct sy_condition condition = {
+	    .request = request, .spec = request->spec, .states = SY_STATES_NONE};
 	int result = -1;
 
-	gather_protected(&work);
-	if (check_request(&work, err) == 0 &&
-	    sy_state_name(work.name, request->node, request->job_id, false, err) == 0) {
-		result = join_other_step(&work, err);
+	gather_protected(&condition);
+	if (check_request(&condition, err) == 0 &&
+	    sy_state_name(condition.name, request->node, request->job_id, false, err) == 0) {
+		result = join_other_step(&condition, err);
 		if (result == 0)
-			result = apply_anew(&work, err);
+			result = apply_anew(&condition, err);
 	}
-	sy_states_close(&work.states);
-	*failure = work.failure;
+	sy_states_close(&condition.states);
+	*failure = condition.failure;
 	if (result >= 0) {
-		*conditions = json_deep_copy(work.document);
+		*conditions = json_deep_copy(condition.document);
 		sy_state_strip(*conditions);
 	}
-	json_decref(work.document);
+	json_decref(condition.document);
 	return result < 0 ? -1 : 0;
 }

@@ -1,10 +1,9 @@
-/* Building what was planned: the device's root, the band, what the kernel says of it. */
-#include "netem/condition.h"
-#include "netem/spec/text.h"
+#include "netem/build.h"
 
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/qdisc.h"
+#include "netem/spec/text.h"
 #include "netem/undo.h"
 
 #include <net/if.h>
@@ -42,12 +41,12 @@ static bool rate_alone(const struct sy_netem *spec)
 	       !spec->has_duplicate && !spec->has_corrupt && !spec->has_reorder;
 }
 
-static int no_netem(struct sy_work *work, struct sy_error *err)
+static int no_netem(struct sy_condition *condition, struct sy_error *err)
 {
 	struct utsname kernel = {0};
 
 	(void)uname(&kernel);
-	work->failure = SY_NETEM_FAILED;
+	condition->failure = SY_NETEM_FAILED;
 	return sy_fail(err,
 		       "this kernel has no sch_netem (modprobe sch_netem; on Debian: "
 		       "linux-modules for %s)",
@@ -55,7 +54,7 @@ static int no_netem(struct sy_work *work, struct sy_error *err)
 }
 
 /* tc refused: 1 when another way is left to try, else -1. */
-static int understand(struct sy_work *work, struct sy_place *place, const char *lines,
+static int understand(struct sy_condition *condition, struct sy_place *place, const char *lines,
 		      const char *problem, struct sy_error *err)
 {
 	const char *line = line_of(lines, failed_line(problem));
@@ -67,23 +66,23 @@ static int understand(struct sy_work *work, struct sy_place *place, const char *
 	if (text && kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !place->htb)
 			return place->htb = true;
-		if (strstr(text, ": netem ") && rate_alone(work->spec) && !place->tbf)
+		if (strstr(text, ": netem ") && rate_alone(condition->spec) && !place->tbf)
 			return place->tbf = true;
 		if (strstr(text, ": netem "))
-			return no_netem(work, err);
+			return no_netem(condition, err);
 	}
 	return sy_fail(err, "tc refused '%.200s': %.*s", text ? text : "",
 		       (int)strcspn(problem, "\n"), problem);
 }
 
 /* One try: 0 done, `tree` is what stands there now; 1 try again; -1. */
-static int try_place(struct sy_work *work, struct sy_place *place, char **tree,
+static int try_place(struct sy_condition *condition, struct sy_place *place, char **tree,
 		     struct sy_error *err)
 {
 	static const char *const argv[] = {"tc", "-batch", "-", NULL};
 	cleanup_output struct sy_output output = {0};
 	cleanup_free char *plan =
-	    sy_plan_apply(work->spec, place, work->protect, work->protected_count);
+	    sy_plan_apply(condition->spec, place, condition->protect, condition->protected_count);
 	cleanup_free char *lines = NULL;
 
 	if (!plan || asprintf(&lines, "%sqdisc show dev %s\n", plan,
@@ -91,11 +90,11 @@ static int try_place(struct sy_work *work, struct sy_place *place, char **tree,
 		return sy_fail(err, "out of memory");
 	if (sy_run(argv, lines, &output, err) < 0) {
 		if (output.missing)
-			work->failure = SY_NETEM_MISSING;
+			condition->failure = SY_NETEM_MISSING;
 		return -1;
 	}
 	if (output.status)
-		return understand(work, place, lines, output.problem, err);
+		return understand(condition, place, lines, output.problem, err);
 	*tree = output.out;
 	output.out = NULL;
 	return 0;
@@ -114,12 +113,13 @@ static int make_ifb(const struct sy_place *place, struct sy_error *err)
 }
 
 /* What the kernel took, against what was asked. */
-static int check_applied(struct sy_work *work, const struct sy_place *place, struct sy_error *err)
+static int check_applied(struct sy_condition *condition, const struct sy_place *place,
+			 struct sy_error *err)
 {
 	const char *device = place->direction == SY_INGRESS ? place->ifb : place->device;
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
-	struct sy_netem applied = *work->spec;
+	struct sy_netem applied = *condition->spec;
 	const struct sy_qdisc *ours;
 
 	if (sy_qdiscs_read(place->direction == SY_INGRESS ? (int)if_nametoindex(device)
@@ -130,24 +130,24 @@ static int check_applied(struct sy_work *work, const struct sy_place *place, str
 	if (!ours)
 		return sy_fail(err, "tc said nothing, but %s has no qdisc of ours", device);
 	sy_qdisc_spec(ours, &applied);
-	(void)sy_netem_format(work->spec, asked);
+	(void)sy_netem_format(condition->spec, asked);
 	(void)sy_netem_format(&applied, got);
-	(void)json_object_set_new(work->document, "applied", json_string(got));
+	(void)json_object_set_new(condition->document, "applied", json_string(got));
 	return strcmp(asked, got) ? sy_fail(err, "asked %s, but the kernel has %s", asked, got) : 0;
 }
 
-static void tell_device(struct sy_work *work, const struct sy_place *place, size_t number,
+static void tell_device(struct sy_condition *condition, const struct sy_place *place, size_t number,
 			const char *tree)
 {
 	json_t *kept = json_array_get(
-	    json_object_get(json_object_get(work->document, "undo"), "places"), number);
+	    json_object_get(json_object_get(condition->document, "undo"), "places"), number);
 	cleanup_free char *line = sy_tree_own_line(tree, place);
 	int64_t segments = sy_gso_segments(place->device);
 
 	(void)json_object_set_new(kept, "htb", json_boolean(place->htb));
 	(void)json_object_set_new(kept, "tbf", json_boolean(place->tbf));
 	(void)json_array_append_new(
-	    json_object_get(work->document, "devices"),
+	    json_object_get(condition->document, "devices"),
 	    json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:O, s:O, s:o}", "device", place->device,
 		      "direction", place->direction == SY_INGRESS ? "ingress" : "egress", "qdisc",
 		      place->tbf ? "tbf" : "netem", "limit_packets",
@@ -167,11 +167,11 @@ static int make_single(const struct sy_place *place, const json_t *kept, struct 
 		   : 0;
 }
 
-static int build(struct sy_work *work, size_t number, struct sy_error *err)
+static int build(struct sy_condition *condition, size_t number, struct sy_error *err)
 {
-	struct sy_place *place = &work->place[number];
+	struct sy_place *place = &condition->place[number];
 	json_t *kept = json_array_get(
-	    json_object_get(json_object_get(work->document, "undo"), "places"), number);
+	    json_object_get(json_object_get(condition->document, "undo"), "places"), number);
 	cleanup_free char *tree = NULL;
 	int result;
 
@@ -179,19 +179,19 @@ static int build(struct sy_work *work, size_t number, struct sy_error *err)
 		return -1;
 	if (place->direction == SY_INGRESS && make_ifb(place, err) < 0)
 		return -1;
-	while ((result = try_place(work, place, &tree, err)) == 1)
+	while ((result = try_place(condition, place, &tree, err)) == 1)
 		;
-	if (result < 0 || check_applied(work, place, err) < 0)
+	if (result < 0 || check_applied(condition, place, err) < 0)
 		return -1;
-	tell_device(work, place, number, tree);
+	tell_device(condition, place, number, tree);
 	return 0;
 }
 
-int sy_work_build(struct sy_work *work, struct sy_error *err)
+int sy_condition_build(struct sy_condition *condition, struct sy_error *err)
 {
-	work->failure = SY_NETEM_FAILED;
-	for (int i = 0; i < work->count; i++)
-		if (build(work, (size_t)i, err) < 0)
+	condition->failure = SY_NETEM_FAILED;
+	for (int i = 0; i < condition->count; i++)
+		if (build(condition, (size_t)i, err) < 0)
 			return -1;
 	return 0;
 }

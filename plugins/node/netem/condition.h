@@ -2,14 +2,14 @@
 #ifndef STEELYARD_NETEM_CONDITION_H
 #define STEELYARD_NETEM_CONDITION_H
 
+#include "netem/apply.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/plan.h"
-#include "netem/netem.h"
 #include "netem/state.h"
 
 #define SY_PLACES_MAX (2 * SY_NETEM_TARGETS)
 
-struct sy_work {
+struct sy_condition {
 	const struct sy_netem_request *request;
 	const struct sy_netem *spec;
 	struct sy_states states;
@@ -21,12 +21,5 @@ struct sy_work {
 	struct sy_place place[SY_PLACES_MAX];
 	enum sy_netem_failure failure;
 };
-
-/* Look at the devices and decide where the condition goes: places, and undo.places of the document.
- * Nothing is changed, but for a root of ours that no state knows: that is removed. */
-int sy_work_place(struct sy_work *work, struct sy_error *err);
-
-/* Build the places; `devices` of the document gets what the kernel says. */
-int sy_work_build(struct sy_work *work, struct sy_error *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* The end of a condition: measured, undone, handed on; and what others want to know of them. */
-#include "netem/netem.h"
+#include "netem/end.h"
 
 #include "base/document.h"
 #include "base/exec.h"
@@ -7,7 +6,6 @@
 #include "netem/state.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
-#include "record/stale_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -197,7 +195,6 @@ int sy_netem_reap(const char *run_dir, const char *by, struct sy_error *err)
 
 	if (!sy_netem_any(run_dir))
 		return 0;
-	(void)sy_leftover_remove(run_dir);
 	result = sy_states_open(run_dir, false, &states, err);
 	return result ? (result < 0 ? -1 : 0) : sy_undo_stale(&states, by, err);
 }
@@ -217,7 +214,7 @@ bool sy_netem_any(const char *run_dir)
 	}
 	if (dir)
 		(void)closedir(dir);
-	return found || sy_leftover_any(run_dir);
+	return found;
 }
 
 json_t *sy_netem_show(const char *run_dir, struct sy_error *err)

@@ -1,6 +1,6 @@
-/* Where a condition goes: the devices, what stands on them already, which band is free. */
-#include "netem/condition.h"
+#include "netem/placement.h"
 
+#include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/qdisc.h"
@@ -47,17 +47,18 @@ static int remove_orphan(struct site *site, struct sy_error *err)
 	return 0;
 }
 
-static int look(const struct sy_work *work, struct site *site, struct sy_error *err)
+static int look(const struct sy_condition *condition, struct site *site, struct sy_error *err)
 {
 	if (sy_qdiscs_read(site->device->index, &site->list, err) < 0)
 		return -1;
 	site->root = sy_root_of(&site->list);
-	site->shared = sy_place_shared(&work->states, work->name, site->device->name);
+	site->shared = sy_place_shared(&condition->states, condition->name, site->device->name);
 	if (site->root == SY_ROOT_OURS && !site->shared && remove_orphan(site, err) < 0)
 		return -1;
 	if (site->root == SY_ROOT_FOREIGN)
 		return refuse_foreign(site, err);
-	if (work->spec->direction != SY_EGRESS && sy_qdisc_by_parent(&site->list, TC_H_INGRESS))
+	if (condition->spec->direction != SY_EGRESS &&
+	    sy_qdisc_by_parent(&site->list, TC_H_INGRESS))
 		return sy_fail(err,
 			       "%s has an ingress or clsact qdisc already, which is not ours: "
 			       "incoming packets cannot be shaped here",
@@ -67,13 +68,13 @@ static int look(const struct sy_work *work, struct site *site, struct sy_error *
 }
 
 /* Two conditions on one device must not claim the same packet. */
-static int check_others(const struct sy_work *work, const char *device, bool *taken,
+static int check_others(const struct sy_condition *condition, const char *device, bool *taken,
 			struct sy_error *err)
 {
 	const char *name;
 	json_t *state;
 
-	json_object_foreach(work->states.all, name, state)
+	json_object_foreach(condition->states.all, name, state)
 	{
 		const char *text = json_string_value(json_object_get(state, "requested"));
 		const char *scope = json_string_value(json_object_get(state, "scope"));
@@ -91,10 +92,10 @@ static int check_others(const struct sy_work *work, const char *device, bool *ta
 				continue;
 			if (there.band <= SY_LAST_BAND)
 				taken[there.band] = true;
-			if (work->request->cgroup && scope && !strcmp(scope, "job"))
+			if (condition->request->cgroup && scope && !strcmp(scope, "job"))
 				continue;
 			if (!text || sy_netem_parse(text, &other, NULL) < 0 ||
-			    sy_plan_overlap(&other, work->spec))
+			    sy_plan_overlap(&other, condition->spec))
 				return sy_fail(err,
 					       "%s is shaped already, by %.*s (%s): two "
 					       "conditions cannot have the same packets",
@@ -105,12 +106,12 @@ static int check_others(const struct sy_work *work, const char *device, bool *ta
 	return 0;
 }
 
-static int free_band(const struct sy_work *work, const char *device, unsigned *band,
+static int free_band(const struct sy_condition *condition, const char *device, unsigned *band,
 		     struct sy_error *err)
 {
 	bool taken[SY_LAST_BAND + 1] = {0};
 
-	if (check_others(work, device, taken, err) < 0)
+	if (check_others(condition, device, taken, err) < 0)
 		return -1;
 	for (*band = SY_FIRST_BAND; *band <= SY_LAST_BAND; ++*band)
 		if (!taken[*band])
@@ -121,7 +122,7 @@ static int free_band(const struct sy_work *work, const char *device, unsigned *b
 
 /* What is handed from the first state on a device to the next, so that the last one undone can put
  * it back. */
-static json_t *keep(const struct sy_work *work, const struct site *site,
+static json_t *keep(const struct sy_condition *condition, const struct site *site,
 		    const struct sy_place *place)
 {
 	json_t *json = sy_place_json(place), *offloads, *segments = NULL;
@@ -136,8 +137,9 @@ static json_t *keep(const struct sy_work *work, const struct site *site,
 		(void)json_object_set_new(json, "restore", sy_qdiscs_keep(&site->list));
 		offloads = json_array();
 	}
-	if (sy_netem_needs_single_packets(work->spec)) {
-		json_t *on = sy_offloads_on(site->device->name, work->spec->direction != SY_EGRESS);
+	if (sy_netem_needs_single_packets(condition->spec)) {
+		json_t *on =
+		    sy_offloads_on(site->device->name, condition->spec->direction != SY_EGRESS);
 
 		(void)json_array_extend(offloads, on);
 		json_decref(on);
@@ -149,12 +151,12 @@ static json_t *keep(const struct sy_work *work, const struct site *site,
 	return json;
 }
 
-static void add_place(struct sy_work *work, const struct site *site, unsigned band,
+static void add_place(struct sy_condition *condition, const struct site *site, unsigned band,
 		      enum sy_direction direction)
 {
-	struct sy_place *place = &work->place[work->count++];
+	struct sy_place *place = &condition->place[condition->count++];
 	const struct sy_qdisc *root = sy_qdisc_by_parent(&site->list, TC_H_ROOT);
-	json_t *places = json_object_get(json_object_get(work->document, "undo"), "places");
+	json_t *places = json_object_get(json_object_get(condition->document, "undo"), "places");
 	json_t *json;
 
 	*place = (struct sy_place){
@@ -163,50 +165,51 @@ static void add_place(struct sy_work *work, const struct site *site, unsigned ba
 	    .band = band,
 	    .first = site->root != SY_ROOT_OURS,
 	    .htb = site->root == SY_ROOT_OURS && !strcmp(root->kind, "htb"),
-	    .by_cgroup = work->request->cgroup != NULL,
+	    .by_cgroup = condition->request->cgroup != NULL,
 	    .mtu = site->device->mtu,
-	    .limit_packets = sy_plan_limit(work->spec, site->device->mtu,
+	    .limit_packets = sy_plan_limit(condition->spec, site->device->mtu,
 					   site->device->speed_bit_per_s, sy_tcp_window_bytes()),
 	};
 	strcpy(place->device, site->device->name);
 	if (direction == SY_INGRESS)
 		(void)snprintf(place->ifb, sizeof(place->ifb), "sy-ifb%d", place->index);
-	json = keep(work, site, place);
-	if (direction == SY_EGRESS && work->spec->direction == SY_BOTH)
+	json = keep(condition, site, place);
+	if (direction == SY_EGRESS && condition->spec->direction == SY_BOTH)
 		(void)json_object_set_new(json, "more", json_true());
 	(void)json_array_append_new(places, json);
 }
 
-static int check_device(struct sy_work *work, const struct sy_netem_device *device,
+static int check_device(struct sy_condition *condition, const struct sy_netem_device *device,
 			struct sy_error *err)
 {
-	const struct sy_policy *policy = work->request->policy;
+	const struct sy_policy *policy = condition->request->policy;
 
 	if (policy && sy_policy_allows_device(policy, device->name, err) < 0)
 		return -1;
 	if (!device->rdma)
 		return 0;
-	sy_netem_note(work->document,
-		      "%s has RDMA beside its Ethernet: TCP/IP was shaped, RDMA verbs (as MPI uses "
-		      "them) were not",
-		      device->name);
+	sy_json_note(condition->document,
+		     "%s has RDMA beside its Ethernet: TCP/IP was shaped, RDMA verbs (as MPI uses "
+		     "them) were not",
+		     device->name);
 	return policy ? sy_policy_allows_rdma(policy, device->name, err) : 0;
 }
 
-static int place_on(struct sy_work *work, const struct sy_netem_device *device,
+static int place_on(struct sy_condition *condition, const struct sy_netem_device *device,
 		    struct sy_error *err)
 {
 	struct site site = {.device = device};
 	unsigned band;
 	int result = -1;
 
-	if (check_device(work, device, err) < 0)
+	if (check_device(condition, device, err) < 0)
 		return -1;
-	if (look(work, &site, err) == 0 && free_band(work, device->name, &band, err) == 0) {
-		if (work->spec->direction != SY_INGRESS)
-			add_place(work, &site, band, SY_EGRESS);
-		if (work->spec->direction != SY_EGRESS)
-			add_place(work, &site, band, SY_INGRESS);
+	if (look(condition, &site, err) == 0 &&
+	    free_band(condition, device->name, &band, err) == 0) {
+		if (condition->spec->direction != SY_INGRESS)
+			add_place(condition, &site, band, SY_EGRESS);
+		if (condition->spec->direction != SY_EGRESS)
+			add_place(condition, &site, band, SY_INGRESS);
 		result = 0;
 	}
 	sy_cleanup_qdiscs(&site.list);
@@ -214,15 +217,15 @@ static int place_on(struct sy_work *work, const struct sy_netem_device *device,
 	return result;
 }
 
-int sy_work_place(struct sy_work *work, struct sy_error *err)
+int sy_condition_place(struct sy_condition *condition, struct sy_error *err)
 {
 	struct sy_netem_device devices[SY_NETEM_TARGETS];
-	int count = sy_netem_devices(work->spec, devices, SY_NETEM_TARGETS, err);
+	int count = sy_netem_devices(condition->spec, devices, SY_NETEM_TARGETS, err);
 
 	for (int i = 0; i < count; i++)
-		if (place_on(work, &devices[i], err) < 0)
+		if (place_on(condition, &devices[i], err) < 0)
 			return -1;
 	if (count > 0)
-		sy_netem_note_others(work->document, work->spec, devices, count);
+		sy_netem_note_others(condition->document, condition->spec, devices, count);
 	return count < 0 ? -1 : 0;
 }

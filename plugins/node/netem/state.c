@@ -3,7 +3,7 @@
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "record/file.h"
+#include "base/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

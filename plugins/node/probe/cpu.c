@@ -1,7 +1,6 @@
 /* CPU and memory of the probe's document. */
-#include "probe/system.h"
-
 #include "base/tree.h"
+#include "probe/system.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,9 @@
 /* steelyard-node cache: cold caches, where the policy lets the job have them. */
-#include "netem/policy/file.h"
-#include "program/command_line.h"
-
 #include "base/file.h"
+#include "netem/policy/file.h"
 #include "netem/spec/values.h"
 #include "program/cache.h"
+#include "program/command_line.h"
 #include "program/policy_options.h"
 
 #include <stdio.h>

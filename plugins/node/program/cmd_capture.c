@@ -1,9 +1,9 @@
 /* steelyard-node capture: headers of a job's packets, where the policy lets the job have them. */
-#include "netem/policy/file.h"
-#include "program/command_line.h"
-
+#include "base/folder.h"
 #include "capture/capture.h"
+#include "netem/policy/file.h"
 #include "netem/spec/values.h"
+#include "program/command_line.h"
 #include "program/policy_options.h"
 #include "record/file.h"
 

@@ -1,9 +1,8 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
+#include "netem/apply.h"
 #include "netem/policy/file.h"
-#include "program/cmd_netem.h"
-
-#include "netem/netem.h"
 #include "netem/spec/values.h"
+#include "program/cmd_netem.h"
 #include "program/command_line.h"
 #include "program/policy_options.h"
 

@@ -1,10 +1,9 @@
 /* steelyard-node netem parse and check: what a specification means, and whether it is allowed. */
 #include "netem/policy/file.h"
-#include "netem/spec/text.h"
-#include "program/cmd_netem.h"
-
 #include "netem/policy/policy.h"
+#include "netem/spec/text.h"
 #include "netem/spec/values.h"
+#include "program/cmd_netem.h"
 #include "program/command_line.h"
 #include "program/policy_options.h"
 

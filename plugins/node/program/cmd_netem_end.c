@@ -1,8 +1,8 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
+#include "netem/end.h"
 #include "program/cmd_netem.h"
-
-#include "netem/netem.h"
 #include "program/command_line.h"
+#include "record/stale_files.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -117,6 +117,7 @@ int sy_netem_reap_command(int argc, char **argv)
 		return code;
 	if (words.node || words.job_id || words.all || !is_who(words.by))
 		return wrong(reap_help);
+	(void)sy_stale_files_remove(words.run_dir);
 	return answer(argv[0], sy_netem_reap(words.run_dir, words.by, &err), &err);
 }
 

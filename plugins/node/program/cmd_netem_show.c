@@ -1,7 +1,6 @@
 /* steelyard-node netem show: whose conditions are on this node. */
+#include "netem/end.h"
 #include "program/cmd_netem.h"
-
-#include "netem/netem.h"
 #include "program/command_line.h"
 
 #include <getopt.h>

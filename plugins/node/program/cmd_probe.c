@@ -1,8 +1,7 @@
 /* steelyard-node probe: what this node is, as one JSON document. */
-#include "program/command_line.h"
-
 #include "base/file.h"
 #include "probe/probe.h"
+#include "program/command_line.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
-#include "program/command_line.h"
-
 #include "base/document.h"
 #include "base/file.h"
+#include "program/command_line.h"
 #include "record/file.h"
 #include "record/record.h"
 #include "record/unfinished.h"

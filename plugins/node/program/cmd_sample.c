@@ -1,7 +1,7 @@
 /* steelyard-node sample: weigh a command, or the processes of a job. */
+#include "base/folder.h"
 #include "base/rate.h"
 #include "program/command_line.h"
-
 #include "record/file.h"
 #include "sampler/sampler.h"
 

@@ -1,7 +1,6 @@
 /* steelyard-node send: messages to a running sampler. */
-#include "program/command_line.h"
-
 #include "base/file.h"
+#include "program/command_line.h"
 #include "record/message.h"
 
 #include <errno.h>

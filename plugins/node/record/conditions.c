@@ -1,11 +1,10 @@
 /* A job's conditions of the network and its capture, taken into the record at
  * its end. */
-#include "record/record.h"
-
 #include "base/document.h"
 #include "base/file.h"
 #include "capture/file.h"
-#include "netem/netem.h"
+#include "netem/end.h"
+#include "record/record.h"
 
 #include <fcntl.h>
 #include <stdio.h>

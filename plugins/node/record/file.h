@@ -22,18 +22,6 @@ struct sy_recordfile {
 	gid_t gid;
 };
 
-/* A word that may be a file's name: not empty, no '/', no control character, not beginning with a
- * dot, at most 200 bytes. */
-bool sy_is_file_word(const char *word);
-
-/* 0: the folder is root's or ours, and nobody else can put anything into it. `what`: its name in
- * the message. */
-int sy_folder_check(int fd, const char *what, struct sy_error *err);
-
-/* The job's folder, made when it is not there: a descriptor, or -1. */
-int sy_recordfile_folder(const char *record_dir, const char *job_id, const char *node,
-			 struct sy_error *err);
-
 /* Make the folders and find a free START, the second of now or one soon after. */
 int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
 		       const char *node, struct sy_error *err);

@@ -52,12 +52,12 @@ static int look(const char *run_dir, const char *kind, bool removes)
 	return count;
 }
 
-bool sy_leftover_any(const char *run_dir)
+bool sy_stale_files_any(const char *run_dir)
 {
 	return look(run_dir, "netem", false) || look(run_dir, "capture", false);
 }
 
-int sy_leftover_remove(const char *run_dir)
+int sy_stale_files_remove(const char *run_dir)
 {
 	return look(run_dir, "netem", true) + look(run_dir, "capture", true);
 }

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 /* Whether there is anything to remove: two readdirs at most. */
-bool sy_leftover_any(const char *run_dir);
+bool sy_stale_files_any(const char *run_dir);
 
 /* Remove it: how many files. */
-int sy_leftover_remove(const char *run_dir);
+int sy_stale_files_remove(const char *run_dir);
 
 #endif

@@ -1,6 +1,7 @@
 #include "record/unfinished.h"
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "record/file.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* The child: takes samples at absolute deadlines, listens to messages. No allocation. */
+#include "base/rights.h"
 #include "sampler/job.h"
 #include "sampler/sampler.h"
 

@@ -1,12 +1,11 @@
 /* The parent: starts the child and the command, waits, writes the record. */
-#include "sampler/sampler.h"
-
 #include "base/file.h"
 #include "probe/probe.h"
 #include "record/file.h"
 #include "record/record.h"
 #include "record/unfinished.h"
 #include "sampler/io.h"
+#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>

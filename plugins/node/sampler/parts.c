@@ -1,7 +1,6 @@
 /* Parts of parent and child that need no state of theirs. */
-#include "sampler/sampler.h"
-
 #include "counters/parse.h"
+#include "sampler/sampler.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -132,11 +132,4 @@ __attribute__((noreturn)) void sy_child_run(struct sy_child *child);
 /* The parent's whole life: the exit code of the program. */
 int sy_sample(struct sy_plan *plan);
 
-/* Give up every right that the job's counters do not need. As an ordinary user there is nothing to
- * give up. */
-int sy_rights_drop(struct sy_error *err);
-
-/* The same before dumpcap is executed, which is left the one right that packet(7) asks for. */
-int sy_rights_capture(struct sy_error *err);
-
 #endif

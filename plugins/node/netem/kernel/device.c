@@ -1,10 +1,10 @@
 #include "netem/kernel/device.h"
 
+#include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/tree.h"
 #include "netem/spec/values.h"
-#include "netem/verify/verdict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -277,10 +277,10 @@ static void note_others(json_t *document, const struct sy_network *network,
 		const char *where = json_string_value(json_object_get(route, "dst"));
 
 		if (name && where && carries(route) && !is_shaped(devices, count, name))
-			sy_netem_note(document,
-				      "to=%s: what goes to %s leaves by %s and was not shaped; a "
-				      "to= of its own shapes it",
-				      text, where, name);
+			sy_json_note(document,
+				     "to=%s: what goes to %s leaves by %s and was not shaped; a "
+				     "to= of its own shapes it",
+				     text, where, name);
 	}
 	json_decref(routes);
 }

@@ -2,9 +2,8 @@
  *
  * linux/ethtool.h: feature bits by name, each with available, requested, active. Only these let the
  * earlier state be put back exactly: the older calls (ETHTOOL_STSO) switch whole groups. */
-#include "netem/kernel/device.h"
-
 #include "base/file.h"
+#include "netem/kernel/device.h"
 #include "netem/kernel/rtnl.h"
 
 #include <errno.h>

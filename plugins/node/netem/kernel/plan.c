@@ -1,7 +1,6 @@
 #include "netem/kernel/plan.h"
 
 #include "netem/spec/values.h"
-#include "netem/verify/ping.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -215,24 +214,24 @@ static void write_answers(const struct rule *rule)
 	(void)fprintf(rule->out,
 		      " match ip protocol 1 0xff match ip tos %#x 0xfc match u8 0x05 0x0f at 0"
 		      " match u8 %d 0xff at 20",
-		      SY_PING_TOS, in ? 8 : 0);
+		      SY_ECHO_TOS, in ? 8 : 0);
 	end_filter(rule);
 	begin_filter(rule, AF_INET6);
 	(void)fprintf(
 	    rule->out,
 	    " match ip6 protocol 58 0xff match ip6 priority %#x 0xfc match u8 %d 0xff at 40",
-	    SY_PING_TOS, in ? 128 : 129);
+	    SY_ECHO_TOS, in ? 128 : 129);
 	end_filter(rule);
 	begin_filter(rule, AF_INET);
 	(void)fprintf(rule->out,
 		      " match ip protocol 6 0xff match ip tos %#x 0xfc match u8 0x05 0x0f at 0"
 		      " match u8 %s at 33",
-		      SY_PING_TOS, in ? "0x02 0x12" : "0x04 0x04");
+		      SY_ECHO_TOS, in ? "0x02 0x12" : "0x04 0x04");
 	end_filter(rule);
 	begin_filter(rule, AF_INET6);
 	(void)fprintf(rule->out,
 		      " match ip6 protocol 6 0xff match ip6 priority %#x 0xfc match u8 %s at 53",
-		      SY_PING_TOS, in ? "0x02 0x12" : "0x04 0x04");
+		      SY_ECHO_TOS, in ? "0x02 0x12" : "0x04 0x04");
 	end_filter(rule);
 }
 

@@ -21,6 +21,11 @@
 #define SY_FIRST_BAND  2u
 #define SY_LAST_BAND   16u /* prio has at most 16 bands: TCQ_PRIO_BANDS */
 
+/* The type of service of our own echo requests, by which the node that answers knows them; answers
+ * carry it as well (Linux: icmp_reply, icmpv6_echo_reply, the RST to a SYN). DSCP 43, one of those
+ * for local use: RFC 2474, 6. */
+#define SY_ECHO_TOS 0xac
+
 /* One device in one direction. */
 struct sy_place {
 	char device[SY_DEVICE_SIZE];

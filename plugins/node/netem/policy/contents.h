@@ -5,7 +5,8 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/values.h"
 
-/* Room is left among the 32 filters of netem.h (SY_PROTECTED_MAX) for the scheduler's addresses. */
+/* Room is left among the 32 filters of netem/apply.h (SY_PROTECTED_MAX) for the scheduler's
+ * addresses. */
 #define SY_POLICY_NETWORKS 16
 
 struct sy_policy_words {

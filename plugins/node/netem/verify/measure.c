@@ -162,7 +162,7 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 		measure_once(&document, moment, measure);
 	}
 	if (tries > 1)
-		sy_netem_note(conditions, "rtt.%s was measured %d times, the fastest counts",
-			      moment, tries);
+		sy_json_note(conditions, "rtt.%s was measured %d times, the fastest counts", moment,
+			     tries);
 	add_time(conditions, now_s() - start_s);
 }

@@ -1,6 +1,7 @@
 #include "netem/verify/ping.h"
 
 #include "base/file.h"
+#include "netem/kernel/plan.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -100,7 +101,7 @@ static void want_answers_only(int fd, int family)
 /* The mark first: setting it sets the priority as well. */
 static int set_marks(int fd, int family, const struct sy_ping *ping, struct sy_error *err)
 {
-	int tos = SY_PING_TOS;
+	int tos = SY_ECHO_TOS;
 
 	if (family == AF_INET)
 		(void)setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));

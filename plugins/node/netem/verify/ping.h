@@ -8,10 +8,6 @@
 
 #define SY_PING_MAX 100
 
-/* By it the node that answers knows our requests; answers carry it as well (Linux: icmp_reply,
- * icmpv6_echo_reply, the RST to a SYN). DSCP 43, one of those for local use: RFC 2474, 6. */
-#define SY_PING_TOS 0xac
-
 struct sy_ping {
 	const char *peer;  /* IPv4 or IPv6 address as text */
 	int port;	   /* 0: ICMP echo; else TCP: accepted or refused, both answer */

@@ -41,28 +41,6 @@ __attribute__((format(printf, 2, 3))) static void condemn(struct verdict *verdic
 	(void)json_object_set_new(verdict->conditions, "invalid_reason", sy_json_text(text));
 }
 
-void sy_netem_note(json_t *conditions, const char *format, ...)
-{
-	json_t *notes = json_object_get(conditions, "notes"), *old;
-	char text[512];
-	va_list args;
-	size_t i;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (!json_is_array(notes)) {
-		notes = json_array();
-		(void)json_object_set_new(conditions, "notes", notes);
-	}
-	json_array_foreach(notes, i, old)
-	{
-		if (!strcmp(json_string_value(old), text))
-			return;
-	}
-	(void)json_array_append_new(notes, sy_json_text(text));
-}
-
 /* --- round-trip times --- */
 
 /* In seconds; NAN: was not measured. */
@@ -165,11 +143,11 @@ static void note_busy(struct verdict *verdict, const char *moment, const char *w
 	json_t *rtt = rtt_at(verdict->conditions, moment);
 
 	if (!is_steady(rtt))
-		sy_netem_note(verdict->conditions,
-			      "%s the node, its peer or the way was busy: half of the echoes took "
-			      "%.2f ms and more, the fastest, which counts, %.2f ms",
-			      when, seconds_of(rtt, "median_s") * 1e3,
-			      seconds_of(rtt, "min_s") * 1e3);
+		sy_json_note(verdict->conditions,
+			     "%s the node, its peer or the way was busy: half of the echoes took "
+			     "%.2f ms and more, the fastest, which counts, %.2f ms",
+			     when, seconds_of(rtt, "median_s") * 1e3,
+			     seconds_of(rtt, "min_s") * 1e3);
 }
 
 static void judge_delay(struct verdict *verdict, const char *moment, const char *when)
@@ -183,10 +161,9 @@ static void judge_delay(struct verdict *verdict, const char *moment, const char 
 	if (!compare(verdict, moment, &delay))
 		return;
 	if (verdict->spec->reorder_ppb >= REORDER_MOST_PPB)
-		sy_netem_note(
-		    verdict->conditions,
-		    "the delay was not judged: with reorder=25%% and more, the median may "
-		    "be that of packets sent ahead");
+		sy_json_note(verdict->conditions,
+			     "the delay was not judged: with reorder=25%% and more, the median may "
+			     "be that of packets sent ahead");
 	if (!holds(verdict, moment, &delay))
 		condemn(verdict,
 			"%s the %s round-trip time was %.2f ms longer than before (%.2f ms "
@@ -204,10 +181,10 @@ static void judge_after(struct verdict *verdict)
 
 	if (!compare(&plain, "after", &delay) || delay.added <= delay.tolerance)
 		return;
-	sy_netem_note(verdict->conditions,
-		      "after undoing the least round-trip time was %.2f ms, %.2f ms longer than "
-		      "before: the peer or the way to it was slower, or busy",
-		      delay.now * 1e3, delay.added * 1e3);
+	sy_json_note(verdict->conditions,
+		     "after undoing the least round-trip time was %.2f ms, %.2f ms longer than "
+		     "before: the peer or the way to it was slower, or busy",
+		     delay.now * 1e3, delay.added * 1e3);
 }
 
 void sy_netem_take_rtt(json_t *conditions, const struct sy_netem *spec, const char *moment,
@@ -276,7 +253,7 @@ static void note_full_queue(struct verdict *verdict, int64_t times)
 	json_t *device = json_array_get(json_object_get(verdict->conditions, "devices"), 0);
 	json_int_t limit = json_integer_value(json_object_get(device, "limit_packets"));
 
-	sy_netem_note(
+	sy_json_note(
 	    verdict->conditions,
 	    "the queue of %" JSON_INTEGER_FORMAT " packets was full %s%" PRId64 " times, %s", limit,
 	    verdict->spec->has_loss || verdict->spec->has_gemodel ? "about " : "", times,
@@ -290,15 +267,15 @@ static void judge_drops(struct verdict *verdict, int64_t dropped, int64_t packet
 	struct sy_drops drops = sy_drops_expected(spec, packets);
 
 	if (!drops.judged) {
-		sy_netem_note(verdict->conditions,
-			      "the loss was not judged: too few spells of the Gilbert-Elliott "
-			      "model's bad state");
+		sy_json_note(verdict->conditions,
+			     "the loss was not judged: too few spells of the Gilbert-Elliott "
+			     "model's bad state");
 		return;
 	}
 	if (spec->has_gemodel)
-		sy_netem_note(verdict->conditions,
-			      "the loss is judged by the Gilbert-Elliott model's mean in the long "
-			      "run, whose spread is that of the correlated chain");
+		sy_json_note(verdict->conditions,
+			     "the loss is judged by the Gilbert-Elliott model's mean in the long "
+			     "run, whose spread is that of the correlated chain");
 	if (dropped > drops.high && (spec->has_limit || spec->has_rate)) {
 		note_full_queue(verdict, dropped - (int64_t)(drops.loss * (double)packets));
 		return;

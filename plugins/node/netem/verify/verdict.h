@@ -28,8 +28,4 @@ void sy_netem_take_rtt(json_t *conditions, const struct sy_netem *spec, const ch
  * whether the median lies close to the minimum. */
 bool sy_netem_rtt_holds(json_t *conditions, const struct sy_netem *spec, const char *moment);
 
-/* A sentence into `notes` of the document, once. */
-__attribute__((format(printf, 2, 3))) void sy_netem_note(json_t *conditions, const char *format,
-							 ...);
-
 #endif

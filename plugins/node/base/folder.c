@@ -1,0 +1,69 @@
+#include "base/folder.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool sy_is_file_word(const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *c = word; *c; c++)
+		if (*c == '/' || (unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return length > 0 && length <= 200 && *word != '.';
+}
+
+int sy_folder_check(int fd, const char *what, struct sy_error *err)
+{
+	struct stat info;
+
+	if (fstat(fd, &info) < 0)
+		return sy_fail_errno(err, errno, "cannot look at %s", what);
+	if (info.st_uid != 0 && info.st_uid != geteuid())
+		return sy_fail(err, "%s belongs to uid %u: it must be root's or ours", what,
+			       info.st_uid);
+	if (info.st_mode & (S_IWGRP | S_IWOTH))
+		return sy_fail(err, "%s may be written by others (mode %04o): say chmod go-w", what,
+			       info.st_mode & 07777);
+	return 0;
+}
+
+static int open_job_folder(const char *record_dir, const char *job_id, struct sy_error *err)
+{
+	cleanup_close int top = -1;
+	int fd;
+
+	if (mkdir(record_dir, 0755) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make the record folder %s", record_dir);
+	top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return sy_fail_errno(err, errno, "cannot open the record folder %s", record_dir);
+	if (sy_folder_check(top, record_dir, err) < 0)
+		return -1;
+	if (mkdirat(top, job_id, 0755) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make %s/%s", record_dir, job_id);
+	fd = openat(top, job_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return sy_fail_errno(err, errno,
+				     "cannot open %s/%s as a folder, links not followed",
+				     record_dir, job_id);
+	if (sy_folder_check(fd, job_id, err) < 0) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
+		  struct sy_error *err)
+{
+	if (!sy_is_file_word(job_id) || !sy_is_file_word(node))
+		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
+			       node);
+	return open_job_folder(record_dir, job_id, err);
+}

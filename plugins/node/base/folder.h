@@ -1,0 +1,21 @@
+/* Folders that root writes into while users look on: nothing a user names is followed. */
+#ifndef STEELYARD_BASE_FOLDER_H
+#define STEELYARD_BASE_FOLDER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* A word that may be a file's name: not empty, no '/', no control character, not beginning with a
+ * dot, at most 200 bytes. */
+bool sy_is_file_word(const char *word);
+
+/* 0: the folder is root's or ours, and nobody else can put anything into it. `what`: its name in
+ * the message. */
+int sy_folder_check(int fd, const char *what, struct sy_error *err);
+
+/* RECORD_DIR/JOB_ID, made when it is not there: a descriptor, or -1. */
+int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
+		  struct sy_error *err);
+
+#endif

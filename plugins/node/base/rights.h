@@ -1,0 +1,14 @@
+/* Giving up the rights of root. */
+#ifndef STEELYARD_BASE_RIGHTS_H
+#define STEELYARD_BASE_RIGHTS_H
+
+#include "base/error.h"
+
+/* Give up every right that the job's counters do not need. As an ordinary user there is nothing to
+ * give up. */
+int sy_rights_drop(struct sy_error *err);
+
+/* The same before dumpcap is executed, which is left the one right that packet(7) asks for. */
+int sy_rights_capture(struct sy_error *err);
+
+#endif
