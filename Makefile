@@ -195,6 +195,9 @@ lint-c:
 	@for f in $(filter-out $(MPI_FILES),$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
 
+docs: setup  ## write anew what pages have from the code: docs/benchmarks.md
+	@$(VENV)/bin/python -P -m steelyard.jobscripts.docs
+
 $(VENV)/.bench: $(VENV)/.ready
 	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[bench]'
 	@touch $@
@@ -227,5 +230,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-sanitize check-npb check-lab check-spark soak failsafe lint \
+.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-sanitize check-npb check-lab check-spark soak failsafe lint docs \
 	lint-c bench install-slurm install-programs wheel clean

@@ -1,28 +1,32 @@
-"""The tables of docs/benchmarks.md, from the descriptions.
-
-`python -m steelyard.jobscripts.docs docs/benchmarks.md` writes them anew between the two marks.
-"""
+"""The sections of docs/benchmarks.md that the descriptions make; `make docs` writes them anew."""
 
 from __future__ import annotations
 
-import sys
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.parameters import Parameter
 
-BEGIN = "<!-- from the descriptions: python -m steelyard.jobscripts.docs docs/benchmarks.md -->"
+PAGE = "docs/benchmarks.md"
+BEGIN = "<!-- from the descriptions: make docs -->"
 END = "<!-- end of what is from the descriptions -->"
+ITERATIONS = {
+    "time": "A run's iterations follow each other: a warm-up among them is looked for.",
+    "unordered": "A run's iterations are in no order of time: no warm-up is looked for among them.",
+    "single": "A run tells each figure once.",
+}
 
 
 def tables() -> str:
-    """One section per benchmark: parameters, results, programs."""
+    """One section per benchmark: what it is, parameters, results, programs."""
     return "\n".join(section(registry.load(name)) for name in registry.names())
 
 
 def section(benchmark: registry.Benchmark) -> str:
     """A benchmark in Markdown."""
-    lines = [f"### {benchmark.name}", "", f"{benchmark.summary}.".replace("..", "."), ""]
+    lines = [f"### {benchmark.name}", "", *sentences(benchmark), ""]
     lines += [
         "| parameter | type | default | allowed | meaning |",
         "| --- | --- | --- | --- | --- |",
@@ -39,6 +43,23 @@ def section(benchmark: registry.Benchmark) -> str:
         ours = "(ours)" if program.name.startswith("steelyard-") else "–"
         lines.append(cells([f"`{program.name}`", program.debian or ours, program.why]))
     return "\n".join([*lines, ""])
+
+
+def sentences(benchmark: registry.Benchmark) -> Iterator[str]:
+    """What it measures, and what a study and a report have to know of it."""
+    yield f"{benchmark.summary}.".replace("..", ".")
+    if benchmark.span == "job":
+        yield "It has the whole job: the factor `clients` is not for it."
+    yield ITERATIONS[benchmark.iterations]
+    if benchmark.bulk is not None:
+        given = " and ".join(
+            f"`{name} = {' or '.join(map(json.dumps, values))}`"
+            for name, values in benchmark.bulk.when.items()
+        )
+        yield (
+            f"With {given} its `{benchmark.bulk.metric}` is the throughput of bulk transfers "
+            "(report.md, “Latency and throughput”)."
+        )
 
 
 def default_of(item: Parameter) -> str:
@@ -70,15 +91,24 @@ def cells(row: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
+def between(page: str, begin: str, end: str, text: str) -> str:
+    """The page with this text between two marks; ValueError without them."""
+    head, found_begin, rest = page.partition(begin)
+    _, found_end, tail = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"the page has not both marks: {begin} and {end}")
+    return f"{head}{begin}\n{text}{end}{tail}"
+
+
 def renewed(page: str) -> str:
-    """The page with fresh tables; ValueError without the marks."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has not both marks: {BEGIN} and {END}")
-    return f"{head}{BEGIN}\n{tables()}{END}{tail}"
+    """docs/benchmarks.md with fresh sections."""
+    return between(page, BEGIN, END, tables())
+
+
+def rewrite(path: Path, renew: Callable[[str], str]) -> None:
+    """A page, in its place."""
+    path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(Path(PAGE), renewed)

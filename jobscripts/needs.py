@@ -26,9 +26,9 @@ class Program:
 
     def is_needed(self, parameters: Mapping[str, object]) -> bool:
         """Whether runs with these parameters execute it."""
-        if self.unless and _hold(self.unless, parameters):
+        if self.unless and hold(self.unless, parameters):
             return False
-        return _hold(self.when, parameters)
+        return hold(self.when, parameters)
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,11 @@ class Module:
 
     def is_needed(self, parameters: Mapping[str, object]) -> bool:
         """Whether runs with these parameters import it."""
-        return _hold(self.when, parameters)
+        return hold(self.when, parameters)
 
 
-def _hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
+def hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
+    """Whether every parameter named there has one of its values."""
     return all(_matches(parameters[name], values) for name, values in conditions.items())
 
 
@@ -59,17 +60,18 @@ def read_needs(doc: Description, parameters: Sequence[str]) -> tuple[list[Progra
     programs, modules = [], []
     for item in part.tables("programs"):
         item.only(("name", "debian", "why", "unless", "when"))
-        unless, when = (_conditions(item, key, parameters) for key in ("unless", "when"))
+        unless, when = (read_conditions(item, key, parameters) for key in ("unless", "when"))
         text = item.text("name"), item.text("debian", ""), item.text("why")
         programs.append(Program(*text, unless, when))
     for item in part.tables("python"):
         item.only(("module", "why", "when"))
-        when = _conditions(item, "when", parameters)
+        when = read_conditions(item, "when", parameters)
         modules.append(Module(item.text("module"), item.text("why"), when))
     return programs, modules
 
 
-def _conditions(item: Description, key: str, parameters: Sequence[str]) -> Conditions:
+def read_conditions(item: Description, key: str, parameters: Sequence[str]) -> Conditions:
+    """A table from parameter to its values; empty when absent."""
     table = item.table(key)
     for name in table.data:
         if name not in parameters:

@@ -26,6 +26,7 @@ from steelyard.jobscripts.errors import (
 )
 from steelyard.jobscripts.needs import Module, Program, read_needs
 from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all
+from steelyard.jobscripts.transfers import Bulk, read_bulk
 
 __all__ = [
     "Benchmark",
@@ -47,6 +48,13 @@ __all__ = [
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "lib"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+# What a run's iterations are: repeated one after another, something else (pairs of nodes, sizes), or
+# never more than one.
+ITERATIONS = ("time", "unordered", "single")
+KEYS = (
+    *("name", "summary", "span", "parameters", "results", "needs", "include"),
+    *("iterations", "bulk", "program_tags"),
+)
 
 
 class Result(NamedTuple):
@@ -73,6 +81,8 @@ class Benchmark:
     """A benchmark as its folder describes it; `template` is the text of its job.sh.
 
     `span`: "node", a client works on its own node; "job", the one client has the whole job.
+    `iterations`: one of ITERATIONS. `program_tags`: tags that say what its program was and used of
+    the processor, which runs that are compared should have in common.
     """
 
     name: str
@@ -83,6 +93,18 @@ class Benchmark:
     template: str
     modules: tuple[Module, ...] = ()
     span: str = "node"
+    iterations: str = "time"
+    bulk: Bulk | None = None
+    program_tags: tuple[str, ...] = ()
+
+    @property
+    def finds_own_figures(self) -> bool:
+        """Whether a study says what its figures are: then nothing is known of them beforehand."""
+        return any(one.type == "figures" for one in self.parameters.values())
+
+    def defaults(self) -> dict[str, Value | None]:
+        """All parameters as they are where a study does not give them."""
+        return {name: one.default for name, one in self.parameters.items()}
 
     def check_parameters(self, given: Mapping[str, object]) -> dict[str, Value]:
         """All parameters, defaults filled in, sizes in bytes; ParameterError names what is wrong.
@@ -158,22 +180,35 @@ def read(folder: Path) -> Benchmark:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DescriptionError(f"{path}: {error}") from error
     doc = Description(path, _with_included(path, table))
-    doc.only(("name", "summary", "span", "parameters", "results", "needs", "include"))
+    doc.only(KEYS)
     name = doc.text("name")
     if name != folder.name:
         doc.fail("name", f"'{name}' is not the folder's name '{folder.name}'")
     parameters = {key: _parameter(doc, key) for key in doc.table("parameters").data}
     programs, modules = read_needs(doc, list(parameters))
+    results = _results(doc)
+    units = {metric: spec.unit for metric, spec in results.items()}
     return Benchmark(
         name=name,
         summary=doc.text("summary"),
         parameters=parameters,
-        results=_results(doc),
+        results=results,
         needs=tuple(programs),
         template=_template(folder),
         modules=tuple(modules),
         span=doc.choice("span", ("node", "job")) if "span" in doc.data else "node",
+        iterations=doc.choice("iterations", ITERATIONS),
+        bulk=read_bulk(doc, list(parameters), units),
+        program_tags=_program_tags(doc, name),
     )
+
+
+def _program_tags(doc: Description, name: str) -> tuple[str, ...]:
+    tags = tuple(map(str, doc.values("program_tags")))
+    for tag in tags:
+        if not tag.startswith(f"{name}."):
+            doc.wrong("program_tags", tag, f"{name}.WORD")
+    return tags
 
 
 def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:

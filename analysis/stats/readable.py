@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from steelyard.analysis.base.benchmarks import finds_own_figures
 from steelyard.analysis.stats.basics import Interval
 
 PREFIXES = {
@@ -26,9 +27,9 @@ HUGE = 1e15  # from here on as 1.23e+15
 
 
 def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
-    """Whether a quantity can have no negative mean; of a figure of `app` the unit has to say so."""
+    """Whether a quantity can have no negative mean; of a study's own figure the unit has to."""
     is_amount = unit is not None and (unit in AMOUNTS or "/" in unit or "_per_" in unit)
-    return minimum >= 0 and (is_amount or variant.split()[0] != "app")
+    return minimum >= 0 and (is_amount or not finds_own_figures(variant))
 
 
 def unit_text(unit: str | None) -> str:

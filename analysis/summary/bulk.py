@@ -7,28 +7,42 @@ then latency, and would be counted as throughput in the split of a difference.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from statistics import fmean
+from typing import Any
 
+from steelyard.analysis.base.benchmarks import described
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.summary.factor_axes import specification
 from steelyard.analysis.summary.network import middle
 from steelyard.analysis.summary.summary import Row, Summary
 from steelyard.jobscripts.hep import bulk
+from steelyard.jobscripts.transfers import Bulk
 
-NEEDED, MOVED, RATE, SECONDS = "bytes_needed", "bytes_read", "bytes_per_s", "seconds"
-STREAMED = ("iperf3", "nuttcp")  # for a time and not a size
-# Their parameters where the variant does not name them (jobscripts/*/benchmark.toml).
-LENGTH_S, OMITTED_S = 10.0, {"iperf3": 1.0, "nuttcp": 0.0}
+NEEDED, MOVED, SECONDS = "bytes_needed", "bytes_read", "seconds"
 
 
-def bound_by_latency(summary: Summary, variant: str, label: str) -> str | None:
+def bulk_of(summary: Summary, variant: str) -> Bulk | None:
+    """What its benchmark says of its bulk transfers; None where the variant has none."""
+    benchmark = described(variant.split()[0])
+    if benchmark is None or benchmark.bulk is None:
+        return None
+    return benchmark.bulk if benchmark.bulk.is_measured(parameters(summary, variant)) else None
+
+
+def parameters(summary: Summary, variant: str) -> dict[str, Any]:
+    """As the study gave them, else their defaults."""
+    benchmark = described(variant.split()[0])
+    defaults = benchmark.defaults() if benchmark is not None else {}
+    return {**defaults, **summary.data.parameters.get(variant, {})}
+
+
+def bound_by_latency(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
     """What length would do, where these transfers wait more than a tenth of their time; else None."""
-    if variant.split()[0] in STREAMED:
-        return too_short_s(summary, variant, label)
-    needed, moved = needed_bytes(summary, variant, label)
+    if transfers.kind == "stream":
+        return too_short_s(summary, variant, label, transfers)
+    needed, moved = needed_bytes(summary, variant, label, transfers)
     if needed is None or moved is None or needed <= moved:
         return None
     return (
@@ -37,41 +51,39 @@ def bound_by_latency(summary: Summary, variant: str, label: str) -> str | None:
     )
 
 
-def needed_bytes(summary: Summary, variant: str, label: str) -> tuple[float | None, float | None]:
+def needed_bytes(
+    summary: Summary, variant: str, label: str, transfers: Bulk
+) -> tuple[float | None, float | None]:
     """(bytes that would do, bytes moved): the benchmark's own word, else from the round trip."""
     needed, moved, rate, seconds = (
-        mean_of(summary.row(variant, label, name)) for name in (NEEDED, MOVED, RATE, SECONDS)
+        mean_of(summary.row(variant, label, name))
+        for name in (NEEDED, MOVED, transfers.metric, SECONDS)
     )
     if moved is None and rate is not None and seconds is not None:
-        moved = rate * seconds
+        moved = rate * transfers.factor * seconds
     rtt = round_trip_s(summary, variant, label)
     if needed is None and moved and seconds and rtt is not None:
         needed = bulk.bytes_needed(moved, seconds, rtt)
     return needed, moved
 
 
-def too_short_s(summary: Summary, variant: str, label: str) -> str | None:
+def too_short_s(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
     """Of transfers for a time: slow start lasts longer than what is omitted, by a tenth of it."""
     rtt = round_trip_s(summary, variant, label)
-    rate = mean_of(summary.row(variant, label, "received_bits_per_s"))
+    rate = mean_of(summary.row(variant, label, transfers.metric))
     if not rtt or not rate:
         return None
-    length = parameter(variant, "seconds", LENGTH_S)
-    omitted = parameter(variant, "omit", OMITTED_S[variant.split()[0]])
+    length, omitted = transfers.times_s(parameters(summary, variant))
     # Doubling from the first window until one round trip carries what the way holds.
-    slow = max(math.log2(max(rate / 8 * rtt / bulk.FIRST_WINDOW, 1.0)) * rtt - omitted, 0.0)
+    slow = max(
+        math.log2(max(rate * transfers.factor * rtt / bulk.FIRST_WINDOW, 1.0)) * rtt - omitted, 0.0
+    )
     if slow <= bulk.MOST_SHARE * length:
         return None
     return (
         f"the bulk transfer of {length:g} s under {label} is bound by latency itself: it takes "
         f"{math.ceil(slow / bulk.MOST_SHARE)} s for its slow start to be at most a tenth of it"
     )
-
-
-def parameter(variant: str, name: str, default: float) -> float:
-    """A number in a variant's label."""
-    found = re.search(rf"(?:^| ){name}=(\d+(?:\.\d+)?)(?: |$)", variant)
-    return float(found[1]) if found else default
 
 
 def mean_of(row: Row | None) -> float | None:
@@ -102,9 +114,11 @@ def asked_s(summary: Summary, variant: str, label: str) -> float | None:
     return 2 * float(specification(str(levels[0])).numbers.get("delay", 0))
 
 
-def short_transfers(summary: Summary, variant: str, labels: tuple[str, str]) -> Iterator[str]:
+def short_transfers(
+    summary: Summary, variant: str, labels: tuple[str, str], transfers: Bulk
+) -> Iterator[str]:
     """On either side of a comparison."""
     for label in labels:
-        words = bound_by_latency(summary, variant, label)
+        words = bound_by_latency(summary, variant, label, transfers)
         if words:
             yield words

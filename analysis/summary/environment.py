@@ -1,9 +1,12 @@
-"""Tags of the jobs, and the programs and libraries that their runs used, from the database."""
+"""Tags of the jobs, and parameters, programs and libraries of their runs, from the database."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.base.benchmarks import is_program_tag
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,24 +45,27 @@ def read_tags(connection: duckdb.DuckDBPyConnection) -> list[TagValue]:
     return [TagValue(key, value, tuple(nodes), runs) for key, value, nodes, runs in rows]
 
 
-# Tags that say what a benchmark's program was and what it used of the processor (docs/npb.md).
-PROGRAM_TAGS = ("npb.vectors", "npb.version")
-
-
 def read_program_tags(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, set[str]]]:
-    """Their values by run and key."""
+    """Values by run and key of what benchmarks say of their programs."""
+    keys = connection.execute("SELECT DISTINCT key FROM tags").fetchall()
     rows = connection.execute(
         """
         SELECT DISTINCT t.run_id, t.key, t.value
         FROM tags AS t JOIN runs AS r ON r.run_id = t.run_id AND r.attempt = t.attempt
         WHERE list_contains(?, t.key)
         """,
-        [list(PROGRAM_TAGS)],
+        [[key for (key,) in keys if is_program_tag(key)]],
     ).fetchall()
     found: dict[str, dict[str, set[str]]] = {}
     for run_id, key, value in rows:
         found.setdefault(run_id, {}).setdefault(key, set()).add(value)
     return found
+
+
+def read_parameters(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any]]:
+    """Of each variant those that the study gave; of one that is a factor too any of its levels."""
+    rows = connection.execute("SELECT variant, min(parameters) FROM runs GROUP BY variant")
+    return {variant: json.loads(text) for variant, text in rows.fetchall()}
 
 
 def read_programs(connection: duckdb.DuckDBPyConnection) -> list[Program]:

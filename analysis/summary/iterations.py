@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.base.benchmarks import has_time_order
 from steelyard.analysis.stats.iterations import MIN_ITERATIONS
 
 if TYPE_CHECKING:
     import duckdb
-
-# Of these an iteration is another pair of nodes, or another size of file: no time order.
-NO_TIME_ORDER = ("iperf3", "nuttcp", "iozone")
 
 # {(run, metric): its iterations in their order, each the mean over the clients}
 Iterations = dict[tuple[str, str], list[float]]
 
 
 def read_iterations(connection: duckdb.DuckDBPyConnection) -> Iterations:
-    """Main figures of the attempts that count, where a run has at least 3 iterations."""
+    """Main figures of the attempts that count, where a run has at least 3 iterations in time."""
+    names = connection.execute("SELECT DISTINCT benchmark FROM runs").fetchall()
     rows = connection.execute(
         """
         WITH means AS (
             SELECT s.run_id, s.metric, s.iteration, avg(s.value) AS v
             FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
-            WHERE s.is_primary AND isfinite(s.value) AND NOT list_contains(?, r.benchmark)
+            WHERE s.is_primary AND isfinite(s.value) AND list_contains(?, r.benchmark)
             GROUP BY s.run_id, s.metric, s.iteration)
         SELECT run_id, metric, list(v ORDER BY iteration) FROM means
         GROUP BY run_id, metric HAVING count(*) >= ?
         """,
-        [list(NO_TIME_ORDER), MIN_ITERATIONS],
+        [[name for (name,) in names if has_time_order(name)], MIN_ITERATIONS],
     ).fetchall()
     return {(run_id, metric): values for run_id, metric, values in rows}

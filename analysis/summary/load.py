@@ -155,6 +155,7 @@ class StudyData:
     programs: list[Program] = field(default_factory=list)
     program_tags: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by run and key
     iterations: Iterations = field(default_factory=dict)
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # by variant
 
 
 @contextmanager
@@ -261,6 +262,7 @@ def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
             programs=environment.read_programs(connection),
             program_tags=environment.read_program_tags(connection),
             iterations=read_iterations(connection),
+            parameters=environment.read_parameters(connection),
         )
 
 

@@ -9,9 +9,10 @@ from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.groups import Groups, mean, size
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.stats.split import MIN_GROUPS, Side, Split, difference, excludes_zero, split
-from steelyard.analysis.summary.bulk import short_transfers
+from steelyard.analysis.summary.bulk import bulk_of, short_transfers
 from steelyard.analysis.summary.design import jobs_of
 from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.jobscripts.transfers import KINDS, Bulk
 
 MODEL = (
     "A run takes computing + waiting for answers + bytes / throughput, one after the other. "
@@ -20,13 +21,6 @@ MODEL = (
     "under both; what is left is waiting, which latency makes."
 )
 
-# Bulk transfers: benchmark, what its variant must name, metric, bytes in its unit.
-BULK = (
-    ("xrootd", "mode=xrdcp", "bytes_per_s", 1.0),
-    ("iperf3", "", "received_bits_per_s", 1 / 8),
-    ("nuttcp", "", "received_bits_per_s", 1 / 8),
-)
-NO_BULK = "protocol=udp"  # sends at a rate that was asked for
 OWN_BYTES, NODE_BYTES = "bytes_read", "rx_bytes"
 WAIT_SHARE = "wait_share"
 # They change more than the way to the data: what they cost would count as latency.
@@ -57,44 +51,41 @@ class SplitRow:
 
 def split_rows(summary: Summary) -> list[SplitRow]:
     """Main figures in seconds, wherever bytes and bulk transfers are there on both sides."""
-    bulk = list(bulk_rates(summary))
+    bulk = bulk_rates(summary)
     if not bulk:
         return []
     return [
         found
         for row in summary.compared(primary=True)
         if row.metric.unit == "s" and row.metric.better == "lower"
-        for variant, metric, factor in bulk
+        for variant, transfers in bulk
         if variant != row.group.variant
-        and (found := split_row(summary, row, variant, metric, factor)) is not None
+        and (found := split_row(summary, row, variant, transfers)) is not None
     ]
 
 
-def bulk_rates(summary: Summary) -> Iterator[tuple[str, str, float]]:
-    """(variant, metric, bytes in its unit) of what measures throughput; the first kind that is there."""
-    for benchmark, needs, metric, factor in BULK:
-        found = [
-            variant
-            for variant in summary.variants
-            if variant.split()[0] == benchmark and needs in variant and NO_BULK not in variant
-            if any(m.name == metric for m in summary.data.metrics.get(variant, []))
-        ]
-        if found:
-            yield from ((variant, metric, factor) for variant in found)
-            return
+def bulk_rates(summary: Summary) -> list[tuple[str, Bulk]]:
+    """(variant, what it measures) of one benchmark's bulk transfers, of files where there are any."""
+    found: dict[tuple[int, str], list[tuple[str, Bulk]]] = {}
+    for variant in summary.variants:
+        bulk = bulk_of(summary, variant)
+        if bulk and any(m.name == bulk.metric for m in summary.data.metrics.get(variant, [])):
+            rank = KINDS.index(bulk.kind), variant.split()[0]
+            found.setdefault(rank, []).append((variant, bulk))
+    return found[min(found)] if found else []
 
 
-def split_row(summary: Summary, row: Row, bulk: str, metric: str, factor: float) -> SplitRow | None:
+def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRow | None:
     """None where something was not measured, or more than the way to the data differs."""
     variant, labels = row.group.variant, (row.group.label, row.group.baseline_label or "")
     base = summary.row(variant, labels[1], row.metric.name)
-    rates = [summary.row(bulk, label, metric) for label in labels]
+    rates = [summary.row(bulk, label, transfers.metric) for label in labels]
     bytes_metric = bytes_of(row, base, summary) if base is not None else None
     if base is None or bytes_metric is None:
         return None
     moved = [summary.row(variant, label, bytes_metric) for label in labels]
     sides = [
-        side_of(seconds, moved_row, rate, factor)
+        side_of(seconds, moved_row, rate, transfers.factor)
         for seconds, moved_row, rate in zip((row, base), moved, rates, strict=True)
         if moved_row is not None and rate is not None
     ]
@@ -104,12 +95,12 @@ def split_row(summary: Summary, row: Row, bulk: str, metric: str, factor: float)
         found = split(*sides)
         broken = tuple(broken_assumptions(summary, row, base, sides, found))
         if found.throughput_share is not None:
-            broken = (*short_transfers(summary, bulk, labels), *broken)
+            broken = (*short_transfers(summary, bulk, labels, transfers), *broken)
     except ValueError:
         found, broken = None, (f"fewer than {MIN_GROUPS} jobs of runs or of transfers on a side",)
     here, there = sides
     return SplitRow(
-        row, base, f"{bulk} · {metric}", bytes_metric,
+        row, base, f"{bulk} · {transfers.metric}", bytes_metric,
         (mean(here.bytes_moved), mean(there.bytes_moved)),
         (1 / mean(here.s_per_byte), 1 / mean(there.s_per_byte)),
         (size(here.seconds), size(there.seconds)),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError
@@ -151,9 +152,14 @@ def check_cache(table: Table, level: Level) -> NoReturn:
         table.fail(
             "cache",
             '"direct": going around the cache is up to the benchmark, not to the node: '
-            "give direct = true to filesystem, fio or iozone",
+            f"give direct = true to {', '.join(having('direct'))}",
         )
     table.wrong("cache", level, '"cold" or "warm"')
+
+
+def having(parameter: str) -> list[str]:
+    """The benchmarks with that parameter."""
+    return [name for name in registry.names() if parameter in registry.load(name).parameters]
 
 
 def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, Level]:

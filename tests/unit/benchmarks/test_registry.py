@@ -15,6 +15,7 @@ from steelyard.jobscripts.parameters import Parameter, parse_size
 GOOD = """
 name = "tiny"
 summary = "a benchmark"
+iterations = "single"
 [parameters.n]
 type = "int"
 default = 3
@@ -84,6 +85,17 @@ def test_a_description_is_read_whole(tmp_path: Path) -> None:
     assert found.needs == (registry.Program("true", "coreutils", "it does the work"),)
 
 
+BULK = """
+[results.rate]
+unit = "bytes_per_s"
+better = "higher"
+help = "rate"
+[bulk]
+metric = "rate"
+kind = "file"
+when = { mode = ["b"] }
+[needs]"""
+
 WRONG = [
     ('name = "tiny"', "", "name: missing: a text is needed"),
     ('name = "tiny"', 'name = "other"', "name: 'other' is not the folder's name 'tiny'"),
@@ -117,6 +129,32 @@ WRONG = [
     ("[needs]", "[[needs]]", "needs = [{'programs': "),
     ('name = "tiny"', "name = ", "Invalid value"),
     ("[parameters.n]", 'span = "all"\n[parameters.n]', 'span = "all": allowed is one of node, job'),
+    ('iterations = "single"', "", "iterations: missing: a text is needed"),
+    ('"single"', '"none"', 'iterations = "none": allowed is one of time, unordered'),
+    ("[needs]", "[bulk]\n[needs]", "bulk.metric: missing: a text is needed"),
+    (
+        "[needs]",
+        BULK.replace('= "rate"\nk', '= "seconds"\nk'),
+        'bulk.metric = "seconds": allowed is a result in bytes_per_s or bit/s',
+    ),
+    (
+        "[needs]",
+        BULK.replace('= "rate"\nk', '= "speed"\nk'),
+        'bulk.metric = "speed": allowed is one of seconds, rate',
+    ),
+    ("[needs]", BULK.replace("file", "disk"), 'bulk.kind = "disk": allowed is one of file, stream'),
+    (
+        "[needs]",
+        BULK.replace("file", "stream"),
+        'bulk.kind = "stream": allowed is "stream" only with a parameter seconds',
+    ),
+    ("[needs]", BULK.replace("when", "if"), "bulk.if: unknown key; known: metric, kind, when"),
+    ("[needs]", BULK.replace("mode", "m"), "bulk.when.m: no parameter of this benchmark; there"),
+    (
+        '"single"',
+        '"single"\nprogram_tags = ["npb.v"]',
+        'program_tags = "npb.v": allowed is tiny.WORD',
+    ),
     ("programs = [", "program = [", "needs.program: unknown key; known: programs, python"),
     (
         ' work" }',
@@ -136,6 +174,16 @@ def test_a_program_may_be_needed_with_some_parameters_only(tmp_path: Path) -> No
     assert only.is_needed({"url": "root://x", "n": 3})
     assert not only.is_needed({"url": "", "n": 3})
     assert not only.is_needed({"url": "root://x", "n": 1})
+
+
+def test_bulk_transfers_are_told_by_their_parameters(tmp_path: Path) -> None:
+    found = registry.read(folder_of(tmp_path, GOOD.replace("[needs]", BULK))).bulk
+    assert found is not None and (found.metric, found.kind, found.factor) == ("rate", "file", 1.0)
+    assert [found.is_measured({"n": 1, "mode": mode}) for mode in "ab"] == [False, True]
+    streams = registry.load("iperf3")
+    assert streams.bulk is not None and streams.bulk.factor == 1 / 8
+    assert streams.bulk.times_s(streams.defaults()) == (10.0, 1.0)
+    assert streams.bulk.times_s({"seconds": 4}) == (4.0, 0.0)
 
 
 def test_python_modules_are_read(tmp_path: Path) -> None:
@@ -250,7 +298,7 @@ def test_jobscripts_knows_nothing_of_its_users_and_imports_no_parser_before_its_
 
 def test_the_page_of_benchmarks_is_up_to_date() -> None:
     page = (Path(__file__).parents[3] / "docs/benchmarks.md").read_text(encoding="utf-8")
-    assert docs.renewed(page) == page, f"run: {docs.BEGIN}"
+    assert docs.renewed(page) == page, "docs/benchmarks.md is stale: run `make docs`"
 
 
 def test_the_example_on_the_page_is_a_benchmark(tmp_path: Path) -> None:

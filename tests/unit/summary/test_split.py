@@ -221,6 +221,24 @@ def test_a_transfer_bound_by_latency_gives_no_share(
         assert one.broken[0] in cells["broken"]  # type: ignore[operator]
 
 
+def test_what_a_transfer_is_its_parameters_say_and_not_the_label(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """A label has only what tells a variant from its fellows: a single one has no parameters."""
+    for number, given in enumerate(({"protocol": "udp"}, {"seconds": 2, "omit": 0}), 1):
+        maker = synthetic.StudyMaker("only", {"network": ["none", FAR]}, {"network": "none"})
+        for block in range(1, 6):
+            for level, seconds in (("none", 10.0), (FAR, 60.0)):
+                run = maker.run("xrootd", {}, {"network": level}, block)
+                maker.result(run, "seconds", seconds + block / 10, "s")
+                maker.result(run, "bytes_read", BYTES, "bytes", None, primary=False)
+                bulk = maker.run("iperf3", given, {"network": level}, block, variant="iperf3")
+                maker.result(bulk, "received_bits_per_s", 4e8 + block, "bit/s", "higher")
+        rows = split_rows(summarize(maker.write(tmp_path / str(number))))
+        assert len(rows) == number - 1
+    assert "transfer of 2 s under network=delay=25ms is bound by latency" in rows[0].broken[0]
+
+
 def test_computing_that_differs_is_no_latency(make: Any) -> None:
     import duckdb
 

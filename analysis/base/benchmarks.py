@@ -1,0 +1,35 @@
+"""What benchmarks say of themselves (jobscripts/NAME/benchmark.toml): no other module names one."""
+
+from __future__ import annotations
+
+import functools
+
+from steelyard.jobscripts.errors import UnknownBenchmarkError
+from steelyard.jobscripts.registry import Benchmark, load
+
+
+@functools.cache
+def described(name: str) -> Benchmark | None:
+    """None for one that this version does not have: a study outlives a benchmark."""
+    try:
+        return load(name)
+    except UnknownBenchmarkError:
+        return None
+
+
+def finds_own_figures(variant: str) -> bool:
+    """Whether the study itself says what its figures are; a variant begins with its benchmark."""
+    benchmark = described(variant.split()[0])
+    return benchmark is not None and benchmark.finds_own_figures
+
+
+def has_time_order(name: str) -> bool:
+    """Whether a run's iterations follow each other in time."""
+    benchmark = described(name)
+    return benchmark is None or benchmark.iterations == "time"
+
+
+def is_program_tag(key: str) -> bool:
+    """Whether a tag says what a benchmark's program was, or what it used of the processor."""
+    benchmark = described(key.partition(".")[0])
+    return benchmark is not None and key in benchmark.program_tags
