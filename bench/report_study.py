@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.sources.records import COLUMNS, Record
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.database import (
     SCHEMA_VERSION,
     check_keys,
@@ -81,7 +81,7 @@ def make(folder: Path, runs: int) -> Path:
                     spool.write([row.get(name) for name in columns])
             replace_rows(connection, table, spool)
             spool.path.unlink()
-        parts.store(connection, study_dir, SAMPLES)
+        sample_store.store(connection, study_dir, SAMPLES)
         check_keys(connection)
     return study_dir
 
@@ -94,7 +94,7 @@ MADE = {
 }  # fmt: skip
 # A job that reads first and computes then.
 SAMPLES = f"""
-SELECT {", ".join(f"{MADE.get(name, 'NULL')}::{kind} AS {name}" for name, kind in parts.ALL_COLUMNS.items())}
+SELECT {", ".join(f"{MADE.get(name, 'NULL')}::{kind} AS {name}" for name, kind in sample_store.ALL_COLUMNS.items())}
 FROM records CROSS JOIN generate_series(0, {SECONDS}) AS t (s)
 """
 

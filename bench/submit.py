@@ -25,7 +25,7 @@ from collect import Cost, measured
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study.folder import StudyDir
 
 BUDGET_S, BUDGET_SUBMISSIONS = 15.0, 1000
@@ -74,7 +74,7 @@ def loop(folder: Path, environment: dict[str, str]) -> Cost:
 
 def submissions(study: Path) -> int:
     """How many the study's folder has."""
-    return len(submit_ledger.read(StudyDir(study.with_suffix(".study"))))
+    return len(ledger.read(StudyDir(study.with_suffix(".study"))))
 
 
 def measure(folder: Path, repeat: int) -> dict[str, float]:

@@ -13,9 +13,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import captures_in as captures
-from steelyard.analysis.collect import network, tables
-from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect import captures_in, network, samples_in, tables
 from steelyard.analysis.collect.accounting_in import Jobs, Progress, job_gaps, take_in
 from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
@@ -39,8 +37,7 @@ from steelyard.analysis.sources.study_files import (
     read_submissions,
     run_folders,
 )
-from steelyard.analysis.store import export
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import export, sample_store
 from steelyard.analysis.store.database import (
     FILE_NAME,
     WRITE_ERRORS,
@@ -86,15 +83,15 @@ class Work:
     progress: Progress
     attempts: list[Attempt] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    parts: parts.Parts = field(init=False)
+    parts: sample_store.Parts = field(init=False)
     sample_files: int = 0
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
-        parts.sweep(self.connection, self.study_dir)
-        self.parts = parts.Parts(self.connection, self.study_dir, self.scratch)
+        sample_store.sweep(self.connection, self.study_dir)
+        self.parts = sample_store.Parts(self.connection, self.study_dir, self.scratch)
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -120,7 +117,10 @@ def collect(
     plan = read_plan(study_dir)
     dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
     by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
-    with open_for_writing(study_dir) as connection, parts.scratch_folder(study_dir) as scratch:
+    with (
+        open_for_writing(study_dir) as connection,
+        sample_store.scratch_folder(study_dir) as scratch,
+    ):
         work = Work(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
         find_records(work, dirs)
@@ -227,7 +227,7 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
     """
     known = KnownFiles(work.connection, work.parts)
     found = []
-    with samples.Loader(work.connection, work.parts, work.scratch) as loader:
+    with samples_in.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in bring_records(
             work.study_dir, record_dirs, work.attempts, work.progress
         ):
@@ -239,12 +239,12 @@ def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
             read_outputs(work, attempts)
         loader.finish()
         work.progress("samples", loader.loaded, loader.count)
-    samples.note_lost(work.connection, known.broken)
+    samples_in.note_lost(work.connection, known.broken)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
     work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
     work.sample_files = loader.count
     work.gaps += sample_gaps(work)
-    work.gaps += captures.take_in(
+    work.gaps += captures_in.take_in(
         work.connection, work.study_dir, work.attempts, work.scratch, work.progress
     )
 
@@ -255,7 +255,7 @@ class KnownFiles:
     One that is gone keeps its samples: they may be all that is left of the job.
     """
 
-    def __init__(self, connection: DuckDBPyConnection, parts: parts.Parts) -> None:
+    def __init__(self, connection: DuckDBPyConnection, parts: sample_store.Parts) -> None:
         rows = connection.execute(
             "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
         ).fetchall()
@@ -263,7 +263,7 @@ class KnownFiles:
         self._owners: dict[tuple[str, str, str], set[str]] = {}
         for path, _, _, *owner in rows:
             self._owners.setdefault(tuple(owner), set()).add(path)
-        self.broken = samples.broken_files(connection, parts)  # not yet read again
+        self.broken = samples_in.broken_files(connection, parts)  # not yet read again
 
     def has(self, file: SampleFile) -> bool:
         """Whether its samples are there as the file has them, and no other's in their place."""
@@ -300,7 +300,7 @@ def sample_gaps(work: Work) -> Iterator[Gap]:
         "ORDER BY path"
     ).fetchall()
     for run_id, attempt, node, path, reason in rows:
-        what = "cut_samples" if reason.startswith(samples.CUT) else "samples"
+        what = "cut_samples" if reason.startswith(samples_in.CUT) else "samples"
         yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
 
 
@@ -350,7 +350,7 @@ def export_again(work: Work) -> None:
         return
     try:
         bound(connection, work.study_dir)
-        parts.sweep(connection, work.study_dir)
+        sample_store.sweep(connection, work.study_dir)
         export.export(connection, folder, repr(work.now_unix_s), work.progress)
     except WRITE_ERRORS as error:
         what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"

@@ -222,14 +222,12 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
     """Totals of records cut short, by node, computed as collect does."""
     import duckdb
 
-    from steelyard.analysis.collect import samples_in as samples
-    from steelyard.analysis.collect import tables
-    from steelyard.analysis.store import database
-    from steelyard.analysis.store import sample_store as parts
+    from steelyard.analysis.collect import samples_in, tables
+    from steelyard.analysis.store import database, sample_store
 
     attempt = Attempt("run", "attempt", "none", "completed", records=records)
     files = [
-        samples.SampleFile(path, str(path), "run", "attempt", node)
+        samples_in.SampleFile(path, str(path), "run", "attempt", node)
         for node, record in records.items()
         if (path := record.samples_path) is not None and path.is_file()
     ]
@@ -238,8 +236,8 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
         duckdb.connect() as connection,
     ):
         connection.execute(database.schema_text())
-        nowhere = parts.Parts(connection, Path(scratch), Path(scratch))
-        for _ in samples.load(connection, files, nowhere, Path(scratch)):
+        nowhere = sample_store.Parts(connection, Path(scratch), Path(scratch))
+        for _ in samples_in.load(connection, files, nowhere, Path(scratch)):
             pass
         tables.write_records(connection, [attempt], Path(scratch))
         tables.write_notes(connection, [attempt], Path(scratch))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.readable import decimals, reaches, scale, text
@@ -21,7 +21,7 @@ RASTER = 300  # dots from which on they are drawn as an image, for the size of t
 
 def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
     """One figure of one variant and metric; rows are its conditions."""
-    with figures.style():
+    with drawing.style():
         return bars(summary, rows)
 
 
@@ -31,7 +31,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
         max((r.interval.mean for r in rows if r.interval), default=None), first.metric.unit
     )
     pitch = 0.36 if len(rows) <= DENSE else 0.24
-    figure = figures.new_figure(0.85 + pitch * len(rows))
+    figure = drawing.new_figure(0.85 + pitch * len(rows))
     axes = figure.add_subplot()
     draw_rows(axes, summary, rows, factor)
     draw_dots(axes, rows, factor)
@@ -45,7 +45,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}")
     figures_labels.set_title(figure, first.group.variant)
     return Drawing(
-        name=figures.slug("bars", first.group.variant, first.metric.name),
+        name=drawing.slug("bars", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} by condition",
         caption=caption(rows),
         figure=figure,
@@ -67,7 +67,7 @@ def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> N
             axes.text(0, place, "no value", va="center", style="italic", color="#444444")
             continue
         mean, half = row.interval.mean / factor, row.interval.half_width
-        level = figures.level_index(summary, row.group)
+        level = drawing.level_index(summary, row.group)
         by_level.setdefault(level, []).append((place, mean))
         words = f"{text(mean, 1, decimals(mean, half and half / factor))} (n = {row.n})"
         axes.annotate(

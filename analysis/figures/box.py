@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -25,14 +25,14 @@ BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
     """One figure of one variant and factor; a panel per metric."""
-    with figures.style():
+    with drawing.style():
         return boxes(panels)
 
 
 def boxes(panels: list[OverFactor]) -> Drawing:
     first = panels[0]
     legend = figures_labels.legend([one.others for one in shown(first)])
-    figure = figures.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
+    figure = drawing.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, found in zip(grid, panels, strict=True):
         draw_panel(axes, found)
@@ -43,7 +43,7 @@ def boxes(panels: list[OverFactor]) -> Drawing:
         figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns)
     names = " and ".join(found.metric for found in panels)
     return Drawing(
-        name=figures.slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
+        name=drawing.slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
         title=f"{first.variant}: {names} over {first.factor_words}",
         caption=(
             f"{names} over {first.factor_words}: line at the median, box over the middle half, "

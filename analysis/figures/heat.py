@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.stats.overhead import Direction
@@ -47,7 +47,7 @@ def draw_heat(summary: Summary, rows: list[Row]) -> Drawing | None:
     factors = heat_factors(summary, rows)
     if factors is None:
         return None
-    with figures.style():
+    with drawing.style():
         return heat(summary, rows, factors)
 
 
@@ -60,7 +60,7 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     shelves = math.ceil(len(drawn) / columns)
     names = tick_names(levels, columns)
     lines = max(name.count("\n") for name in names[1])
-    figure = figures.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
+    figure = drawing.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
     limit = max(abs(v) for _, cells in drawn for row in cells.values() if (v := value_of(row)))
     image: Any = None
@@ -76,7 +76,7 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
     figures_labels.set_title(figure, f"{first.group.variant}: {first.metric.name}")
     return Drawing(
-        name=figures.slug("heat", first.group.variant, first.metric.name),
+        name=drawing.slug("heat", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
         caption=caption(rows, factors, len(panels)),
         figure=figure,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil, nan
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -69,7 +69,7 @@ def draw_iterations(summary: Summary, rows: list[Row]) -> Drawing | None:
     if not measured:
         return None
     found = read_nodes(summary, measured)
-    with figures.style():
+    with drawing.style():
         return iterations(panels_of(summary, measured), found)
 
 
@@ -85,7 +85,7 @@ def iterations(panels: list[Panel], found: Nodes) -> Drawing:
     key = figures_labels.legend([*(level.name for level in keys), *names])
     titles = figures_labels.in_lines([panel.title for panel in drawn], LETTERS // columns)
     lines = max(title.count("\n") for title in titles)
-    figure = figures.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
+    figure = drawing.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
     grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
     raster = sum(level.points for panel in levels for level in panel) > RASTER
     for axes in grid.flat[len(drawn) :]:
@@ -106,7 +106,7 @@ def iterations(panels: list[Panel], found: Nodes) -> Drawing:
         handles = list(legend(shown, key.words[len(keys) :]))
         figure.legend(handles=handles, loc="outside lower center", ncols=key.columns)
     return Drawing(
-        name=figures.slug("iterations", first.group.variant, first.metric.name),
+        name=drawing.slug("iterations", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name}, iterations of each node",
         caption=caption(panels, found, numbers),
         figure=figure,
@@ -126,7 +126,7 @@ def largest(found: Nodes) -> float | None:
 
 def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
     """A panel for what is equal in all factors but that of the colours."""
-    meta, factor = summary.data.meta, figures.colour_factor(summary)
+    meta, factor = summary.data.meta, drawing.colour_factor(summary)
     levels = meta.factors[factor] if factor else []
     if factor is None or len(levels) > MAX_LEVELS:
         labels = [row.group.label for row in rows]
@@ -140,7 +140,7 @@ def panels_of(summary: Summary, rows: list[Row]) -> list[Panel]:
             others,
             alike,
             [f"{factor}={row.group.condition.get(factor)}" for row in alike],
-            [figures.level_index(summary, row.group) for row in alike],
+            [drawing.level_index(summary, row.group) for row in alike],
         )
         for others, alike in members.items()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -22,7 +22,7 @@ Y_LETTERS = 30  # that have room beside the lines
 
 def draw_lines(found: OverFactor) -> Drawing:
     """One figure of one variant, metric and factor."""
-    with figures.style():
+    with drawing.style():
         return lines(found)
 
 
@@ -30,7 +30,7 @@ def lines(found: OverFactor) -> Drawing:
     factor, unit = scale(max((row.maximum or 0.0 for row in found.rows), default=None), found.unit)
     series = shown(found)
     legend = figures_labels.legend([one.others for one in series])
-    figure = figures.new_figure(2.9 + legend.height_in)
+    figure = drawing.new_figure(2.9 + legend.height_in)
     axes = figure.add_subplot()
     for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
         draw_series(axes, one, number, factor, name)
@@ -46,7 +46,7 @@ def lines(found: OverFactor) -> Drawing:
     if len(series) > 1:
         figure.legend(loc="outside lower center", ncols=legend.columns)
     return Drawing(
-        name=figures.slug("lines", found.variant, found.factor, found.metric),
+        name=drawing.slug("lines", found.variant, found.factor, found.metric),
         title=f"{found.variant}: {found.metric} over {found.factor_words}",
         caption=(
             f"Mean {found.metric} over {found.factor_words}, with the band of its 95 % confidence "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -52,7 +52,7 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
     for variant, pairs in chosen.items():
         traces = [Trace(g, run, samples[run.run_id]) for g, run in pairs if run.run_id in samples]
         if traces:
-            with figures.style():
+            with drawing.style():
                 drawings.append((variant, draw(variant, summary, traces)))
     return drawings
 
@@ -145,7 +145,7 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     energy = any(trace.has_energy for trace in traces)
     panels = [draw_power] if energy else []
     panels += [draw_cpu, draw_network]
-    figure = figures.new_figure(0.8 + 1.2 * len(panels))
+    figure = drawing.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
     conditions = [trace.group.label for trace in traces]
@@ -164,7 +164,7 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")
     return Drawing(
-        name=figures.slug("time", variant),
+        name=drawing.slug("time", variant),
         title=f"{variant}: one run over time",
         caption=caption(summary, traces, energy),
         figure=figure,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -37,7 +37,7 @@ def draw_rtt(summary: Summary) -> Drawing | None:
     boxes = read_boxes(summary)
     if not boxes:
         return None
-    with figures.style():
+    with drawing.style():
         return draw(summary, boxes)
 
 
@@ -73,7 +73,7 @@ def read_boxes(summary: Summary) -> list[Box]:
 def draw(summary: Summary, boxes: list[Box]) -> Drawing:
     labels = [label for label in summary.labels if any(box[0] == label for box in boxes)]
     factor, unit = scale(max(box[5] for box in boxes), "s")
-    figure = figures.new_figure(1.1 + 0.5 * len(labels))
+    figure = drawing.new_figure(1.1 + 0.5 * len(labels))
     axes = figure.add_subplot()
     for number, source in enumerate((SAMPLES, JOBS, PROBE)):
         draw_source(axes, [box for box in boxes if box[1] == source], labels, number, factor)

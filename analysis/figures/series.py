@@ -6,7 +6,7 @@ import math
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS
@@ -32,7 +32,7 @@ RASTER = 300  # points from which on they are drawn as an image, for the size of
 
 def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
     """One figure of one variant and metric; rows are its conditions."""
-    with figures.style():
+    with drawing.style():
         return series(summary, rows)
 
 
@@ -43,7 +43,7 @@ def series(summary: Summary, rows: list[Row]) -> Drawing:
     shelves = list(split(rows))
     by_row, names = band_labels(summary, rows, len(shelves[0]))
     lines = max(words.count("\n") for words in by_row.values())
-    figure = figures.new_figure(0.75 + (1.5 + LINE_IN * max(lines - 1, 0)) * len(shelves))
+    figure = drawing.new_figure(0.75 + (1.5 + LINE_IN * max(lines - 1, 0)) * len(shelves))
     grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
     raster = sum(row.n for row in rows) > RASTER
     for axes, shelf in zip(grid[:, 0], shelves, strict=True):
@@ -53,7 +53,7 @@ def series(summary: Summary, rows: list[Row]) -> Drawing:
     order = "runs in the order in which they started"
     grid[-1, 0].set_xlabel(f"{names}: {order}" if names else order)
     return Drawing(
-        name=figures.slug("series", first.group.variant, first.metric.name),
+        name=drawing.slug("series", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} run by run",
         caption=caption(rows, everything),
         figure=figure,
@@ -129,7 +129,7 @@ def draw_points(
     rings: list[tuple[float, float]] = []
     for row, start in zip(rows, starts, strict=False):
         points = [(start + i, value / factor) for i, value in enumerate(row.values)]
-        by_level.setdefault(figures.level_index(summary, row.group), []).extend(points)
+        by_level.setdefault(drawing.level_index(summary, row.group), []).extend(points)
         rings += (points[i] for i in row.outliers.indices)
     for level, points in by_level.items():
         axes.plot(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 
@@ -32,7 +32,7 @@ def draw_stack(summary: Summary, variant: str) -> Drawing | None:
     ]
     if not groups:
         return None
-    with figures.style():
+    with drawing.style():
         return stack(summary, variant, groups)
 
 
@@ -43,7 +43,7 @@ def part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
 
 
 def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
-    figure = figures.new_figure(1.2 + 0.36 * len(groups))
+    figure = drawing.new_figure(1.2 + 0.36 * len(groups))
     axes = figure.add_subplot()
     left = [0.0] * len(groups)
     for number, name in enumerate(PARTS):
@@ -61,7 +61,7 @@ def stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     sizes = sorted({row.n for row in rows})
     n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     return Drawing(
-        name=figures.slug("stack", variant),
+        name=drawing.slug("stack", variant),
         title=f"{variant}: computation, communication and initialization",
         caption=(
             "Mean shares of the program's time that its processes computed, were in MPI's "

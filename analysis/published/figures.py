@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing as figures
+from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, legend
 from steelyard.analysis.published.measurements import FACTORS, Published, Series
@@ -69,8 +69,8 @@ def filesystem_drawing(published: Published, test: str, words: str, at_once: int
         for name in names
     ]
     title = f"{words}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
-    with figures.style():
-        figure = figures.new_figure(3.0)
+    with drawing.style():
+        figure = drawing.new_figure(3.0)
         grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
         for axes, name, levels in zip(grid, names, panels, strict=True):
             draw_panel(axes, levels, NOT_PRINTED)
@@ -89,8 +89,8 @@ def filesystem_drawing(published: Published, test: str, words: str, at_once: int
 def hpc_drawing(published: Published, members: list[Series]) -> Drawing:
     """A figure of one benchmark."""
     variant, levels = members[0].variant, levels_of(members)
-    with figures.style():
-        figure = figures.new_figure(2.6)
+    with drawing.style():
+        figure = drawing.new_figure(2.6)
         axes = figure.add_subplot()
         draw_panel(axes, levels, NOT_PRINTED)
         axes.set_xlabel("iteration")
@@ -138,7 +138,7 @@ def drawing_of(published: Published, members: list[Series], title: str, figure: 
     if members[0].metric.name == "total":
         more += " The axis does not start at 0."
     return Drawing(
-        name=figures.slug("published", title),
+        name=drawing.slug("published", title),
         title=title,
         caption=(
             f"Iterations of each node in the order in which they ran; black lines and numbers are "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.records import TOTALS
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.database import FILE_NAME, check_version
 from steelyard.analysis.summary import environment
 from steelyard.analysis.summary.disagreements import Checks, read_checks
@@ -197,7 +197,7 @@ def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
         raise unreadable(path, error) from error
     try:
         check_schema(connection, path)
-        parts.attach(connection, folder)
+        sample_store.attach(connection, folder)
     except BaseException:
         connection.close()
         raise
@@ -375,11 +375,9 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
 
 
 def lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
-    for part in parts.lost(connection, folder):
+    for part in sample_store.lost(connection, folder):
         words = "is cut short" if part.path.exists() else "is not there"
-        reason = (
-            f"{parts.FOLDER / part.name} {words}: its {part.samples} samples are in no figure; "
-        )
+        reason = f"{sample_store.FOLDER / part.name} {words}: its {part.samples} samples are in no figure; "
         yield Gap(None, None, "samples", reason + "`steelyard collect` makes it anew")
 
 

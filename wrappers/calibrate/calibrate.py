@@ -76,13 +76,13 @@ def local(asked: Asked, place: Path, program: Path, table: Table, progress: Prog
     from steelyard.wrappers.calibrate import energy as calibrate_energy
     from steelyard.wrappers.calibrate import launchers as calibrate_launchers
     from steelyard.wrappers.calibrate import local as calibrate_run
-    from steelyard.wrappers.calibrate import wire as calibrate_net
+    from steelyard.wrappers.calibrate import wire
 
     launchers = calibrate_launchers.here(asked.launchers)
     bench = calibrate_run.Bench(place / "run", program)
     ways: list[tuple[str, Callable[[], calibrate_run.Outcome]]] = [
         *calibrate_run.every(bench, launchers.usable, asked.quick),
-        ("run: TCP over a wire, conditions", partial(calibrate_net.every, bench)),
+        ("run: TCP over a wire, conditions", partial(wire.every, bench)),
         ("run: joules", partial(calibrate_energy.every, bench)),
     ]
     for name, start in ways:

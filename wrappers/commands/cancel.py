@@ -16,13 +16,13 @@ def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.schedulers import base as scheduler
-    from steelyard.wrappers.schedulers import ledger as submit_ledger
+    from steelyard.wrappers.schedulers import ledger
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit import status
 
     folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
     active: set[str] = set()
-    for name, submissions in scheduler.of(submit_ledger.read(folder)).items():
+    for name, submissions in scheduler.of(ledger.read(folder)).items():
         system = scheduler.by_name(name, folder.path)
         active |= system.active(submissions).keys()
         system.cancel(submissions)

@@ -97,8 +97,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.launchers import launcher as launchers
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.run import benchmark as run_benchmark
-    from steelyard.wrappers.run import left_behind as run_left
-    from steelyard.wrappers.run import run
+    from steelyard.wrappers.run import left_behind, run
 
     launcher = checked_launcher(args.launcher)
     chosen = checked_benchmark(args, launcher)
@@ -114,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
         device=device_of(args.netem),
         launcher=launcher if chosen is None else launchers.BARE,
     )
-    with run_left.folder() as temporary:
+    with left_behind.folder() as temporary:
         folder = temporary if args.output is None else args.output.absolute()
         options = replace(options, scratch=temporary)  # swept with it, should all be killed
         if chosen is not None:
@@ -315,7 +314,7 @@ def print_table(found: list[Summary]) -> None:
 
 def formatted(value: float | None, unit: str) -> str:
     """A value as people read it."""
-    from steelyard.analysis.stats import readable as quantities
+    from steelyard.analysis.stats import readable
     from steelyard.wrappers.base import console
 
     if unit == "s":
@@ -324,5 +323,5 @@ def formatted(value: float | None, unit: str) -> str:
         return console.format_bytes(value)
     if value is None:
         return "–"
-    factor, name = quantities.scale(value, unit)
+    factor, name = readable.scale(value, unit)
     return f"{value / factor:.4g} {name}".removesuffix(" 1")

@@ -18,8 +18,7 @@ from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.run import inside as run_inside
-from steelyard.wrappers.run import left_behind as run_left
-from steelyard.wrappers.run import run
+from steelyard.wrappers.run import left_behind, run
 from steelyard.wrappers.submit import programs as submit_programs
 
 RUN_ID = "run"
@@ -75,7 +74,7 @@ def prepare(chosen: Chosen, folder: Path) -> tuple[str, ...]:
     (folder / "lib").mkdir()
     (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
     variables = submit_programs.variables([chosen.benchmark])
-    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": run_left.label()}
+    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": left_behind.label()}
     text = runscript.render(
         chosen.benchmark,
         chosen.values,

@@ -19,7 +19,7 @@ from steelyard.wrappers.base import node
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
-from steelyard.wrappers.run import left_behind as run_left
+from steelyard.wrappers.run import left_behind
 
 RUN_ID = "run"
 ATTEMPT = "local.1"
@@ -109,7 +109,7 @@ def prepare(
         "SY_SCHEDULER": "local",
         "SY_ATTEMPT": ATTEMPT,
         "SY_LAUNCHER_FOLDER": here,
-        "SY_LAUNCHER_LABEL": run_left.label(),
+        "SY_LAUNCHER_LABEL": left_behind.label(),
         node.variable(TIMER): str(timer),
         **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
     }

@@ -18,7 +18,7 @@ from steelyard.wrappers.base import node
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Submission, Task
 from steelyard.wrappers.study.folder import StudyDir
 
@@ -127,7 +127,7 @@ class Local:
 
     def at_work(self) -> tuple[int, str] | None:
         """Process and host of another submit of this study; while we hold its lock there is none."""
-        holder = submit_ledger.holder(self.study)
+        holder = ledger.holder(self.study)
         return None if holder == (os.getpid(), os.uname().nodename) else holder
 
 
@@ -197,7 +197,7 @@ def not_run(attempt: Path, run_id: str, why: str) -> str:
     path = attempt / "result.json"
     result = blank_result(attempt.name, run_id)
     result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
-    submit_ledger.write_whole(path, json.dumps(result) + "\n")
+    ledger.write_whole(path, json.dumps(result) + "\n")
     return "failed"
 
 
@@ -261,7 +261,7 @@ def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
         return str(result["state"])
     result["state"] = "timeout" if timed_out else "failed"
     result["reason"] = last_words(attempt / "job.out", code)
-    submit_ledger.write_whole(path, json.dumps(result) + "\n")
+    ledger.write_whole(path, json.dumps(result) + "\n")
     return str(result["state"])
 
 

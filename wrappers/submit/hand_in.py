@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study import Study
@@ -51,15 +51,15 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
     script = folder.script(batch.submission_id)
     text = scheduler.script(batch, chained(batch, after))
     # Not forced to disk, at 4 ms each: sbatch keeps the script, submissions.jsonl the run ids.
-    submit_ledger.write_whole(script, text, durable=False)
+    ledger.write_whole(script, text, durable=False)
     lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
-    submit_ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
+    ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
     return script
 
 
 def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
     """The job id of the last submission that still has something to do."""
-    submissions = [e for e in submit_ledger.read(folder) if e.scheduler == scheduler.name]
+    submissions = [e for e in ledger.read(folder) if e.scheduler == scheduler.name]
     active = scheduler.active(submissions).keys() if scheduler.name != "local" else set()
     jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
     return jobs[-1] if jobs else None
@@ -67,7 +67,7 @@ def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
 
 def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None) -> None:
     """Append the accepted submission to submissions.jsonl."""
-    submit_ledger.append(
+    ledger.append(
         folder,
         Submission(
             submission_id=batch.submission_id,
@@ -85,7 +85,7 @@ def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | N
 def recover(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
     """Record submissions that were accepted just before a crash; remove those that were not."""
     found = []
-    for path in submit_ledger.orphans(folder, submit_ledger.read(folder)):
+    for path in ledger.orphans(folder, ledger.read(folder)):
         run_ids = tuple(path.read_text(encoding="utf-8").split())
         block = int(path.stem[1:].partition("-")[0])
         batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)

@@ -12,7 +12,7 @@ from pathlib import Path
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import base as scheduler
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Submission, Task
 from steelyard.wrappers.schedulers.slurm_tasks import NOT_APPLIED
 from steelyard.wrappers.study import plan
@@ -126,7 +126,7 @@ def progress(
 
 def states_of_files(study: StudyDir) -> list[RunState]:
     """States without a scheduler's word: what began may run, what was submitted may wait."""
-    submitted = {run_id for entry in submit_ledger.read(study) for run_id in entry.run_ids}
+    submitted = {run_id for entry in ledger.read(study) for run_id in entry.run_ids}
     states = []
     for run in plan.read_runs(study.plan):
         entry = state_of(study, run, None)
@@ -155,7 +155,7 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     states = {run.run_id: state_of(study, run, None) for run in runs}
     if all(entry.state == "completed" for entry in states.values()):
         return list(states.values())
-    submissions = submit_ledger.read(study)
+    submissions = ledger.read(study)
     # The queue first, the files again after: a run that ends in between has left its result.
     active = ask(study, submissions, patient)
     for run in runs:

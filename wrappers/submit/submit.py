@@ -14,7 +14,7 @@ from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import needs as launcher_checks
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, by_name
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.benchmarks import uncompared
@@ -67,7 +67,7 @@ def submit(
         warn(batches, scheduler)
         scripts += dry_run(batches, scheduler, last_active(folder, scheduler))
         return outcome(study, folder, scheduler, runs, batches, [], begin)
-    with submit_ledger.locked(folder):
+    with ledger.locked(folder):
         recovered = recover(folder, study, scheduler)
         study = submit_stop.grown(study, folder, say)
         runs, states = planned(study, folder)
@@ -183,7 +183,7 @@ def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status
     if not folder.plan.is_file():
         return runs, {}
     states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
-    submitted = {run_id for entry in submit_ledger.read(folder) for run_id in entry.run_ids}
+    submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
     submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
     old = [entry.run for entry in states.values()]
     grown = plan.grow(old, runs, submitted, study.seed)
@@ -245,9 +245,9 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
 def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: list[Run]) -> None:
     """The study's files, before anything is handed in."""
     (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
-    submit_ledger.write_whole(folder.toml, study.toml)
+    ledger.write_whole(folder.toml, study.toml)
     if not folder.library.exists():
-        submit_ledger.write_whole(folder.library, registry.library())
+        ledger.write_whole(folder.library, registry.library())
     benchmarks = study.benchmarks()
     variables = submit_programs.environment(study)
     for run in missing:
@@ -262,7 +262,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             environment=variables | launchers.variables(run.launcher) | mode_of(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
-    submit_ledger.write_whole(folder.plan, plan.document(study, runs))
+    ledger.write_whole(folder.plan, plan.document(study, runs))
 
 
 def mode_of(run: Run) -> dict[str, str]:
@@ -276,7 +276,7 @@ def make_batches(
 ) -> list[Batch]:
     """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
     most = scheduler.most_runs() or len(runs) or 1
-    begun = len(submit_ledger.read(folder))
+    begun = len(ledger.read(folder))
     batches: list[Batch] = []
     for group in groups(study, runs, together=scheduler.name == "local"):
         for start in range(0, len(group), most):

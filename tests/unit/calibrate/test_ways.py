@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import calibrate, jobs, loads, slurm, ways
+from steelyard.wrappers.calibrate import calibrate, jobs, loads, slurm, ways, wire
 from steelyard.wrappers.calibrate import energy as calibrate_energy
 from steelyard.wrappers.calibrate import launchers as calibrate_launchers
 from steelyard.wrappers.calibrate import local as runs
-from steelyard.wrappers.calibrate import wire as calibrate_net
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
 CELL = Cell("w", "l", "CPU", "s", "record", 1, 1, Limit())
@@ -139,7 +138,7 @@ def test_a_rate_is_judged_by_what_came_through(
     record: dict[str, Any], took_s: float, verdict: str
 ) -> None:
     plain = weighing({}, elapsed_s=0.01)
-    cell = calibrate_net.rate_cell("way", plain, weighing(record, elapsed_s=took_s + 0.01))
+    cell = wire.rate_cell("way", plain, weighing(record, elapsed_s=took_s + 0.01))
     assert cell.verdict == verdict
 
 
@@ -153,7 +152,7 @@ def test_a_delay_is_judged_by_the_loads_own_connection(
     during = None if measured_s is None else {"median_s": measured_s + 0.0001}
     rtt = {"before": {"median_s": 0.0001}, "during_start": during}
     found = weighing({"network_conditions": {"rtt": rtt}}, connect_us=20_300)
-    cell = calibrate_net.delay_cell("way", weighing({}, connect_us=200), found)
+    cell = wire.delay_cell("way", weighing({}, connect_us=200), found)
     assert cell.verdict == verdict
 
 

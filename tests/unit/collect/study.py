@@ -19,7 +19,7 @@ from steelyard.analysis.collect import merge
 from steelyard.analysis.collect.records_in import Gap
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import sample_store
 
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"
@@ -267,7 +267,7 @@ def write_record(
 def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
     """Rows of the study's database."""
     with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
-        parts.attach(connection, study.dir)
+        sample_store.attach(connection, study.dir)
         return connection.execute(sql).fetchall()
 
 

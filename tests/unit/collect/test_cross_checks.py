@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import cross_checks as checks
+from steelyard.analysis.collect import cross_checks
 from steelyard.analysis.findings.codes import Code
 from steelyard.analysis.findings.findings import find
 from steelyard.analysis.sources import sacct
@@ -166,7 +166,7 @@ def test_a_job_that_was_refused_before_its_run_began_is_not_compared(study: Any)
 )
 def test_times_as_sacct_writes_them(text: str, seconds: float | None) -> None:
     connection = duckdb.connect()
-    connection.execute(checks.SECONDS)
+    connection.execute(cross_checks.SECONDS)
     ((found,),) = connection.execute("SELECT sacct_seconds(?)", [text]).fetchall()
     assert found == (None if seconds is None else pytest.approx(seconds))
 
@@ -176,5 +176,5 @@ def test_times_as_sacct_writes_them(text: str, seconds: float | None) -> None:
 )
 def test_bytes_as_sacct_writes_them(text: str, found: float | None) -> None:
     connection = duckdb.connect()
-    connection.execute(checks.BYTES)
+    connection.execute(cross_checks.BYTES)
     assert connection.execute("SELECT sacct_bytes(?)", [text]).fetchall() == [(found,)]

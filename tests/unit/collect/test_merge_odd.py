@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.collect import one_job as onejob
+from steelyard.analysis.collect import one_job
 from steelyard.analysis.sources import hostlist
 from steelyard.analysis.summary import engines
 from steelyard.jobscripts.registry import Benchmark
@@ -214,7 +214,7 @@ def test_show_does_not_wait_for_a_file_that_is_none(
     row = study.row("11")
     path = study.record(row, row.nodes[1], complete=False, incomplete_reason="killed")
     make(path.with_suffix(suffix))
-    view = onejob.look_up("11", [study.record_dir], study.accounting)
+    view = one_job.look_up("11", [study.record_dir], study.accounting)
     assert len(view.nodes) == (1 if suffix == ".json" else 2)
     assert any(row.nodes[1] in words for words in view.missing)
 

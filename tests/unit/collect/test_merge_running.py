@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study.folder import StudyDir
 
 from . import study as HELP
@@ -99,7 +99,7 @@ def local_run(study: Any) -> str:
 
 def test_a_local_run_runs_as_long_as_its_submit_does(study: Any) -> None:
     run = local_run(study)
-    with submit_ledger.locked(StudyDir(study.dir)):
+    with ledger.locked(StudyDir(study.dir)):
         study.collect()
     assert ("local.1", "running") in attempts(study, run)
     study.collect()

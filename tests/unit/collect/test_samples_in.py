@@ -12,8 +12,7 @@ import pytest
 
 from steelyard.analysis.collect import samples_in as samples
 from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import database, sample_store
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
@@ -45,11 +44,11 @@ def load(
         files.append(samples.SampleFile(path, f"records/{name}.csv", "run", "1.0", name))
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
-    found = parts.Parts(connection, tmp_path, scratch)
+    found = sample_store.Parts(connection, tmp_path, scratch)
     for _ in samples.load(connection, files, found, scratch):
         pass
     found.publish()
-    parts.attach(connection, tmp_path)
+    sample_store.attach(connection, tmp_path)
     return connection.execute("SELECT node, samples, reason FROM sources ORDER BY path").fetchall()
 
 
@@ -193,7 +192,7 @@ def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
 
 def test_a_file_that_is_gone_is_told(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
-    mine = parts.Parts(connection, tmp_path, tmp_path / "scratch")
+    mine = sample_store.Parts(connection, tmp_path, tmp_path / "scratch")
     file = samples.SampleFile(tmp_path / "n1.csv", "n1", "run", "1.0", "n1")
     assert list(samples.load(connection, [file], mine, tmp_path / "scratch")) == [1]
     ((size_bytes, reason),) = connection.execute(
@@ -210,15 +209,15 @@ def test_a_file_that_changed_is_read_anew(
     path.write_text(f"{COLUMNS}\n172801,0,0,3\n172802,0,0,3\n", encoding="utf-8")
     file = samples.SampleFile(path, "records/n1.csv", "run", "1.0", "n1")
     scratch = tmp_path / "scratch"
-    found = parts.Parts(connection, tmp_path, scratch)
+    found = sample_store.Parts(connection, tmp_path, scratch)
     with samples.Loader(connection, found, scratch) as loader:
         loader.add(file, ["records/n1.csv"])
         loader.finish()
     found.publish()
-    parts.sweep(connection, tmp_path)
-    parts.attach(connection, tmp_path)
+    sample_store.sweep(connection, tmp_path)
+    sample_store.attach(connection, tmp_path)
     assert [row[3] for row in rows(connection)] == [2, 3, 3]
-    files = sorted(str(path.parent.name) for path in (tmp_path / parts.FOLDER).glob("*/*"))
+    files = sorted(str(path.parent.name) for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
     assert files == ["day=1970-01-01", "day=1970-01-03"]
     kept = connection.execute("SELECT node, samples FROM sources ORDER BY node").fetchall()
     assert kept == [("n1", 2), ("n2", 1)]
@@ -276,7 +275,7 @@ from pathlib import Path
 import duckdb
 from steelyard.analysis.collect import samples_in as samples
 from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import sample_store
 connection = duckdb.connect()
 connection.execute(database.schema_text())
 folder = Path(sys.argv[1])
@@ -318,5 +317,5 @@ def test_files_of_more_days_than_may_be_open(
     assert len(rows(connection)) == 10
     if native.read_samples() is not None:
         assert opened == ["1970-01-01", "1970-01-02", None]
-    days = sorted(path.parent.name for path in (tmp_path / parts.FOLDER).glob("*/*"))
+    days = sorted(path.parent.name for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
     assert days == [f"day=1970-01-0{n}" for n in range(1, 6)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect import one_job as onejob
+from steelyard.analysis.collect import one_job
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.commands import show as cmd_show
 
@@ -25,11 +25,11 @@ def study(tmp_path: Path) -> Any:
     return study
 
 
-def look_up(study: Any, job_id: str) -> onejob.JobView:
-    return onejob.look_up(job_id, [study.record_dir], study.accounting)
+def look_up(study: Any, job_id: str) -> one_job.JobView:
+    return one_job.look_up(job_id, [study.record_dir], study.accounting)
 
 
-def screen(view: onejob.JobView, capsys: pytest.CaptureFixture[str]) -> str:
+def screen(view: one_job.JobView, capsys: pytest.CaptureFixture[str]) -> str:
     cmd_show.print_view(view)
     return capsys.readouterr().out
 
@@ -130,7 +130,9 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
     view = look_up(study, "1")
     assert view.admin_comment is None and view.nodes == []
     line = '{"steelyard":1,"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,'
-    view.admin_comment = onejob.own_comment(line + '"nodes_weighed":1,"cpu_s":1.5,"energy_j":null}')
+    view.admin_comment = one_job.own_comment(
+        line + '"nodes_weighed":1,"cpu_s":1.5,"energy_j":null}'
+    )
     text = screen(view, capsys)
     assert "from AdminComment: virtual kvm, kernel 6.1.0; sums over 1 of 1 nodes" in text
     assert "– (of the whole nodes), 1.5 s of CPU" in text
@@ -138,7 +140,7 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("text", ["", "free text", "[1]", '{"other": 1}', '{"steelyard":1'])
 def test_an_admin_comment_of_somebody_else(text: str) -> None:
-    assert onejob.own_comment(text) is None
+    assert one_job.own_comment(text) is None
 
 
 def test_an_unknown_job_is_told_what_to_do(study: Any) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_rows
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import database, sample_store
 
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
 PIECES = [
@@ -36,11 +35,11 @@ def loaded(folder: Path, text: str) -> tuple[list[Any], list[Any]]:
     """Samples and sources of one file."""
     folder.mkdir()
     (folder / "n1.csv").write_text(text, encoding="utf-8", newline="")
-    file = samples.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
+    file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
     connection = duckdb.connect()
     connection.execute(database.schema_text())
-    mine = parts.Parts(connection, folder, folder)
-    for _ in samples.load(connection, [file], mine, folder):
+    mine = sample_store.Parts(connection, folder, folder)
+    for _ in samples_in.load(connection, [file], mine, folder):
         pass
     return (
         connection.execute("SELECT * FROM samples ORDER BY ALL").fetchall(),
@@ -99,7 +98,11 @@ def test_what_the_sampler_writes_is_read_by_us(tmp_path: Path) -> None:
 def test_rows_of_no_day_or_of_two_are_of_none(text: bytes) -> None:
     batch = sample_rows.RowBatch("1970-01-01")
     assert batch.read(text, len(text), HEADER.split(",")) > 0
-    assert not batch.is_of("1970-01-01") and not batch.is_of(parts.UNKNOWN) and batch.is_of(None)
+    assert (
+        not batch.is_of("1970-01-01")
+        and not batch.is_of(sample_store.UNKNOWN)
+        and batch.is_of(None)
+    )
 
 
 def test_without_the_library_there_is_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,8 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import records_in as gather
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.analysis.store import database, sample_store
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Submission
 from steelyard.wrappers.study.folder import StudyDir
 
@@ -41,7 +40,7 @@ def test_an_accepted_submission_is_on_disk(
     study = StudyDir(tmp_path)
     for job in ("12", "13"):
         entry = Submission("b001-x", "slurm", None, job, 0.0, 1, [], ["a"])
-        submit_ledger.append(study, entry)
+        ledger.append(study, entry)
         path, data = synced.pop()
         assert path == study.submissions
         assert json.loads(data.splitlines()[-1])["job_id"] == job and data.endswith(b"\n")
@@ -54,8 +53,8 @@ def test_samples_that_are_rewritten_are_on_disk_before_the_old_ones_go(
     connection.execute(database.schema_text())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    mine = parts.Parts(connection, tmp_path, scratch)
-    names = ", ".join(f"NULL::{kind} AS {name}" for name, kind in parts.ALL_COLUMNS.items())
+    mine = sample_store.Parts(connection, tmp_path, scratch)
+    names = ", ".join(f"NULL::{kind} AS {name}" for name, kind in sample_store.ALL_COLUMNS.items())
     mine.rewrite(f"SELECT {names}", None)
     (part,) = scratch.rglob("*.parquet")
     assert synced == [(part, part.read_bytes())]

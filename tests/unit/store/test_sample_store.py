@@ -9,8 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import database, sample_store
 from steelyard.analysis.store.sample_columns import COLUMNS
 
 DAY_S = 86400.0
@@ -27,24 +26,25 @@ def rows_of(run: str, *times: str) -> str:
     """A SELECT of samples of a run at these times, SQL."""
     cells = {"run_id": f"'{run}'", "attempt": "'1.0'", "node": "'n1'", "unix_s": "t"}
     names = ", ".join(
-        f"{cells.get(name, 'NULL')}::{kind} AS {name}" for name, kind in parts.ALL_COLUMNS.items()
+        f"{cells.get(name, 'NULL')}::{kind} AS {name}"
+        for name, kind in sample_store.ALL_COLUMNS.items()
     )
     return f"SELECT {names} FROM (SELECT unnest([{', '.join(times)}]) AS t)"
 
 
-def begin(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> parts.Parts:
+def begin(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> sample_store.Parts:
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
-    return parts.Parts(connection, tmp_path, scratch)
+    return sample_store.Parts(connection, tmp_path, scratch)
 
 
 def files(tmp_path: Path) -> dict[str, int]:
     """Files of each day."""
-    return Counter(path.parent.name for path in (tmp_path / parts.FOLDER).glob("*/*"))
+    return Counter(path.parent.name for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
 
 
 def found(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> list[tuple[str, float]]:
-    parts.attach(connection, tmp_path)
+    sample_store.attach(connection, tmp_path)
     return connection.execute("SELECT run_id, unix_s FROM samples ORDER BY ALL").fetchall()
 
 
@@ -80,26 +80,26 @@ def test_no_rows_are_no_file(connection: duckdb.DuckDBPyConnection, tmp_path: Pa
 def test_small_ones_of_a_day_become_one(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    for number in range(parts.SMALL_PARTS + 1):
+    for number in range(sample_store.SMALL_PARTS + 1):
         mine = begin(connection, tmp_path)
         mine.write(rows_of(f"r{number}", "1", f"{DAY_S}" if number == 3 else "2"), None)
         mine.publish()
-        parts.sweep(connection, tmp_path)
+        sample_store.sweep(connection, tmp_path)
         before = files(tmp_path)
-        assert before["day=1970-01-01"] == (1 if number == parts.SMALL_PARTS else number + 1)
+        assert before["day=1970-01-01"] == (1 if number == sample_store.SMALL_PARTS else number + 1)
     assert before["day=1970-01-02"] == 1
-    assert len(found(connection, tmp_path)) == 2 * (parts.SMALL_PARTS + 1)
+    assert len(found(connection, tmp_path)) == 2 * (sample_store.SMALL_PARTS + 1)
 
 
 def test_large_ones_stay(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "SMALL_BYTES", 1)
+    monkeypatch.setattr(sample_store, "SMALL_BYTES", 1)
     mine = begin(connection, tmp_path)
-    for number in range(parts.SMALL_PARTS + 1):
+    for number in range(sample_store.SMALL_PARTS + 1):
         mine.write(rows_of(f"r{number}", "1"), "1970-01-01")
     mine.publish()
-    assert files(tmp_path) == {"day=1970-01-01": parts.SMALL_PARTS + 1}
+    assert files(tmp_path) == {"day=1970-01-01": sample_store.SMALL_PARTS + 1}
 
 
 def test_rows_that_are_removed(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_rows_that_are_removed(connection: duckdb.DuckDBPyConnection, tmp_path: 
     mine.remove("gone")
     assert len(found(connection, tmp_path)) == 5  # as long as it is not published
     mine.publish()
-    parts.sweep(connection, tmp_path)
+    sample_store.sweep(connection, tmp_path)
     assert found(connection, tmp_path) == [("b", 2.0), ("b", 4.0)]
     assert files(tmp_path) == {"day=1970-01-01": 2}
 
@@ -125,35 +125,35 @@ def test_what_is_lost_is_not_read(connection: duckdb.DuckDBPyConnection, tmp_pat
     for run in "abc":
         mine.write(rows_of(run, "1"), "1970-01-01")
     mine.publish()
-    first, second, _ = sorted((tmp_path / parts.FOLDER).glob("*/*"))
+    first, second, _ = sorted((tmp_path / sample_store.FOLDER).glob("*/*"))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1])
     assert found(connection, tmp_path) == [("c", 1.0)]
-    assert [part.path for part in parts.lost(connection, tmp_path)] == [first, second]
+    assert [part.path for part in sample_store.lost(connection, tmp_path)] == [first, second]
     assert begin(connection, tmp_path).broken
 
 
 def test_files_that_do_not_count_are_swept(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    parts.store(connection, tmp_path, rows_of("a", "1"))
-    stray = tmp_path / parts.FOLDER / "day=1970-01-05" / "000009.parquet"
+    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    stray = tmp_path / sample_store.FOLDER / "day=1970-01-05" / "000009.parquet"
     stray.parent.mkdir()
     stray.write_bytes(b"PAR1")
-    parts.sweep(connection, tmp_path)
+    sample_store.sweep(connection, tmp_path)
     assert files(tmp_path) == {"day=1970-01-01": 1} and not stray.parent.exists()
 
 
 def test_what_others_put_there_is_left_alone(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    parts.store(connection, tmp_path, rows_of("a", "1"))
-    folder = tmp_path / parts.FOLDER
+    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    folder = tmp_path / sample_store.FOLDER
     (folder / "day=notes").write_text("x", encoding="utf-8")
     (folder / "day=1970-01-05" / "out.parquet").mkdir(parents=True)  # as Spark writes
     half = folder / "day=1970-01-01" / ".000009.parquet.part"
     half.write_bytes(b"PAR1")
-    parts.sweep(connection, tmp_path)
+    sample_store.sweep(connection, tmp_path)
     assert not half.exists()
     assert (folder / "day=notes").exists() and (folder / "day=1970-01-05/out.parquet").exists()
 
@@ -167,7 +167,7 @@ def test_samples_on_another_file_system(
     with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
         (tmp_path / "parquet").symlink_to(other)
         for run in "ab":
-            parts.store(connection, tmp_path, rows_of(run, "1"))
+            sample_store.store(connection, tmp_path, rows_of(run, "1"))
         assert found(connection, tmp_path) == [("a", 1.0), ("b", 1.0)]
         assert len(list(Path(other).rglob("day=*/*"))) == 2
 
@@ -176,16 +176,16 @@ def test_folders_with_odd_names(connection: duckdb.DuckDBPyConnection, tmp_path:
     folder = tmp_path / "it's [1] *?"
     folder.mkdir()
     (tmp_path / "it's 1 xx").mkdir()  # what a pattern would find
-    parts.store(connection, folder, rows_of("a", "1"))
+    sample_store.store(connection, folder, rows_of("a", "1"))
     assert found(connection, folder) == [("a", 1.0)]
 
 
 def test_a_part_has_the_columns_of_samples(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    parts.store(connection, tmp_path, rows_of("a", "1"))
-    (path,) = (tmp_path / parts.FOLDER).glob("*/*")
+    sample_store.store(connection, tmp_path, rows_of("a", "1"))
+    (path,) = (tmp_path / sample_store.FOLDER).glob("*/*")
     rows = connection.execute(
         f"DESCRIBE FROM read_parquet('{path}', hive_partitioning = false)"
     ).fetchall()
-    assert {row[0]: row[1] for row in rows} == parts.KEY | COLUMNS
+    assert {row[0]: row[1] for row in rows} == sample_store.KEY | COLUMNS

@@ -9,8 +9,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.sources import sacct
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import database, sample_store
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 
@@ -19,7 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute(database.schema_text())
-    parts.make_view(connection, [])
+    sample_store.make_view(connection, [])
     return connection
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study.folder import StudyDir
 
 from ..collect import study as HELP
@@ -107,17 +107,17 @@ def test_who_asks_for_the_lock_keeps_nobody_from_it(
 ) -> None:
     """`steelyard status` is just looking, when a submit begins."""
     study = StudyDir(tmp_path / "x.study")
-    with submit_ledger.locked(study):
-        assert submit_ledger.holder(study) == (os.getpid(), os.uname().nodename)
+    with ledger.locked(study):
+        assert ledger.holder(study) == (os.getpid(), os.uname().nodename)
     real, begun = os.close, []
 
     def close(fd: int) -> None:
         if not begun:
             begun.append(fd)
-            with submit_ledger.locked(study):
+            with ledger.locked(study):
                 pass
         real(fd)
 
     monkeypatch.setattr(os, "close", close)
-    assert submit_ledger.holder(study) is None
+    assert ledger.holder(study) is None
     assert begun

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources import study_files as studyfiles
+from steelyard.analysis.sources import study_files
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import plan, study
 from steelyard.wrappers.study.plan import Run
@@ -228,9 +228,9 @@ def test_a_whole_plan_of_another_version_is_refused_by_all_who_read_it(
     document = json.loads(plan.document(found, plan.make_plan(found)))
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert len(plan.read_runs(path)) == len(studyfiles.read_plan(tmp_path).runs) > 0
+    assert len(plan.read_runs(path)) == len(study_files.read_plan(tmp_path).runs) > 0
     path.write_text(json.dumps(document | {"version": version}), encoding="utf-8")
     with pytest.raises(UsageError, match="version"):
         plan.read_runs(path)
     with pytest.raises(UsageError, match="version"):
-        studyfiles.read_plan(tmp_path)
+        study_files.read_plan(tmp_path)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
@@ -50,7 +50,7 @@ def test_a_study_runs_from_end_to_end_with_records(write_study: Write, capsys: C
         assert document["complete"] is True
         assert document["tags"]["study"] == "small"
         assert document["elapsed_s"] >= result["elapsed_s"] > 0
-    assert {(e.scheduler, e.job_id) for e in submit_ledger.read(study)} == {("local", None)}
+    assert {(e.scheduler, e.job_id) for e in ledger.read(study)} == {("local", None)}
     assert status.snapshot(study.path).done == 16
     capsys.readouterr()
     assert cli.main(["submit", str(path), "--scheduler", "local"]) == 0

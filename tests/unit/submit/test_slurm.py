@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
@@ -26,7 +26,7 @@ Patch = pytest.MonkeyPatch
 
 
 def run_ids_of(folder: Path) -> list[str]:
-    return [run_id for entry in submit_ledger.read(StudyDir(folder)) for run_id in entry.run_ids]
+    return [run_id for entry in ledger.read(StudyDir(folder)) for run_id in entry.run_ids]
 
 
 def submitted(path: Path, *options: str) -> int:
@@ -40,7 +40,7 @@ def folder_of(path: Path) -> StudyDir:
 def test_one_array_per_block_and_set_of_options(slurm: Any, write_study: Write) -> None:
     path = write_study()
     assert submitted(path) == 0
-    entries = submit_ledger.read(folder_of(path))
+    entries = ledger.read(folder_of(path))
     assert [(entry.block, len(entry.run_ids)) for entry in entries] == [(1, 4)] * 2 + [(2, 4)] * 2
     assert len(slurm.calls("sbatch")) == 5  # and one --help
     for entry in entries:
@@ -122,7 +122,7 @@ def test_a_dry_run_is_what_is_submitted(slurm: Any, write_study: Write, capsys: 
     submitted(path)
     assert scripts == {
         entry.submission_id: folder_of(path).script(entry.submission_id).read_text()
-        for entry in submit_ledger.read(folder_of(path))
+        for entry in ledger.read(folder_of(path))
     }
 
 
@@ -170,10 +170,10 @@ def test_cancelled_runs_that_never_began_are_submitted_again(
 ) -> None:
     path = write_study()
     submitted(path)
-    first = submit_ledger.read(folder_of(path))[0]
+    first = ledger.read(folder_of(path))[0]
     slurm.set_tasks(first.job_id, "CANCELLED by 0")
     submitted(path)
-    added = submit_ledger.read(folder_of(path))[4:]
+    added = ledger.read(folder_of(path))[4:]
     assert [entry.run_ids for entry in added] == [first.run_ids]
 
 
@@ -190,7 +190,7 @@ def test_failed_runs_only_when_asked(
     submitted(path)
     assert len(slurm.jobs) == 4
     submitted(path, "--retry-failed")
-    assert submit_ledger.read(folder_of(path))[-1].run_ids == [ids[3]]
+    assert ledger.read(folder_of(path))[-1].run_ids == [ids[3]]
     submitted(path, "--retry-failed")  # it waits now
     assert len(slurm.jobs) == 5
 
@@ -223,7 +223,7 @@ def test_arrays_are_cut_at_max_array_size(slurm: Any, write_study: Write) -> Non
     slurm.change(max_array_size=3)
     path = write_study()
     assert submitted(path) == 0
-    assert [len(e.run_ids) for e in submit_ledger.read(folder_of(path))] == [3, 1] * 4
+    assert [len(e.run_ids) for e in ledger.read(folder_of(path))] == [3, 1] * 4
 
 
 def test_at_once_holds_over_all_submissions(slurm: Any, write_study: Write) -> None:
@@ -251,7 +251,7 @@ def test_the_cluster_name_is_recorded_and_a_federated_answer_understood(
     slurm.change(cluster_in_answer=True)
     path = write_study()
     submitted(path)
-    assert {(e.cluster, e.job_id) for e in submit_ledger.read(folder_of(path))} == {
+    assert {(e.cluster, e.job_id) for e in ledger.read(folder_of(path))} == {
         ("fake", str(number)) for number in range(100, 104)
     }
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.store import database
-from steelyard.analysis.store import sample_store as parts
+from steelyard.analysis.store import database, sample_store
 
 START_UNIX_S = 1_790_000_000.0
 
@@ -216,12 +215,12 @@ class StudyMaker:
         ]
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
             connection.execute(database.schema_text())
-            columns = ", ".join(f"{name} {kind}" for name, kind in parts.ALL_COLUMNS.items())
+            columns = ", ".join(f"{name} {kind}" for name, kind in sample_store.ALL_COLUMNS.items())
             connection.execute(f"CREATE TEMP TABLE samples ({columns})")
             for table, rows in self.rows.items():
                 load(connection, table, rows)
             connection.execute("ALTER TABLE samples RENAME TO sampled")
-            parts.store(connection, folder, "FROM sampled")
+            sample_store.store(connection, folder, "FROM sampled")
         return folder
 
 
