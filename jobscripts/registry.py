@@ -168,7 +168,7 @@ def load(name: str) -> Benchmark:
 def library() -> str:
     """The shell functions of all runs, which submit freezes as STUDY/lib/steelyard.sh."""
     first = LIBRARY / "steelyard.sh"
-    rest = sorted(path for path in LIBRARY.glob("*.sh") if path != first)
+    rest = sorted(path for path in LIBRARY.rglob("*.sh") if path != first)
     return "\n".join(path.read_text(encoding="utf-8") for path in (first, *rest))
 
 

@@ -4,9 +4,8 @@
 
 sy_client_main() {
     local code
-    SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
+    sy_scheduler where
     SY_STATE_FILE=$SY_ATTEMPT_DIR/client.$SY_CLIENT
-    SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}
     export SY_CLIENT SY_THIS_NODE
     # Emptied, then written at their ends: a container writes to them too.
     : >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
@@ -18,7 +17,7 @@ sy_client_main() {
     sy_launcher_start || exit
     sy_is_launched || sy_run_setup
     sy_warm_up || exit
-    printf 'ready %s %s\n' "$SY_THIS_NODE" "${SLURM_STEP_ID:--}" >>"$SY_STATE_FILE" || exit 1
+    printf 'ready %s %s\n' "$SY_THIS_NODE" "$SY_STEP" >>"$SY_STATE_FILE" || exit 1
     sy_wait_for_go || exit 1
     sy_wait_for_turn || exit 1
     if sy_is_launched; then

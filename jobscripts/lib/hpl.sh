@@ -77,10 +77,10 @@ sy_hpl_order() {
     printf '%d' "$n"
 }
 
-# What a client may use of this node: its memory, or less where Slurm or its container gives less;
+# What a client may use of this node: its memory, or less where a job or its container gives less;
 # clients on one node share it.
 sy_memory_bytes() {
-    local word kib sharers=${SY_SHARERS:-1}
+    local word kib given sharers=${SY_SHARERS:-$(sy_scheduler clients_per_node)}
     while read -r word kib _; do
         [[ $word != MemTotal: ]] || break
     done <"${SY_MEMINFO:-/proc/meminfo}"
@@ -88,10 +88,10 @@ sy_memory_bytes() {
         sy_say 'the memory of this node is not known: no MemTotal in /proc/meminfo'
         return 1
     }
-    if ((${SLURM_MEM_PER_NODE:-0} > 0 && SLURM_MEM_PER_NODE * 1024 < kib)); then
-        kib=$((SLURM_MEM_PER_NODE * 1024))
-    fi
-    [[ $SY_SCHEDULER != local || -n ${SY_SHARERS:-} ]] || sharers=$SY_CLIENTS
+    # A local run may be in a job, too.
+    for given in $(sy_every_scheduler memory_kib); do
+        ((given >= kib)) || kib=$given
+    done
     kib=$((kib / sharers))
     if ((${SY_LAUNCHER_MEMORY_BYTES:-0} > 0 && SY_LAUNCHER_MEMORY_BYTES / 1024 < kib)); then
         kib=$((SY_LAUNCHER_MEMORY_BYTES / 1024))

@@ -151,7 +151,7 @@ sy_launcher_tags() { # <the container's name>
     # Children of a daemon, not of the job: what the job's record counts does not hold them.
     docker) sy_tag launcher_weighed no ;;
     # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
-    podman) sy_tag launcher_weighed "$([[ $SY_SCHEDULER == local ]] && printf yes || printf unknown)" ;;
+    podman) sy_tag launcher_weighed "$(sy_scheduler weighs_leavers)" ;;
     *) sy_tag launcher_weighed yes ;;
     esac
 }

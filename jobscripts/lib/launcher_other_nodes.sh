@@ -3,7 +3,7 @@
 # daemons, servers, clients) is started in a container of the same launcher there. Part of
 # steelyard.sh.
 #
-# Inside, Slurm's commands are asked for at a door: SY_FAR_DOOR, a folder on the first node's disk
+# Inside, the scheduler's commands are asked for at a door: SY_FAR_DOOR, a folder on the first node's disk
 # that is the same inside and outside. Behind it the client, which is outside, executes them. A
 # request is a folder with `argv` and four FIFOs: out, err, code, and `alive`, which the one who
 # asks holds open: when it is gone, what was asked for is stopped. On the other node run.sh is
@@ -15,14 +15,14 @@
 # Only the one client of a job with several nodes starts anything on another.
 sy_far_open() {
     local -a nodes=()
-    [[ $SY_SCHEDULER == slurm && $SY_CLIENTS == 1 ]] || return 0
+    ((SY_CLIENTS == 1)) || return 0
     mapfile -t nodes < <(sy_nodes)
     ((${#nodes[@]} > 1)) || return 0
     if [[ $SY_LAUNCHER_NETWORK != host ]]; then
         sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: leave network= out"
         return 4
     fi
-    # While Slurm is still asked directly.
+    # While the scheduler is still asked directly.
     SY_FAR_PREFIX=$(sy_prefix_length "$(sy_node_address "$SY_THIS_NODE")")
     SY_FAR_DOOR=$(mktemp -d -- "${SY_SCRATCH%/*}/steelyard.$SY_RUN_ID.$SY_CLIENT.door.XXXXXXXX") &&
         mkfifo -m 600 "$SY_FAR_DOOR/door" || return
@@ -44,12 +44,9 @@ sy_far_answer() { # <folder of the request>
     local pid watcher code
     local -a argv=()
     mapfile -d '' -t argv <"$1/argv"
-    case ${argv[0]} in
-    scontrol | srun | scancel) ;;
-    *) argv=(false) ;;
-    esac
-    # Not by --export, which leaves alone what is there.
-    SY_ROLE=far SY_FAR_DOOR='' sy_slurm "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
+    sy_scheduler is_command "${argv[0]}" || argv=(false)
+    # Not on the command line, which only adds to what is there.
+    SY_ROLE=far SY_FAR_DOOR='' sy_scheduler command "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
     pid=$!
     (
         read -r _ <"$1/alive"
@@ -71,7 +68,7 @@ sy_far_close() {
 
 # --- inside, on the first node ---------------------------------------------------------------
 
-# A command of Slurm's; its output, errors and exit code.
+# A command of the scheduler's; its output, errors and exit code.
 sy_far_ask() { # <command> <argument>...
     local folder alive code=1
     folder=$(mktemp -d -- "$SY_FAR_DOOR/XXXXXXXX") &&
@@ -95,9 +92,8 @@ sy_far_on_node() { # <node> <command> <argument>...
     file=$(mktemp -- "$SY_ATTEMPT_DIR/far.XXXXXXXX") || return
     printf '%s\0' "$@" >"$file"
     env -0 >"$file.env"
-    sy_slurm srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$node" --overlap \
-        --export="ALL,SY_FAR_FILE=${file##*/}" --input=none --cpu-bind=none --quiet \
-        --chdir=/tmp bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
+    sy_scheduler on_node "$node" env "SY_FAR_FILE=${file##*/}" bash \
+        "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
     code=$?
     rm -f -- "$file" "$file.env"
     return "$code"
@@ -108,8 +104,8 @@ sy_far_on_node() { # <node> <command> <argument>...
 # Start the container, hand on signals by its input, end with it.
 sy_far_main() {
     local out again=1 code
-    SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME} SY_FAR_STEP=${SLURM_STEP_ID:--}
-    export SY_THIS_NODE SY_FAR_STEP
+    sy_scheduler where
+    export SY_THIS_NODE SY_STEP
     # shellcheck disable=SC2317 # is called
     sy_tag() { :; } # the first node's container has them
     trap 'sy_far_told=1' TERM INT
@@ -153,9 +149,9 @@ sy_far_inside() {
     local pid out end code=''
     local -a argv=() variables=()
     mapfile -d '' -t argv <"$SY_ATTEMPT_DIR/$SY_FAR_FILE"
-    mapfile -d '' -t variables < <(grep -zvE '^(SY_(THIS_NODE|SCRATCH|FAR_|ROLE)|SLURM|PWD=|_=|HOSTNAME=)' \
+    mapfile -d '' -t variables < <(grep -zvE '^(SY_(THIS_NODE|SCRATCH|STEP|FAR_|ROLE)|PWD=|_=|HOSTNAME=)' \
         "$SY_ATTEMPT_DIR/$SY_FAR_FILE.env")
-    export "${variables[@]}" SLURM_STEP_ID="$SY_FAR_STEP"
+    export "${variables[@]}"
     if [[ -n ${SY_LAUNCHER_CPUS:-} ]] && ! sy_launcher_same "$(sy_launcher_allowed)" "$SY_LAUNCHER_CPUSET"; then
         sy_say "$SY_LAUNCHER: its processors should be $SY_LAUNCHER_CPUSET on $SY_THIS_NODE and are $(sy_launcher_allowed)"
         exit 4

@@ -4,45 +4,15 @@
 
 # --- nodes -----------------------------------------------------------------------------------
 
-# What the scheduler says about the job, kept where sy_without_scheduler leaves it alone.
-sy_remember_job() {
-    [[ $SY_SCHEDULER == slurm ]] || return 0
-    SY_SLURM_JOB=$SLURM_JOB_ID SY_SLURM_NODES=${SLURM_JOB_NODELIST:-} SY_SLURM_CONF=${SLURM_CONF:-}
-    export SY_SLURM_JOB SY_SLURM_NODES SY_SLURM_CONF
-}
-
-# Slurm's commands as the job sees them, also after sy_without_scheduler.
-sy_slurm() { # <command> <argument>...
-    [[ -z ${SY_FAR_DOOR:-} ]] || {
-        sy_far_ask "$@"
-        return
-    }
-    SLURM_JOB_ID=$SY_SLURM_JOB ${SY_SLURM_CONF:+env SLURM_CONF="$SY_SLURM_CONF"} "$@"
-}
-
 # The job's nodes, one a line, this client's own first; without a scheduler this host.
 sy_nodes() {
-    local node
-    if [[ $SY_SCHEDULER != slurm ]]; then
-        printf '%s\n' "$HOSTNAME"
-        return
-    fi
-    printf '%s\n' "$SY_THIS_NODE"
-    while read -r node; do
-        [[ $node == "$SY_THIS_NODE" ]] || printf '%s\n' "$node"
-    done < <(sy_slurm scontrol show hostnames "$SY_SLURM_NODES")
+    sy_scheduler nodes
 }
 
 # An address that the job's other nodes reach: the scheduler's own, or what the name resolves to.
 sy_node_address() { # <node>
-    local address=$1 line
-    if [[ $SY_SCHEDULER == slurm ]]; then
-        line=$(sy_slurm scontrol --oneliner show node "$1") || {
-            sy_say "the address of node $1 is not known: $line"
-            return 1
-        }
-        [[ $line != *' NodeAddr='* ]] || address=${line##* NodeAddr=} address=${address%% *}
-    fi
+    local address line
+    address=$(sy_scheduler node_address "$1") || return
     if [[ ! $address =~ ^[0-9.]+$ && $address != *:* ]]; then
         line=$(getent ahosts -- "$address") || {
             sy_say "the address of node $1 is not known: $address does not resolve on $HOSTNAME"
@@ -57,16 +27,13 @@ sy_node_address() { # <node>
 sy_on_node() { # <node> <command> <argument>...
     local node=$1
     shift
-    if [[ $SY_SCHEDULER != slurm || $node == "$SY_THIS_NODE" ]]; then
+    if sy_scheduler is_this_node "$node"; then
         "$@" </dev/null
-        return
-    fi
-    [[ -z ${SY_FAR_DOOR:-} ]] || {
+    elif [[ -n ${SY_FAR_DOOR:-} ]]; then
         sy_far_on_node "$node" "$@"
-        return
-    }
-    sy_slurm srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$node" --overlap \
-        --export=ALL --input=none --cpu-bind=none --quiet --chdir=/tmp "$@" </dev/null
+    else
+        sy_scheduler on_node "$node" "$@" </dev/null
+    fi
 }
 
 # --- programs --------------------------------------------------------------------------------
@@ -87,8 +54,9 @@ sy_program() { # <program> <path from a variable, may be empty> <what to do>
 # For benchmarks that bring their own launcher (mpirun): it must not see the scheduler's job.
 sy_without_scheduler() {
     local name
-    for name in "${!SLURM_@}" "${!PMI_@}" "${!PMIX_@}" "${!PMI2_@}" "${!OMPI_@}" "${!PRTE_@}" \
-        "${!PBS_@}"; do
+    # shellcheck disable=SC2046 # names of variables
+    for name in "${!PMI_@}" "${!PMIX_@}" "${!PMI2_@}" "${!OMPI_@}" "${!PRTE_@}" "${!PBS_@}" \
+        $(sy_every_scheduler variables); do
         unset "$name"
     done
 }
@@ -143,19 +111,18 @@ sy_profiler() { # sets `profiler` of the caller
 
 # All on this node, over shared memory.
 sy_open_mpi_here() { # <ranks>; sets `options` of the caller
-    local sharers=${SY_SHARERS:-1}
+    local sharers=${SY_SHARERS:-$(sy_scheduler clients_per_node)}
     options=(-np "$1" --host "localhost:$1" --oversubscribe --bind-to "${SY_BIND:-none}"
         --mca pml ob1 --mca btl '^tcp,openib')
     ((EUID != 0)) || options+=(--allow-run-as-root)
     [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
     [[ -z ${SY_MPI_SINGLE_COPY:-} ]] ||
         options+=(--mca btl_vader_single_copy_mechanism "$SY_MPI_SINGLE_COPY")
-    # Waiting ranks spin: with more ranks than processors they would keep the others from work.
-    [[ $SY_SCHEDULER != local || -n ${SY_SHARERS:-} ]] || sharers=$SY_CLIENTS
     if ((sharers > 1)) && [[ ${SY_BIND:-none} != none ]]; then
         sy_say "bind = $SY_BIND: $sharers clients share this node, and each would take the same processors"
         return 2
     fi
+    # Waiting ranks spin: with more ranks than processors they would keep the others from work.
     (($1 * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
 }
 
@@ -201,8 +168,11 @@ sy_prefix_length() { # <address>
 # A program of its own, since Open MPI executes it: the functions above, and one call.
 sy_mpi_agent() {
     printf '#!/bin/bash\n# NODE COMMAND LINE, called by mpirun\n'
-    declare -p SY_SCHEDULER SY_SLURM_JOB SY_SLURM_CONF SY_THIS_NODE 2>/dev/null
-    declare -f sy_slurm sy_on_node sy_far_ask sy_far_on_node
+    # shellcheck disable=SC2046 # names
+    declare -p SY_SCHEDULER SY_THIS_NODE $(compgen -v "SY_${SY_SCHEDULER^^}_")
+    # shellcheck disable=SC2046 # names
+    declare -f sy_on_node sy_far_ask sy_far_on_node sy_scheduler \
+        $(compgen -A function "sy_${SY_SCHEDULER}_")
     # shellcheck disable=SC2016 # for the program to expand
     printf '%s\n' 'node=$1; shift; sy_on_node "$node" bash -c "$*"'
 }

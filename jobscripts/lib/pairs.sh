@@ -30,7 +30,7 @@ sy_pairs() { # <sequential|parallel> <json|text> <client function> <server comma
 
 # Without a scheduler, and with one node, both ends are on this host.
 sy_pair_address() { # <server>
-    if [[ $SY_SCHEDULER != slurm || $1 == "$SY_THIS_NODE" ]]; then
+    if sy_scheduler is_this_node "$1"; then
         printf '127.0.0.1\n'
     else
         sy_node_address "$1"

@@ -59,8 +59,6 @@ sy_seconds() { # <microseconds, empty for null>
 # --- result.json -----------------------------------------------------------------------------
 
 sy_new_result() {
-    SY_JOB_ID=
-    [[ $SY_SCHEDULER != slurm ]] || SY_JOB_ID=$SLURM_JOB_ID
     SY_BEGUN_US=${EPOCHREALTIME//[^0-9]/}
     SY_START_US=$SY_BEGUN_US SY_END_US='' SY_ELAPSED_US='' SY_CODES=() SY_NODES=()
     SY_UNKNOWN='the run had not ended when this was written'
@@ -172,7 +170,7 @@ sy_clients_reason() {
         case ${SY_CODES[i]} in
         0) ;;
         '')
-            printf 'client %d left no exit code: it was killed%s' "$i" "$(sy_last_words srun.err "err.$i")"
+            printf 'client %d left no exit code: it was killed%s' "$i" "$(sy_last_words "$SY_LAUNCH_LOG" "err.$i")"
             return 1
             ;;
         *)
@@ -185,13 +183,12 @@ sy_clients_reason() {
 }
 
 # ': ' and the last line of the first of these files that has one, at most 300 bytes of it.
-sy_last_words() { # <file in the attempt folder>...
+sy_last_words() { # <file in the attempt folder, or nothing>...
     local file line words=''
     for file in "$@"; do
-        [[ -s $SY_ATTEMPT_DIR/$file ]] || continue
+        [[ -n $file && -s $SY_ATTEMPT_DIR/$file ]] || continue
         while IFS= read -r line || [[ -n $line ]]; do
-            # srun says this whenever the cluster does not bind, and nothing is wrong then.
-            [[ -z ${line//[[:space:]]/} || $line == *'lacks support for cpu binding'* ]] || words=$line
+            [[ -z ${line//[[:space:]]/} ]] || sy_scheduler is_noise "$line" || words=$line
         done < <(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')
         [[ -z $words ]] || break
     done
@@ -200,24 +197,18 @@ sy_last_words() { # <file in the attempt folder>...
 
 # SIGTERM at the end of the time limit is a time-out; before, somebody stopped the run.
 sy_stopped_state() {
-    local now end=''
+    local now end
     now=$((${EPOCHREALTIME//[^0-9]/} / 1000000))
-    if [[ $SY_SCHEDULER == slurm && ${SLURM_JOB_END_TIME:-} =~ ^[0-9]+$ ]]; then
-        end=$SLURM_JOB_END_TIME
-    elif [[ ${SY_TIME_LIMIT_S:-} =~ ^[0-9]+$ ]]; then
+    end=$(sy_scheduler end_unix_s)
+    if [[ -z $end && ${SY_TIME_LIMIT_S:-} =~ ^[0-9]+$ ]]; then
         end=$((SY_BEGUN_US / 1000000 + SY_TIME_LIMIT_S))
     fi
     # The job began some seconds before this script did.
-    if [[ $SY_SIGNAL == TERM ]] && { [[ -n $end ]] && ((now >= end - 5)) || sy_slurm_says_timeout; }; then
+    if [[ $SY_SIGNAL == TERM ]] && { [[ -n $end ]] && ((now >= end - 5)) || sy_scheduler says_time_limit; }; then
         printf 'timeout'
     else
         printf 'failed'
     fi
-}
-
-sy_slurm_says_timeout() {
-    [[ $SY_SCHEDULER == slurm ]] || return 1
-    [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
 }
 
 sy_stopped_reason() { # <state>

@@ -3,7 +3,7 @@
 #
 # The server's program prints one line, `ready PID WORDS…`, when it can be used; PID is the process
 # to be asked to stop (TERM). It must also end when nobody reads its output any more: so it is gone
-# whoever was killed. On another node Slurm's end of the job sees to that.
+# whoever was killed. On another node the scheduler's end of the job sees to that.
 
 # Start one and wait for its word; SY_SERVER_WORDS is what stands behind the process id. Stopped
 # at the latest when this shell ends.
@@ -25,22 +25,23 @@ sy_server_start() { # <node> <seconds> <command> <argument>...
     SY_SERVER_PID=$pid
 }
 
-# A step of its own says which one it is: a signal for srun would kill it at once.
+# On another node it says by which word it can be stopped there.
 sy_server_run() { # <node> <command> <argument>...
     trap - EXIT
     # shellcheck disable=SC2016 # for the shell there to expand
-    sy_on_node "$1" "$BASH" -c 'printf "step %s\n" "${SLURM_STEP_ID:--}" >"$0"; exec "$@"' \
+    sy_on_node "$1" "$BASH" -c "$(declare -f sy_scheduler "sy_${SY_SCHEDULER}_where")"'
+        (sy_scheduler where && printf "step %s\n" "$SY_STEP") >"$0"; exec "$@"' \
         "$SY_ATTEMPT_DIR/server.$SY_CLIENT" "${@:2}"
 }
 
 # Ask it to stop, wait, and then make it.
 sy_server_stop() {
-    local deadline step=-
+    local deadline step=
     [[ -n ${SY_SERVER_SHELL:-} ]] || return 0
     deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 500000))
     read -r _ step <"$SY_ATTEMPT_DIR/server.$SY_CLIENT" || :
-    if [[ $SY_SCHEDULER == slurm && $SY_SERVER_NODE != "$SY_THIS_NODE" && $step =~ ^[0-9]+$ ]]; then
-        sy_slurm scancel --signal=TERM "$SY_SLURM_JOB.$step" 2>/dev/null || :
+    if ! sy_scheduler is_this_node "$SY_SERVER_NODE" && [[ ${step:--} != - ]]; then
+        sy_scheduler stop_step "$step" || :
     elif [[ -n ${SY_SERVER_PID:-} ]]; then
         kill -s TERM "$SY_SERVER_PID" 2>/dev/null || :
     else

@@ -10,8 +10,8 @@
 #   SY_CLIENTS    how many clients run the benchmark side by side
 #   SY_PARAM_*    the benchmark's parameters, names in capitals; sizes in bytes, bools true/false
 # May be set by whoever starts run.sh:
-#   SY_SCHEDULER      slurm or local; default: slurm inside a Slurm job, else local
-#   SY_ATTEMPT        name of the attempt folder; default: see sy_attempt_name
+#   SY_SCHEDULER      a file of schedulers/; default: the one whose job this is, else local
+#   SY_ATTEMPT        name of the attempt folder; default: the scheduler's attempt_name
 #   SY_TIME_LIMIT_S   seconds the run may take: tells a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   where scratch folders are made; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s
@@ -40,6 +40,9 @@ fi
 
 SY_SIGNAL=
 SY_PIDS=()
+SY_LAUNCH_LOG=
+# shellcheck disable=SC2034 # scheduler.sh's
+SY_SCHEDULERS=()
 
 sy_say() { # <message>
     printf 'steelyard: %s\n' "$1" >&2
@@ -53,30 +56,15 @@ sy_pause() { # <seconds>
 
 # --- the attempt -----------------------------------------------------------------------------
 
-# Slurm: raw job id and restart count. Local: the first local.N that is not there yet.
-sy_attempt_name() {
-    local n=1 runs=$SY_STUDY_DIR/runs/$SY_RUN_ID
-    if [[ $SY_SCHEDULER == slurm ]]; then
-        printf '%s.%s' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}"
-    else
-        until mkdir -- "$runs/local.$n" 2>/dev/null || [[ ! -d $runs/local.$n ]]; do
-            n=$((n + 1))
-        done
-        printf 'local.%d' "$n"
-    fi
-}
-
 sy_prepare() {
-    SY_SCHEDULER=${SY_SCHEDULER:-${SLURM_JOB_ID:+slurm}}
-    SY_SCHEDULER=${SY_SCHEDULER:-local}
-    [[ $SY_SCHEDULER != slurm ]] || : "${SLURM_JOB_ID:?SY_SCHEDULER is slurm, but this is no Slurm job}"
-    SY_ATTEMPT=${SY_ATTEMPT:-$(sy_attempt_name)}
+    sy_choose_scheduler || return
+    sy_scheduler begin
+    SY_ATTEMPT=${SY_ATTEMPT:-$(sy_scheduler attempt_name)}
     SY_ATTEMPT_DIR=$SY_STUDY_DIR/runs/$SY_RUN_ID/$SY_ATTEMPT
     mkdir -p -- "$SY_ATTEMPT_DIR" || {
         sy_say "cannot make the folder $SY_ATTEMPT_DIR"
         return 1
     }
-    sy_remember_job
     export SY_SCHEDULER SY_ATTEMPT SY_ATTEMPT_DIR
 }
 
@@ -130,7 +118,7 @@ sy_try() {
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
     sy_prepare_try || return 1
-    sy_launch
+    sy_scheduler launch "$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh"
     sy_open_barrier || SY_REASON=$SY_BARRIER_REASON
     sy_wait_clients
     # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.
@@ -145,30 +133,6 @@ sy_try() {
         SY_STATE=failed
     fi
     sy_write_result "$SY_STATE" "$SY_REASON"
-}
-
-# One task per node and container in one step, or background processes here.
-sy_launch() {
-    local script=$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh i
-    local -r each=${SY_LAUNCHER_CONTAINERS:-1}
-    local -a spread=()
-    if [[ $SY_SCHEDULER == slurm ]]; then
-        # --overlap: never wait for other steps of the job. --wait=0 and --kill-on-bad-exit=0: one
-        # client's end is not the others'. --cpu-bind=none: a client may use its whole allocation.
-        # --overcommit: there may be more containers than processors.
-        ((each == 1)) || spread=(--distribution=block --overcommit)
-        SY_ROLE=client srun --nodes="$((SY_CLIENTS / each))" --ntasks="$SY_CLIENTS" \
-            --ntasks-per-node="$each" ${spread[@]+"${spread[@]}"} \
-            --overlap --export=ALL --input=none --cpu-bind=none --wait=0 --kill-on-bad-exit=0 \
-            --job-name="$SY_RUN_ID" "$BASH" "$script" \
-            >"$SY_ATTEMPT_DIR/srun.out" 2>"$SY_ATTEMPT_DIR/srun.err" </dev/null &
-        SY_PIDS=($!)
-        return
-    fi
-    for ((i = 0; i < SY_CLIENTS; i++)); do
-        SY_ROLE=client SY_CLIENT=$i "$BASH" "$script" </dev/null &
-        SY_PIDS+=($!)
-    done
 }
 
 sy_any_alive() {
@@ -196,7 +160,7 @@ sy_open_barrier() {
         if [[ -n $SY_SIGNAL ]]; then
             break
         elif ! sy_any_alive; then
-            SY_BARRIER_REASON="client $i never started$(sy_last_words "err.$i" srun.err)"
+            SY_BARRIER_REASON="client $i never started$(sy_last_words "err.$i" "$SY_LAUNCH_LOG")"
             break
         elif ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
             SY_BARRIER_REASON="client $i had not started after ${SY_BARRIER_S:-120} s"
@@ -233,13 +197,11 @@ sy_stop_below() {
     wait
 }
 
-# srun's own answer to SIGTERM is to kill the step at once: the clients could not tidy up.
+# The scheduler's way first: what started the clients may answer SIGTERM by killing them.
 sy_ask_to_stop() {
-    local step=-
-    if [[ $SY_SCHEDULER == slurm ]]; then
-        read -r _ _ step <"$SY_ATTEMPT_DIR/client.0" || :
-        [[ $step =~ ^[0-9]+$ ]] && scancel --signal=TERM "$SLURM_JOB_ID.$step" 2>/dev/null && return
-    fi
+    local step=
+    read -r _ _ step <"$SY_ATTEMPT_DIR/client.0" || :
+    [[ ${step:--} != - ]] && sy_scheduler stop_step "$step" && return
     sy_signal_below TERM "${SY_PIDS[@]}"
 }
 

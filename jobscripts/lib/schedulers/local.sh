@@ -1,0 +1,91 @@
+#!/bin/bash
+# No scheduler: everything is on this host; the words are those of scheduler.sh. Part of steelyard.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
+
+SY_SCHEDULERS+=(local)
+
+sy_local_is_ours() {
+    return 1 # it is what is left when nobody's job this is
+}
+
+sy_local_variables() { :; }
+
+sy_local_memory_kib() { :; }
+
+# --- the run ---------------------------------------------------------------------------------
+
+sy_local_begin() {
+    SY_JOB_ID=
+}
+
+# The first local.N that is not there yet.
+sy_local_attempt_name() {
+    local n=1 runs=$SY_STUDY_DIR/runs/$SY_RUN_ID
+    until mkdir -- "$runs/local.$n" 2>/dev/null || [[ ! -d $runs/local.$n ]]; do
+        n=$((n + 1))
+    done
+    printf 'local.%d' "$n"
+}
+
+sy_local_launch() { # <script>
+    local i
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        SY_ROLE=client SY_CLIENT=$i "$BASH" "$1" </dev/null &
+        SY_PIDS+=($!)
+    done
+}
+
+sy_local_is_noise() { # <line>
+    return 1
+}
+
+sy_local_end_unix_s() { :; }
+
+sy_local_says_time_limit() {
+    return 1
+}
+
+# --- a client --------------------------------------------------------------------------------
+
+sy_local_where() {
+    SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=$HOSTNAME SY_STEP=-
+}
+
+sy_local_stop_step() { # <step>
+    return 1
+}
+
+sy_local_nodes() {
+    printf '%s\n' "$HOSTNAME"
+}
+
+sy_local_is_this_node() { # <node>
+    return 0
+}
+
+sy_local_node_address() { # <node>
+    printf '%s\n' "$1"
+}
+
+sy_local_on_node() { # <node> <command> <argument>...
+    "${@:2}"
+}
+
+sy_local_clients_per_node() {
+    printf '%d' "$SY_CLIENTS"
+}
+
+# The sampler around the run follows them.
+sy_local_weighs_leavers() {
+    printf 'yes'
+}
+
+# --- commands: there are none ----------------------------------------------------------------
+
+sy_local_is_command() { # <program>
+    return 1
+}
+
+sy_local_command() { # <program> <argument>...
+    return 1
+}

@@ -1,0 +1,124 @@
+#!/bin/bash
+# Jobs of Slurm; the words are those of scheduler.sh. Part of steelyard.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
+
+SY_SCHEDULERS+=(slurm)
+
+sy_slurm_is_ours() {
+    [[ -n ${SLURM_JOB_ID:-} ]]
+}
+
+sy_slurm_variables() {
+    printf '%s\n' "${!SLURM_@}"
+}
+
+sy_slurm_memory_kib() {
+    ((${SLURM_MEM_PER_NODE:-0} == 0)) || printf '%d\n' "$((SLURM_MEM_PER_NODE * 1024))"
+}
+
+# --- the run ---------------------------------------------------------------------------------
+
+sy_slurm_begin() {
+    SY_JOB_ID=${SLURM_JOB_ID:?SY_SCHEDULER is slurm, but this is no Slurm job}
+    SY_SLURM_JOB=$SLURM_JOB_ID SY_SLURM_NODES=${SLURM_JOB_NODELIST:-} SY_SLURM_CONF=${SLURM_CONF:-}
+    export SY_SLURM_JOB SY_SLURM_NODES SY_SLURM_CONF
+}
+
+# Raw job id and restart count.
+sy_slurm_attempt_name() {
+    printf '%s.%s' "$SLURM_JOB_ID" "${SLURM_RESTART_COUNT:-0}"
+}
+
+# One step: a task per node and container. --overlap: never wait for other steps of the job.
+# --wait=0 and --kill-on-bad-exit=0: one client's end is not the others'. --cpu-bind=none: a client
+# may use its whole allocation. --overcommit: there may be more containers than processors.
+sy_slurm_launch() { # <script>
+    local -r each=${SY_LAUNCHER_CONTAINERS:-1}
+    local -a spread=()
+    ((each == 1)) || spread=(--distribution=block --overcommit)
+    SY_LAUNCH_LOG=srun.err
+    SY_ROLE=client srun --nodes="$((SY_CLIENTS / each))" --ntasks="$SY_CLIENTS" \
+        --ntasks-per-node="$each" ${spread[@]+"${spread[@]}"} \
+        --overlap --export=ALL --input=none --cpu-bind=none --wait=0 --kill-on-bad-exit=0 \
+        --job-name="$SY_RUN_ID" "$BASH" "$1" \
+        >"$SY_ATTEMPT_DIR/srun.out" 2>"$SY_ATTEMPT_DIR/$SY_LAUNCH_LOG" </dev/null &
+    SY_PIDS=($!)
+}
+
+# srun says this whenever the cluster does not bind, and nothing is wrong then.
+sy_slurm_is_noise() { # <line>
+    [[ $1 == *'lacks support for cpu binding'* ]]
+}
+
+sy_slurm_end_unix_s() {
+    [[ ! ${SLURM_JOB_END_TIME:-} =~ ^[0-9]+$ ]] || printf '%s' "$SLURM_JOB_END_TIME"
+}
+
+# Where the job is not told (22.05).
+sy_slurm_says_time_limit() {
+    [[ $(timeout 3 scontrol --oneliner show job "$SLURM_JOB_ID" 2>/dev/null) == *' Reason=TimeLimit '* ]]
+}
+
+# --- a client --------------------------------------------------------------------------------
+
+# In a container on another node only SY_STEP is left (launcher_other_nodes.sh).
+sy_slurm_where() {
+    SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
+    SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}
+    SY_STEP=${SLURM_STEP_ID:-${SY_STEP:--}}
+}
+
+# A signal for srun would kill the step at once: it could not tidy up.
+sy_slurm_stop_step() { # <step>
+    [[ $1 =~ ^[0-9]+$ ]] && sy_slurm_command scancel --signal=TERM "$SY_SLURM_JOB.$1" 2>/dev/null
+}
+
+sy_slurm_nodes() {
+    local node
+    printf '%s\n' "$SY_THIS_NODE"
+    while read -r node; do
+        [[ $node == "$SY_THIS_NODE" ]] || printf '%s\n' "$node"
+    done < <(sy_slurm_command scontrol show hostnames "$SY_SLURM_NODES")
+}
+
+sy_slurm_is_this_node() { # <node>
+    [[ $1 == "$SY_THIS_NODE" ]]
+}
+
+sy_slurm_node_address() { # <node>
+    local address=$1 line
+    line=$(sy_slurm_command scontrol --oneliner show node "$1") || {
+        sy_say "the address of node $1 is not known: $line"
+        return 1
+    }
+    [[ $line != *' NodeAddr='* ]] || address=${line##* NodeAddr=} address=${address%% *}
+    printf '%s\n' "$address"
+}
+
+sy_slurm_on_node() { # <node> <command> <argument>...
+    sy_slurm_command srun --jobid="$SY_SLURM_JOB" --nodes=1 --ntasks=1 --nodelist="$1" --overlap \
+        --export=ALL --input=none --cpu-bind=none --quiet --chdir=/tmp "${@:2}"
+}
+
+sy_slurm_clients_per_node() {
+    printf '1'
+}
+
+# Slurm's cgroup no longer holds them; the plugin may have followed them.
+sy_slurm_weighs_leavers() {
+    printf 'unknown'
+}
+
+# --- Slurm's commands ------------------------------------------------------------------------
+
+sy_slurm_is_command() { # <program>
+    [[ $1 == scontrol || $1 == srun || $1 == scancel ]]
+}
+
+sy_slurm_command() { # <program> <argument>...
+    [[ -z ${SY_FAR_DOOR:-} ]] || {
+        sy_far_ask "$@"
+        return
+    }
+    SLURM_JOB_ID=$SY_SLURM_JOB ${SY_SLURM_CONF:+env SLURM_CONF="$SY_SLURM_CONF"} "$@"
+}
