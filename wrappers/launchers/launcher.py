@@ -1,7 +1,7 @@
 """Launchers: inside what a run's clients are executed (docs/launchers.md).
 
 `parse` knows the grammar, KIND[:NAME][,network=…][,containers=N][,cpus=N][,memory=SIZE], and
-`Launcher.text` the canonical text. What runs a launcher is jobscripts/steelyard_launcher*.sh; what
+`Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
 it needs, and who may use it, launcher_checks.py knows.
 """
 
