@@ -15,7 +15,7 @@ static const char help[] =
     "is installed, its cache is wiped as well. Needs root. Prints one JSON object: what was\n"
     "done. Exit code 4: refused by the policy or by the kernel, stderr says by what.\n"
     "\n"
-    "  --cold              this is what is wanted\n" SY_ASKING_HELP
+    "  --cold              this is what is wanted\n" SY_POLICY_OPTIONS_HELP
     "  --cvmfs-quota BYTES limit of CVMFS' cache, instead of the policy's; 0: left alone\n"
     "  --root DIR          files are below DIR [/]\n";
 
@@ -23,12 +23,12 @@ struct wish {
 	const char *root;
 	bool cold;
 	int64_t quota_bytes; /* -1: the policy's */
-	struct sy_asking asking;
+	struct sy_policy_options options;
 };
 
 static const struct option options[] = {
     {"cold", no_argument, NULL, 'c'},
-    SY_ASKING_OPTIONS,
+    SY_POLICY_OPTIONS,
     {"cvmfs-quota", required_argument, NULL, 'q'},
     {"root", required_argument, NULL, 'r'},
     {"help", no_argument, NULL, 'h'},
@@ -55,7 +55,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 	case 'q':
 		return sy_parse_count(optarg, 0, INT64_MAX, &wish->quota_bytes, err);
 	default:
-		return sy_asking_take(&wish->asking, option, optarg, err);
+		return sy_policy_options_take(&wish->options, option, optarg, err);
 	}
 }
 
@@ -65,14 +65,14 @@ static int ask_policy(struct wish *wish, struct sy_error *err)
 	struct sy_policy *policy;
 	int result;
 
-	if (wish->asking.no_policy) {
+	if (wish->options.no_policy) {
 		wish->quota_bytes = wish->quota_bytes < 0 ? 0 : wish->quota_bytes;
 		return 0;
 	}
-	policy = sy_policy_read(wish->asking.policy, true, err);
+	policy = sy_policy_read(wish->options.policy, true, err);
 	if (!policy)
 		return -1;
-	result = sy_policy_allows_cache(policy, &wish->asking.asker, err);
+	result = sy_policy_allows_cache(policy, &wish->options.asker, err);
 	if (wish->quota_bytes < 0)
 		wish->quota_bytes = sy_policy_cvmfs_quota_bytes(policy);
 	sy_policy_free(policy);
@@ -99,7 +99,7 @@ int sy_cmd_cache(int argc, char **argv)
 	struct sy_error err;
 	int code;
 
-	sy_asking_init(&wish.asking);
+	sy_policy_options_init(&wish.options);
 	code = sy_command_read(&line, argc, argv, &wish);
 	if (code >= 0)
 		return code;

@@ -36,11 +36,11 @@ static const char help[] =
     "  --device D          there [the node's uplinks]\n"
     "  --filter-to NET     only packets to or from there; repeatable\n"
     "  --protect NET       none to or from there; repeatable. ssh is never "
-    "recorded\n" SY_ASKING_HELP;
+    "recorded\n" SY_POLICY_OPTIONS_HELP;
 
 struct wish {
 	struct sy_capture capture;
-	struct sy_asking asking;
+	struct sy_policy_options options;
 };
 
 static const struct option options[] = {
@@ -55,7 +55,7 @@ static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
     {"filter-to", required_argument, NULL, 't'},
     {"protect", required_argument, NULL, 'P'},
-    SY_ASKING_OPTIONS,
+    SY_POLICY_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -74,9 +74,9 @@ static int take_owner(struct sy_capture *capture, char *text, struct sy_error *e
 		return sy_fail(err, "expected UID:GID, as numbers");
 	*group = '\0';
 	capture->has_owner = true;
-	return sy_asking_id(text, &capture->owner_uid, err) < 0
+	return sy_policy_options_id(text, &capture->owner_uid, err) < 0
 		   ? -1
-		   : sy_asking_id(group + 1, &capture->owner_gid, err);
+		   : sy_policy_options_id(group + 1, &capture->owner_gid, err);
 }
 
 static int take_network(struct sy_network *list, int *count, struct sy_error *err)
@@ -135,7 +135,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 	case 'P':
 		return take_network(capture->protect, &capture->protect_count, err);
 	default:
-		return sy_asking_take(&wish->asking, option, optarg, err);
+		return sy_policy_options_take(&wish->options, option, optarg, err);
 	}
 }
 
@@ -147,12 +147,12 @@ static int ask_policy(struct wish *wish, struct sy_error *err)
 	int64_t most;
 	int result;
 
-	if (wish->asking.no_policy)
+	if (wish->options.no_policy)
 		return 0;
-	policy = sy_policy_read(wish->asking.policy, true, err);
+	policy = sy_policy_read(wish->options.policy, true, err);
 	if (!policy)
 		return -1;
-	result = sy_policy_allows_capture(policy, &wish->asking.asker, err);
+	result = sy_policy_allows_capture(policy, &wish->options.asker, err);
 	most = sy_policy_capture_max_bytes(policy);
 	if (!capture->max_bytes || capture->max_bytes > most)
 		capture->max_bytes = most;
@@ -193,7 +193,7 @@ int sy_cmd_capture(int argc, char **argv)
 	bool missing;
 	int code;
 
-	sy_asking_init(&wish.asking);
+	sy_policy_options_init(&wish.options);
 	code = sy_command_read(&line, argc, argv, &wish);
 	if (code >= 0)
 		return code;

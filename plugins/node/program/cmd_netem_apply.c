@@ -23,11 +23,11 @@ static const char help[] =
     "  --cgroup PATH       shape this job's traffic alone: its cgroup, as in /proc/PID/cgroup\n"
     "  --peer ADDRESS      whom round-trip times are measured to\n"
     "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
-    "once)\n" SY_ASKING_HELP;
+    "once)\n" SY_POLICY_OPTIONS_HELP;
 
 struct wish {
 	struct sy_netem spec;
-	struct sy_asking asking;
+	struct sy_policy_options options;
 	struct sy_netem_request request;
 };
 
@@ -79,7 +79,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 	case 'w':
 		return take_watch(optarg, &wish->request, err);
 	default:
-		return sy_asking_take(&wish->asking, option, optarg, err);
+		return sy_policy_options_take(&wish->options, option, optarg, err);
 	}
 }
 
@@ -87,7 +87,7 @@ static const struct option table[] = {
     {"run-dir", required_argument, NULL, 'r'}, {"node", required_argument, NULL, 'N'},
     {"job-id", required_argument, NULL, 'j'},  {"watch", required_argument, NULL, 'w'},
     {"cgroup", required_argument, NULL, 'c'},  {"peer", required_argument, NULL, 'e'},
-    {"protect", required_argument, NULL, 'P'}, SY_ASKING_OPTIONS,
+    {"protect", required_argument, NULL, 'P'}, SY_POLICY_OPTIONS,
     {"help", no_argument, NULL, 'h'},	       {NULL, 0, NULL, 0},
 };
 
@@ -108,13 +108,13 @@ static int with_policy(struct wish *wish)
 	struct sy_policy *policy;
 	int result;
 
-	if (wish->asking.no_policy)
+	if (wish->options.no_policy)
 		return apply(wish);
-	policy = sy_policy_read(wish->asking.policy, true, &err);
+	policy = sy_policy_read(wish->options.policy, true, &err);
 	if (!policy)
 		return complain(&err, SY_EXIT_CONDITION);
 	wish->request.policy = policy;
-	result = sy_policy_allows_netem(policy, &wish->spec, &wish->asking.asker, &err) < 0
+	result = sy_policy_allows_netem(policy, &wish->spec, &wish->options.asker, &err) < 0
 		     ? complain(&err, SY_EXIT_CONDITION)
 		     : apply(wish);
 	sy_policy_free(policy);
@@ -130,11 +130,11 @@ static int run(int argc, char **argv, struct wish *wish)
 	if (code >= 0)
 		return code;
 	if (argc - optind != 1 || !wish->request.run_dir || !wish->request.node ||
-	    !wish->request.job_id || !(wish->asking.told_who || wish->asking.no_policy))
+	    !wish->request.job_id || !(wish->options.told_who || wish->options.no_policy))
 		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
 	if (sy_netem_parse(argv[optind], &wish->spec, &err) < 0)
 		return complain(&err, SY_EXIT_USAGE);
-	wish->request.uid = wish->asking.asker.uid;
+	wish->request.uid = wish->options.asker.uid;
 	return with_policy(wish);
 }
 
@@ -142,7 +142,7 @@ int sy_netem_apply_command(int argc, char **argv)
 {
 	static struct wish wish;
 
-	sy_asking_init(&wish.asking);
+	sy_policy_options_init(&wish.options);
 	wish.request.spec = &wish.spec;
 	return run(argc, argv, &wish);
 }

@@ -36,7 +36,7 @@ static const char check_help[] =
 struct question {
 	const char *text, *device;
 	bool cache, capture;
-	struct sy_asking asking;
+	struct sy_policy_options options;
 };
 
 static int usage(const char *help, FILE *out)
@@ -108,28 +108,28 @@ static int take_option(int option, void *context, struct sy_error *err)
 		question->capture = true;
 		return 0;
 	default:
-		return sy_asking_take(&question->asking, option, optarg, err);
+		return sy_policy_options_take(&question->options, option, optarg, err);
 	}
 }
 
-static void add_own_groups(struct sy_asking *asking)
+static void add_own_groups(struct sy_policy_options *options)
 {
-	int count = getgroups(SY_ASKING_GROUPS - 1, asking->groups + 1);
+	int count = getgroups(SY_POLICY_OPTIONS_GROUPS - 1, options->groups + 1);
 
-	asking->groups[0] = getegid();
-	asking->asker.group_count = count < 0 ? 1 : (size_t)count + 1;
+	options->groups[0] = getegid();
+	options->asker.group_count = count < 0 ? 1 : (size_t)count + 1;
 }
 
 static int ask(const struct question *question, const struct sy_policy *policy,
 	       const struct sy_netem *spec, struct sy_error *err)
 {
-	if (sy_policy_allows_netem(policy, spec, &question->asking.asker, err) < 0)
+	if (sy_policy_allows_netem(policy, spec, &question->options.asker, err) < 0)
 		return -1;
 	if (question->device && sy_policy_allows_device(policy, question->device, err) < 0)
 		return -1;
-	if (question->cache && sy_policy_allows_cache(policy, &question->asking.asker, err) < 0)
+	if (question->cache && sy_policy_allows_cache(policy, &question->options.asker, err) < 0)
 		return -1;
-	return question->capture ? sy_policy_allows_capture(policy, &question->asking.asker, err)
+	return question->capture ? sy_policy_allows_capture(policy, &question->options.asker, err)
 				 : 0;
 }
 
@@ -144,20 +144,20 @@ static int check(const struct question *question)
 	if (sy_netem_parse(question->text, &spec, &err) < 0)
 		return complain("check", &err, SY_EXIT_USAGE);
 	/* Root's or the caller's own: this gives advice and no rights. */
-	policy = sy_policy_read(question->asking.policy, false, &err);
+	policy = sy_policy_read(question->options.policy, false, &err);
 	refused = !policy || ask(question, policy, &spec, &err) < 0;
 	sy_policy_free(policy);
 	if (refused)
 		return complain("check", &err, SY_EXIT_CONDITION);
 	answer = describe(&spec);
-	(void)json_object_set_new(answer, "policy", json_string(question->asking.policy));
+	(void)json_object_set_new(answer, "policy", json_string(question->options.policy));
 	return sy_command_print("netem check", answer);
 }
 
 int sy_netem_check_command(int argc, char **argv)
 {
 	static const struct option table[] = {
-	    SY_ASKING_WHO,
+	    SY_POLICY_OPTIONS_WHO,
 	    {"device", required_argument, NULL, 'd'},
 	    {"cache", no_argument, NULL, 'c'},
 	    {"capture", no_argument, NULL, 'C'},
@@ -168,15 +168,15 @@ int sy_netem_check_command(int argc, char **argv)
 	static struct question question;
 	int code;
 
-	sy_asking_init(&question.asking);
-	question.asking.asker.uid = getuid();
+	sy_policy_options_init(&question.options);
+	question.options.asker.uid = getuid();
 	code = sy_command_read(&line, argc, argv, &question);
 	if (code >= 0)
 		return code;
 	question.text = one_spec(argc, argv, check_help);
 	if (!question.text)
 		return SY_EXIT_USAGE;
-	if (!question.asking.told_who)
-		add_own_groups(&question.asking);
+	if (!question.options.told_who)
+		add_own_groups(&question.options);
 	return check(&question);
 }

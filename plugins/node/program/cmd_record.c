@@ -2,6 +2,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "program/command_line.h"
+#include "record/conditions.h"
 #include "record/file.h"
 #include "record/record.h"
 #include "record/unfinished.h"
@@ -81,18 +82,18 @@ static json_t *make_new(const struct repair *repair, const char *job_id)
 {
 	static struct sy_node node;
 	char samples[320];
-	struct sy_plan plan = {.job_id = job_id, .node = repair->node, .rate_hz = 0};
-	struct sy_head head = {.plan = &plan, .node = &node, .samples_file = samples};
+	struct sy_sampling sampling = {.job_id = job_id, .node = repair->node, .rate_hz = 0};
+	struct sy_head head = {.sampling = &sampling, .node = &node, .samples_file = samples};
 	json_t *record;
 
 	(void)snprintf(samples, sizeof(samples), "%s.csv", repair->name);
-	plan.told = (struct sy_told){json_object(), json_object(), json_object()};
+	sampling.told = (struct sy_told){json_object(), json_object(), json_object()};
 	record = sy_record_new(&head);
 	sy_record_put(record, "sampler.rate_hz", json_null(), "the record of the start is lost");
 	sy_record_put(record, "job.scheduler", json_null(), "the record of the start is lost");
-	json_decref(plan.told.job);
-	json_decref(plan.told.tags);
-	json_decref(plan.told.conditions);
+	json_decref(sampling.told.job);
+	json_decref(sampling.told.tags);
+	json_decref(sampling.told.conditions);
 	return record;
 }
 
@@ -200,11 +201,12 @@ static const char *job_id(void)
 static int write_whole(const struct sy_recordfile *file, const char *reason, const char *run_dir,
 		       struct sy_error *err)
 {
-	struct sy_plan plan = {.run_dir = run_dir, .node = current.node, .job_id = job_id()};
+	struct sy_sampling sampling = {
+	    .run_dir = run_dir, .node = current.node, .job_id = job_id()};
 
 	settle(&current, reason);
 	if (run_dir)
-		sy_record_recover_conditions(current.record, &plan);
+		sy_record_recover_conditions(current.record, &sampling);
 	return sy_recordfile_write(file, current.record, err);
 }
 

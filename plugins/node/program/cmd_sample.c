@@ -3,7 +3,7 @@
 #include "base/rate.h"
 #include "program/command_line.h"
 #include "record/file.h"
-#include "sampler/sampler.h"
+#include "sampler/parent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,7 +126,7 @@ static int parse_number(const char *option, const char *text, long least, long m
 	return 0;
 }
 
-static int parse_owner(const char *text, struct sy_plan *plan, struct sy_error *err)
+static int parse_owner(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	const char *rest;
 	long uid, gid;
@@ -136,21 +136,21 @@ static int parse_owner(const char *text, struct sy_plan *plan, struct sy_error *
 	gid = uid;
 	if (*rest == ':' && parse_whole(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
 		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
-	plan->has_owner = true;
-	plan->owner_uid = (uid_t)uid;
-	plan->owner_gid = (gid_t)gid;
+	sampling->has_owner = true;
+	sampling->owner_uid = (uid_t)uid;
+	sampling->owner_gid = (gid_t)gid;
 	return 0;
 }
 
-static int add_root(const char *text, struct sy_plan *plan, struct sy_error *err)
+static int add_root(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
-	if (plan->roots == SY_MAX_ROOTS)
+	if (sampling->roots == SY_MAX_ROOTS)
 		return sy_fail(err, "--pid: at most %d", SY_MAX_ROOTS);
-	return parse_number("pid", text, 1, INT32_MAX, &plan->root[plan->roots++], err);
+	return parse_number("pid", text, 1, INT32_MAX, &sampling->root[sampling->roots++], err);
 }
 
 /* --job, --tag and --cache say the same as the messages do. */
-static int add_message(const char *word, const char *text, struct sy_plan *plan,
+static int add_message(const char *word, const char *text, struct sy_sampling *sampling,
 		       struct sy_error *err)
 {
 	char line[SY_MESSAGE_SIZE];
@@ -163,15 +163,15 @@ static int add_message(const char *word, const char *text, struct sy_plan *plan,
 		*strchr(line, '=') = ' ';
 	if (sy_message_parse(line, &message, err) < 0)
 		return -1;
-	sy_message_apply(&message, &plan->told);
+	sy_message_apply(&message, &sampling->told);
 	return 0;
 }
 
-static int take_rate(const char *text, struct sy_plan *plan, struct sy_error *err)
+static int take_rate(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	struct sy_error why;
 
-	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &plan->rate_hz, &why) == 0)
+	if (sy_rate_parse(text, SY_MAX_RATE_HZ, &sampling->rate_hz, &why) == 0)
 		return 0;
 	return sy_fail(err, "--rate=%.40s: %s", text, why.text);
 }
@@ -187,60 +187,61 @@ static int open_log(const char *path, struct sy_error *err)
 	return 0;
 }
 
-static int add_mark(const char *text, struct sy_plan *plan, struct sy_error *err)
+static int add_mark(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	if (!strchr(text, '='))
 		return sy_fail(err, "--orphan '%s': expected NAME=VALUE", text);
-	if (plan->marks.count == SY_MAX_MARKS)
+	if (sampling->marks.count == SY_MAX_MARKS)
 		return sy_fail(err, "--orphan: more than %d", SY_MAX_MARKS);
-	plan->marks.text[plan->marks.count++] = text;
+	sampling->marks.text[sampling->marks.count++] = text;
 	return 0;
 }
 
-static int take_option(int option, const char *text, struct sy_plan *plan, struct sy_error *err)
+static int take_option(int option, const char *text, struct sy_sampling *sampling,
+		       struct sy_error *err)
 {
 	switch (option) {
 	case RECORD_DIR:
-		plan->record_dir = text;
+		sampling->record_dir = text;
 		return 0;
 	case JOB_ID:
-		plan->job_id = text;
+		sampling->job_id = text;
 		return 0;
 	case NODE:
-		plan->node = text;
+		sampling->node = text;
 		return 0;
 	case RATE:
-		return take_rate(text, plan, err);
+		return take_rate(text, sampling, err);
 	case CONTROL:
-		plan->control = text;
+		sampling->control = text;
 		return 0;
 	case CONTROL_FD:
-		return parse_number("control-fd", text, 0, INT32_MAX, &plan->control_fd, err);
+		return parse_number("control-fd", text, 0, INT32_MAX, &sampling->control_fd, err);
 	case PID:
-		return add_root(text, plan, err);
+		return add_root(text, sampling, err);
 	case WATCH:
-		return parse_number("watch", text, 1, INT32_MAX, &plan->watch, err);
+		return parse_number("watch", text, 1, INT32_MAX, &sampling->watch, err);
 	case WITH_PARENT:
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		return 0;
 	case OWNER:
-		return parse_owner(text, plan, err);
+		return parse_owner(text, sampling, err);
 	case ORPHAN:
-		return add_mark(text, plan, err);
+		return add_mark(text, sampling, err);
 	case JOB:
-		return add_message("job", text, plan, err);
+		return add_message("job", text, sampling, err);
 	case TAG:
-		return add_message("tag", text, plan, err);
+		return add_message("tag", text, sampling, err);
 	case CACHE:
-		return add_message("cache", text, plan, err);
+		return add_message("cache", text, sampling, err);
 	case ROOT:
-		plan->root_dir = text;
+		sampling->root_dir = text;
 		return 0;
 	case RUN_DIR:
-		plan->run_dir = text;
+		sampling->run_dir = text;
 		return 0;
 	case PRINT_PATH:
-		return parse_number("print-path", text, 0, INT32_MAX, &plan->print_fd, err);
+		return parse_number("print-path", text, 0, INT32_MAX, &sampling->print_fd, err);
 	default:
 		return sy_fail(err, "unknown option (--help tells them)");
 	}
@@ -256,27 +257,27 @@ static const char *own_name(void)
 	return name;
 }
 
-static int check(struct sy_plan *plan, struct sy_error *err)
+static int check(struct sy_sampling *sampling, struct sy_error *err)
 {
-	if (!plan->record_dir || !plan->job_id)
+	if (!sampling->record_dir || !sampling->job_id)
 		return sy_fail(err, "--record-dir and --job-id are needed");
-	if (!sy_is_file_word(plan->job_id))
+	if (!sy_is_file_word(sampling->job_id))
 		return sy_fail(err,
 			       "--job-id '%s': expected a name without '/', not beginning with "
 			       "'.'",
-			       plan->job_id);
-	if (!sy_is_file_word(plan->node))
+			       sampling->job_id);
+	if (!sy_is_file_word(sampling->node))
 		return sy_fail(err,
 			       "--node '%s': expected a name without '/', not beginning with "
 			       "'.'",
-			       plan->node);
-	if (plan->command && plan->roots)
+			       sampling->node);
+	if (sampling->command && sampling->roots)
 		return sy_fail(err, "--pid and a command exclude each other");
 	return 0;
 }
 
 /* 0: go on; 1: help was asked for; -1: wrong usage. */
-static int parse(int argc, char **argv, struct sy_plan *plan, struct sy_error *err)
+static int parse(int argc, char **argv, struct sy_sampling *sampling, struct sy_error *err)
 {
 	const char *log = NULL;
 	int option;
@@ -290,26 +291,26 @@ static int parse(int argc, char **argv, struct sy_plan *plan, struct sy_error *e
 				       argv[optind - 1]);
 		if (option == LOG)
 			log = optarg;
-		else if (take_option(option, optarg, plan, err) < 0)
+		else if (take_option(option, optarg, sampling, err) < 0)
 			return -1;
 	}
 	if (optind < argc)
-		plan->command = argv + optind;
-	if (check(plan, err) < 0)
+		sampling->command = argv + optind;
+	if (check(sampling, err) < 0)
 		return -1;
 	return log ? open_log(log, err) : 0;
 }
 
 int sy_cmd_sample(int argc, char **argv)
 {
-	struct sy_plan plan = {.root_dir = "/",
-			       .node = own_name(),
-			       .rate_hz = 1,
-			       .control_fd = -1,
-			       .print_fd = -1,
-			       .told = {json_object(), json_object(), json_object()}};
+	struct sy_sampling sampling = {.root_dir = "/",
+				       .node = own_name(),
+				       .rate_hz = 1,
+				       .control_fd = -1,
+				       .print_fd = -1,
+				       .told = {json_object(), json_object(), json_object()}};
 	struct sy_error err;
-	int result = parse(argc, argv, &plan, &err);
+	int result = parse(argc, argv, &sampling, &err);
 
 	if (result > 0) {
 		(void)fputs(help, stdout);
@@ -319,5 +320,5 @@ int sy_cmd_sample(int argc, char **argv)
 		(void)fprintf(stderr, "steelyard-node sample: %s\n", err.text);
 		return SY_EXIT_USAGE;
 	}
-	return sy_sample(&plan);
+	return sy_sample(&sampling);
 }

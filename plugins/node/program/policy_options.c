@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-void sy_asking_init(struct sy_asking *asking)
+void sy_policy_options_init(struct sy_policy_options *options)
 {
-	asking->policy = SY_POLICY_PATH;
-	asking->no_policy = asking->told_who = false;
-	asking->asker = (struct sy_asker){.groups = asking->groups, .exclusive = SY_NOT_KNOWN};
+	options->policy = SY_POLICY_PATH;
+	options->no_policy = options->told_who = false;
+	options->asker = (struct sy_asker){.groups = options->groups, .exclusive = SY_NOT_KNOWN};
 }
 
-int sy_asking_id(const char *text, unsigned *id, struct sy_error *err)
+int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err)
 {
 	int64_t number;
 
@@ -22,43 +22,44 @@ int sy_asking_id(const char *text, unsigned *id, struct sy_error *err)
 	return 1;
 }
 
-static int take_group(struct sy_asking *asking, const char *text, struct sy_error *err)
+static int take_group(struct sy_policy_options *options, const char *text, struct sy_error *err)
 {
-	struct sy_asker *asker = &asking->asker;
+	struct sy_asker *asker = &options->asker;
 
-	asking->told_who = true;
-	if (asker->group_count == SY_ASKING_GROUPS)
-		return sy_fail(err, "expected at most %d of them", SY_ASKING_GROUPS);
-	return sy_asking_id(text, &asking->groups[asker->group_count++], err);
+	options->told_who = true;
+	if (asker->group_count == SY_POLICY_OPTIONS_GROUPS)
+		return sy_fail(err, "expected at most %d of them", SY_POLICY_OPTIONS_GROUPS);
+	return sy_policy_options_id(text, &options->groups[asker->group_count++], err);
 }
 
-static int take_exclusive(struct sy_asking *asking, const char *text, struct sy_error *err)
+static int take_exclusive(struct sy_policy_options *options, const char *text, struct sy_error *err)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
 		return sy_fail(err, "expected yes or no");
-	asking->asker.exclusive = *text == 'y' ? SY_YES : SY_NO;
+	options->asker.exclusive = *text == 'y' ? SY_YES : SY_NO;
 	return 1;
 }
 
-int sy_asking_take(struct sy_asking *asking, int option, const char *text, struct sy_error *err)
+int sy_policy_options_take(struct sy_policy_options *options, int option, const char *text,
+			   struct sy_error *err)
 {
 	switch (option) {
 	case 'f':
-		asking->policy = text;
+		options->policy = text;
 		return 1;
 	case 'n':
-		asking->no_policy = true;
+		options->no_policy = true;
 		return 1;
 	case 'p':
-		asking->asker.partition = text;
+		options->asker.partition = text;
 		return 1;
 	case 'u':
-		asking->told_who = true;
-		return sy_asking_id(text, &asking->asker.uid, err);
+		options->told_who = true;
+		return sy_policy_options_id(text, &options->asker.uid, err);
 	case 'g':
-		return take_group(asking, text, err);
+		return take_group(options, text, err);
 	case 'x':
-		return take_exclusive(asking, text, err);
+		return take_exclusive(options, text, err);
 	default:
 		return 0;
 	}

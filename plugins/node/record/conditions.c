@@ -1,10 +1,9 @@
-/* A job's conditions of the network and its capture, taken into the record at
- * its end. */
+#include "record/conditions.h"
+
 #include "base/document.h"
 #include "base/file.h"
 #include "capture/file.h"
 #include "netem/end.h"
-#include "record/record.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,34 +14,34 @@
 #define PAUSE_MS 20
 
 /* RUN_DIR/KIND/NODE.JOB.ENDING; names were checked to be words of files. */
-static void name_of(char *path, size_t size, const struct sy_plan *plan, const char *kind,
+static void name_of(char *path, size_t size, const struct sy_sampling *sampling, const char *kind,
 		    const char *ending)
 {
-	(void)snprintf(path, size, "%s/%s/%s.%s.%s", plan->run_dir, kind, plan->node, plan->job_id,
-		       ending);
+	(void)snprintf(path, size, "%s/%s/%s.%s.%s", sampling->run_dir, kind, sampling->node,
+		       sampling->job_id, ending);
 }
 
-static bool is_there(const struct sy_plan *plan, const char *kind, const char *ending)
+static bool is_there(const struct sy_sampling *sampling, const char *kind, const char *ending)
 {
 	char path[4096];
 
-	name_of(path, sizeof(path), plan, kind, ending);
+	name_of(path, sizeof(path), sampling, kind, ending);
 	return access(path, F_OK) == 0;
 }
 
-static bool goes_on(const struct sy_plan *plan, const char *kind)
+static bool goes_on(const struct sy_sampling *sampling, const char *kind)
 {
-	return is_there(plan, kind, "json");
+	return is_there(sampling, kind, "json");
 }
 
 /* The finished document, which then is gone; NULL: there is none. */
-static json_t *take_capture(const struct sy_plan *plan)
+static json_t *take_capture(const struct sy_sampling *sampling)
 {
 	char path[4096];
 	cleanup_close int fd = -1;
 	json_t *document;
 
-	name_of(path, sizeof(path), plan, "capture", "done.json");
+	name_of(path, sizeof(path), sampling, "capture", "done.json");
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	document = sy_json_read_fd(fd);
 	if (document)
@@ -50,44 +49,36 @@ static json_t *take_capture(const struct sy_plan *plan)
 	return document;
 }
 
-static json_t *wait_for_capture(const struct sy_plan *plan)
+static json_t *wait_for_capture(const struct sy_sampling *sampling)
 {
 	const struct timespec pause = {0, PAUSE_MS * 1000000};
-	json_t *document = take_capture(plan);
+	json_t *document = take_capture(sampling);
 
-	for (int waited = 0; !document && waited < WAIT_MS && goes_on(plan, "capture");
+	for (int waited = 0; !document && waited < WAIT_MS && goes_on(sampling, "capture");
 	     waited += PAUSE_MS) {
 		(void)nanosleep(&pause, NULL);
-		document = take_capture(plan);
+		document = take_capture(sampling);
 	}
-	return document ? document : take_capture(plan);
-}
-
-const char *sy_record_unmet(const struct sy_plan *plan, const char *field, const char *otherwise)
-{
-	json_t *unmet = json_object_get(plan->told.conditions, "unmet");
-	const char *why = json_string_value(json_object_get(unmet, field));
-
-	return why ? why : otherwise;
+	return document ? document : take_capture(sampling);
 }
 
 /* Whoever runs the job undoes its conditions; where he was killed, it is us. */
-static const char *finish(const struct sy_plan *plan, struct sy_error *err)
+static const char *finish(const struct sy_sampling *sampling, struct sy_error *err)
 {
-	if (goes_on(plan, "netem") &&
-	    sy_netem_finish(plan->run_dir, plan->node, plan->job_id, "sampler", err) < 0)
+	if (goes_on(sampling, "netem") && sy_netem_finish(sampling->run_dir, sampling->node,
+							  sampling->job_id, "sampler", err) < 0)
 		return err->text;
-	return is_there(plan, "netem", "done.json")
+	return is_there(sampling, "netem", "done.json")
 		   ? "the finished document could not be taken"
-		   : sy_record_unmet(plan, "network_conditions", "none were asked for");
+		   : sy_record_unmet(sampling, "network_conditions", "none were asked for");
 }
 
 /* `network` among the tags is what was asked for, as it stands in a study. */
-static void put_network(json_t *record, const struct sy_plan *plan)
+static void put_network(json_t *record, const struct sy_sampling *sampling)
 {
 	struct sy_error err;
-	const char *why = finish(plan, &err);
-	json_t *conditions = sy_netem_take(plan->run_dir, plan->node, plan->job_id);
+	const char *why = finish(sampling, &err);
+	json_t *conditions = sy_netem_take(sampling->run_dir, sampling->node, sampling->job_id);
 	json_t *requested = json_object_get(conditions, "requested");
 
 	if (requested)
@@ -95,28 +86,29 @@ static void put_network(json_t *record, const struct sy_plan *plan)
 	sy_record_put(record, "network_conditions", conditions, why);
 }
 
-void sy_record_recover_conditions(json_t *record, const struct sy_plan *plan)
+void sy_record_recover_conditions(json_t *record, const struct sy_sampling *sampling)
 {
 	json_t *capture;
 
-	if (goes_on(plan, "netem") || is_there(plan, "netem", "done.json"))
-		put_network(record, plan);
-	capture = take_capture(plan);
+	if (goes_on(sampling, "netem") || is_there(sampling, "netem", "done.json"))
+		put_network(record, sampling);
+	capture = take_capture(sampling);
 	if (capture)
 		sy_record_put(record, "capture", capture, NULL);
 }
 
-void sy_record_conditions(json_t *record, const struct sy_plan *plan)
+void sy_record_conditions(json_t *record, const struct sy_sampling *sampling)
 {
 	json_t *capture;
 
-	if (!plan->run_dir)
+	if (!sampling->run_dir)
 		return;
-	sy_capture_stop(plan->run_dir, plan->node, plan->job_id); /* before echoes of our own */
-	put_network(record, plan);
-	capture = wait_for_capture(plan);
+	sy_capture_stop(sampling->run_dir, sampling->node,
+			sampling->job_id); /* before echoes of our own */
+	put_network(record, sampling);
+	capture = wait_for_capture(sampling);
 	sy_record_put(record, "capture", capture,
-		      goes_on(plan, "capture")
+		      goes_on(sampling, "capture")
 			  ? "the capture had not been closed 2 s after the end"
-			  : sy_record_unmet(plan, "capture", "none was asked for"));
+			  : sy_record_unmet(sampling, "capture", "none was asked for"));
 }

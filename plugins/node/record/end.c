@@ -1,9 +1,10 @@
-/* What goes into a record at the job's end, beside the totals of the samples. */
+#include "record/end.h"
+
 #include "base/document.h"
-#include "record/record.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static json_t *whole(int64_t value)
 {
@@ -317,4 +318,52 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	explain_off(record, "energy.energy_j",
 		    "sampling was switched off (rate 0): read at the start and the end only, and "
 		    "in between a counter may have wrapped");
+}
+
+const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, int ended, char *text,
+				 size_t size)
+{
+	if (child <= 0)
+		return "the sampler could not be started";
+	if (WIFSIGNALED(ended))
+		(void)snprintf(text, size, "the sampler was killed by signal %d", WTERMSIG(ended));
+	else if (!status->finished)
+		(void)snprintf(text, size, "the sampler ended early (exit code %d)",
+			       WEXITSTATUS(ended));
+	else if (status->lost)
+		(void)snprintf(text, size, "%lld samples could not be written: %s",
+			       (long long)status->lost, strerror(status->lost_errno));
+	else if (status->overflowed)
+		(void)snprintf(text, size,
+			       "more than %d processes at once: the others were not "
+			       "counted",
+			       SY_MAX_PROCESSES);
+	else if (status->watch_lost)
+		(void)snprintf(text, size,
+			       "whoever was to tell the job's end was gone without a word: what "
+			       "the job did after end_unix_s is not in here");
+	else if (status->cpu_held_us)
+		(void)snprintf(text, size,
+			       "the job's processes were found to have used %.2f s more CPU than "
+			       "the node's CPUs can give in that time: not counted in cpu_s",
+			       (double)status->cpu_held_us / 1e6);
+	else if (status->io_unseen)
+		(void)snprintf(
+		    text, size,
+		    "processes that no sample saw and nobody waited for have used %.2f s "
+		    "of CPU (%.0f %% of the job's): their I/O is not known",
+		    (double)status->unseen.us / 1e6,
+		    100.0 * (double)status->unseen.us / (double)status->unseen.group_us);
+	else if (status->unwaited)
+		(void)snprintf(text, size,
+			       "%lld processes at work ended without anyone's waiting for them: "
+			       "cpu and io lack what they did after their last sample, and others "
+			       "like them that no sample saw",
+			       (long long)status->unwaited);
+	else if (status->dropped_notes)
+		(void)snprintf(text, size, "%lld messages with tags did not fit into %d bytes",
+			       (long long)status->dropped_notes, SY_NOTES_SIZE);
+	else
+		return NULL;
+	return text;
 }

@@ -104,7 +104,7 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 	}
 }
 
-static void put_job(json_t *record, const struct sy_plan *plan)
+static void put_job(json_t *record, const struct sy_sampling *sampling)
 {
 	static const char *const fields[] = {"cluster",	      "job_id",	       "array_job_id",
 					     "array_task_id", "restart_count", "user_id",
@@ -116,42 +116,51 @@ static void put_job(json_t *record, const struct sy_plan *plan)
 		(void)snprintf(path, sizeof(path), "job.%s", fields[i]);
 		sy_record_put(record, path, json_null(), NOT_TOLD);
 	}
-	sy_record_put(record, "job.job_id", sy_json_text(plan->job_id), NULL);
+	sy_record_put(record, "job.job_id", sy_json_text(sampling->job_id), NULL);
 	sy_record_put(record, "job.command", json_null(), "the sampler did not start the command");
-	if (!plan->command)
+	if (!sampling->command)
 		return;
 	sy_record_put(record, "job.command", json_array(), NULL);
-	for (char **word = plan->command; *word; word++)
+	for (char **word = sampling->command; *word; word++)
 		(void)json_array_append_new(
 		    json_object_get(json_object_get(record, "job"), "command"),
 		    sy_json_text(*word));
 }
 
-static void put_told(json_t *record, const struct sy_plan *plan)
+static void put_told(json_t *record, const struct sy_sampling *sampling)
 {
 	const char *field;
 	json_t *value;
 	char path[96];
 
-	json_object_foreach(plan->told.job, field, value)
+	json_object_foreach(sampling->told.job, field, value)
 	{
 		(void)snprintf(path, sizeof(path), "job.%s", field);
 		sy_record_put(record, path, json_incref(value), NULL);
 	}
-	(void)json_object_set_new(record, "tags", json_deep_copy(plan->told.tags));
+	(void)json_object_set_new(record, "tags", json_deep_copy(sampling->told.tags));
 }
 
-static void put_conditions(json_t *record, const struct sy_plan *plan)
+const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
+			    const char *otherwise)
+{
+	json_t *unmet = json_object_get(sampling->told.conditions, "unmet");
+	const char *why = json_string_value(json_object_get(unmet, field));
+
+	return why ? why : otherwise;
+}
+
+static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 {
 	static const char *const of_run_dir[] = {"network_conditions", "capture"};
-	json_t *cache = json_object_get(plan->told.conditions, "cache");
+	json_t *cache = json_object_get(sampling->told.conditions, "cache");
 
 	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
-		      sy_record_unmet(plan, "cache", "none was asked for"));
+		      sy_record_unmet(sampling, "cache", "none was asked for"));
 	for (int i = 0; i < 2; i++)
 		sy_record_put(record, of_run_dir[i], json_null(),
-			      plan->run_dir
-				  ? sy_record_unmet(plan, of_run_dir[i], SY_NOT_YET)
+			      sampling->run_dir
+				  ? sy_record_unmet(sampling, of_run_dir[i], SY_NOT_YET)
 				  : "the sampler was told no folder of states (--run-dir)");
 }
 
@@ -271,17 +280,18 @@ static void put_empty_totals(json_t *record)
 
 json_t *sy_record_new(const struct sy_head *head)
 {
-	const struct sy_plan *plan = head->plan;
+	const struct sy_sampling *sampling = head->sampling;
 	json_t *record = json_pack("{ss si ss sb ss so}", "format", "steelyard-record", "version",
 				   1, "steelyard", SY_VERSION, "complete", 0, "incomplete_reason",
 				   "the job was still running when this was written", "node",
-				   sy_json_text(plan->node));
-	const char *no_exit = plan->command ? SY_NOT_YET : "the sampler did not start the command";
+				   sy_json_text(sampling->node));
+	const char *no_exit =
+	    sampling->command ? SY_NOT_YET : "the sampler did not start the command";
 
 	(void)json_object_set_new(record, "missing", json_object());
-	put_job(record, plan);
-	put_told(record, plan);
-	put_conditions(record, plan);
+	put_job(record, sampling);
+	put_told(record, sampling);
+	put_conditions(record, sampling);
 	sy_record_put(record, "start_unix_s", json_real((double)head->start_unix_s), NULL);
 	sy_record_put(record, "exit.exit_code", json_null(), no_exit);
 	sy_record_put(record, "exit.signal", json_null(), no_exit);
@@ -292,7 +302,7 @@ json_t *sy_record_new(const struct sy_head *head)
 	explain_node(record, head->node);
 	sy_record_put(record, "energy.scope", json_string("node"), NULL);
 	sy_record_put(record, "network.scope", json_string("node"), NULL);
-	sy_record_put(record, "sampler.rate_hz", json_real(plan->rate_hz), NULL);
+	sy_record_put(record, "sampler.rate_hz", json_real(sampling->rate_hz), NULL);
 	sy_record_put(record, "samples_file", text_or_null(head->samples_file),
 		      "the file of samples could not be made, or sampling was off");
 	sy_record_put(record, "probe", head->probe ? json_incref(head->probe) : json_null(),

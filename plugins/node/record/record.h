@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "counters/weighed.h"
-#include "sampler/sampler.h"
+#include "counters/node.h"
+#include "record/sampling.h"
 
 /* What is known at the job's start. */
 struct sy_head {
-	const struct sy_plan *plan;
+	const struct sy_sampling *sampling;
 	const struct sy_node *node;
 	int64_t start_unix_s;
 	const char *samples_file;					/* NULL: no samples */
@@ -29,30 +29,10 @@ json_t *sy_record_new(const struct sy_head *head);
 /* Put in the totals of all samples so far. */
 void sy_record_totals(json_t *record, const struct sy_sums *sums);
 
-/* Put in what else the child knew, and what the parent does. */
-void sy_record_status(json_t *record, const struct sy_status *status);
-bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status);
-void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
-void sy_record_dropped(json_t *record, const struct sy_head *head);
-
-/* The job's own TCP connections, as far as the child got. */
-void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
-		   const struct sy_rtt_counts *counts);
-
 /* Why the record has no "cache", "network_conditions" or "capture": what was told, else
  * `otherwise`. */
-const char *sy_record_unmet(const struct sy_plan *plan, const char *field, const char *otherwise);
-
-/* What lies in the plan's run_dir for this job: conditions of the network, with their tag, and a
- * capture, which is waited for when it is being closed. Both are removed there. */
-void sy_record_conditions(json_t *record, const struct sy_plan *plan);
-
-/* What only samples can tell is null where sampling was switched off; a maximum of two moments is
- * none. Before what is known exactly is put in. */
-void sy_record_off(json_t *record, const struct sy_status *status);
-
-/* The same for a record whose sampler was killed: what was there is kept where nothing is found. */
-void sy_record_recover_conditions(json_t *record, const struct sy_plan *plan);
+const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
+			    const char *otherwise);
 
 /* Complete, when `reason` is NULL. */
 void sy_record_complete(json_t *record, const char *reason);

@@ -29,17 +29,17 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 	return -1;
 }
 
-int sy_unfinished_mark(const struct sy_plan *plan, const char *record, char *mark, size_t size,
-		       struct sy_error *err)
+int sy_unfinished_mark(const struct sy_sampling *sampling, const char *record, char *mark,
+		       size_t size, struct sy_error *err)
 {
-	cleanup_close int folder = open_folder(plan->run_dir, true, err);
+	cleanup_close int folder = open_folder(sampling->run_dir, true, err);
 	char samples[4096], hidden[512];
 	int fd;
 
-	(void)snprintf(mark, size, "%.200s.%.250s", plan->job_id, record);
+	(void)snprintf(mark, size, "%.200s.%.250s", sampling->job_id, record);
 	(void)snprintf(hidden, sizeof(hidden), ".%s", mark);
-	(void)snprintf(samples, sizeof(samples), "%.3000s/%.200s/%.300s.csv", plan->record_dir,
-		       plan->job_id, record);
+	(void)snprintf(samples, sizeof(samples), "%.3000s/%.200s/%.300s.csv", sampling->record_dir,
+		       sampling->job_id, record);
 	if (folder < 0)
 		return -1;
 	/* Seen by others when it is locked and whole. */
@@ -48,7 +48,7 @@ int sy_unfinished_mark(const struct sy_plan *plan, const char *record, char *mar
 	    sy_write_all(fd, samples, strlen(samples)) == 0 &&
 	    renameat(folder, hidden, folder, mark) == 0)
 		return fd;
-	(void)sy_fail_errno(err, errno, "cannot write %s/sample/%s", plan->run_dir, mark);
+	(void)sy_fail_errno(err, errno, "cannot write %s/sample/%s", sampling->run_dir, mark);
 	if (fd >= 0)
 		(void)close(fd);
 	return -1;

@@ -1,7 +1,13 @@
-/* The child: takes samples at absolute deadlines, listens to messages. No allocation. */
+/* Samples at absolute deadlines, messages in between. No allocation. */
+#include "sampler/child.h"
+
+#include "base/clock.h"
 #include "base/rights.h"
+#include "sampler/answer.h"
+#include "sampler/footprint.h"
 #include "sampler/job.h"
-#include "sampler/sampler.h"
+#include "sampler/open_roots.h"
+#include "sampler/wakeup.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +27,7 @@ static struct {
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
 	int64_t start_us, cpu_at_us, period_us, next_us;
-	struct sy_waker waker;
+	struct sy_wakeup wakeup;
 	struct sy_open_roots open;
 	bool end;
 	bool leaving; /* who started us has said that he goes */
@@ -52,18 +58,19 @@ static void publish(int64_t now_us)
 static void write_lines(int64_t now_us)
 {
 	if (s.child->csv_fd >= 0)
-		s.status.lost += sy_unwritten_flush(&s.child->shared->lines, s.child->csv_fd,
-						    now_us, &s.status.lost_errno);
+		s.status.lost += sy_sample_buffer_flush(&s.child->shared->lines, s.child->csv_fd,
+							now_us, &s.status.lost_errno);
 }
 
 static void add_line(int64_t now_us)
 {
-	struct sy_unwritten *lines = &s.child->shared->lines;
+	struct sy_sample_buffer *lines = &s.child->shared->lines;
 
 	if (s.child->csv_fd < 0)
 		return;
-	sy_unwritten_add(lines, sy_format_line(&s.columns, &s.line, sy_unwritten_room(lines)));
-	if (s.end || !s.period_us || sy_unwritten_is_due(lines, now_us + s.period_us))
+	sy_sample_buffer_add(lines,
+			     sy_format_line(&s.columns, &s.line, sy_sample_buffer_room(lines)));
+	if (s.end || !s.period_us || sy_sample_buffer_is_due(lines, now_us + s.period_us))
 		write_lines(now_us);
 }
 
@@ -86,6 +93,15 @@ static void read_split(void)
 	s.status.system_us = system;
 }
 
+/* Now, or the end of the second that the files are named by, which the parent has found a moment
+ * ago. */
+static int64_t start_unix_us(int64_t start_unix_s)
+{
+	int64_t now = sy_now_us(CLOCK_REALTIME), end = (start_unix_s + 1) * 1000000;
+
+	return now >= end && now < end + 1000000 ? end - 1 : now;
+}
+
 static void take_sample(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
@@ -95,7 +111,7 @@ static void take_sample(void)
 	if (first)
 		s.start_us = now;
 	s.line.cell[SY_UNIX] =
-	    first ? sy_start_unix_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
+	    first ? start_unix_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
 	s.line.cell[SY_ELAPSED] = now - s.start_us;
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
 	sy_job_read(&s.job, s.end, &s.line, &s.status);
@@ -160,6 +176,21 @@ static void root_done(const struct sy_message *message)
 	s.job.exact |= s.child->command;
 }
 
+/* For the parent, who writes the record. */
+static void keep_note(const char *text)
+{
+	struct sy_shared *shared = s.child->shared;
+	size_t used = atomic_load(&shared->notes_used), length = strlen(text) + 1;
+
+	if (used + length > SY_NOTES_SIZE) {
+		s.status.dropped_notes++;
+		return;
+	}
+	memcpy(shared->notes + used, text, length);
+	atomic_store(&shared->notes_used, used + length);
+	(void)send(s.child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void act(const char *text, const struct sockaddr_un *from, socklen_t length)
 {
 	struct sy_message message;
@@ -206,7 +237,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		s.end = true;
 		break;
 	default: /* about the job */
-		sy_keep_note(s.child, text, &s.status.dropped_notes);
+		keep_note(text);
 		break;
 	}
 }
@@ -236,7 +267,7 @@ static void look_who_is_left(void)
 
 	s.look = false;
 	if (next) {
-		sy_waker_watch(&s.waker, next);
+		sy_wakeup_watch(&s.wakeup, next);
 	} else {
 		s.status.watch_lost = !s.leaving && !s.end;
 		s.end = true;
@@ -246,7 +277,7 @@ static void look_who_is_left(void)
 static void wait_until_next(void)
 {
 	int64_t left = s.next_us - sy_now_us(CLOCK_MONOTONIC);
-	unsigned woken = sy_waker_sleep(&s.waker, !s.period_us ? -1 : left > 0 ? left : 0);
+	unsigned woken = sy_wakeup_sleep(&s.wakeup, !s.period_us ? -1 : left > 0 ? left : 0);
 
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		listen_to(s.child->control_fd);
@@ -280,6 +311,32 @@ static void take_last_sample(void)
 	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
+/* SIGTERM comes in ppoll only, what a terminal sends is not for us. */
+static void set_signals(void)
+{
+	struct sigaction end = {.sa_handler = on_term};
+	sigset_t term;
+
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	(void)sigaction(SIGTERM, &end, NULL);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGQUIT, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &term, NULL);
+	(void)setpgid(0, 0);
+}
+
+/* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
+static uid_t job_user(const struct sy_sampling *sampling)
+{
+	if (sampling->has_owner)
+		return sampling->owner_uid;
+	return geteuid() ? geteuid() : SY_ANY_USER;
+}
+
 static void prepare(struct sy_child *child)
 {
 	s.child = child;
@@ -290,35 +347,36 @@ static void prepare(struct sy_child *child)
 	sy_cgroup_init(&s.job.cgroup);
 	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
 	sy_columns_init(&s.columns, &child->node->labels);
-	sy_tcp_init(&s.tcp, sy_job_user(child->plan), &child->shared->rtt_counts);
-	sy_child_signals(on_term);
-	s.waker = (struct sy_waker){.parent_fd = child->parent_fd,
-				    .control_fd = child->control_fd,
-				    .watch_fd = child->watch_fd,
-				    .watch = child->plan->watch};
-	if (sy_waker_open(&s.waker) < 0 ||
+	sy_tcp_init(&s.tcp, job_user(child->sampling), &child->shared->rtt_counts);
+	set_signals();
+	s.wakeup = (struct sy_wakeup){.parent_fd = child->parent_fd,
+				      .control_fd = child->control_fd,
+				      .watch_fd = child->watch_fd,
+				      .watch = child->sampling->watch};
+	if (sy_wakeup_open(&s.wakeup) < 0 ||
 	    sy_processes_init(&s.job.processes, child->self, child->parent, sy_raise_file_limit(),
 			      NULL) < 0)
 		_exit(1);
-	s.job.processes.keeper = child->plan->watch;
-	s.job.processes.marks = child->plan->marks;
-	s.job.processes.marks.owner = child->plan->has_owner ? child->plan->owner_uid : geteuid();
+	s.job.processes.keeper = child->sampling->watch;
+	s.job.processes.marks = child->sampling->marks;
+	s.job.processes.marks.owner =
+	    child->sampling->has_owner ? child->sampling->owner_uid : geteuid();
 }
 
 static void begin(void)
 {
-	const struct sy_plan *plan = s.child->plan;
-	struct sy_unwritten *lines = &s.child->shared->lines;
+	const struct sy_sampling *sampling = s.child->sampling;
+	struct sy_sample_buffer *lines = &s.child->shared->lines;
 
 	if (sy_rights_drop(NULL) < 0)
 		_exit(1); /* never sample with more rights than needed: the record says why */
 	if (s.child->command)
 		sy_processes_root(&s.job.processes, s.child->parent);
-	for (int i = 0; i < plan->roots; i++)
-		sy_processes_root(&s.job.processes, plan->root[i]);
-	set_rate(plan->rate_hz);
+	for (int i = 0; i < sampling->roots; i++)
+		sy_processes_root(&s.job.processes, sampling->root[i]);
+	set_rate(sampling->rate_hz);
 	if (s.child->csv_fd >= 0)
-		sy_unwritten_add(lines, sy_format_header(&s.child->node->labels, lines->text));
+		sy_sample_buffer_add(lines, sy_format_header(&s.child->node->labels, lines->text));
 	take_sample();
 	publish(sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,10 +1,16 @@
 /* Being small: a sampler lives as long as the job, and most of what its start has touched is never
  * needed again. */
-#include "sampler/sampler.h"
+#include "sampler/footprint.h"
 
+#include "base/line.h"
+#include "counters/parse.h"
+
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Program text and constants are clean and come back from the page cache when they are needed
@@ -34,4 +40,42 @@ void sy_shrink(void)
 {
 	(void)malloc_trim(0);
 	(void)dl_iterate_phdr(forget, NULL);
+}
+
+int64_t sy_own_max_memory_bytes(void)
+{
+	char text[2048];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int64_t kilobytes;
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (got < 0)
+		return SY_UNKNOWN;
+	text[got] = '\0';
+	if (!strstr(text, "VmHWM:") ||
+	    sy_parse_number(strstr(text, "VmHWM:") + strlen("VmHWM:"), &kilobytes) < 0)
+		return SY_UNKNOWN;
+	return kilobytes * 1024;
+}
+
+int sy_raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	if (limit.rlim_max > 16384)
+		limit.rlim_max = 16384;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
+}
+
+int64_t sy_add_own_memory(int64_t bytes)
+{
+	int64_t own = sy_own_max_memory_bytes();
+
+	return own == SY_UNKNOWN || bytes == SY_UNKNOWN ? SY_UNKNOWN : bytes + own;
 }

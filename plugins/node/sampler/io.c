@@ -86,12 +86,12 @@ void sy_keep_out_of_the_way(void)
 		(void)close(null);
 }
 
-void sy_print_path(const struct sy_plan *plan, const char *name)
+void sy_print_path(const struct sy_sampling *sampling, const char *name)
 {
 	char text[4096];
-	int length =
-	    snprintf(text, sizeof(text), "%s/%s/%s.json\n", plan->record_dir, plan->job_id, name);
+	int length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", sampling->record_dir,
+			      sampling->job_id, name);
 
 	if (length < (int)sizeof(text))
-		(void)sy_write_all(plan->print_fd, text, (size_t)length);
+		(void)sy_write_all(sampling->print_fd, text, (size_t)length);
 }

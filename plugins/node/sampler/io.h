@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "record/record.h"
+#include "record/sampling.h"
 
 #define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
 
@@ -26,6 +26,6 @@ void sy_control_remove(const char *path);
 void sy_keep_out_of_the_way(void);
 
 /* Write the record's path to the descriptor of --print-path. */
-void sy_print_path(const struct sy_plan *plan, const char *name);
+void sy_print_path(const struct sy_sampling *sampling, const char *name);
 
 #endif

@@ -1,11 +1,12 @@
 #include "sampler/job.h"
 
-#include "sampler/sampler.h"
+#include "base/clock.h"
 
 #include <time.h>
 
-void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
-		 int64_t value)
+/* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
+static void set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
+		     int64_t value)
 {
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
@@ -115,12 +116,11 @@ static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
 		compare_with_group(job, total, group_us, status);
 		if (group_us == SY_UNKNOWN && sy_job_all_told(job)) /* gone with the last step */
-			sy_set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+			set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
 		else
-			sy_set_cell(line, before, SY_CPU, cpu_of_group_us(job, total, group_us));
+			set_cell(line, before, SY_CPU, cpu_of_group_us(job, total, group_us));
 	} else if (processes_are_known(job)) {
-		sy_set_cell(line, before, SY_CPU,
-			    believed_cpu_us(job, total, &status->cpu_held_us));
+		set_cell(line, before, SY_CPU, believed_cpu_us(job, total, &status->cpu_held_us));
 	}
 }
 
@@ -149,8 +149,8 @@ static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 	if (status->io_unreadable || status->io_unseen || !processes_are_known(job))
 		return;
 	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
-		sy_set_cell(line, &status->sums.last,
-			    (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
+		set_cell(line, &status->sums.last,
+			 (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
 }
 
 void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status)

@@ -7,8 +7,7 @@
 #include "counters/cpu_guard.h"
 #include "counters/processes.h"
 #include "counters/unseen.h"
-
-struct sy_status;
+#include "record/status.h"
 
 struct sy_job {
 	struct sy_processes processes;
@@ -18,10 +17,6 @@ struct sy_job {
 	bool sampled; /* samples are taken, not totals alone */
 	bool exact;   /* the counters of a command that has ended are known */
 };
-
-/* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
-void sy_set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
-		 int64_t value);
 
 /* Every step that came here has told its final counters. */
 bool sy_job_all_told(const struct sy_job *job);

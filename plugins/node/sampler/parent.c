@@ -1,11 +1,18 @@
-/* The parent: starts the child and the command, waits, writes the record. */
+/* Starts the child and the command, waits, writes the record. */
+#include "sampler/parent.h"
+
+#include "base/clock.h"
 #include "base/file.h"
+#include "counters/weighed.h"
 #include "probe/probe.h"
+#include "record/conditions.h"
+#include "record/end.h"
 #include "record/file.h"
 #include "record/record.h"
 #include "record/unfinished.h"
+#include "sampler/child.h"
+#include "sampler/footprint.h"
 #include "sampler/io.h"
-#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +34,7 @@
 #define NOTES_MS 200  /* messages in a row make one new record */
 
 static struct {
-	struct sy_plan *plan;
+	struct sy_sampling *sampling;
 	struct sy_node node;
 	struct sy_head head;
 	struct sy_shared *shared;
@@ -44,22 +51,24 @@ static struct {
 
 static void complain(const struct sy_error *err)
 {
-	(void)fprintf(stderr, "steelyard-node sample: job %s: %s\n", p.plan->job_id, err->text);
+	(void)fprintf(stderr, "steelyard-node sample: job %s: %s\n", p.sampling->job_id, err->text);
 }
 
 /* --- starting --- */
 
 static int open_files(struct sy_error *err)
 {
-	struct sy_plan *plan = p.plan;
+	struct sy_sampling *sampling = p.sampling;
 
-	p.file = (struct sy_recordfile){
-	    .has_owner = plan->has_owner, .uid = plan->owner_uid, .gid = plan->owner_gid};
-	if (sy_recordfile_open(&p.file, plan->record_dir, plan->job_id, plan->node, err) < 0)
+	p.file = (struct sy_recordfile){.has_owner = sampling->has_owner,
+					.uid = sampling->owner_uid,
+					.gid = sampling->owner_gid};
+	if (sy_recordfile_open(&p.file, sampling->record_dir, sampling->job_id, sampling->node,
+			       err) < 0)
 		return -1;
 	p.record = true;
-	if (plan->run_dir && /* without the mark the job is weighed all the same */
-	    sy_unfinished_mark(plan, p.file.name, p.mark, sizeof(p.mark), err) < 0)
+	if (sampling->run_dir && /* without the mark the job is weighed all the same */
+	    sy_unfinished_mark(sampling, p.file.name, p.mark, sizeof(p.mark), err) < 0)
 		complain(err);
 	p.csv_fd = sy_recordfile_samples(&p.file, err);
 	if (p.csv_fd < 0)
@@ -91,11 +100,11 @@ static void run_child(int parent_fd)
 				 .start_unix_s = p.head.start_unix_s,
 				 .self = getpid(),
 				 .parent = getppid(),
-				 .command = p.plan->command != NULL,
-				 .plan = p.plan};
+				 .command = p.sampling->command != NULL,
+				 .sampling = p.sampling};
 
-	if (p.plan->watch) {
-		child.watch_fd = (int)syscall(SYS_pidfd_open, p.plan->watch, 0);
+	if (p.sampling->watch) {
+		child.watch_fd = (int)syscall(SYS_pidfd_open, p.sampling->watch, 0);
 		if (child.watch_fd < 0 && errno == ESRCH)
 			_exit(0); /* gone before we began: nothing to weigh */
 	}
@@ -135,9 +144,9 @@ static void wait_until_ready(void)
 /* Everything around the command; a fault here must not keep the command from running. */
 static int set_up(struct sy_error *err)
 {
-	struct sy_plan *plan = p.plan;
+	struct sy_sampling *sampling = p.sampling;
 
-	p.root = sy_root_open(plan->root_dir, err);
+	p.root = sy_root_open(sampling->root_dir, err);
 	if (p.root < 0)
 		return -1;
 	sy_node_find(&p.node, p.root);
@@ -146,13 +155,13 @@ static int set_up(struct sy_error *err)
 		p.head.dropped_rx[i] = sy_node_dropped(&p.node, i, "rx_dropped");
 		p.head.dropped_tx[i] = sy_node_dropped(&p.node, i, "tx_dropped");
 	}
-	p.head.plan = plan;
+	p.head.sampling = sampling;
 	p.head.node = &p.node;
 	if (open_files(err) < 0)
 		return -1;
 	p.head.start_unix_s = p.file.start_unix_s;
-	p.control_fd = sy_control_open(plan->control, plan->control_fd, err);
-	if (p.control_fd < 0 && plan->control)
+	p.control_fd = sy_control_open(sampling->control, sampling->control_fd, err);
+	if (p.control_fd < 0 && sampling->control)
 		return -1;
 	return 0;
 }
@@ -172,7 +181,7 @@ static void make_probe(void)
 {
 	struct sy_probe_options options = {.root = p.root, .ask_others = false};
 
-	if (!p.plan->command) /* a job starts at this moment: give way to it */
+	if (!p.sampling->command) /* a job starts at this moment: give way to it */
 		(void)setpriority(PRIO_PROCESS, 0, 10);
 	if (p.record)
 		p.head.probe = sy_probe(&options);
@@ -196,7 +205,7 @@ static bool take_notes(void)
 
 		(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
 		if (sy_message_parse(copy, &message, NULL) == 0)
-			sy_message_apply(&message, &p.plan->told);
+			sy_message_apply(&message, &p.sampling->told);
 		p.notes_read += length + 1;
 		some = true;
 	}
@@ -313,7 +322,7 @@ static void close_record(void)
 	if (p.record)
 		sy_recordfile_close(&p.file);
 	if (p.mark[0])
-		sy_unfinished_end(p.plan->run_dir, p.mark);
+		sy_unfinished_end(p.sampling->run_dir, p.mark);
 	p.record = false;
 }
 
@@ -324,44 +333,44 @@ static void write_last_record(void)
 	char why[256];
 
 	(void)take_notes();
-	status->lost += sy_unwritten_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
-	sy_add_own_memory(status);
+	status->lost += sy_sample_buffer_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
+	status->max_memory_bytes = sy_add_own_memory(status->max_memory_bytes);
 	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
 	record = sy_record_new(&p.head);
 	sy_record_totals(record, &status->sums);
 	sy_record_status(record, status);
 	sy_record_dropped(record, &p.head);
 	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
-	sy_record_conditions(record, p.plan);
+	sy_record_conditions(record, p.sampling);
 	if (status->rate_hz <= 0)
 		sy_record_off(record, status);
-	if (p.plan->command && !sy_exact_lacks(&p.exact, status))
+	if (p.sampling->command && !sy_exact_lacks(&p.exact, status))
 		status->unwaited = 0;
-	if (p.plan->command)
+	if (p.sampling->command)
 		sy_record_exact(record, &p.exact, status);
 	sy_record_complete(record,
 			   sy_incomplete_reason(status, p.child, p.child_status, why, sizeof(why)));
 	write_record(record);
 }
 
-int sy_sample(struct sy_plan *plan)
+int sy_sample(struct sy_sampling *sampling)
 {
 	struct sy_error err;
 	bool able;
 
-	p.plan = plan;
+	p.sampling = sampling;
 	p.csv_fd = p.control_fd = p.child_fd = -1;
 	p.exact.exit_code = p.exact.signal = -1;
 	p.signal_fd = sy_take_signals();
-	(void)prctl(PR_SET_CHILD_SUBREAPER, plan->command != NULL);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
 	able = set_up(&err) == 0;
 	if (!able)
 		complain(&err);
 	if (!able)
 		close_record();
-	if (!able && !plan->command)
+	if (!able && !sampling->command)
 		return SY_SAMPLE_UNABLE;
-	if (plan->command && able) { /* before anything is measured */
+	if (sampling->command && able) { /* before anything is measured */
 		make_probe();
 		write_record(sy_record_new(&p.head));
 	}
@@ -369,15 +378,15 @@ int sy_sample(struct sy_plan *plan)
 		complain(&err);
 	if (p.child > 0)
 		wait_until_ready();
-	if (p.record && plan->print_fd >= 0) /* before it gives up its stdout */
-		sy_print_path(plan, p.file.name);
-	if (plan->command)
-		p.command = sy_start_command(plan->command, &p.exact);
+	if (p.record && sampling->print_fd >= 0) /* before it gives up its stdout */
+		sy_print_path(sampling, p.file.name);
+	if (sampling->command)
+		p.command = sy_start_command(sampling->command, &p.exact);
 	else
 		make_probe(); /* the first sample is not kept waiting */
-	if (able && !plan->command)
+	if (able && !sampling->command)
 		write_record(sy_record_new(&p.head));
-	p.end = plan->command && p.command < 0;
+	p.end = sampling->command && p.command < 0;
 	reap();
 	wait_for_end();
 	tell_exact();
@@ -385,6 +394,6 @@ int sy_sample(struct sy_plan *plan)
 	if (p.shared)
 		write_last_record();
 	close_record();
-	sy_control_remove(plan->control);
-	return plan->command ? sy_exit_code(&p.exact) : 0;
+	sy_control_remove(sampling->control);
+	return sampling->command ? sy_exit_code(&p.exact) : 0;
 }

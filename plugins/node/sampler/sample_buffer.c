@@ -5,19 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *sy_unwritten_room(struct sy_unwritten *lines)
+char *sy_sample_buffer_room(struct sy_sample_buffer *lines)
 {
 	return lines->text + atomic_load(&lines->used);
 }
 
-void sy_unwritten_add(struct sy_unwritten *lines, size_t length)
+void sy_sample_buffer_add(struct sy_sample_buffer *lines, size_t length)
 {
 	atomic_fetch_add(&lines->used, length);
 }
 
-bool sy_unwritten_is_due(const struct sy_unwritten *lines, int64_t next_us)
+bool sy_sample_buffer_is_due(const struct sy_sample_buffer *lines, int64_t next_us)
 {
-	return next_us > lines->written_at_us + SY_UNWRITTEN_US ||
+	return next_us > lines->written_at_us + SY_SAMPLE_BUFFER_US ||
 	       atomic_load(&lines->used) + SY_LINE_SIZE > sizeof(lines->text);
 }
 
@@ -54,13 +54,14 @@ static size_t append(const char *text, size_t used, int fd, int64_t file_bytes, 
 	return whole;
 }
 
-int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure)
+int64_t sy_sample_buffer_flush(struct sy_sample_buffer *lines, int fd, int64_t now_us, int *failure)
 {
 	size_t used = atomic_load(&lines->used);
 	size_t whole = append(lines->text, used, fd, lines->file_bytes, failure);
 
 	lines->written_at_us = now_us;
-	/* Nothing waits any more, then the file's new length: sy_unwritten_rescue() relies on it.
+	/* Nothing waits any more, then the file's new length: sy_sample_buffer_rescue() relies on
+	 * it.
 	 */
 	atomic_store(&lines->used, 0);
 	lines->file_bytes += (int64_t)whole;
@@ -69,7 +70,7 @@ int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, i
 
 /* The file's length tells how far the writer has come. Both numbers are read once and believed only
  * when a writer can have left them: it has no rights, and who took it over must gain none. */
-int64_t sy_unwritten_rescue(struct sy_unwritten *lines, int fd, int *failure)
+int64_t sy_sample_buffer_rescue(struct sy_sample_buffer *lines, int fd, int *failure)
 {
 	size_t used = atomic_exchange(&lines->used, 0), whole;
 	int64_t file_bytes = *(volatile int64_t *)&lines->file_bytes;

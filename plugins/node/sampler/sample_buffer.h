@@ -9,29 +9,30 @@
 
 #include "base/line.h"
 
-#define SY_UNWRITTEN_US	  1000000 /* how long a line may wait */
-#define SY_UNWRITTEN_SIZE (2 * SY_LINE_SIZE)
+#define SY_SAMPLE_BUFFER_US   1000000 /* how long a line may wait */
+#define SY_SAMPLE_BUFFER_SIZE (2 * SY_LINE_SIZE)
 
-struct sy_unwritten {
+struct sy_sample_buffer {
 	int64_t file_bytes; /* whole lines that are in the file */
 	int64_t written_at_us;
 	_Atomic size_t used;
-	char text[SY_UNWRITTEN_SIZE];
+	char text[SY_SAMPLE_BUFFER_SIZE];
 };
 
-/* Where the next line goes: room for SY_LINE_SIZE; sy_unwritten_add() tells its length. */
-char *sy_unwritten_room(struct sy_unwritten *lines);
-void sy_unwritten_add(struct sy_unwritten *lines, size_t length);
+/* Where the next line goes: room for SY_LINE_SIZE; sy_sample_buffer_add() tells its length. */
+char *sy_sample_buffer_room(struct sy_sample_buffer *lines);
+void sy_sample_buffer_add(struct sy_sample_buffer *lines, size_t length);
 
 /* Must what waits be written now, when the next line comes at `next_us`? */
-bool sy_unwritten_is_due(const struct sy_unwritten *lines, int64_t next_us);
+bool sy_sample_buffer_is_due(const struct sy_sample_buffer *lines, int64_t next_us);
 
 /* Write all of it: how many lines could not be written, and why in `failure` (errno). A part of a
  * line is taken back, so that the file holds whole lines only. */
-int64_t sy_unwritten_flush(struct sy_unwritten *lines, int fd, int64_t now_us, int *failure);
+int64_t sy_sample_buffer_flush(struct sy_sample_buffer *lines, int fd, int64_t now_us,
+			       int *failure);
 
 /* The same of a writer that was killed, at whatever step. What no writer of ours leaves there (more
  * than fits, a length that the file has not) is not touched: reads stay inside, no file grows. */
-int64_t sy_unwritten_rescue(struct sy_unwritten *lines, int fd, int *failure);
+int64_t sy_sample_buffer_rescue(struct sy_sample_buffer *lines, int fd, int *failure);
 
 #endif

@@ -14,61 +14,61 @@
 #define WATCH_US 1000000
 
 /* One descriptor to sleep on: a wait queue for each of three costs 5 µs more a sample. */
-int sy_waker_open(struct sy_waker *waker)
+int sy_wakeup_open(struct sy_wakeup *wakeup)
 {
-	int fds[] = {waker->parent_fd, waker->control_fd, waker->watch_fd};
+	int fds[] = {wakeup->parent_fd, wakeup->control_fd, wakeup->watch_fd};
 
-	waker->events_fd = epoll_create1(EPOLL_CLOEXEC);
+	wakeup->events_fd = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < 3; i++) {
 		struct epoll_event event = {.events = EPOLLIN, .data.fd = fds[i]};
 
-		if (fds[i] >= 0 && epoll_ctl(waker->events_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+		if (fds[i] >= 0 && epoll_ctl(wakeup->events_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-void sy_waker_watch(struct sy_waker *waker, pid_t pid)
+void sy_wakeup_watch(struct sy_wakeup *wakeup, pid_t pid)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	if (waker->watch_fd >= 0)
-		(void)close(waker->watch_fd);
-	waker->watch = pid;
-	waker->watch_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-	event.data.fd = waker->watch_fd;
-	if (waker->watch_fd >= 0 &&
-	    epoll_ctl(waker->events_fd, EPOLL_CTL_ADD, waker->watch_fd, &event) < 0) {
-		(void)close(waker->watch_fd);
-		waker->watch_fd = -1;
+	if (wakeup->watch_fd >= 0)
+		(void)close(wakeup->watch_fd);
+	wakeup->watch = pid;
+	wakeup->watch_fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	event.data.fd = wakeup->watch_fd;
+	if (wakeup->watch_fd >= 0 &&
+	    epoll_ctl(wakeup->events_fd, EPOLL_CTL_ADD, wakeup->watch_fd, &event) < 0) {
+		(void)close(wakeup->watch_fd);
+		wakeup->watch_fd = -1;
 	}
 }
 
-static unsigned what_happened(const struct sy_waker *waker)
+static unsigned what_happened(const struct sy_wakeup *wakeup)
 {
 	struct epoll_event events[3];
-	int count = epoll_wait(waker->events_fd, events, 3, 0);
+	int count = epoll_wait(wakeup->events_fd, events, 3, 0);
 	unsigned woken = 0;
 
 	for (int i = 0; i < count; i++) {
 		bool ended = events[i].events & (EPOLLHUP | EPOLLERR);
 
-		if (events[i].data.fd == waker->control_fd)
+		if (events[i].data.fd == wakeup->control_fd)
 			woken |= SY_WOKEN_CONTROL;
-		else if (events[i].data.fd == waker->watch_fd)
+		else if (events[i].data.fd == wakeup->watch_fd)
 			woken |= SY_WOKEN_WATCH;
 		else if (ended)
 			woken |= SY_WOKEN_END;
-		if (events[i].data.fd == waker->parent_fd && (events[i].events & EPOLLIN))
+		if (events[i].data.fd == wakeup->parent_fd && (events[i].events & EPOLLIN))
 			woken |= SY_WOKEN_PARENT;
 	}
 	return woken;
 }
 
-unsigned sy_waker_sleep(const struct sy_waker *waker, int64_t left_us)
+unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us)
 {
-	struct pollfd events = {waker->events_fd, POLLIN, 0};
-	bool must_look = waker->watch && waker->watch_fd < 0;
+	struct pollfd events = {wakeup->events_fd, POLLIN, 0};
+	bool must_look = wakeup->watch && wakeup->watch_fd < 0;
 	struct timespec timeout;
 	sigset_t none;
 
@@ -77,6 +77,6 @@ unsigned sy_waker_sleep(const struct sy_waker *waker, int64_t left_us)
 	timeout = (struct timespec){left_us / 1000000, left_us % 1000000 * 1000};
 	(void)sigemptyset(&none);
 	if (ppoll(&events, 1, left_us < 0 ? NULL : &timeout, &none) > 0)
-		return what_happened(waker);
-	return must_look && kill(waker->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
+		return what_happened(wakeup);
+	return must_look && kill(wakeup->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
 }

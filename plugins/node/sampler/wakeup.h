@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct sy_waker {
+struct sy_wakeup {
 	int events_fd;
 	int parent_fd, control_fd; /* sockets; control_fd may be -1 */
 	int watch_fd;		   /* pidfd of `watch`, or -1 where the kernel has none */
@@ -20,13 +20,13 @@ enum sy_woken {
 };
 
 /* The descriptors are set; 0, or -1. */
-int sy_waker_open(struct sy_waker *waker);
+int sy_wakeup_open(struct sy_wakeup *wakeup);
 
 /* Watch another one from now on; 0: nobody. */
-void sy_waker_watch(struct sy_waker *waker, pid_t pid);
+void sy_wakeup_watch(struct sy_wakeup *wakeup, pid_t pid);
 
 /* Sleep for `left_us`, for ever if it is negative: what there is to do, as a set of sy_woken.
  * SIGTERM ends it too. */
-unsigned sy_waker_sleep(const struct sy_waker *waker, int64_t left_us);
+unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us);
 
 #endif

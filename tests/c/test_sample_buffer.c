@@ -10,7 +10,7 @@
 
 #include "sampler/sample_buffer.h"
 
-static struct sy_unwritten lines;
+static struct sy_sample_buffer lines;
 
 static int new_file(void)
 {
@@ -23,13 +23,13 @@ static int new_file(void)
 
 static void add(const char *line)
 {
-	memcpy(sy_unwritten_room(&lines), line, strlen(line));
-	sy_unwritten_add(&lines, strlen(line));
+	memcpy(sy_sample_buffer_room(&lines), line, strlen(line));
+	sy_sample_buffer_add(&lines, strlen(line));
 }
 
 static void holds(int fd, const char *expected, const char *name)
 {
-	static char text[2 * SY_UNWRITTEN_SIZE];
+	static char text[2 * SY_SAMPLE_BUFFER_SIZE];
 	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 
 	text[length > 0 ? length : 0] = '\0';
@@ -43,10 +43,10 @@ static void test_order(void)
 	add("a,b\n");
 	add("1,2\n");
 	holds(fd, "", "nothing is written by itself");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "no line is lost");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "no line is lost");
 	add("3,4\n");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "nor of the second time");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "nor of none");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "nor of the second time");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "nor of none");
 	holds(fd, "a,b\n1,2\n3,4\n", "all lines, in order, once");
 	is_int(failure, 0, "no failure");
 	(void)close(fd);
@@ -57,14 +57,14 @@ static void test_due(void)
 	int fd = new_file(), failure = 0;
 	int room = 0;
 
-	(void)sy_unwritten_flush(&lines, fd, 5000000, &failure);
-	ok(!sy_unwritten_is_due(&lines, 6000000), "the next line comes in time");
-	ok(sy_unwritten_is_due(&lines, 6000001), "it would come too late");
-	while (!sy_unwritten_is_due(&lines, 0) && room < SY_UNWRITTEN_SIZE) {
+	(void)sy_sample_buffer_flush(&lines, fd, 5000000, &failure);
+	ok(!sy_sample_buffer_is_due(&lines, 6000000), "the next line comes in time");
+	ok(sy_sample_buffer_is_due(&lines, 6000001), "it would come too late");
+	while (!sy_sample_buffer_is_due(&lines, 0) && room < SY_SAMPLE_BUFFER_SIZE) {
 		add("0123456789\n");
 		room++;
 	}
-	ok(room < SY_UNWRITTEN_SIZE && lines.used + SY_LINE_SIZE > SY_UNWRITTEN_SIZE &&
+	ok(room < SY_SAMPLE_BUFFER_SIZE && lines.used + SY_LINE_SIZE > SY_SAMPLE_BUFFER_SIZE &&
 	       lines.used <= SY_LINE_SIZE + strlen("0123456789\n"),
 	   "full: one more line might not fit");
 	(void)close(fd);
@@ -84,17 +84,17 @@ static void test_full(void)
 	add("1,2\n");
 	add("3,4\n");
 	add("5,6\n");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 2, "two of four lines are lost");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 2, "two of four lines are lost");
 	ok(failure != 0, "and there is a reason: %s", strerror(failure));
 	holds(fd, "a,b\n1,2\n", "a part of a line is taken back");
 	limit.rlim_cur = 8;
 	(void)setrlimit(RLIMIT_FSIZE, &limit);
 	add("7,8\n");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 1, "still full");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 1, "still full");
 	is_int(failure, EFBIG, "the kernel's reason");
 	(void)setrlimit(RLIMIT_FSIZE, &before);
 	add("9,9\n");
-	is_int(sy_unwritten_flush(&lines, fd, 0, &failure), 0, "room again");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "room again");
 	holds(fd, "a,b\n1,2\n9,9\n", "whole lines only");
 	(void)close(fd);
 }
@@ -119,18 +119,18 @@ static void test_rescue(void)
 		int fd = new_file(), failure = 0;
 
 		add("a,b\n");
-		(void)sy_unwritten_flush(&lines, fd, 0, &failure);
+		(void)sy_sample_buffer_flush(&lines, fd, 0, &failure);
 		add("1,2\n");
 		add("3,4\n");
 		ok(write(fd, deaths[i].written, strlen(deaths[i].written)) >= 0, "a writer");
 		lines.used = deaths[i].used;
 		lines.file_bytes = deaths[i].file_bytes;
-		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "nothing is lost");
-		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "twice does no harm");
+		is_int(sy_sample_buffer_rescue(&lines, fd, &failure), 0, "nothing is lost");
+		is_int(sy_sample_buffer_rescue(&lines, fd, &failure), 0, "twice does no harm");
 		holds(fd, "a,b\n1,2\n3,4\n", deaths[i].name);
 		(void)close(fd);
 	}
-	is_int(sy_unwritten_rescue(&lines, -1, NULL), 0, "no file of samples");
+	is_int(sy_sample_buffer_rescue(&lines, -1, NULL), 0, "no file of samples");
 }
 
 /* The sampling child has few rights: what stands in the memory it shares with root proves nothing.
@@ -142,7 +142,7 @@ static void test_rescue_of_a_liar(void)
 		int64_t file_bytes;
 		const char *name;
 	} lies[] = {
-	    {SY_UNWRITTEN_SIZE + 1, 4, "more lines than fit are not read"},
+	    {SY_SAMPLE_BUFFER_SIZE + 1, 4, "more lines than fit are not read"},
 	    {SIZE_MAX, 4, "nor when their number has a sign"},
 	    {8, 1 << 20, "a file that is shorter does not grow"},
 	    {8, 5, "not by a byte"},
@@ -154,11 +154,11 @@ static void test_rescue_of_a_liar(void)
 		int fd = new_file(), failure = 0;
 
 		add("a,b\n");
-		(void)sy_unwritten_flush(&lines, fd, 0, &failure);
+		(void)sy_sample_buffer_flush(&lines, fd, 0, &failure);
 		add("1,2\n");
 		lines.used = lies[i].used;
 		lines.file_bytes = lies[i].file_bytes;
-		is_int(sy_unwritten_rescue(&lines, fd, &failure), 0, "no line is counted");
+		is_int(sy_sample_buffer_rescue(&lines, fd, &failure), 0, "no line is counted");
 		is_int(lseek(fd, 0, SEEK_END), 4, "the file keeps its length");
 		holds(fd, "a,b\n", lies[i].name);
 		(void)close(fd);

@@ -1,0 +1,30 @@
+/* What is asked of a sampler: whose job it weighs, how often, and where the record goes. */
+#ifndef STEELYARD_RECORD_SAMPLING_H
+#define STEELYARD_RECORD_SAMPLING_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "counters/processes.h"
+#include "record/message.h"
+
+#define SY_MAX_ROOTS 64
+
+struct sy_sampling {
+	const char *record_dir, *job_id, *node, *control, *root_dir;
+	const char *run_dir; /* of network conditions and captures, or NULL */
+	int control_fd;	     /* already bound, or -1 */
+	int print_fd;	     /* where the record's path goes, or -1 */
+	double rate_hz;
+	pid_t root[SY_MAX_ROOTS];
+	int roots;
+	pid_t watch; /* 0: nobody */
+	bool has_owner;
+	uid_t owner_uid;
+	gid_t owner_gid;
+	struct sy_marks marks; /* of orphans */
+	struct sy_told told;
+	char **command; /* or NULL: attached to a job that others start */
+};
+
+#endif

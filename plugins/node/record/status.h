@@ -1,0 +1,40 @@
+/* What the sampling child knows, as of its last sample, and tells beside the samples. */
+#ifndef STEELYARD_RECORD_STATUS_H
+#define STEELYARD_RECORD_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/line.h"
+#include "counters/cgroup.h"
+#include "counters/processes.h"
+#include "counters/tcp_sockets.h"
+#include "counters/unseen.h"
+
+#define SY_NOTES_SIZE 65536 /* messages about the job, on their way to its record */
+
+struct sy_status {
+	struct sy_sums sums;
+	int64_t lost, missed_deadlines;
+	int64_t wraps[SY_MAX_ZONES];
+	int64_t cpu_ns, max_memory_bytes; /* its own */
+	int64_t user_us, system_us;	  /* of the job; SY_UNKNOWN */
+	int64_t cpu_held_us;		  /* found, but more than can be */
+	double rate_hz;
+	enum sy_source cpu_source, memory_source, io_source;
+	bool pressure_of_job;
+	bool finished; /* the last sample has been taken */
+	bool overflowed;
+	int lost_errno;
+	int64_t dropped_notes;
+	bool nothing_named; /* no process of the job was named */
+	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
+	struct sy_tcp_status tcp;
+	struct sy_unseen unseen;
+	int64_t unwaited;	   /* processes that nobody has waited for */
+	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
+	bool io_unseen;		   /* and it is not all of it */
+	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */
+};
+
+#endif

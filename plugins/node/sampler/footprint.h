@@ -1,0 +1,20 @@
+/* What the sampler itself takes: memory and descriptors. */
+#ifndef STEELYARD_SAMPLER_FOOTPRINT_H
+#define STEELYARD_SAMPLER_FOOTPRINT_H
+
+#include <stdint.h>
+
+/* Give back memory that the start has used: heap, and pages of program text. */
+void sy_shrink(void);
+
+/* VmHWM of this process, bytes, or SY_UNKNOWN: getrusage's maximum would be that of the program
+ * this one was executed from. */
+int64_t sy_own_max_memory_bytes(void);
+
+/* The same and that of another process; SY_UNKNOWN, if either is. */
+int64_t sy_add_own_memory(int64_t bytes);
+
+/* Raise the limit of open files: how many may be kept open, a few held back. */
+int sy_raise_file_limit(void);
+
+#endif
