@@ -1,4 +1,4 @@
-"""The database's tables as Parquet files beside it, for other programs; samples: parts.py."""
+"""The database's tables as Parquet files beside it, for other programs; samples: sample_store.py."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def exit_code_4(rows: Callable[[Any], Any], job_id: str) -> Callable[[Any], Any]
 
 def test_a_real_record_of_a_virtual_node() -> None:
     """50 ms were asked for, and the kernel saw them on the job's own socket."""
-    (path,) = (HERE.parents[2] / "data" / "records" / "network").glob("*.json")
+    (path,) = (HERE.parents[1] / "data" / "records" / "network").glob("*.json")
     record = read_record(path)
     document = network.conditions(record)
     assert document is not None
@@ -211,7 +211,7 @@ def test_a_real_record_of_a_virtual_node() -> None:
 
 
 def test_round_trip_times_of_real_samples(study: Any) -> None:
-    (path,) = (HERE.parents[2] / "data" / "records" / "network").glob("*.csv")
+    (path,) = (HERE.parents[1] / "data" / "records" / "network").glob("*.csv")
     both = study.row("11")
     study.attempt(run_id("twonodes"), both)
     own = study.record(both, both.nodes[0])

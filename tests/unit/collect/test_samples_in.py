@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
 from steelyard.analysis.store import database, sample_store
 
@@ -41,11 +41,11 @@ def load(
     for name, text in texts.items():
         path = tmp_path / f"{name}.csv"
         path.write_text(text, encoding="utf-8")
-        files.append(samples.SampleFile(path, f"records/{name}.csv", "run", "1.0", name))
+        files.append(samples_in.SampleFile(path, f"records/{name}.csv", "run", "1.0", name))
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
     found = sample_store.Parts(connection, tmp_path, scratch)
-    for _ in samples.load(connection, files, found, scratch):
+    for _ in samples_in.load(connection, files, found, scratch):
         pass
     found.publish()
     sample_store.attach(connection, tmp_path)
@@ -73,7 +73,7 @@ def test_a_cut_last_line_is_dropped_even_when_it_looks_whole(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     text = f"{COLUMNS}\n1,0,0,100\n2,1,0,10"  # of 1000
-    assert load(connection, tmp_path, n1=text) == [("n1", 1, samples.CUT)]
+    assert load(connection, tmp_path, n1=text) == [("n1", 1, samples_in.CUT)]
     assert rows(connection) == [(1.0, 0.0, 0.0, 100)]
     assert (tmp_path / "n1.csv").read_text(encoding="utf-8") == text
 
@@ -136,9 +136,9 @@ def test_odd_names_of_files_and_columns(
 def test_more_files_than_one_batch_holds(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(samples, "BATCH_BYTES", 30)
+    monkeypatch.setattr(samples_in, "BATCH_BYTES", 30)
     monkeypatch.setattr(sample_text, "CHUNK_BYTES", 7)
-    monkeypatch.setattr(samples, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(samples_in, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(sample_rows, "ROWS", 3)
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
@@ -175,15 +175,15 @@ def test_names_of_columns_that_only_differ_in_capitals_or_are_ours(
 def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = samples.Loader._take
+    take = samples_in.Loader._take
 
-    def take_and_append(self: samples.Loader, number: int, file: samples.SampleFile) -> Any:
+    def take_and_append(self: samples_in.Loader, number: int, file: samples_in.SampleFile) -> Any:
         taken = take(self, number, file)
         with file.path.open("a", encoding="utf-8") as more:
             more.write("3,2,0,1\n" * 2)
         return taken
 
-    monkeypatch.setattr(samples.Loader, "_take", take_and_append)
+    monkeypatch.setattr(samples_in.Loader, "_take", take_and_append)
     text = f"{COLUMNS}\n1,0,0,1\nx,1,0,1\n"
     words = "1 lines do not fit their columns and are left out, the first is line 3"
     assert load(connection, tmp_path, n1=text) == [("n1", 1, words)]
@@ -193,8 +193,8 @@ def test_what_comes_while_a_file_is_read_is_left_to_the_next_collect(
 def test_a_file_that_is_gone_is_told(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     mine = sample_store.Parts(connection, tmp_path, tmp_path / "scratch")
-    file = samples.SampleFile(tmp_path / "n1.csv", "n1", "run", "1.0", "n1")
-    assert list(samples.load(connection, [file], mine, tmp_path / "scratch")) == [1]
+    file = samples_in.SampleFile(tmp_path / "n1.csv", "n1", "run", "1.0", "n1")
+    assert list(samples_in.load(connection, [file], mine, tmp_path / "scratch")) == [1]
     ((size_bytes, reason),) = connection.execute(
         "SELECT size_bytes, reason FROM sources"
     ).fetchall()
@@ -207,10 +207,10 @@ def test_a_file_that_changed_is_read_anew(
     load(connection, tmp_path, n1=f"{COLUMNS}\n1,0,0,1\n", n2=f"{COLUMNS}\n1,0,0,2\n")
     path = tmp_path / "n1.csv"
     path.write_text(f"{COLUMNS}\n172801,0,0,3\n172802,0,0,3\n", encoding="utf-8")
-    file = samples.SampleFile(path, "records/n1.csv", "run", "1.0", "n1")
+    file = samples_in.SampleFile(path, "records/n1.csv", "run", "1.0", "n1")
     scratch = tmp_path / "scratch"
     found = sample_store.Parts(connection, tmp_path, scratch)
-    with samples.Loader(connection, found, scratch) as loader:
+    with samples_in.Loader(connection, found, scratch) as loader:
         loader.add(file, ["records/n1.csv"])
         loader.finish()
     found.publish()
@@ -248,7 +248,7 @@ def test_a_line_longer_than_any(
     text = f"{COLUMNS}\n1,0,0,1\n{'x' * 1000}2,0,0,1\n3,0,0,1\n{'x' * 1000}"
     ((_, count, reason),) = load(connection, tmp_path, n1=text)
     words = "1 lines do not fit their columns and are left out, the first is line 3"
-    assert (count, reason) == (2, f"{samples.CUT}; {words}")
+    assert (count, reason) == (2, f"{samples_in.CUT}; {words}")
 
 
 def grown_mb(folder: Path) -> tuple[str, int]:
@@ -273,15 +273,15 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
-from steelyard.analysis.collect import samples_in as samples
+from steelyard.analysis.collect import samples_in
 from steelyard.analysis.store import database
 from steelyard.analysis.store import sample_store
 connection = duckdb.connect()
 connection.execute(database.schema_text())
 folder = Path(sys.argv[1])
-file = samples.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
+file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for _ in samples.load(connection, [file], parts.Parts(connection, folder, folder), folder):
+for _ in samples_in.load(connection, [file], sample_store.Parts(connection, folder, folder), folder):
     pass
 print(connection.execute("SELECT samples, reason FROM sources").fetchall())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
@@ -303,7 +303,7 @@ def test_files_of_more_days_than_may_be_open(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each day that is open has arrays of its own."""
-    monkeypatch.setattr(samples, "DAYS_AT_ONCE", 2)
+    monkeypatch.setattr(samples_in, "DAYS_AT_ONCE", 2)
     opened = []
     made = sample_rows.RowBatch.__init__
 
