@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.findings.codes import Finding
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.export import Relation, relations
 from steelyard.analysis.store.spool import Spool
 from steelyard.analysis.summary.load import StudyData, database_of, read_study

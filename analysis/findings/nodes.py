@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 
-from steelyard.analysis.findings.codes import Check, Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Check, Code, Finding, counted, place
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.summary.load import Record
 from steelyard.analysis.summary.summary import Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.codes import WIDE, Check, Code, Finding, counted, place
+from steelyard.analysis.findings.finding import WIDE, Check, Code, Finding, counted, place
 from steelyard.analysis.stats.basics import median
 from steelyard.analysis.stats.changes import MIN_VALUES, WarmUp, warm_up
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured

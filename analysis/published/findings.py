@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from steelyard.analysis.findings.codes import Finding, Kind, Severity, counted
+from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted
 from steelyard.analysis.published.conclusions import HOLDS, NOT_SHOWN, Tested, lag_correlation
 from steelyard.analysis.published.measurements import FACTORS, Average, Published, Series
 from steelyard.analysis.stats.basics import mean_interval

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.analysis.findings.codes import Finding
-from steelyard.analysis.findings.findings import by_gravity, find
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import by_gravity, find
 from steelyard.analysis.published.conclusions import (
     FAILS,
     HOLDS,

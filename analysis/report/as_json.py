@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.findings.codes import Finding
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.figures import begin, figure_jobs
 from steelyard.analysis.report.network import network_document
 from steelyard.analysis.report.split import split_document

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.report.as_json import (
     document,
     finding_document,

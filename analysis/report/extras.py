@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.findings.codes import Finding
+from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.report.figures import Draw, Shown
 from steelyard.analysis.report.tables import Table
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from steelyard.analysis.findings.codes import place
+from steelyard.analysis.findings.finding import place
 from steelyard.analysis.summary.summary import Row, Summary
 
 EVERY_RUN = "runs"  # the section

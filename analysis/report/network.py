@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.findings.codes import counted
+from steelyard.analysis.findings.finding import counted
 from steelyard.analysis.report.links import label_anchors
 from steelyard.analysis.report.tables import Table, listed
 from steelyard.analysis.stats.proportion import Share

@@ -17,8 +17,8 @@ from markupsafe import Markup, escape
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.figures.drawing import FORMATS
-from steelyard.analysis.findings.codes import Finding
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report import links, tables, words
 from steelyard.analysis.report.environment import facts, program_table, tag_table
 from steelyard.analysis.report.extras import Extra

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
-from steelyard.analysis.findings.codes import Finding, Severity, counted
+from steelyard.analysis.findings.finding import Finding, Severity, counted
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.stats.readable import mean_words
 from steelyard.analysis.summary.summary import Row, Summary

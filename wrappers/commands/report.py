@@ -15,7 +15,7 @@ from steelyard.wrappers.base.errors import DONE, UsageError
 from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
-    from steelyard.analysis.findings.codes import Finding
+    from steelyard.analysis.findings.finding import Finding
     from steelyard.analysis.published.report import PublishedReport
     from steelyard.analysis.summary.summary import Summary
 
@@ -207,7 +207,7 @@ def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
 
 def summary_text(study: Path) -> str:
     """The overheads of a study's folder in words, for the terminal."""
-    from steelyard.analysis.findings.findings import find
+    from steelyard.analysis.findings.registry import find
     from steelyard.analysis.report.words import terminal
     from steelyard.analysis.summary.summary import summarize
 

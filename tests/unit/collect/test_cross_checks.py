@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import cross_checks
-from steelyard.analysis.findings.codes import Code
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.summary.summary import summarize
 

@@ -15,8 +15,8 @@ import pytest
 import steelyard.analysis
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import outputs_in as outputs
-from steelyard.analysis.findings.codes import Code
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.summary import engines
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.codes import Code, Finding
-from steelyard.analysis.findings.drift import LEVEL
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code, Finding
+from steelyard.analysis.findings.registry import find
+from steelyard.analysis.findings.sy16_drift import LEVEL
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.summary.summary import summarize
 

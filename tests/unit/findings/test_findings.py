@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.findings.codes import Code, Finding
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code, Finding
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.summary.summary import summarize
 
 PAGE = Path(__file__).parents[3] / "docs" / "report.md"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.codes import Code
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.stats.iterations import inner_warm_up, student_p
 from steelyard.analysis.summary.summary import summarize
 

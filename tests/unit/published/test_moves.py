@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.published.conclusions import test_conclusions as conclusions_of
 from steelyard.analysis.published.figures import published_draws
 from steelyard.analysis.published.findings import find_published

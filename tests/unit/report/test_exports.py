@@ -11,7 +11,7 @@ from types import ModuleType
 import duckdb
 import pytest
 
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.as_json import document
 from steelyard.analysis.report.as_latex import escaped, latex_tables
 from steelyard.analysis.report.export import RUNS, WRITERS, export_tables, study_content

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from steelyard.analysis.figures.rtt import read_boxes
-from steelyard.analysis.findings.codes import Code
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.figures import draw_rtt
 from steelyard.analysis.report.network import loss_words, network_part
 from steelyard.analysis.report.page import write_report

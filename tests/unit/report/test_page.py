@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.links import places_of
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.tables import asked_table

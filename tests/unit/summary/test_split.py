@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.findings.codes import Code
-from steelyard.analysis.findings.findings import find
+from steelyard.analysis.findings.finding import Code
+from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.as_json import document
 from steelyard.analysis.report.export import relations
 from steelyard.analysis.report.split import split_part

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.findings import findings as summary_findings
+from steelyard.analysis.findings import registry as summary_findings
 from steelyard.analysis.report import words as report_words
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.database import SCHEMA_VERSION

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from steelyard.analysis.findings.codes import Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Code, Finding, counted, place
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.stats.tests import holm
 from steelyard.analysis.summary.design import job_means

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.codes import Code, Finding, counted
+from steelyard.analysis.findings.finding import Code, Finding, counted
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.summary.disagreements import Disagreement
 from steelyard.analysis.summary.summary import Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from steelyard.analysis.findings.codes import (
+from steelyard.analysis.findings.finding import (
     FEW_RUNS,
     NOISY,
     Check,
@@ -15,12 +15,12 @@ from steelyard.analysis.findings.codes import (
     counted,
     place,
 )
-from steelyard.analysis.findings.disagreements import find_disagreements
-from steelyard.analysis.findings.drift import find_drift
-from steelyard.analysis.findings.iterations import find_inner_warm_up
 from steelyard.analysis.findings.nodes import NODE_CHECKS
 from steelyard.analysis.findings.shape import SHAPE_CHECKS
-from steelyard.analysis.findings.split import find_broken_splits
+from steelyard.analysis.findings.sy16_drift import find_drift
+from steelyard.analysis.findings.sy24_sources_disagree import find_disagreements
+from steelyard.analysis.findings.sy27_no_split import find_broken_splits
+from steelyard.analysis.findings.sy28_inner_warm_up import find_inner_warm_up
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.summary.load import Run
 from steelyard.analysis.summary.summary import WAITING, Group, Row, Summary

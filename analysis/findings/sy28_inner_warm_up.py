@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
-from steelyard.analysis.findings.codes import Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Code, Finding, counted, place
 from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.iterations import InnerWarmUp, inner_warm_up
 from steelyard.analysis.stats.readable import mean_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.codes import Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Code, Finding, counted, place
 from steelyard.analysis.summary.split import split_rows
 from steelyard.analysis.summary.summary import Summary
 
