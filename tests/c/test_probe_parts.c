@@ -3,8 +3,10 @@
 #include "base/document.h"
 #include "counters/netdev.h"
 #include "probe/evidence.h"
-#include "probe/system.h"
+#include "probe/cpu.h"
 #include "tap.h"
+
+#include "probe/mounts.h"
 
 #include <string.h>
 

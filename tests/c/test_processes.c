@@ -3,6 +3,7 @@
 
 #include "actors.h"
 #include "counters/processes.h"
+#include "counters/processes_read.h"
 
 #include <sys/syscall.h>
 

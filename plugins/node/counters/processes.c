@@ -1,7 +1,11 @@
 #include "counters/processes.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/processes_find.h"
+#include "counters/processes_read.h"
+#include "counters/processes_settle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,14 +28,6 @@ static bool is_kernels_own(int fd)
 	return fstatfs(fd, &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
 }
 
-static int64_t monotonic_us(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
 		      struct sy_error *err)
 {
@@ -51,51 +47,8 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
 	all->start_ticks = boot.tv_sec * ticks + boot.tv_nsec / all->tick_ns;
-	all->start_us = all->now_us = all->since_us = monotonic_us();
+	all->start_us = all->now_us = all->since_us = sy_now_us(CLOCK_MONOTONIC);
 	return 0;
-}
-
-struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid)
-{
-	for (int i = 0; i < all->count; i++)
-		if (all->process[i].pid == pid)
-			return &all->process[i];
-	return NULL;
-}
-
-struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
-{
-	struct sy_process *process = &all->process[all->count];
-
-	if (all->count == SY_MAX_PROCESSES) {
-		all->overflowed = true;
-		return NULL;
-	}
-	all->count++;
-	*process = (struct sy_process){
-	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
-	sy_process_read(all, process, SY_EVERYTHING);
-	if (process->gone && !root) {
-		all->count--;
-		return NULL;
-	}
-	return process;
-}
-
-void sy_processes_used_since(struct sy_processes *all, int64_t us)
-{
-	if (us < all->since_us)
-		all->since_us = us;
-}
-
-void sy_processes_ask_for_parents(struct sy_processes *all)
-{
-	for (int i = 0; i < all->count; i++) {
-		struct sy_process *process = &all->process[i];
-
-		if (!process->root && process->parent == 0)
-			process->inherits = process->force = true;
-	}
 }
 
 /* The root of that id, made one if need be; NULL when there is no room. */
@@ -230,7 +183,7 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 	bool unsettled = false;
 
 	all->sample++;
-	all->now_us = monotonic_us();
+	all->now_us = sy_now_us(CLOCK_MONOTONIC);
 	sy_processes_discover(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {

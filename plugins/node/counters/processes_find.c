@@ -1,7 +1,8 @@
-/* Which processes of this machine are the job's. */
+#include "counters/processes_find.h"
+
 #include "base/file.h"
 #include "counters/parse.h"
-#include "counters/processes.h"
+#include "counters/processes_read.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* What one process has used: /proc/PID/io, /proc/PID/stat, its CPU clock. */
+#include "counters/processes_read.h"
+
 #include "base/file.h"
 #include "counters/parse.h"
-#include "counters/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -212,4 +212,23 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, struc
 	if (process->moved)
 		set_cpu(process);
 	process->force = false;
+}
+
+struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
+{
+	struct sy_process *process = &all->process[all->count];
+
+	if (all->count == SY_MAX_PROCESSES) {
+		all->overflowed = true;
+		return NULL;
+	}
+	all->count++;
+	*process = (struct sy_process){
+	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
+	sy_process_read(all, process, SY_EVERYTHING);
+	if (process->gone && !root) {
+		all->count--;
+		return NULL;
+	}
+	return process;
 }

@@ -1,33 +1,14 @@
-/* Who of the living shows what processes that are gone have used: nothing may count twice.
- *
- * A parent is read after its child was found gone: if it has waited for it, it shows it. A child
+/* A parent is read after its child was found gone: if it has waited for it, it shows it. A child
  * that is still listed was seen alive after its parent was read: so the parent does not show it
  * yet. The main loop holds that order, as parents stand before their children; whoever is read
  * out of turn has its children looked at once more (more_have_gone). */
-#include "counters/processes.h"
+#include "counters/processes_settle.h"
 
-#include <unistd.h>
+#include "counters/processes_read.h"
+
+#include <stddef.h>
 
 #define DEPTH 64 /* of a chain of parents, should ids have made a ring of it */
-
-void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more)
-{
-	for (int i = 0; i < SY_USES; i++)
-		sum->use[i] += more->use[i];
-}
-
-void sy_process_close(struct sy_processes *all, struct sy_process *process)
-{
-	int *fds[] = {&process->stat_fd, &process->io_fd};
-
-	for (int i = 0; i < 2; i++) {
-		if (*fds[i] < 0)
-			continue;
-		(void)close(*fds[i]);
-		*fds[i] = -1;
-		all->fds_left++;
-	}
-}
 
 static bool may_show(const struct sy_process *process)
 {

@@ -1,7 +1,7 @@
-/* Whose a TCP connection is. */
+#include "counters/tcp_owner.h"
+
 #include "base/file.h"
 #include "counters/parse.h"
-#include "counters/tcp_sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>

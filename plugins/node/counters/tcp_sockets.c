@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/tcp_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -73,9 +73,6 @@ struct sy_tcp {
 /* Open what is needed; `uid` the job's user or SY_ANY_USER. */
 void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_rtt_counts *counts);
 
-/* The job's cgroup below `root`; of no effect when it is none of version 2. */
-void sy_tcp_cgroup(struct sy_tcp *tcp, int root, const char *path);
-
 /* More processes are the job's: look at every connection again. */
 void sy_tcp_recheck(struct sy_tcp *tcp);
 
@@ -84,10 +81,5 @@ void sy_tcp_recheck(struct sy_tcp *tcp);
  * its last reading: the value of one that is idle is an old one. */
 int64_t sy_tcp_read(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us,
 		    bool now);
-
-/* --- for tcp_owner.c --- */
-
-/* Find out whose the unknown connections are. */
-void sy_tcp_find_owners(struct sy_tcp *tcp, const struct sy_processes *processes);
 
 #endif

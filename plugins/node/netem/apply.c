@@ -6,6 +6,7 @@
 #include "netem/condition.h"
 #include "netem/kernel/route.h"
 #include "netem/kernel/scope.h"
+#include "netem/kernel/scope_program.h"
 #include "netem/placement.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"

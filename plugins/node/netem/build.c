@@ -2,6 +2,7 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/spec/text.h"
 #include "netem/undo.h"

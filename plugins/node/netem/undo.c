@@ -3,6 +3,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
+#include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/route.h"
 #include "netem/kernel/scope.h"

@@ -1,6 +1,6 @@
-/* CPU and memory of the probe's document. */
+#include "probe/cpu.h"
+
 #include "base/tree.h"
-#include "probe/system.h"
 
 #include <stdio.h>
 #include <string.h>

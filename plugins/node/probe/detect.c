@@ -2,6 +2,10 @@
 #include "probe/detect.h"
 
 #include "base/tree.h"
+#include "probe/detect_container.h"
+#include "probe/detect_dmi.h"
+#include "probe/detect_systemd.h"
+#include "probe/detect_vm.h"
 
 #include <stdio.h>
 #include <string.h>

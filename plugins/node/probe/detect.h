@@ -19,13 +19,4 @@ struct sy_virtualization {
  * only. */
 void sy_detect(int root, bool ask_others, struct sy_virtualization *result);
 
-/* The parts, each adding its witnesses. */
-void sy_detect_vm(int root, struct sy_layer *vm, const char **detail);
-void sy_detect_dmi(int root, struct sy_layer *vm, struct sy_layer *cloud);
-void sy_detect_container(int root, struct sy_layer *container);
-void sy_detect_cloud(int root, struct sy_layer *cloud);
-
-/* Ask systemd-detect-virt, with a limit of 1 s a layer. */
-void sy_ask_systemd(struct sy_layer *vm, struct sy_layer *container);
-
 #endif

@@ -1,7 +1,6 @@
-/* The container layer: what the runtimes leave behind, weighed against where PID 1, the root mount
- * and the namespaces really are. A left-over /.dockerenv is not a container. */
+#include "probe/detect_container.h"
+
 #include "base/tree.h"
-#include "probe/detect.h"
 
 #include <errno.h>
 #include <stdio.h>

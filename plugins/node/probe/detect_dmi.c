@@ -1,6 +1,6 @@
-/* What the firmware says (DMI), for the machine layer and for the cloud product. */
+#include "probe/detect_dmi.h"
+
 #include "base/tree.h"
-#include "probe/detect.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* systemd-detect-virt as one more witness: started without a shell, for 1 s at most. */
+#include "probe/detect_systemd.h"
+
 #include "base/file.h"
-#include "probe/detect.h"
 
 #include <errno.h>
 #include <fcntl.h>

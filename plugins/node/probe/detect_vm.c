@@ -1,6 +1,6 @@
-/* The machine layer: what the hypervisor, the firmware and the kernel leave to be seen. */
+#include "probe/detect_vm.h"
+
 #include "base/tree.h"
-#include "probe/detect.h"
 
 #include <errno.h>
 #include <stdint.h>

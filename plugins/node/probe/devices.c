@@ -1,8 +1,8 @@
-/* Network devices, file systems and energy counters of the probe's document. */
+#include "probe/devices.h"
+
 #include "base/tree.h"
 #include "counters/netdev.h"
 #include "counters/rapl.h"
-#include "probe/system.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Mounted file systems of the probe's document: /proc/self/mountinfo, as proc(5) describes it. */
+#include "probe/mounts.h"
+
 #include "base/tree.h"
-#include "probe/system.h"
 
 #include <errno.h>
 #include <stdio.h>

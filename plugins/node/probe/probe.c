@@ -2,8 +2,10 @@
 #include "probe/probe.h"
 
 #include "base/document.h"
+#include "probe/cpu.h"
 #include "probe/detect.h"
-#include "probe/system.h"
+#include "probe/devices.h"
+#include "probe/mounts.h"
 
 #include <stdio.h>
 #include <string.h>

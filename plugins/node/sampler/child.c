@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
+#include "counters/tcp_owner.h"
 #include "sampler/answer.h"
 #include "sampler/footprint.h"
 #include "sampler/job.h"

@@ -1,9 +1,8 @@
-/* A packet of the queue is a packet of the wire: offloads off, and segments made before the queue.
- *
- * linux/ethtool.h: feature bits by name, each with available, requested, active. Only these let the
+/* linux/ethtool.h: feature bits by name, each with available, requested, active. Only these let the
  * earlier state be put back exactly: the older calls (ETHTOOL_STSO) switch whole groups. */
+#include "netem/kernel/offload.h"
+
 #include "base/file.h"
-#include "netem/kernel/device.h"
 #include "netem/kernel/rtnl.h"
 
 #include <errno.h>

@@ -11,13 +11,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/spec/spec.h"
-
-#define SY_SCOPE_MOST 4096 /* BPF_MAXINSNS */
-
-/* The program: how many instructions were written to `code`, or -1 when there are too many. */
-int sy_scope_program(const struct sy_netem *spec, const struct sy_network *protect, int count,
-		     uint32_t priority, struct bpf_insn *code);
 
 /* The folder of a job's cgroup in the cgroup2 hierarchy: `cgroup` itself (as in /proc/PID/cgroup)
  * where it is one, else one of ours, made, `*own` true: the job's processes must be moved into it.

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/kernel/counters.h"
+#include "netem/kernel/qdisc_counters.h"
 #include "netem/spec/spec.h"
 #include "netem/verify/verdict.h"
 

@@ -1,4 +1,4 @@
-#include "netem/kernel/counters.h"
+#include "netem/kernel/qdisc_counters.h"
 
 #include "netem/kernel/rtnl.h"
 

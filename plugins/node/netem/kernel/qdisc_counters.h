@@ -1,6 +1,6 @@
 /* Counters of a qdisc, asked of the kernel by rtnetlink(7): no process is started for it. */
-#ifndef STEELYARD_NETEM_KERNEL_COUNTERS_H
-#define STEELYARD_NETEM_KERNEL_COUNTERS_H
+#ifndef STEELYARD_NETEM_KERNEL_QDISC_COUNTERS_H
+#define STEELYARD_NETEM_KERNEL_QDISC_COUNTERS_H
 
 #include <jansson.h>
 #include <linux/netlink.h>

@@ -1,0 +1,122 @@
+/* The list of a job's processes, and what each has used. */
+#ifndef STEELYARD_COUNTERS_PROCESSES_LIST_H
+#define STEELYARD_COUNTERS_PROCESSES_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "counters/thread_io.h"
+#include "counters/unseen.h"
+
+#define SY_MAX_PROCESSES  4096
+#define SY_MAX_MARKS	  4
+#define SY_MAX_OTHERS	  256
+#define SY_THREADED_ROOTS 64 /* steps at once; of more, I/O is known at their ends */
+
+enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
+
+struct sy_usage {
+	int64_t use[SY_USES];
+};
+
+/* What every sample looks at comes first, in one cache line. */
+struct sy_process {
+	pid_t pid, parent; /* parent 0: not one of ours, or not known */
+	bool root;	   /* counts only for the children it has waited for */
+	bool done;	   /* a root whose final counters have been told */
+	bool force;	   /* read it whatever its clock says */
+	bool deaf;	   /* its io may not be read */
+	bool gone;
+	bool inherits;	       /* its parent has gone: look for the new one */
+	bool old_stat, old_io; /* it has run since they were read */
+	bool bereaved;	       /* `lost` holds something */
+	bool in_group;	       /* a root: it lies in the job's cgroup itself */
+	int group_asked;       /* how often that was looked up */
+	int lost_at_work;      /* how many of those were at work when seen last */
+	bool unsure;	       /* some of it may be another's to show */
+	bool stands_behind;    /* a child of it stands before it in the list */
+	bool out_of_turn;      /* read after its children were */
+	bool moved;	       /* `now` may differ from `before` */
+	int stat_fd, io_fd;    /* -1: opened each time */
+	int64_t clock_ns;      /* its CPU clock at the last reading */
+	int64_t stat_at;       /* number of the sample that read stat */
+	int64_t own_ns;	       /* a root in the cgroup: its own CPU */
+	int64_t ran_at;	       /* number of the last sample that found it had run */
+	int64_t stat_us;       /* when that was */
+	int64_t veiled_at;     /* roots: the sample that could not tell their own I/O apart */
+	int64_t gone_at;       /* roots: `heard` when it was found gone */
+	int64_t rss_bytes;
+	struct sy_usage now;	  /* since the sampler started */
+	struct sy_usage before;	  /* `now` a sample ago, and of the lost what is told */
+	int64_t reaped_ns;	  /* CPU of children it has waited for */
+	int64_t reaped_before_ns; /* as `before` */
+	int64_t reaped_faults;	  /* page faults of theirs: an exact count, unlike the ticks */
+	int64_t reaped_faults_before;
+	int64_t base_ns;	      /* CPU before the sampler started, own and reaped */
+	struct sy_usage base;	      /* I/O before the sampler started */
+	struct sy_usage lost;	      /* of children gone since the last sample */
+	struct sy_usage kept;	      /* roots: of children, what its final counters may tell */
+	struct sy_thread_io *threads; /* roots: their own I/O; NULL: not looked at yet */
+};
+
+/* By what an orphan is known that has left the tree of its job: its owner, and what stands in its
+ * environment, all of it. */
+struct sy_marks {
+	const char *text[SY_MAX_MARKS];
+	int count;
+	uid_t owner;
+};
+
+struct sy_processes {
+	int proc, loadavg;  /* /proc, and the file in it */
+	pid_t ours[2];	    /* the sampler's own processes: never the job's */
+	pid_t keeper;	    /* a daemon that keeps the job's place, as the extern step's; or 0 */
+	const char *cgroup; /* the job's, or NULL */
+	struct sy_marks marks;
+	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
+	bool walk_all;	    /* the next sample looks at every process */
+	bool named;	    /* a root or a cgroup has been given */
+	bool overflowed;    /* there were more than SY_MAX_PROCESSES */
+	int64_t last_pid, last_pid_before;
+	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
+	int64_t tick_ns, page_bytes;
+	int64_t sample;
+	int64_t heard;	  /* how often all messages that waited had been read */
+	int64_t start_us; /* when the sampler started, monotonic */
+	int64_t now_us;	  /* when this sample began */
+	int64_t since_us; /* what was found may have been used from then on; set anew by who asks */
+	int64_t period_us; /* from one sample to the next, 0: not known */
+	int fds_left;
+	int64_t unwaited; /* at work when seen last, gone, of a parent that waits for nobody */
+	struct sy_daemons daemons; /* those in the cgroup that are gone */
+	int64_t keeper_ns;	   /* its own CPU */
+	bool keeper_in_group;
+	int deaf;	/* processes seen whose io could not be read */
+	int open_roots; /* roots without their final counters */
+	int done_roots;
+	int count;
+	/* Processes of others that were looked at in this sample and in the one before. */
+	pid_t others[SY_MAX_OTHERS], others_before[SY_MAX_OTHERS];
+	int others_count, others_before_count;
+	struct sy_usage kept; /* of what is gone */
+	struct sy_usage told; /* of that, the final counters of roots */
+	struct sy_thread_io threads[SY_THREADED_ROOTS];
+	struct sy_process process[SY_MAX_PROCESSES];
+};
+
+struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid);
+
+/* What was found just now may have been used from `us` on. */
+void sy_processes_used_since(struct sy_processes *all, int64_t us);
+
+/* A new one may be the parent of those whose parent is not known: ask again at their next reading.
+ */
+void sy_processes_ask_for_parents(struct sy_processes *all);
+
+/* Give back the descriptors of a process. */
+void sy_process_close(struct sy_processes *all, struct sy_process *process);
+
+void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more);
+
+#endif
