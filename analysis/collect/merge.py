@@ -72,7 +72,7 @@ ASK_AGAIN_S = 0.5
 
 
 @dataclass(slots=True)
-class Work:
+class Merge:
     """One collect on its way."""
 
     connection: DuckDBPyConnection
@@ -121,7 +121,7 @@ def collect(
         open_for_writing(study_dir) as connection,
         sample_store.scratch_folder(study_dir) as scratch,
     ):
-        work = Work(connection, study_dir, scratch, plan, now(), progress)
+        work = Merge(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
         find_records(work, dirs)
         states = write_tables(work)
@@ -141,7 +141,7 @@ def collect(
 
 
 def find_ended_attempts(
-    work: Work, accounting: Mapping[str, Accounting], patience_s: float
+    work: Merge, accounting: Mapping[str, Accounting], patience_s: float
 ) -> None:
     """find_attempts, asked again as long as jobs are about to end."""
     deadline = time.monotonic() + patience_s
@@ -153,7 +153,7 @@ def find_ended_attempts(
         find_attempts(work, accounting)
 
 
-def about_to_end(work: Work) -> int:
+def about_to_end(work: Merge) -> int:
     """How many runs wrote their result a moment ago, while the accounting says they run."""
     return sum(
         abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
@@ -164,7 +164,7 @@ def about_to_end(work: Work) -> int:
     )
 
 
-def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
+def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
     """From submissions, accounting and run folders."""
     planned = {run.run_id for run in work.plan.runs}
     submissions = read_submissions(work.study_dir)
@@ -197,7 +197,7 @@ def find_attempts(work: Work, accounting: Mapping[str, Accounting]) -> None:
     work.gaps += result_gaps(work.attempts)
 
 
-def all_folders(work: Work) -> dict[tuple[str, str], RunFolder]:
+def all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
     """The attempts' folders by run and attempt."""
     folders = {}
     for done, run in enumerate(work.plan.runs, 1):
@@ -220,7 +220,7 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
             yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
 
 
-def find_records(work: Work, record_dirs: Sequence[Path]) -> None:
+def find_records(work: Merge, record_dirs: Sequence[Path]) -> None:
     """Records into the study folder and to their attempts; their new samples into the database.
 
     DuckDB reads samples while other records are copied and outputs read.
@@ -278,7 +278,7 @@ class KnownFiles:
         return sorted(keys & self._stored.keys())
 
 
-def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:
+def sample_files(work: Merge, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:
     """The samples of their records; a record that names a file which is not there is a gap."""
     for attempt in attempts:
         for node, record in attempt.records.items():
@@ -293,7 +293,7 @@ def sample_files(work: Work, attempts: Sequence[Attempt]) -> Iterator[SampleFile
             yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
 
 
-def sample_gaps(work: Work) -> Iterator[Gap]:
+def sample_gaps(work: Merge) -> Iterator[Gap]:
     """Lines that were left out, now or in an earlier collect."""
     rows = work.connection.execute(
         "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
@@ -304,7 +304,7 @@ def sample_gaps(work: Work) -> Iterator[Gap]:
         yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
 
 
-def write_tables(work: Work) -> dict[str, int]:
+def write_tables(work: Merge) -> dict[str, int]:
     """All tables that are made anew; returns the number of runs in each state."""
     read_outputs(work, work.attempts)
     work.progress("outputs", len(work.attempts), len(work.attempts))
@@ -322,7 +322,7 @@ def write_tables(work: Work) -> dict[str, int]:
     return states
 
 
-def read_outputs(work: Work, attempts: Sequence[Attempt]) -> None:
+def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
     """The figures of the completed attempts; one whose output says otherwise becomes failed."""
     for attempt in attempts:
         key = attempt.run_id, attempt.attempt
@@ -335,13 +335,13 @@ def read_outputs(work: Work, attempts: Sequence[Attempt]) -> None:
             work.gaps.append(Gap(*key, None, "output", output.reason or "no output"))
 
 
-def name_refusals(work: Work) -> None:
+def name_refusals(work: Merge) -> None:
     """Jobs that ended because a condition could not be applied get the line that says so."""
     for attempt in work.attempts:
         attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
 
 
-def export_again(work: Work) -> None:
+def export_again(work: Merge) -> None:
     """The Parquet files, from the committed database."""
     folder = work.study_dir / "parquet"
     try:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.jobscripts.errors import FailedError
-from steelyard.jobscripts.hep import bulk, datafile, door, lines, pages, team, wanted
+from steelyard.jobscripts.hep import bulk, client_lines, datafile, door, pages, team, wanted
 from steelyard.jobscripts.hep.processes import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
@@ -83,7 +83,7 @@ def run(benchmark: str, server: list[str]) -> None:
     environment = {**os.environ, **variables(asked)}
     os.environ.update(variables(asked))
     given = find_input(asked, mode, server)
-    writer = lines.Writer(benchmark)
+    writer = client_lines.Writer(benchmark)
     expected = expectation(given.known, mode)
     start = {"asked": asked, "input": given.known, "expected": expected}
     writer.add("start", {**start, "rtt_s": round_trip_s(given)})
@@ -105,7 +105,7 @@ def run(benchmark: str, server: list[str]) -> None:
     sys.stdout.write(writer.text())
     sys.stdout.flush()
     for number, one in enumerate(found):
-        lines.verify(one, expected, f"client {number % len(tasks)}")
+        client_lines.verify(one, expected, f"client {number % len(tasks)}")
 
 
 def tag_versions(given: Input) -> None:

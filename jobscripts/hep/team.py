@@ -115,14 +115,14 @@ def main() -> None:
     die_with_parent()
     # An exception, so that subprocess.run ends what it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    from steelyard.jobscripts.hep import datafile, reader, work
+    from steelyard.jobscripts.hep import client_tasks, datafile, reader
 
     mode = sys.argv[1]
-    work.prepare(mode)
+    client_tasks.prepare(mode)
     say("ready")
     for line in sys.stdin:
         try:
-            found = work.WORK[mode](json.loads(line))
+            found = client_tasks.WORK[mode](json.loads(line))
         except (reader.ReadError, datafile.DataError, OSError) as error:
             found = {"error": str(error)}
         say(json.dumps(found))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.jobscripts.hep import bulk, lines
+from steelyard.jobscripts.hep import bulk, client_lines
 from steelyard.jobscripts.registry import Result
 
 COUNTED = ("read_requests", "vector_read_requests", "vector_read_segments")
@@ -19,15 +19,15 @@ SERVER = {
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Times and counts of each iteration; the server's counts of the whole run with the first."""
-    start, iterations, server = lines.read(folder, client, "xrootd", parameters)
+    start, iterations, server = client_lines.read(folder, client, "xrootd", parameters)
     rtt_s, results = start.get("rtt_s"), []
     if rtt_s is not None:
         results.append(Result("rtt_s", rtt_s, "s", 1))
     for number, line in enumerate(iterations, start=1):
         answers = line["clients"]
         for i, answer in enumerate(answers):
-            lines.verify(answer["found"], start["expected"], f"client {i}")
-        results += lines.common(f"out.{client}", number, line)
+            client_lines.verify(answer["found"], start["expected"], f"client {i}")
+        results += client_lines.common(f"out.{client}", number, line)
         if "wait_s" in answers[0]:
             results += analysis(number, answers)
         elif rtt_s is not None:

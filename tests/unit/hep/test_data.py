@@ -16,7 +16,7 @@ import pytest
 from tests.unit.hep.conftest import RECIPE, SMALL
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import datafile, lines, trees, work
+from steelyard.jobscripts.hep import client_lines, client_tasks, datafile, trees
 from steelyard.jobscripts.hep.events import Events, Pairs, reckon
 
 
@@ -68,16 +68,16 @@ def test_the_analysis_finds_the_same_pairs_in_steps_of_any_size(
     data: Path, tmp_path: Path, step: int, columns: str
 ) -> None:
     known = datafile.keep(data, RECIPE)
-    found = work.analyse(task(data, tmp_path, step=step, columns=columns))
-    lines.verify(found["found"], known["pairs"], "this")
+    found = client_tasks.analyse(task(data, tmp_path, step=step, columns=columns))
+    client_lines.verify(found["found"], known["pairs"], "this")
     assert found["events"] == 3000
     assert not (tmp_path / "skim.root").exists()
 
 
 def test_reading_ahead_changes_nothing_but_the_waiting(data: Path, tmp_path: Path) -> None:
-    plain = work.analyse(task(data, tmp_path, step=500))
-    ahead = work.analyse(task(data, tmp_path, step=1000, read_ahead=2))
-    lines.verify(ahead["found"], plain["found"], "reading ahead")
+    plain = client_tasks.analyse(task(data, tmp_path, step=500))
+    ahead = client_tasks.analyse(task(data, tmp_path, step=1000, read_ahead=2))
+    client_lines.verify(ahead["found"], plain["found"], "reading ahead")
     # A step of half a basket reads it twice.
     assert ahead["bytes_read"] < plain["bytes_read"]
     assert 0 < ahead["wait_s"] < ahead["end_s"] - ahead["begin_s"]
@@ -91,7 +91,7 @@ def test_every_structure_and_compression_is_read_as_it_was_written(
     recipe = {"structure": structure, "compression": compression, "events": 250}
     known = datafile.keep(tmp_path, {**recipe, "cluster": 100, "seed": 1})
     asked = registry.load("roottree").check_parameters({**recipe, "step": 110})
-    found = work.read_all({"where": str(tmp_path / known["file"]), "asked": asked})
+    found = client_tasks.read_all({"where": str(tmp_path / known["file"]), "asked": asked})
     assert found["found"] == {"content_sha256": known["content_sha256"]}
     assert found["events"] == 250
 

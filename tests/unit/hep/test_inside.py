@@ -15,7 +15,7 @@ from tests.unit.hep.conftest import RECIPE, SMALL
 from tests.unit.hep.test_run import Study, study  # noqa: F401
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import datafile, work
+from steelyard.jobscripts.hep import client_tasks, datafile
 from steelyard.jobscripts.hep.reader import ReadError
 
 Make = Callable[[Path], None]
@@ -25,7 +25,7 @@ def refusal(path: Path, **given: object) -> str:
     asked = registry.load("xrootd").check_parameters({**SMALL, **given})
     task = {"where": str(path), "asked": asked, "skim": str(path.with_name("skim.root"))}
     with pytest.raises(ReadError) as caught:
-        work.analyse(task)
+        client_tasks.analyse(task)
     assert "\n" not in str(caught.value)
     return str(caught.value).removeprefix(f"{path}: ")
 

@@ -13,7 +13,7 @@ from tests.unit.hep.conftest import Server
 from tests.unit.hep.test_run import Study, study  # noqa: F401
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import bulk, door, lines, pages
+from steelyard.jobscripts.hep import bulk, client_lines, door, pages
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_of_a_cold_run_recorded_without_shares_only_the_first_iteration_counts(
     recorded = Path(__file__).parents[2] / "data/roottree/jagged.out"
     rows = [json.loads(line) for line in recorded.read_text().splitlines()[:-1]]
     rows[0]["asked"]["page_cache"] = "cold"
-    writer = lines.Writer("roottree")
+    writer = client_lines.Writer("roottree")
     writer.lines = [json.dumps(row) for row in rows]
     (tmp_path / "out.0").write_text(writer.text())
     given = {"events": 3000, "cluster": 1000, "iterations": 2, "page_cache": "cold"}
