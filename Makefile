@@ -57,13 +57,13 @@ build/lib/libsteelyard.a: $(NODE_OBJ)
 # Bound at the start: else the linker and the tables of every library stay in the sampler's memory.
 build/bin/steelyard-node: $(PROGRAM_OBJ) build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^ -ljansson -lm
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^ -ljansson -lmnl -lm
 
 # Only what the version script names is visible: slurmstepd must not see our helpers, nor we its.
 build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slurm/spank_steelyard.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--version-script=plugins/slurm/spank_steelyard.map \
-		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lm
+		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lmnl -lm
 
 # Goes into containers, whose images may have any C library: static, where ours can be had so.
 build/bin/steelyard-time: plugins/time/time.c build/lib/libsteelyard.a
@@ -89,7 +89,7 @@ $(foreach s,$(BENCH_SRC),$(eval $(call BENCH_RULE,$(s))))
 
 build/test/%: tests/c/%.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -ldl -lm
+	$(CC) $(SY_CFLAGS) $(CFLAGS) -Itests/c -I$(SLURM_INC) -MMD -MP -MF build/obj/$*.d $(LDFLAGS) -rdynamic -o $@ $< build/lib/libsteelyard.a -ljansson -lmnl -ldl -lm
 
 -include $(wildcard build/obj/*.d $(NODE_OBJ:.o=.d) $(PROGRAM_OBJ:.o=.d) $(SLURM_OBJ:.o=.d))
 
@@ -146,7 +146,7 @@ check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input i
 	@$(AR) qcs build/sanitize/libsteelyard.a $(NODE_SRC:%.c=build/sanitize/%.o)
 	@for t in $(filter-out test_spank_plugin test_spank_netem test_spank_cold,$(notdir $(C_TESTS))); do \
 		$(CC) $(SY_CFLAGS) $(SANITIZE) -w -Itests/c -I$(SLURM_INC) -rdynamic -o build/sanitize/$$t tests/c/$$t.c \
-		build/sanitize/libsteelyard.a -ljansson -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
+		build/sanitize/libsteelyard.a -ljansson -lmnl -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
 		{ cat build/sanitize/log; echo "$$t failed" >&2; exit 1; }; \
 		echo "$$t: $$(grep -c '^ok' build/sanitize/log) ok"; done
 

@@ -9,7 +9,7 @@ set -euo pipefail
 readonly suite=${1:?SUITE: bookworm, trixie or sid}
 readonly root=${2:-/var/tmp/steelyard-$suite}
 readonly source=${BASH_SOURCE[0]%/*}/..
-readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,python3,python3-rich,iproute2,procps
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,libmnl-dev,python3,python3-rich,iproute2,procps
 
 if ((EUID != 0)); then
     echo "try_release.sh: needs root: a chroot, namespaces, and a user besides root" >&2

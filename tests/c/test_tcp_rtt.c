@@ -92,7 +92,7 @@ struct answer {
 	uint32_t tos;
 	uint16_t info_size, info_type;
 	struct tcp_info info;
-} __attribute__((packed));
+} __attribute__((packed, aligned(4))); /* as netlink aligns it */
 
 static void test_parse(void)
 {

@@ -327,44 +327,6 @@ def test_offloads_come_back_when_it_cannot_be_put_in_place(lab: Lab) -> None:
     assert lab.tree() == before
 
 
-def test_without_a_default_route_the_only_device_is_taken_and_never_one_of_two(lab: Lab) -> None:
-    before = lab.tree()
-    lab.inside("ip", "link", "add", "d1", "type", "veth", "peer", "name", "d2")
-    lab.inside("ip", "address", "add", "172.17.0.1/16", "dev", "d1")
-    lab.inside("ip", "link", "set", "d1", "up")  # no carrier, as docker0 where no container runs
-    for spec in ("rate=10mbit", "rate=10mbit,to=10.0.0.0/8"):
-        done = lab.apply(spec)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["devices"][0]["device"] == "v0"
-        assert lab.finish()["undone"] is True
-    lab.inside("ip", "link", "set", "d2", "up")
-    assert "dev=NAME names it" in lab.apply("rate=10mbit,to=11.0.0.0/8").stderr
-    assert "no default route: name the device" in lab.apply("rate=10mbit").stderr
-    lab.inside("ip", "link", "delete", "d1")
-    assert lab.tree() == before
-
-
-def test_what_leaves_by_another_device_is_told(lab: Lab) -> None:
-    """to=NETWORK shapes the device to its first address; a part of it may lie elsewhere."""
-    before = lab.tree()
-    lab.inside("ip", "link", "add", "d1", "type", "veth", "peer", "name", "d2")
-    lab.inside("ip", "address", "add", "10.78.0.1/16", "dev", "d1")
-    lab.inside("ip", "link", "set", "d2", "up")
-    lab.inside("ip", "link", "set", "d1", "up")
-    lab.inside("ip", "route", "add", "10.0.0.0/8", "via", "10.77.0.2")
-    notes = []
-    for spec in ("to=10.0.0.0/8", "to=10.0.0.0/8,to=10.78.0.0/16", "to=10.0.0.0/8,dev=v0"):
-        done = lab.apply(f"rate=10mbit,{spec}")
-        assert done.returncode == 0, done.stderr
-        notes.append([n for n in json.loads(done.stdout).get("notes", []) if "shaped" in n])
-        assert lab.finish()["undone"] is True
-    told = "to=10.0.0.0/8: what goes to 10.78.0.0/16 leaves by d1 and was not shaped; "
-    assert notes == [[told + "a to= of its own shapes it"], [], []]
-    lab.inside("ip", "route", "delete", "10.0.0.0/8")
-    lab.inside("ip", "link", "delete", "d1")
-    assert lab.tree() == before
-
-
 def test_a_kernel_without_netem_says_so(lab: Lab) -> None:
     tried = lab.inside("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     if tried.returncode == 0:

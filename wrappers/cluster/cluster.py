@@ -101,8 +101,8 @@ def find_plugin() -> tuple[Path, Path]:
             return plugin, node_program
     raise MissingError(
         "the Slurm plugin is not built: expected build/lib/spank_steelyard.so and "
-        "build/bin/steelyard-node; run 'make all' in the checkout (needs libslurm-dev and "
-        "libjansson-dev), or use --no-plugin for a cluster without it"
+        "build/bin/steelyard-node; run 'make all' in the checkout (needs libslurm-dev, "
+        "libjansson-dev and libmnl-dev), or use --no-plugin for a cluster without it"
     )
 
 

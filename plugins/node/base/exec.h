@@ -1,4 +1,4 @@
-/* Running tc, ip and the like: no shell, fixed folders, an environment of one variable, a time-out.
+/* Running tc and the like: no shell, fixed folders, an environment of one variable, a time-out.
  */
 #ifndef STEELYARD_BASE_EXEC_H
 #define STEELYARD_BASE_EXEC_H

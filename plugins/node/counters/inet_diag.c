@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <libmnl/libmnl.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
@@ -96,31 +97,20 @@ static void take_info(struct sy_tcp_socket *socket, const void *data, size_t siz
 	socket->acked_bytes = info.tcpi_bytes_acked;
 }
 
-static void take_attributes(struct sy_tcp_socket *socket, const char *at, size_t left)
+static void take_attribute(struct sy_tcp_socket *socket, const struct nlattr *attribute)
 {
-	struct nlattr head;
+	size_t size = mnl_attr_get_payload_len(attribute);
 
-	while (left >= sizeof(head)) {
-		size_t size, step;
-
-		memcpy(&head, at, sizeof(head));
-		if (head.nla_len < sizeof(head) || head.nla_len > left)
-			return;
-		size = head.nla_len - sizeof(head);
-		if (head.nla_type == INET_DIAG_INFO)
-			take_info(socket, at + sizeof(head), size);
-		else if (head.nla_type == INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
-			memcpy(&socket->cgroup_id, at + sizeof(head), size);
-		step = (head.nla_len + 3U) & ~3U; /* NLA_ALIGN is of signed numbers */
-		if (step >= left)
-			return;
-		at += step;
-		left -= step;
-	}
+	if (attribute->nla_type == INET_DIAG_INFO)
+		take_info(socket, mnl_attr_get_payload(attribute), size);
+	else if (attribute->nla_type == INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
+		socket->cgroup_id = mnl_attr_get_u64(attribute);
 }
 
 int sy_diag_parse(const void *answer, size_t size, struct sy_tcp_socket *socket)
 {
+	const char *end = (const char *)answer + size;
+	const struct nlattr *at;
 	struct inet_diag_msg message;
 
 	if (size < sizeof(message))
@@ -133,37 +123,35 @@ int sy_diag_parse(const void *answer, size_t size, struct sy_tcp_socket *socket)
 	socket->same_node =
 	    !memcmp(message.id.idiag_src, message.id.idiag_dst,
 		    socket->family == AF_INET ? sizeof(__be32) : sizeof(message.id.idiag_dst));
-	take_attributes(socket, (const char *)answer + sizeof(message), size - sizeof(message));
+	at = (const void *)((const char *)answer + sizeof(message));
+	for (; mnl_attr_ok(at, (int)(end - (const char *)at)); at = mnl_attr_next(at))
+		take_attribute(socket, at);
 	return 0;
 }
 
-/* The messages of one datagram: 1 when the last one of a list was among them, 0, or -errno. */
-static int take_datagram(const char *data, size_t size, sy_diag_see *see, void *context)
+struct sight {
+	sy_diag_see *see;
+	void *context;
+};
+
+static int take_message(const struct nlmsghdr *header, void *context)
 {
-	size_t left = size;
+	struct sight *sight = context;
+	struct sy_tcp_socket socket;
 
-	while (left >= sizeof(struct nlmsghdr)) {
-		const struct nlmsghdr *header = (const void *)data;
-		struct sy_tcp_socket socket;
-		size_t step = NLMSG_ALIGN((size_t)header->nlmsg_len);
+	if (sy_diag_parse(mnl_nlmsg_get_payload(header), mnl_nlmsg_get_payload_len(header),
+			  &socket) == 0)
+		sight->see(sight->context, (int)header->nlmsg_seq, &socket);
+	return MNL_CB_OK;
+}
 
-		if (header->nlmsg_len < sizeof(*header) || header->nlmsg_len > left)
-			return -EBADMSG;
-		if (header->nlmsg_type == NLMSG_DONE)
-			return 1;
-		if (header->nlmsg_type == NLMSG_ERROR)
-			return header->nlmsg_len < NLMSG_LENGTH(sizeof(int))
-				   ? -EBADMSG
-				   : *(const int *)NLMSG_DATA(header);
-		if (sy_diag_parse(data + NLMSG_HDRLEN, header->nlmsg_len - NLMSG_HDRLEN, &socket) ==
-		    0)
-			see(context, (int)header->nlmsg_seq, &socket);
-		if (step >= left)
-			return 0;
-		data += step;
-		left -= step;
-	}
-	return 0;
+/* The messages of one datagram: MNL_CB_STOP when the last one of a list was among them, else
+ * MNL_CB_OK, or -errno. */
+static int take_datagram(const char *data, size_t size, struct sight *sight)
+{
+	int result = mnl_cb_run(data, size, 0, 0, take_message, sight);
+
+	return result < 0 ? -errno : result;
 }
 
 int sy_diag_list(int fd, sy_diag_see *see, void *context)
@@ -173,21 +161,22 @@ int sy_diag_list(int fd, sy_diag_see *see, void *context)
 	struct nlattr filter = {.nla_type = INET_DIAG_REQ_BYTECODE};
 	struct iovec parts[] = {{&request, sizeof(request)}, {&filter, sizeof(filter)}, {code, 0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
-	int result = 0;
+	struct sight sight = {see, context};
+	int result = MNL_CB_OK;
 
 	parts[2].iov_len = make_filter(code);
 	filter.nla_len = (__u16)(sizeof(filter) + parts[2].iov_len);
 	request.header.nlmsg_len += filter.nla_len;
 	if (sendmsg(fd, &message, 0) < 0)
 		return -errno;
-	while (result == 0) {
+	while (result > MNL_CB_STOP) {
 		ssize_t got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 
 		if (got <= 0)
 			return got < 0 ? -errno : -EBADMSG;
-		result = take_datagram(buffer, (size_t)got, see, context);
+		result = take_datagram(buffer, (size_t)got, &sight);
 	}
-	return result < 0 ? result : 0;
+	return result;
 }
 
 static int ask(int fd, struct request *requests, int count)
@@ -203,6 +192,7 @@ int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy
 	struct request requests[SY_DIAG_ASK_MAX];
 	struct iovec slots[SY_DIAG_ASK_MAX];
 	struct mmsghdr answers[SY_DIAG_ASK_MAX];
+	struct sight sight = {see, context};
 	int result, got;
 
 	memset(answers, 0, sizeof(answers));
@@ -221,6 +211,6 @@ int sy_diag_ask(int fd, const struct sy_tcp_socket *const known[], int count, sy
 	/* The kernel has answered when send() returns; one that is gone is answered by an error. */
 	got = recvmmsg(fd, answers, (unsigned)count, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < got; i++)
-		(void)take_datagram(slots[i].iov_base, answers[i].msg_len, see, context);
+		(void)take_datagram(slots[i].iov_base, answers[i].msg_len, &sight);
 	return got < 0 ? -errno : 0;
 }

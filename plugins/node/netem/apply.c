@@ -134,7 +134,7 @@ static int plan_routes(struct sy_condition *condition, struct sy_error *err)
 
 		if (i && !strcmp(condition->place[i].device, condition->place[i - 1].device))
 			continue;
-		routes = sy_routes_of(condition->place[i].device, err);
+		routes = sy_routes_keep(condition->place[i].index, err);
 		if (!routes)
 			return -1;
 		(void)json_array_extend(json_object_get(undo_part(condition), "routes"), routes);

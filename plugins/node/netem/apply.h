@@ -4,7 +4,7 @@
  * was begun (end.h): the job's end, the sampler, the next job, slurmd's start, an admin. All of it
  * is serialised by a lock in the same folder and may be called again at any time.
  *
- * tc, ip and ethtool are executed without a shell, with a time-out, from fixed folders. */
+ * tc is executed without a shell, with a time-out, from fixed folders. */
 #ifndef STEELYARD_NETEM_APPLY_H
 #define STEELYARD_NETEM_APPLY_H
 

@@ -2,6 +2,7 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/spec/text.h"
@@ -101,18 +102,6 @@ static int try_place(struct sy_condition *condition, struct sy_place *place, cha
 	return 0;
 }
 
-static int make_ifb(const struct sy_place *place, struct sy_error *err)
-{
-	static const char *const argv[] = {"ip", "-batch", "-", NULL};
-	cleanup_free char *said = NULL;
-	char lines[128];
-
-	(void)snprintf(lines, sizeof(lines), "link add %s type ifb\nlink set %s up\n", place->ifb,
-		       place->ifb);
-	said = sy_run_text(argv, lines, err);
-	return said ? 0 : -1;
-}
-
 /* What the kernel took, against what was asked. */
 static int check_applied(struct sy_condition *condition, const struct sy_place *place,
 			 struct sy_error *err)
@@ -178,7 +167,7 @@ static int build(struct sy_condition *condition, size_t number, struct sy_error 
 
 	if (make_single(place, kept, err) < 0)
 		return -1;
-	if (place->direction == SY_INGRESS && make_ifb(place, err) < 0)
+	if (place->direction == SY_INGRESS && sy_ifb_make(place->ifb, err) < 0)
 		return -1;
 	while ((result = try_place(condition, place, &tree, err)) == 1)
 		;

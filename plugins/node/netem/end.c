@@ -3,6 +3,7 @@
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/link.h"
 #include "netem/state.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
@@ -260,17 +261,15 @@ static int clear_device(const char *device, struct sy_error *err)
 static int clear_ifb(const char *device, struct sy_error *err)
 {
 	char shaped[IF_NAMESIZE];
-	const char *const link[] = {"ip", "link", "del", device, NULL};
 	const char *const ingress[] = {"tc", "qdisc", "del", "dev", shaped, "ingress", NULL};
-	cleanup_free char *first = NULL, *second = NULL;
+	cleanup_free char *said = NULL;
 	unsigned index;
 
 	if (sscanf(device, "sy-ifb%u", &index) != 1)
 		return 0;
 	if (if_indextoname(index, shaped))
-		first = sy_run_text(ingress, NULL, NULL);
-	second = sy_run_text(link, NULL, err);
-	return second ? 1 : -1;
+		said = sy_run_text(ingress, NULL, NULL);
+	return sy_link_remove(device, err) < 0 ? -1 : 1;
 }
 
 static int clear_rest(struct sy_error *err)

@@ -3,6 +3,7 @@
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/undo.h"

@@ -3,6 +3,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
+#include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
 #include "netem/kernel/route.h"
@@ -129,16 +130,7 @@ static int run_lines(char *lines, struct sy_error *err)
 
 static int remove_ifb(const struct sy_place *place, struct sy_error *err)
 {
-	const char *argv[] = {"ip", "link", "del", place->ifb, NULL};
-	cleanup_output struct sy_output output = {0};
-
-	if (!place->ifb[0] || !if_nametoindex(place->ifb))
-		return 0;
-	if (sy_run(argv, NULL, &output, err) < 0)
-		return -1;
-	return if_nametoindex(place->ifb)
-		   ? sy_fail(err, "cannot remove our device %s: %s", place->ifb, output.problem)
-		   : 0;
+	return if_nametoindex(place->ifb) ? sy_link_remove(place->ifb, err) : 0;
 }
 
 static int undo_ingress(const struct sy_place *place, const struct sy_qdiscs *list,

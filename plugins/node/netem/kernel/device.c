@@ -1,9 +1,9 @@
 #include "netem/kernel/device.h"
 
 #include "base/document.h"
-#include "base/exec.h"
 #include "base/file.h"
 #include "base/tree.h"
+#include "netem/kernel/route.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>
@@ -110,136 +110,106 @@ static int look_up(const char *name, struct sy_netem_device *device, struct sy_e
 	return refuse_bypass(fd, device, &request, err);
 }
 
-/* The name of the device in what `ip -j route` says; free it. */
-static char *route_device(const char *const *argv, struct sy_error *err)
-{
-	cleanup_free char *text = sy_run_text(argv, NULL, err);
-	const char *name = NULL;
-	char *copy = NULL;
-	json_t *routes;
-
-	if (!text)
-		return NULL;
-	routes = json_loads(text, 0, NULL);
-	name = json_string_value(json_object_get(json_array_get(routes, 0), "dev"));
-	if (name)
-		copy = strdup(name);
-	else
-		(void)sy_fail(err, "this node has no route there");
-	json_decref(routes);
-	return copy;
-}
-
-static char *device_to_host(struct sy_network host, uint8_t number, struct sy_error *err)
+/* The device on the way to a host, or to the one of this number in a network: its index, or -1. */
+static int device_to_host(struct sy_network host, uint8_t number, struct sy_error *err)
 {
 	int last = host.family == AF_INET ? 3 : 15;
 	char text[SY_UNIT_SIZE];
-	const char *argv[] = {"ip", "-j", "route", "get", text, NULL};
 	struct sy_error why = {{0}};
-	char *name;
+	int index;
 
 	if (host.prefix < 8 * (last + 1))
 		host.address[last] |= number;
 	host.prefix = 8 * (last + 1);
-	(void)sy_format_network(&host, text);
-	name = route_device(argv, &why);
-	if (!name)
-		(void)sy_fail(err, "which device leads to %s? %s; dev=NAME names it", text,
-			      why.text);
-	return name;
+	index = sy_route_to(&host, &why);
+	return index > 0 ? index
+			 : sy_fail(err, "which device leads to %s? %s; dev=NAME names it",
+				   sy_format_network(&host, text), why.text);
 }
 
-static bool carries(json_t *route)
+static bool is_loopback(int index)
 {
-	json_t *flags = json_object_get(route, "flags");
+	return index == (int)if_nametoindex("lo");
+}
 
-	for (size_t i = 0; i < json_array_size(flags); i++) {
-		const char *flag = json_string_value(json_array_get(flags, i));
+struct only {
+	int index;
+	bool several;
+};
 
-		if (flag && !strcmp(flag, "linkdown"))
-			return false;
-	}
+static bool see_only(void *context, const struct sy_route *route)
+{
+	struct only *only = context;
+
+	if (!route->index || is_loopback(route->index) || !route->carries)
+		return true;
+	only->several |= only->index && only->index != route->index;
+	only->index = route->index;
 	return true;
 }
 
-/* All routes to networks inside of this one; NULL when they cannot be read. */
-static json_t *routes_within(const char *family, const char *within)
+/* The device of all routes into a network, when it is the same; -1. */
+static int only_device(const struct sy_network *network)
 {
-	const char *argv[] = {"ip", "-j", family, "route", "show", "root", within, NULL};
-	cleanup_free char *text = sy_run_text(argv, NULL, NULL);
+	struct only only = {0};
 
-	return text ? json_loads(text, 0, NULL) : NULL;
-}
-
-/* The device of these routes, when it is the same; free it. */
-static char *only_device(const char *family, const char *within)
-{
-	json_t *routes = routes_within(family, within);
-	const char *only = NULL;
-	bool several = false;
-	char *copy;
-
-	for (size_t i = 0; i < json_array_size(routes); i++) {
-		json_t *route = json_array_get(routes, i);
-		const char *name = json_string_value(json_object_get(route, "dev"));
-
-		if (!name || !strcmp(name, "lo") || !carries(route))
-			continue;
-		several |= only && strcmp(only, name);
-		only = name;
-	}
-	copy = only && !several ? strdup(only) : NULL;
-	json_decref(routes);
-	return copy;
+	(void)sy_routes_within(network, see_only, &only);
+	return only.index && !only.several ? only.index : -1;
 }
 
 /* A network's own address may be taken for a broadcast, and its first one may be our own. To a wide
  * one there may be no route, but to a part of it. */
-static char *device_towards(const struct sy_network *network, struct sy_error *err)
+static int device_towards(const struct sy_network *network, struct sy_error *err)
 {
-	char *name = device_to_host(*network, 1, err);
-	char text[SY_UNIT_SIZE];
+	int index = device_to_host(*network, 1, err);
 
-	if (!name) {
-		(void)sy_format_network(network, text);
-		return only_device(network->family == AF_INET ? "-4" : "-6", text);
-	}
-	if (strcmp(name, "lo"))
-		return name;
-	free(name);
-	return device_to_host(*network, 2, err);
+	if (index < 0)
+		return only_device(network);
+	return is_loopback(index) ? device_to_host(*network, 2, err) : index;
+}
+
+static bool see_default(void *context, const struct sy_route *route)
+{
+	int *index = context;
+
+	if (route->to.prefix)
+		return true;
+	*index = route->index; /* the kernel tells the one it prefers first */
+	return false;
 }
 
 /* A cluster's own network often leads nowhere else. */
-static char *default_device(struct sy_error *err)
+static int default_device(struct sy_error *err)
 {
-	static const char *const four[] = {"ip", "-j", "route", "show", "default", NULL};
-	static const char *const six[] = {"ip", "-j", "-6", "route", "show", "default", NULL};
-	char *name = route_device(four, NULL);
+	static const struct sy_network four = {.family = AF_INET}, six = {.family = AF_INET6};
+	int index = 0;
 
-	if (!name)
-		name = route_device(six, NULL);
-	if (!name)
-		name = only_device("-4", "0.0.0.0/0");
-	if (!name)
-		(void)sy_fail(err, "this node has no default route: name the device with dev=NAME, "
-				   "or whom to reach with to=ADDRESS");
-	return name;
+	(void)sy_routes_within(&four, see_default, &index);
+	if (!index)
+		(void)sy_routes_within(&six, see_default, &index);
+	if (!index)
+		index = only_device(&four);
+	return index > 0
+		   ? index
+		   : sy_fail(err, "this node has no default route: name the device with dev=NAME, "
+				  "or whom to reach with to=ADDRESS");
 }
 
-static int add(char *name, struct sy_netem_device *devices, int count, struct sy_error *err)
+static int add(int index, struct sy_netem_device *devices, int count, struct sy_error *err)
 {
-	cleanup_free char *mine = name;
+	char name[IF_NAMESIZE];
 
-	if (!mine)
+	if (index < 0)
 		return -1;
 	for (int i = 0; i < count; i++)
-		if (!strcmp(devices[i].name, mine))
+		if (devices[i].index == index)
 			return count;
-	if (!strcmp(mine, "lo"))
+	if (is_loopback(index))
 		return sy_fail(err, "the way there is the loopback device: it is shaped only when "
 				    "it is named, dev=lo");
-	return look_up(mine, &devices[count], err) < 0 ? -1 : count + 1;
+	if (!if_indextoname((unsigned)index, name))
+		return sy_fail_errno(err, errno, "the device of the route there is gone");
+	return look_up(name, &devices[count], err) < 0 ? -1 : count + 1;
 }
 
 int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *devices, int size,
@@ -256,51 +226,50 @@ int sy_netem_devices(const struct sy_netem *spec, struct sy_netem_device *device
 	return count;
 }
 
-static bool is_shaped(const struct sy_netem_device *devices, int count, const char *name)
+struct noting {
+	json_t *document;
+	const struct sy_network *network;
+	const struct sy_netem_device *devices;
+	int count;
+};
+
+static bool note_other(void *context, const struct sy_route *route)
 {
-	for (int i = 0; i < count; i++)
-		if (!strcmp(devices[i].name, name))
-			return true;
-	return !strcmp(name, "lo");
-}
+	const struct noting *noting = context;
+	char asked[SY_UNIT_SIZE], where[SY_UNIT_SIZE], name[IF_NAMESIZE];
+	bool shaped = is_loopback(route->index);
 
-static void note_others(json_t *document, const struct sy_network *network,
-			const struct sy_netem_device *devices, int count)
-{
-	const char *family = network->family == AF_INET ? "-4" : "-6";
-	char text[SY_UNIT_SIZE];
-	json_t *routes = routes_within(family, sy_format_network(network, text));
-
-	for (size_t i = 0; i < json_array_size(routes); i++) {
-		json_t *route = json_array_get(routes, i);
-		const char *name = json_string_value(json_object_get(route, "dev"));
-		const char *where = json_string_value(json_object_get(route, "dst"));
-
-		if (name && where && carries(route) && !is_shaped(devices, count, name))
-			sy_json_note(document,
-				     "to=%s: what goes to %s leaves by %s and was not shaped; a "
-				     "to= of its own shapes it",
-				     text, where, name);
-	}
-	json_decref(routes);
+	for (int i = 0; i < noting->count; i++)
+		shaped |= noting->devices[i].index == route->index;
+	if (shaped || !route->carries || !if_indextoname((unsigned)route->index, name))
+		return true;
+	sy_json_note(noting->document,
+		     "to=%s: what goes to %s leaves by %s and was not shaped; a to= of its own "
+		     "shapes it",
+		     sy_format_network(noting->network, asked),
+		     route->to.prefix ? sy_format_network(&route->to, where) : "default", name);
+	return true;
 }
 
 void sy_netem_note_others(json_t *document, const struct sy_netem *spec,
 			  const struct sy_netem_device *devices, int count)
 {
-	for (int i = 0; i < spec->to_count && !spec->device[0]; i++)
+	for (int i = 0; i < spec->to_count && !spec->device[0]; i++) {
+		struct noting noting = {document, &spec->to[i], devices, count};
+
 		if (spec->to[i].prefix < (spec->to[i].family == AF_INET ? 32 : 128))
-			note_others(document, &spec->to[i], devices, count);
+			(void)sy_routes_within(&spec->to[i], note_other, &noting);
+	}
 }
 
 bool sy_netem_leads_over(const char *address, const char *device)
 {
-	cleanup_free char *name = NULL;
 	struct sy_network host;
+	int index = -1;
 
 	if (sy_parse_network(address, &host, NULL) == 0)
-		name = device_to_host(host, 0, NULL);
-	return !name || !strcmp(name, device);
+		index = device_to_host(host, 0, NULL);
+	return index < 0 || index == (int)if_nametoindex(device);
 }
 
 static int64_t third_number(const char *path)

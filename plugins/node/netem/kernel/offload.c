@@ -3,10 +3,8 @@
 #include "netem/kernel/offload.h"
 
 #include "base/file.h"
-#include "netem/kernel/rtnl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -146,72 +144,5 @@ int sy_offloads_set(const char *device, const json_t *names, bool on, struct sy_
 	wanted.head.size = (features.count + 31) / 32;
 	if (ask(&features, &wanted) < 0)
 		return sy_fail_errno(err, errno, "cannot switch the offloads of %s", device);
-	return 0;
-}
-
-/* --- segments made before the queue ---
- *
- * Since Linux 4.17 TCP makes pieces of many segments whatever the offloads say (sk_setup_caps(),
- * net/core/sock.c), and a queue loses, doubles or spoils such a piece as one packet. What it obeys
- * is the device's gso_max_segs. */
-
-static int take_segments(const struct nlmsghdr *header, void *context)
-{
-	const struct ifinfomsg *body = NLMSG_DATA(header);
-	const struct rtattr *at = IFLA_RTA(body);
-	size_t left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*body));
-	int64_t *segments = context;
-	uint32_t value;
-
-	if (header->nlmsg_type != RTM_NEWLINK)
-		return 0;
-	for (; sy_rta_ok(at, left); at = sy_rta_next(at, &left))
-		if (at->rta_type == IFLA_GSO_MAX_SEGS && RTA_PAYLOAD(at) >= sizeof(value)) {
-			memcpy(&value, RTA_DATA(at), sizeof(value));
-			*segments = value;
-		}
-	return 1; /* there is no other answer */
-}
-
-static struct sy_rtnl_request about_link(unsigned short type, const char *device)
-{
-	return (struct sy_rtnl_request){
-	    .header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
-		       .nlmsg_type = type,
-		       .nlmsg_flags = NLM_F_REQUEST},
-	    .link = {.ifi_index = (int)if_nametoindex(device)},
-	};
-}
-
-int64_t sy_gso_segments(const char *device)
-{
-	struct sy_rtnl_request request = about_link(RTM_GETLINK, device);
-	int64_t segments = -1;
-
-	return sy_rtnl(&request, take_segments, &segments) < 0 ? -1 : segments;
-}
-
-/* A connection keeps what its route had: a new generation of routes lets it look again (route(7),
- * ip-route(8): flush cache). */
-static void renew_routes(void)
-{
-	cleanup_close int fd = open("/proc/sys/net/ipv4/route/flush", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		(void)!write(fd, "1", 1);
-}
-
-int sy_gso_segments_set(const char *device, int64_t segments, struct sy_error *err)
-{
-	struct sy_rtnl_request request = about_link(RTM_SETLINK, device);
-	uint32_t value = (uint32_t)segments;
-	int result;
-
-	request.header.nlmsg_flags |= NLM_F_ACK;
-	sy_rtnl_add(&request, IFLA_GSO_MAX_SEGS, &value, sizeof(value));
-	result = sy_rtnl(&request, NULL, NULL);
-	if (result)
-		return sy_fail_errno(err, -result, "cannot set gso_max_segs of %s", device);
-	renew_routes();
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,40 +18,33 @@ void sy_cleanup_qdiscs(struct sy_qdiscs *list)
 	free(list->item);
 }
 
-static const struct rtattr *find_attribute(const struct rtattr *first, size_t length, int type,
-					   size_t size)
+static int add_qdisc(struct sy_qdiscs *list, const struct nlmsghdr *header)
 {
-	for (; sy_rta_ok(first, length); first = sy_rta_next(first, &length))
-		if ((first->rta_type & NLA_TYPE_MASK) == type && RTA_PAYLOAD(first) >= size)
-			return first;
-	return NULL;
-}
-
-static int add_qdisc(struct sy_qdiscs *list, const struct tcmsg *message, size_t length)
-{
-	const struct rtattr *first = TCA_RTA(message), *kind, *options;
+	const struct tcmsg *message = mnl_nlmsg_get_payload(header);
+	const char *first = mnl_nlmsg_get_payload_offset(header, sizeof(*message));
+	size_t length = mnl_nlmsg_get_payload_len(header) - sizeof(*message);
+	const struct nlattr *kind = sy_rtnl_find(first, length, TCA_KIND, 1);
+	const struct nlattr *options = sy_rtnl_find(first, length, TCA_OPTIONS, 1);
 	struct sy_qdisc *more = reallocarray(list->item, list->count + 1, sizeof(*more));
 	struct sy_qdisc *qdisc;
 
 	if (!more)
-		return -ENOMEM;
+		return MNL_CB_ERROR;
 	list->item = more;
 	qdisc = &more[list->count];
 	*qdisc = (struct sy_qdisc){.handle = message->tcm_handle, .parent = message->tcm_parent};
-	kind = find_attribute(first, length, TCA_KIND, 1);
-	options = find_attribute(first, length, TCA_OPTIONS, 0);
 	if (kind)
-		(void)snprintf(qdisc->kind, sizeof(qdisc->kind), "%.*s", (int)RTA_PAYLOAD(kind),
-			       (const char *)RTA_DATA(kind));
-	if (options && RTA_PAYLOAD(options)) {
-		qdisc->options_size = RTA_PAYLOAD(options);
+		(void)snprintf(qdisc->kind, sizeof(qdisc->kind), "%.*s",
+			       (int)mnl_attr_get_payload_len(kind), mnl_attr_get_str(kind));
+	if (options) {
+		qdisc->options_size = mnl_attr_get_payload_len(options);
 		qdisc->options = malloc(qdisc->options_size);
 		if (!qdisc->options)
-			return -ENOMEM;
-		memcpy(qdisc->options, RTA_DATA(options), qdisc->options_size);
+			return MNL_CB_ERROR;
+		memcpy(qdisc->options, mnl_attr_get_payload(options), qdisc->options_size);
 	}
 	list->count++;
-	return 0;
+	return MNL_CB_OK;
 }
 
 struct dump {
@@ -60,25 +54,25 @@ struct dump {
 
 static int take(const struct nlmsghdr *header, void *context)
 {
-	const struct tcmsg *message = NLMSG_DATA(header);
+	const struct tcmsg *message = mnl_nlmsg_get_payload(header);
 	struct dump *dump = context;
 
 	if (header->nlmsg_type != RTM_NEWQDISC || message->tcm_ifindex != dump->index)
-		return 0;
-	return add_qdisc(dump->list, message, TCA_PAYLOAD(header));
+		return MNL_CB_OK;
+	return add_qdisc(dump->list, header);
 }
 
 int sy_qdiscs_read(int index, struct sy_qdiscs *list, struct sy_error *err)
 {
-	struct sy_rtnl_request request = {
-	    .header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg)),
-		       .nlmsg_type = RTM_GETQDISC,
-		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-	    .tc = {.tcm_ifindex = index},
-	};
 	struct dump dump = {list, index};
-	int result = sy_rtnl(&request, take, &dump);
+	struct sy_rtnl room;
+	struct tcmsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_GETQDISC, NLM_F_DUMP, sizeof(*body), (void **)&body);
+	int result;
 
+	body->tcm_ifindex = index;
+	result = sy_rtnl_ask(request, take, &dump);
 	return result ? sy_fail_errno(err, -result, "cannot read the qdiscs") : 0;
 }
 
@@ -135,15 +129,6 @@ enum sy_root sy_root_of(const struct sy_qdiscs *list)
 	return named ? SY_ROOT_PLAIN : SY_ROOT_DEFAULT;
 }
 
-static json_t *hex(const uint8_t *bytes, size_t size)
-{
-	cleanup_free char *text = calloc(size + 1, 2);
-
-	for (size_t i = 0; text && i < size; i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return text ? json_string(text) : NULL;
-}
-
 json_t *sy_qdiscs_keep(const struct sy_qdiscs *list)
 {
 	json_t *kept = json_array();
@@ -156,44 +141,33 @@ json_t *sy_qdiscs_keep(const struct sy_qdiscs *list)
 			    kept,
 			    json_pack("{s:I, s:I, s:s, s:o}", "parent", (json_int_t)qdisc->parent,
 				      "handle", (json_int_t)qdisc->handle, "kind", qdisc->kind,
-				      "options", hex(qdisc->options, qdisc->options_size)));
+				      "options", sy_rtnl_hex(qdisc->options, qdisc->options_size)));
 	}
 	return kept;
 }
 
-static size_t unhex(const char *text, uint8_t *bytes, size_t size)
-{
-	size_t count = 0;
-	unsigned value;
-
-	while (count < size && sscanf(text + 2 * count, "%2x", &value) == 1)
-		bytes[count++] = (uint8_t)value;
-	return count;
-}
-
 static int put_back(int index, const json_t *one, struct sy_error *err)
 {
-	struct sy_rtnl_request request = {
-	    .header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg)),
-		       .nlmsg_type = RTM_NEWQDISC,
-		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE},
-	    .tc = {.tcm_ifindex = index},
-	};
 	const char *kind = json_string_value(json_object_get(one, "kind"));
-	const char *options = json_string_value(json_object_get(one, "options"));
+	const json_t *options = json_object_get(one, "options");
+	struct sy_rtnl room;
+	struct tcmsg *body;
+	struct nlmsghdr *request = sy_rtnl_new(&room, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE,
+					       sizeof(*body), (void **)&body);
 	uint8_t bytes[1024];
 	size_t size;
 	int result;
 
-	if (!kind || !options)
+	if (!kind || !json_is_string(options))
 		return sy_fail(err, "the state has no kind or options of an earlier qdisc");
-	request.tc.tcm_parent = (uint32_t)json_integer_value(json_object_get(one, "parent"));
-	request.tc.tcm_handle = (uint32_t)json_integer_value(json_object_get(one, "handle"));
-	size = unhex(options, bytes, sizeof(bytes));
-	sy_rtnl_add(&request, TCA_KIND, kind, strlen(kind) + 1);
+	body->tcm_ifindex = index;
+	body->tcm_parent = (uint32_t)json_integer_value(json_object_get(one, "parent"));
+	body->tcm_handle = (uint32_t)json_integer_value(json_object_get(one, "handle"));
+	size = sy_rtnl_unhex(options, bytes, sizeof(bytes));
+	mnl_attr_put_strz(request, TCA_KIND, kind);
 	if (size)
-		sy_rtnl_add(&request, TCA_OPTIONS, bytes, size);
-	result = sy_rtnl(&request, NULL, NULL);
+		mnl_attr_put(request, TCA_OPTIONS, size, bytes);
+	result = sy_rtnl_ask(request, NULL, NULL);
 	return result ? sy_fail_errno(err, -result, "cannot put qdisc %s back", kind) : 0;
 }
 
@@ -214,47 +188,15 @@ static int32_t from_chance(uint32_t chance, int32_t asked)
 	return abs(ppb - asked) <= 2 ? asked : ppb;
 }
 
-static void read_attribute(const struct rtattr *attribute, struct sy_netem *spec)
+static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
 {
-	const void *data = RTA_DATA(attribute);
-	size_t size = RTA_PAYLOAD(attribute);
-	struct tc_netem_corrupt corrupt;
-	struct tc_netem_reorder reorder;
-	struct tc_netem_rate rate;
-	int64_t wide;
-
-	if (attribute->rta_type == TCA_NETEM_LATENCY64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->delay_us = (wide + 500) / 1000; /* tc goes through a double */
-	} else if (attribute->rta_type == TCA_NETEM_JITTER64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->jitter_us = (wide + 500) / 1000;
-	} else if (attribute->rta_type == TCA_NETEM_CORRUPT && size >= sizeof(corrupt)) {
-		memcpy(&corrupt, data, sizeof(corrupt));
-		spec->corrupt_ppb = from_chance(corrupt.probability, spec->corrupt_ppb);
-	} else if (attribute->rta_type == TCA_NETEM_REORDER && size >= sizeof(reorder)) {
-		memcpy(&reorder, data, sizeof(reorder));
-		spec->reorder_ppb = from_chance(reorder.probability, spec->reorder_ppb);
-	} else if (attribute->rta_type == TCA_NETEM_RATE && size >= sizeof(rate)) {
-		memcpy(&rate, data, sizeof(rate));
-		if (rate.rate != UINT32_MAX)
-			spec->rate_bit_per_s = (int64_t)rate.rate * 8;
-	} else if (attribute->rta_type == TCA_NETEM_RATE64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->rate_bit_per_s = wide * 8;
-	}
-}
-
-static void read_gemodel(const struct rtattr *loss, struct sy_gemodel *model)
-{
-	const struct rtattr *inner = RTA_DATA(loss);
-	size_t length = RTA_PAYLOAD(loss);
 	struct tc_netem_gemodel got;
+	const struct nlattr *inner = sy_rtnl_find(
+	    mnl_attr_get_payload(loss), mnl_attr_get_payload_len(loss), NETEM_LOSS_GE, sizeof(got));
 
-	if (!sy_rta_ok(inner, length) || (inner->rta_type & NLA_TYPE_MASK) != NETEM_LOSS_GE ||
-	    RTA_PAYLOAD(inner) < sizeof(got))
+	if (!inner)
 		return;
-	memcpy(&got, RTA_DATA(inner), sizeof(got));
+	memcpy(&got, mnl_attr_get_payload(inner), sizeof(got));
 	model->p_ppb = from_chance(got.p, model->p_ppb);
 	model->r_ppb = from_chance(got.r, model->r_ppb);
 	/* The kernel keeps h and 1 - k: man tc-netem and netem.c of iproute2. */
@@ -263,46 +205,76 @@ static void read_gemodel(const struct rtattr *loss, struct sy_gemodel *model)
 	model->one_minus_k_ppb = from_chance(got.k1, model->one_minus_k_ppb);
 }
 
+static int read_attribute(const struct nlattr *attribute, void *context)
+{
+	struct sy_netem *spec = context;
+	const void *data = mnl_attr_get_payload(attribute);
+	size_t size = mnl_attr_get_payload_len(attribute);
+	int type = mnl_attr_get_type(attribute);
+	struct tc_netem_corrupt corrupt;
+	struct tc_netem_reorder reorder;
+	struct tc_netem_rate rate;
+	int64_t wide;
+
+	if (type == TCA_NETEM_LATENCY64 && size >= sizeof(wide)) {
+		memcpy(&wide, data, sizeof(wide));
+		spec->delay_us = (wide + 500) / 1000; /* tc goes through a double */
+	} else if (type == TCA_NETEM_JITTER64 && size >= sizeof(wide)) {
+		memcpy(&wide, data, sizeof(wide));
+		spec->jitter_us = (wide + 500) / 1000;
+	} else if (type == TCA_NETEM_CORRUPT && size >= sizeof(corrupt)) {
+		memcpy(&corrupt, data, sizeof(corrupt));
+		spec->corrupt_ppb = from_chance(corrupt.probability, spec->corrupt_ppb);
+	} else if (type == TCA_NETEM_REORDER && size >= sizeof(reorder)) {
+		memcpy(&reorder, data, sizeof(reorder));
+		spec->reorder_ppb = from_chance(reorder.probability, spec->reorder_ppb);
+	} else if (type == TCA_NETEM_RATE && size >= sizeof(rate)) {
+		memcpy(&rate, data, sizeof(rate));
+		if (rate.rate != UINT32_MAX)
+			spec->rate_bit_per_s = (int64_t)rate.rate * 8;
+	} else if (type == TCA_NETEM_RATE64 && size >= sizeof(wide)) {
+		memcpy(&wide, data, sizeof(wide));
+		spec->rate_bit_per_s = wide * 8;
+	} else if (type == TCA_NETEM_LOSS && spec->has_gemodel) {
+		read_gemodel(attribute, &spec->gemodel);
+	}
+	return MNL_CB_OK;
+}
+
 static void read_netem(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 {
-	const struct rtattr *attribute;
+	size_t head = RTA_ALIGN(sizeof(struct tc_netem_qopt));
 	struct tc_netem_qopt basic;
-	size_t length;
 
-	if (qdisc->options_size < sizeof(basic))
+	if (qdisc->options_size < head)
 		return;
 	memcpy(&basic, qdisc->options, sizeof(basic));
 	if (spec->has_limit)
 		spec->limit_packets = basic.limit;
 	spec->loss_ppb = from_chance(basic.loss, spec->loss_ppb);
 	spec->duplicate_ppb = from_chance(basic.duplicate, spec->duplicate_ppb);
-	attribute = (const struct rtattr *)(qdisc->options + RTA_ALIGN(sizeof(basic)));
-	length = qdisc->options_size - RTA_ALIGN(sizeof(basic));
-	for (; sy_rta_ok(attribute, length); attribute = sy_rta_next(attribute, &length)) {
-		read_attribute(attribute, spec);
-		if ((attribute->rta_type & NLA_TYPE_MASK) == TCA_NETEM_LOSS && spec->has_gemodel)
-			read_gemodel(attribute, &spec->gemodel);
-	}
+	(void)mnl_attr_parse_payload(qdisc->options + head, qdisc->options_size - head,
+				     read_attribute, spec);
 }
 
 static void read_tbf(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 {
-	const struct rtattr *attribute = (const struct rtattr *)qdisc->options;
-	size_t length = qdisc->options_size;
 	struct tc_tbf_qopt basic;
 	uint64_t rate;
+	const struct nlattr *plain =
+	    sy_rtnl_find(qdisc->options, qdisc->options_size, TCA_TBF_PARMS, sizeof(basic));
+	const struct nlattr *wide =
+	    sy_rtnl_find(qdisc->options, qdisc->options_size, TCA_TBF_RATE64, sizeof(rate));
 
-	for (; sy_rta_ok(attribute, length); attribute = sy_rta_next(attribute, &length))
-		if (attribute->rta_type == TCA_TBF_PARMS &&
-		    RTA_PAYLOAD(attribute) >= sizeof(basic)) {
-			memcpy(&basic, RTA_DATA(attribute), sizeof(basic));
-			if (basic.rate.rate != UINT32_MAX)
-				spec->rate_bit_per_s = (int64_t)basic.rate.rate * 8;
-		} else if (attribute->rta_type == TCA_TBF_RATE64 &&
-			   RTA_PAYLOAD(attribute) >= sizeof(rate)) {
-			memcpy(&rate, RTA_DATA(attribute), sizeof(rate));
-			spec->rate_bit_per_s = (int64_t)rate * 8;
-		}
+	if (plain) {
+		memcpy(&basic, mnl_attr_get_payload(plain), sizeof(basic));
+		if (basic.rate.rate != UINT32_MAX)
+			spec->rate_bit_per_s = (int64_t)basic.rate.rate * 8;
+	}
+	if (wide) {
+		memcpy(&rate, mnl_attr_get_payload(wide), sizeof(rate));
+		spec->rate_bit_per_s = (int64_t)rate * 8;
+	}
 }
 
 void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)

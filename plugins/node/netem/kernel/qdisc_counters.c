@@ -4,6 +4,7 @@
 
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <string.h>
 
@@ -16,57 +17,56 @@ static void copy_struct(void *to, size_t room, const char *data, size_t size)
 
 /* linux/gen_stats.h. TCA_STATS_BASIC has 32 bits of packets; where they are not enough, the kernel
  * adds TCA_STATS_PKT64 (since 5.5). */
-static void take_statistics(const struct rtattr *at, size_t left,
-			    struct sy_qdisc_counters *counters)
+static int take_statistics(const struct nlattr *attribute, void *context)
 {
+	struct sy_qdisc_counters *counters = context;
+	const char *data = mnl_attr_get_payload(attribute);
+	size_t size = mnl_attr_get_payload_len(attribute);
 	struct gnet_stats_basic basic;
 	struct gnet_stats_queue queue;
 	uint64_t packets;
 
-	for (; sy_rta_ok(at, left); at = sy_rta_next(at, &left)) {
-		const char *data = RTA_DATA(at);
-		size_t size = RTA_PAYLOAD(at);
-
-		if (at->rta_type == TCA_STATS_BASIC) {
-			copy_struct(&basic, sizeof(basic), data, size);
-			counters->sent_bytes = (int64_t)basic.bytes;
-			if (counters->sent_packets < basic.packets)
-				counters->sent_packets = basic.packets;
-		} else if (at->rta_type == TCA_STATS_PKT64) {
-			copy_struct(&packets, sizeof(packets), data, size);
-			counters->sent_packets = (int64_t)packets;
-		} else if (at->rta_type == TCA_STATS_QUEUE) {
-			copy_struct(&queue, sizeof(queue), data, size);
-			counters->dropped_packets = queue.drops;
-			counters->overlimits = queue.overlimits;
-			counters->requeues = queue.requeues;
-		}
+	if (mnl_attr_get_type(attribute) == TCA_STATS_BASIC) {
+		copy_struct(&basic, sizeof(basic), data, size);
+		counters->sent_bytes = (int64_t)basic.bytes;
+		if (counters->sent_packets < basic.packets)
+			counters->sent_packets = basic.packets;
+	} else if (mnl_attr_get_type(attribute) == TCA_STATS_PKT64) {
+		copy_struct(&packets, sizeof(packets), data, size);
+		counters->sent_packets = (int64_t)packets;
+	} else if (mnl_attr_get_type(attribute) == TCA_STATS_QUEUE) {
+		copy_struct(&queue, sizeof(queue), data, size);
+		counters->dropped_packets = queue.drops;
+		counters->overlimits = queue.overlimits;
+		counters->requeues = queue.requeues;
 	}
+	return MNL_CB_OK;
+}
+
+static int take_attribute(const struct nlattr *attribute, void *context)
+{
+	struct sy_qdisc_counters *counters = context;
+
+	if (mnl_attr_get_type(attribute) == TCA_KIND)
+		copy_struct(counters->kind, sizeof(counters->kind) - 1,
+			    mnl_attr_get_payload(attribute), mnl_attr_get_payload_len(attribute));
+	else if (mnl_attr_get_type(attribute) == TCA_STATS2)
+		(void)mnl_attr_parse_nested(attribute, take_statistics, counters);
+	return MNL_CB_OK;
 }
 
 int sy_qdisc_parse(const struct nlmsghdr *header, size_t size, int *device_index,
 		   struct sy_qdisc_counters *counters)
 {
-	const struct tcmsg *body = NLMSG_DATA(header);
-	const struct rtattr *at;
-	size_t left;
+	const struct tcmsg *body = mnl_nlmsg_get_payload(header);
 
-	if (size < NLMSG_LENGTH(sizeof(*body)) || header->nlmsg_type != RTM_NEWQDISC ||
-	    header->nlmsg_len > size || header->nlmsg_len < NLMSG_LENGTH(sizeof(*body)))
+	if (!mnl_nlmsg_ok(header, (int)size) || header->nlmsg_type != RTM_NEWQDISC ||
+	    mnl_nlmsg_get_payload_len(header) < sizeof(*body))
 		return -1;
 	*counters =
 	    (struct sy_qdisc_counters){.handle = body->tcm_handle, .parent = body->tcm_parent};
 	*device_index = body->tcm_ifindex;
-	left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*body));
-	for (at = TCA_RTA(body); sy_rta_ok(at, left); at = sy_rta_next(at, &left)) {
-		int type = at->rta_type & NLA_TYPE_MASK;
-
-		if (type == TCA_KIND)
-			copy_struct(counters->kind, sizeof(counters->kind) - 1, RTA_DATA(at),
-				    RTA_PAYLOAD(at));
-		else if (type == TCA_STATS2)
-			take_statistics(RTA_DATA(at), RTA_PAYLOAD(at), counters);
-	}
+	(void)mnl_attr_parse(header, sizeof(*body), take_attribute, counters);
 	return 0;
 }
 
@@ -88,7 +88,7 @@ static int look_at(const struct nlmsghdr *header, void *context)
 		*search->counters = one;
 		search->found = true;
 	}
-	return 0;
+	return MNL_CB_OK;
 }
 
 int sy_qdisc_read(const char *device, uint32_t handle, struct sy_qdisc_counters *counters,
@@ -96,15 +96,15 @@ int sy_qdisc_read(const char *device, uint32_t handle, struct sy_qdisc_counters 
 {
 	struct search search = {
 	    .index = (int)if_nametoindex(device), .handle = handle, .counters = counters};
-	/* The dump filters by nothing but the device, and older kernels not even by that. */
-	struct sy_rtnl_request request = {
-	    .header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct tcmsg)),
-		       .nlmsg_type = RTM_GETQDISC,
-		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-	    .tc = {.tcm_ifindex = search.index},
-	};
-	int result = search.index ? sy_rtnl(&request, look_at, &search) : 0;
+	struct sy_rtnl room;
+	struct tcmsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_GETQDISC, NLM_F_DUMP, sizeof(*body), (void **)&body);
+	int result;
 
+	/* The dump filters by nothing but the device, and older kernels not even by that. */
+	body->tcm_ifindex = search.index;
+	result = search.index ? sy_rtnl_ask(request, look_at, &search) : 0;
 	if (result)
 		return sy_fail_errno(err, -result, "cannot read the qdiscs of %s", device);
 	return !search.found;

@@ -1,129 +1,298 @@
 #include "netem/kernel/route.h"
 
-#include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/rtnl.h"
+#include "netem/spec/values.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Whether `word` stands in the line as a word of its own. */
-static const char *find_word(const char *line, const char *word)
-{
-	size_t length = strlen(word);
+#define BAD_FLAGS  (RTNH_F_DEAD | RTNH_F_LINKDOWN)
+#define KEPT_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE) /* the others are the kernel's to tell */
 
-	for (const char *at = line; (at = strstr(at, word)); at += length)
-		if ((at == line || at[-1] == ' ') && (!at[length] || at[length] == ' '))
-			return at;
+/* What a route's message has behind its header. */
+struct message {
+	const struct rtmsg *body;
+	size_t size; /* of all, the body included */
+};
+
+static struct message message_of(const struct nlmsghdr *header)
+{
+	return (struct message){mnl_nlmsg_get_payload(header), mnl_nlmsg_get_payload_len(header)};
+}
+
+static const struct nlattr *find(const struct message *message, uint16_t type, size_t size)
+{
+	return sy_rtnl_find(message->body + 1, message->size - sizeof(*message->body), type, size);
+}
+
+static uint32_t number(const struct message *message, uint16_t type, uint32_t otherwise)
+{
+	const struct nlattr *found = find(message, type, sizeof(uint32_t));
+
+	return found ? mnl_attr_get_u32(found) : otherwise;
+}
+
+/* A route that people have made, of the main table: no copy in a cache. */
+static bool is_route(const struct nlmsghdr *header)
+{
+	struct message message = message_of(header);
+
+	return header->nlmsg_type == RTM_NEWROUTE && message.size >= sizeof(*message.body) &&
+	       !(message.body->rtm_flags & RTM_F_CLONED) &&
+	       number(&message, RTA_TABLE, message.body->rtm_table) == RT_TABLE_MAIN;
+}
+
+static size_t address_size(int family)
+{
+	return family == AF_INET ? 4 : 16;
+}
+
+static struct sy_route read_route(const struct message *message)
+{
+	struct sy_route route = {
+	    .to = {.family = message->body->rtm_family, .prefix = message->body->rtm_dst_len},
+	    .index = (int)number(message, RTA_OIF, 0),
+	    .carries = !(message->body->rtm_flags & RTNH_F_LINKDOWN),
+	};
+	const struct nlattr *to = find(message, RTA_DST, address_size(route.to.family));
+
+	if (to)
+		memcpy(route.to.address, mnl_attr_get_payload(to), address_size(route.to.family));
+	return route;
+}
+
+/* --- where a packet leaves --- */
+
+static int take_index(const struct nlmsghdr *header, void *context)
+{
+	struct message message = message_of(header);
+	int *index = context;
+
+	if (header->nlmsg_type == RTM_NEWROUTE && message.size >= sizeof(*message.body))
+		*index = (int)number(&message, RTA_OIF, 0);
+	return MNL_CB_OK;
+}
+
+int sy_route_to(const struct sy_network *host, struct sy_error *err)
+{
+	struct sy_rtnl room;
+	struct rtmsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_GETROUTE, 0, sizeof(*body), (void **)&body);
+	int index = 0, result;
+
+	body->rtm_family = (unsigned char)host->family;
+	body->rtm_dst_len = (unsigned char)host->prefix;
+	mnl_attr_put(request, RTA_DST, address_size(host->family), host->address);
+	result = sy_rtnl_ask(request, take_index, &index);
+	if (result)
+		return sy_fail_errno(err, -result, "the kernel has no route there");
+	return index ? index : sy_fail(err, "the kernel has no route there");
+}
+
+struct listing {
+	const struct sy_network *within;
+	sy_route_see *see;
+	void *context;
+	bool ended;
+};
+
+static int take_route(const struct nlmsghdr *header, void *context)
+{
+	struct listing *listing = context;
+	struct message message = message_of(header);
+	struct sy_route route;
+
+	if (listing->ended || !is_route(header))
+		return MNL_CB_OK;
+	route = read_route(&message);
+	if (sy_network_contains(listing->within, &route.to))
+		listing->ended = !listing->see(listing->context, &route);
+	return MNL_CB_OK;
+}
+
+static int list_routes(int family, mnl_cb_t take, void *context)
+{
+	struct sy_rtnl room;
+	struct rtmsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_GETROUTE, NLM_F_DUMP, sizeof(*body), (void **)&body);
+
+	body->rtm_family = (unsigned char)family;
+	return sy_rtnl_ask(request, take, context);
+}
+
+int sy_routes_within(const struct sy_network *network, sy_route_see *see, void *context)
+{
+	struct listing listing = {network, see, context, false};
+
+	return list_routes(network->family, take_route, &listing) ? -1 : 0;
+}
+
+/* --- rto_min --- */
+
+static bool is_over(const struct message *message, int index)
+{
+	const struct nlattr *several = find(message, RTA_MULTIPATH, sizeof(struct rtnexthop));
+	const struct rtnexthop *hop = several ? mnl_attr_get_payload(several) : NULL;
+	size_t left = several ? mnl_attr_get_payload_len(several) : 0;
+
+	while (left >= sizeof(*hop) && hop->rtnh_len >= sizeof(*hop) && hop->rtnh_len <= left) {
+		size_t step = (hop->rtnh_len + 3U) & ~3U; /* RTNH_ALIGN is of signed numbers */
+
+		if (hop->rtnh_ifindex == index)
+			return true;
+		left = step < left ? left - step : 0;
+		hop = (const void *)((const char *)hop + step);
+	}
+	return (int)number(message, RTA_OIF, 0) == index;
+}
+
+static bool expires(const struct message *message)
+{
+	const struct nlattr *found = find(message, RTA_CACHEINFO, sizeof(struct rta_cacheinfo));
+	struct rta_cacheinfo info;
+
+	if (!found)
+		return false;
+	memcpy(&info, mnl_attr_get_payload(found), sizeof(info));
+	return info.rta_expires != 0;
+}
+
+struct keeping {
+	int index;
+	json_t *kept;
+	struct sy_error *err;
+	bool failed;
+};
+
+static int take_kept(const struct nlmsghdr *header, void *context)
+{
+	struct keeping *keeping = context;
+	struct message message = message_of(header);
+	char text[SY_UNIT_SIZE];
+	struct sy_route route;
+
+	if (keeping->failed || !is_route(header) || !is_over(&message, keeping->index))
+		return MNL_CB_OK;
+	if (!expires(&message) && !(message.body->rtm_flags & BAD_FLAGS)) {
+		(void)json_array_append_new(keeping->kept, sy_rtnl_hex(message.body, message.size));
+		return MNL_CB_OK;
+	}
+	route = read_route(&message);
+	keeping->failed = true;
+	(void)sy_fail(keeping->err, "rto_min: the route to %s cannot be put back as it is: it %s",
+		      sy_format_network(&route.to, text),
+		      expires(&message) ? "expires" : "is not up");
+	return MNL_CB_OK;
+}
+
+json_t *sy_routes_keep(int index, struct sy_error *err)
+{
+	struct keeping keeping = {index, json_array(), err, false};
+	int four = list_routes(AF_INET, take_kept, &keeping);
+	int six = four ? four : list_routes(AF_INET6, take_kept, &keeping);
+
+	if (six)
+		(void)sy_fail_errno(err, -six, "rto_min: cannot list the routes");
+	if (!six && !keeping.failed)
+		return keeping.kept;
+	json_decref(keeping.kept);
 	return NULL;
 }
 
-static bool is_over(const char *line, const char *device)
-{
-	const char *at = find_word(line, "dev");
-	size_t length = strlen(device);
+struct change {
+	struct nlmsghdr *request;
+	uint32_t rto_min_ms; /* 0: as it was */
+	uint32_t locked;
+};
 
-	return at && !strncmp(at + 4, device, length) && (!at[4 + length] || at[4 + length] == ' ');
+/* What is locked is not overruled by what TCP has measured: ip-route(8), `lock`. */
+static int take_metric(const struct nlattr *metric, void *context)
+{
+	struct change *change = context;
+
+	if (mnl_attr_get_type(metric) == RTAX_LOCK)
+		change->locked |= mnl_attr_get_u32(metric);
+	else if (mnl_attr_get_type(metric) != RTAX_RTO_MIN)
+		mnl_attr_put(change->request, mnl_attr_get_type(metric),
+			     mnl_attr_get_payload_len(metric), mnl_attr_get_payload(metric));
+	return MNL_CB_OK;
 }
 
-static int add_route(json_t *routes, const char *family, const char *line, struct sy_error *err)
+static void put_metrics(struct change *change, const struct nlattr *metrics)
 {
-	if (find_word(line, "expires") || find_word(line, "linkdown") || find_word(line, "dead"))
-		return sy_fail(err, "rto_min: the route '%.200s' cannot be put back as it is",
-			       line);
-	return json_array_append_new(routes,
-				     json_pack("{s:s, s:s}", "family", family, "text", line));
+	struct nlattr *nest = mnl_attr_nest_start(change->request, RTA_METRICS);
+
+	if (metrics)
+		(void)mnl_attr_parse_nested(metrics, take_metric, change);
+	mnl_attr_put_u32(change->request, RTAX_LOCK, change->locked | 1U << RTAX_RTO_MIN);
+	mnl_attr_put_u32(change->request, RTAX_RTO_MIN, change->rto_min_ms);
+	mnl_attr_nest_end(change->request, nest);
 }
 
-static int read_family(const char *family, const char *device, json_t *routes, struct sy_error *err)
+static int copy_attribute(const struct nlattr *attribute, void *context)
 {
-	const char *argv[] = {"ip", family, "route", "show", "table", "main", NULL};
-	cleanup_free char *text = sy_run_text(argv, NULL, err);
-	char *save = NULL;
+	struct change *change = context;
+	uint16_t type = mnl_attr_get_type(attribute);
 
-	if (!text)
-		return -1;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		size_t length = strlen(line);
+	if (type != RTA_CACHEINFO && (type != RTA_METRICS || !change->rto_min_ms))
+		mnl_attr_put(change->request, attribute->nla_type,
+			     mnl_attr_get_payload_len(attribute), mnl_attr_get_payload(attribute));
+	return MNL_CB_OK;
+}
 
-		while (length && line[length - 1] == ' ')
-			line[--length] = '\0';
-		if (is_over(line, device) && add_route(routes, family, line, err) < 0)
-			return -1;
+static int change_route(const struct message *message, int64_t rto_min_us)
+{
+	struct sy_rtnl room;
+	struct rtmsg *body;
+	struct change change = {.request = sy_rtnl_new(&room, RTM_NEWROUTE, NLM_F_REPLACE,
+						       sizeof(*body), (void **)&body),
+				.rto_min_ms = (uint32_t)(rto_min_us / SY_RTO_STEP_US)};
+
+	*body = *message->body;
+	body->rtm_flags &= KEPT_FLAGS;
+	(void)mnl_attr_parse_payload(message->body + 1, message->size - sizeof(*body),
+				     copy_attribute, &change);
+	if (change.rto_min_ms)
+		put_metrics(&change, find(message, RTA_METRICS, 0));
+	return sy_rtnl_ask(change.request, NULL, NULL);
+}
+
+/* A kept route changed: 0, or -errno. */
+static int change_kept(const json_t *kept, int64_t rto_min_us)
+{
+	_Alignas(struct rtmsg) uint8_t bytes[2048];
+	struct message message = {(const void *)bytes, sy_rtnl_unhex(kept, bytes, sizeof(bytes))};
+
+	return message.size < sizeof(struct rtmsg) ? -EINVAL : change_route(&message, rto_min_us);
+}
+
+int sy_routes_set(const json_t *kept, int64_t rto_min_us, struct sy_error *err)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)kept, i, one)
+	{
+		int result = change_kept(one, rto_min_us);
+
+		if (result)
+			return sy_fail_errno(err, -result, "rto_min: cannot change a route");
 	}
 	return 0;
 }
 
-json_t *sy_routes_of(const char *device, struct sy_error *err)
+bool sy_routes_restore(const json_t *kept)
 {
-	json_t *routes = json_array();
+	bool all = true;
+	json_t *one;
+	size_t i;
 
-	if (read_family("-4", device, routes, err) == 0 &&
-	    read_family("-6", device, routes, err) == 0)
-		return routes;
-	json_decref(routes);
-	return NULL;
-}
-
-/* As ip takes it: it prints "rto_min lock 5ms" but reads "rto_min 5ms". `without`: leave it out. */
-static void write_route(FILE *out, const char *text, bool without)
-{
-	const char *at = find_word(text, "rto_min");
-	const char *after;
-
-	if (!at) {
-		(void)fprintf(out, "route change %s", text);
-		return;
-	}
-	after = at + strlen("rto_min ");
-	after += strncmp(after, "lock ", 5) ? 0 : 5;
-	(void)fprintf(out, "route change %.*s", (int)(at - text), text);
-	if (without)
-		(void)fprintf(out, "%s", after + strcspn(after, " "));
-	else
-		(void)fprintf(out, "rto_min %s", after);
-}
-
-static int change(const json_t *routes, const char *family, int64_t rto_min_us,
-		  struct sy_error *err)
-{
-	/* A route that went away meanwhile does not keep the others from coming back. */
-	const char *argv[] = {"ip", family, rto_min_us ? family : "-force", "-batch", "-", NULL};
-	cleanup_free char *lines = NULL, *said = NULL;
-	size_t size = 0, i;
-	FILE *out = open_memstream(&lines, &size);
-	json_t *route;
-
-	if (!out)
-		return sy_fail(err, "out of memory");
-	json_array_foreach((json_t *)routes, i, route)
-	{
-		const char *whose = json_string_value(json_object_get(route, "family"));
-		const char *text = json_string_value(json_object_get(route, "text"));
-
-		if (!whose || !text || strcmp(whose, family))
-			continue;
-		write_route(out, text, rto_min_us > 0);
-		if (rto_min_us > 0)
-			(void)fprintf(out, " rto_min %" PRId64 "ms", rto_min_us / 1000);
-		(void)fputc('\n', out);
-	}
-	(void)fclose(out);
-	if (!size)
-		return 0;
-	said = sy_run_text(argv, lines, err);
-	return said ? 0 : -1;
-}
-
-int sy_routes_set(const json_t *routes, int64_t rto_min_us, struct sy_error *err)
-{
-	return change(routes, "-4", rto_min_us, err) < 0 ? -1
-							 : change(routes, "-6", rto_min_us, err);
-}
-
-bool sy_routes_restore(const json_t *routes)
-{
-	bool four = change(routes, "-4", 0, NULL) == 0;
-
-	return change(routes, "-6", 0, NULL) == 0 && four;
+	/* One that went away meanwhile does not keep the others from coming back. */
+	json_array_foreach((json_t *)kept, i, one) all &= change_kept(one, 0) == 0;
+	return all;
 }

@@ -3,79 +3,98 @@
 #include "base/file.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #define ANSWER_SIZE 65536
 
-void sy_rtnl_add(struct sy_rtnl_request *request, unsigned short type, const void *data,
-		 size_t size)
+struct nlmsghdr *sy_rtnl_new(struct sy_rtnl *rtnl, uint16_t type, uint16_t flags, size_t size,
+			     void **body)
 {
-	size_t used = NLMSG_ALIGN(request->header.nlmsg_len);
-	struct rtattr *attribute = (struct rtattr *)((char *)request + used);
+	struct nlmsghdr *request = mnl_nlmsg_put_header(rtnl->room);
 
-	if (used + RTA_SPACE(size) > sizeof(*request))
-		return;
-	attribute->rta_type = type;
-	attribute->rta_len = (unsigned short)RTA_LENGTH(size);
-	memcpy(RTA_DATA(attribute), data, size);
-	request->header.nlmsg_len = (uint32_t)(used + RTA_SPACE(size));
+	request->nlmsg_type = type;
+	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+	*body = mnl_nlmsg_put_extra_header(request, size);
+	return request;
 }
 
-static int open_socket(void)
+static void close_socket(struct mnl_socket **socket)
+{
+	if (*socket)
+		(void)mnl_socket_close(*socket);
+}
+
+static struct mnl_socket *open_socket(void)
 {
 	static const struct timeval patience = {.tv_sec = 5};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 
-	if (fd >= 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	return fd;
+	if (socket)
+		(void)setsockopt(mnl_socket_get_fd(socket), SOL_SOCKET, SO_RCVTIMEO, &patience,
+				 sizeof(patience));
+	return socket;
 }
 
-/* 1: that was the last answer; 0: more come; -errno. */
-static int look_at(const struct nlmsghdr *header, size_t size,
-		   int (*take)(const struct nlmsghdr *header, void *context), void *context)
+/* A list that changed while it was told: ip(8) goes on as well. */
+static void forgive_changes(char *answer, int size)
 {
-	int result = 0;
+	struct nlmsghdr *header = (struct nlmsghdr *)answer;
 
-	while (!result && size >= sizeof(*header) && header->nlmsg_len >= sizeof(*header) &&
-	       header->nlmsg_len <= size) {
-		size_t step = NLMSG_ALIGN((size_t)header->nlmsg_len);
-
-		if (header->nlmsg_type == NLMSG_DONE)
-			return 1;
-		if (header->nlmsg_type == NLMSG_ERROR) {
-			const struct nlmsgerr *error = NLMSG_DATA(header);
-
-			return error->error ? error->error : 1;
-		}
-		if (take)
-			result = take(header, context);
-		size = step < size ? size - step : 0;
-		header = (const struct nlmsghdr *)((const char *)header + step);
-	}
-	return result;
+	for (; mnl_nlmsg_ok(header, size); header = mnl_nlmsg_next(header, &size))
+		header->nlmsg_flags &= (uint16_t)~NLM_F_DUMP_INTR;
 }
 
-int sy_rtnl(const struct sy_rtnl_request *request,
-	    int (*take)(const struct nlmsghdr *header, void *context), void *context)
+int sy_rtnl_ask(struct nlmsghdr *request, mnl_cb_t take, void *context)
 {
-	cleanup_close int fd = open_socket();
+	__attribute__((cleanup(close_socket))) struct mnl_socket *socket = open_socket();
 	cleanup_free char *answer = malloc(ANSWER_SIZE);
-	int result = 0;
+	int result = MNL_CB_OK;
 
-	if (fd < 0 || !answer)
+	if (!socket || !answer || mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
 		return -errno;
-	if (send(fd, request, request->header.nlmsg_len, 0) < 0)
-		return -errno;
-	while (!result) {
-		ssize_t got = recv(fd, answer, ANSWER_SIZE, 0);
+	while (result > MNL_CB_STOP) {
+		ssize_t got = mnl_socket_recvfrom(socket, answer, ANSWER_SIZE);
 
-		if (got < 0 && errno != EINTR)
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
 			return -errno;
-		if (got > 0)
-			result = look_at((struct nlmsghdr *)answer, (size_t)got, take, context);
+		forgive_changes(answer, (int)got);
+		result = mnl_cb_run(answer, (size_t)got, 0, 0, take, context);
 	}
-	return result < 0 ? result : 0;
+	return result < 0 ? -errno : 0;
+}
+
+const struct nlattr *sy_rtnl_find(const void *attributes, size_t length, uint16_t type, size_t size)
+{
+	const char *end = (const char *)attributes + length;
+	const struct nlattr *at = attributes;
+
+	for (; mnl_attr_ok(at, (int)(end - (const char *)at)); at = mnl_attr_next(at))
+		if (mnl_attr_get_type(at) == type && mnl_attr_get_payload_len(at) >= size)
+			return at;
+	return NULL;
+}
+
+json_t *sy_rtnl_hex(const void *bytes, size_t size)
+{
+	cleanup_free char *text = calloc(size + 1, 2);
+
+	for (size_t i = 0; text && i < size; i++)
+		(void)snprintf(text + 2 * i, 3, "%02x", ((const uint8_t *)bytes)[i]);
+	return text ? json_string(text) : NULL;
+}
+
+size_t sy_rtnl_unhex(const json_t *text, uint8_t *bytes, size_t size)
+{
+	const char *digits = json_string_value(text);
+	size_t count = 0;
+	unsigned value;
+
+	while (digits && count < size && sscanf(digits + 2 * count, "%2x", &value) == 1)
+		bytes[count++] = (uint8_t)value;
+	return count;
 }

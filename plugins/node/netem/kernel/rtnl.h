@@ -1,42 +1,30 @@
-/* One request to the kernel's routing socket, and its answers (rtnetlink(7)). */
+/* One request to the kernel's routing socket, and its answers (rtnetlink(7), libmnl). */
 #ifndef STEELYARD_NETEM_KERNEL_RTNL_H
 #define STEELYARD_NETEM_KERNEL_RTNL_H
 
-#include <linux/rtnetlink.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <jansson.h>
+#include <libmnl/libmnl.h>
 #include <stdint.h>
 
-struct sy_rtnl_request {
-	struct nlmsghdr header;
-	union { /* attributes follow whichever it is */
-		struct tcmsg tc;
-		struct ifinfomsg link;
-	};
-	char attributes[2048];
+/* Room in which a request is built. */
+struct sy_rtnl {
+	_Alignas(struct nlmsghdr) char room[4096];
 };
 
-/* Append an attribute; more than there is room for is left out. */
-void sy_rtnl_add(struct sy_rtnl_request *request, unsigned short type, const void *data,
-		 size_t size);
+/* A new request, of a type such as RTM_GETQDISC; `*body`, of this size, is zeroed and follows the
+ * header; attributes come behind it by mnl_attr_put(). */
+struct nlmsghdr *sy_rtnl_new(struct sy_rtnl *rtnl, uint16_t type, uint16_t flags, size_t size,
+			     void **body);
 
 /* Send, and hand every answer to `take` (NULL: only whether it worked): 0, or -errno. */
-int sy_rtnl(const struct sy_rtnl_request *request,
-	    int (*take)(const struct nlmsghdr *header, void *context), void *context);
+int sy_rtnl_ask(struct nlmsghdr *request, mnl_cb_t take, void *context);
 
-/* Walking attributes; RTA_OK and RTA_NEXT of the kernel's header mix signs. */
-static inline bool sy_rta_ok(const struct rtattr *attribute, size_t left)
-{
-	return left >= sizeof(*attribute) && attribute->rta_len >= sizeof(*attribute) &&
-	       attribute->rta_len <= left;
-}
+/* An attribute of this type with at least `size` bytes among `length` bytes of them, or NULL. */
+const struct nlattr *sy_rtnl_find(const void *attributes, size_t length, uint16_t type,
+				  size_t size);
 
-static inline const struct rtattr *sy_rta_next(const struct rtattr *attribute, size_t *left)
-{
-	size_t step = RTA_ALIGN((size_t)attribute->rta_len);
-
-	*left = step < *left ? *left - step : 0;
-	return (const struct rtattr *)((const char *)attribute + step);
-}
+/* Bytes as text for the state, and back: how many. */
+json_t *sy_rtnl_hex(const void *bytes, size_t size);
+size_t sy_rtnl_unhex(const json_t *text, uint8_t *bytes, size_t size);
 
 #endif
