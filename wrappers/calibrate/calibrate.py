@@ -120,7 +120,7 @@ def slurm_config() -> dict[str, Any]:
     """What bears on the weighing."""
     from steelyard.wrappers.schedulers.slurm import Slurm
 
-    config = Slurm(patient=False).config
+    config = Slurm(Path(), patient=False).config
     return {
         "slurm": config.get("SLURM_VERSION"),
         "proctrack": config.get("ProctrackType"),

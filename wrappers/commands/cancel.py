@@ -15,17 +15,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Cancel; 0 also when there was nothing to cancel."""
     from steelyard.wrappers.base import errors
-    from steelyard.wrappers.schedulers import base as scheduler
-    from steelyard.wrappers.schedulers import ledger
+    from steelyard.wrappers.schedulers import known, ledger
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit import status
 
     folder = studydir.StudyDir(studydir.resolve(args.study).absolute())
     active: set[str] = set()
-    for name, submissions in scheduler.of(ledger.read(folder)).items():
-        system = scheduler.by_name(name, folder.path)
-        active |= system.active(submissions).keys()
-        system.cancel(submissions)
+    for scheduler, submissions in known.of(ledger.read(folder), folder.path):
+        active |= scheduler.active(submissions).keys()
+        scheduler.cancel(submissions)
     if active:  # some may have come to their end before they could be stopped
         states = status.states_of_files(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}

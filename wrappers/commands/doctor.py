@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import console, errors, node, options
+from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.doctor import netem as doctor_netem
-from steelyard.wrappers.doctor.check import Check
+from steelyard.wrappers.schedulers import known
 
 TIMEOUT_S = 10
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
@@ -49,22 +48,18 @@ def all_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
     yield check_node_program()
     yield check_energy(Path("/"))
-    yield from slurm_checks()
+    for scheduler in known.here():
+        yield from scheduler.checks()
     yield check_record_dir(record_dir())
     yield from doctor_netem.checks()
     yield from benchmark_checks()
 
 
-def slurm_says(*command: str) -> str | None:
-    """stdout of a program of Slurm's, or None, as below."""
-    return output_of(*command, env=slurm_environment.own())
-
-
-def output_of(*command: str, env: Mapping[str, str] | None = None) -> str | None:
+def output_of(*command: str) -> str | None:
     """stdout of a program, or None when it is missing, fails or hangs."""
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True, env=env
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -101,49 +96,6 @@ def check_energy(root: Path) -> Check:
             "the Slurm plugin reads them as root; `steelyard run` needs root for joules",
         )  # fmt: skip
     return Check(name, "ok", f"{len(zones)} zones, readable")
-
-
-def slurm_checks() -> Iterator[Check]:
-    """Slurm's commands, its controller, our plugin in it, and what the plugin wants of it."""
-    if shutil.which("sbatch") is None:
-        yield Check(
-            "Slurm", "warning", "sbatch is not in PATH",
-            "studies run here by --scheduler local; for a trial: steelyard cluster up",
-        )  # fmt: skip
-        return
-    config = slurm_says("scontrol", "show", "config")
-    if config is None:
-        yield Check(
-            "Slurm", "warning", "sbatch is there, but the controller does not answer",
-            "is SLURM_CONF right? For a trial: steelyard cluster up, then steelyard cluster shell",
-        )  # fmt: skip
-        return
-    version = next((line for line in config.splitlines() if "SLURM_VERSION" in line), "")
-    yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
-    yield check_plugin(slurm_says("sbatch", "--help") or "")
-    yield check_prolog_flags(config)
-
-
-def check_plugin(sbatch_help: str) -> Check:
-    """Does sbatch know our options?"""
-    if "[steelyard]" in sbatch_help:
-        return Check("plugin", "ok", "sbatch --help shows the options marked [steelyard]")
-    return Check(
-        "plugin", "warning", "Slurm does not load our plugin: jobs are not weighed",
-        "an admin installs it: docs/admin.md",
-    )  # fmt: skip
-
-
-def check_prolog_flags(config: str) -> Check:
-    """Is there an extern step, by which the plugin sees every node of a job?"""
-    line = next((row for row in config.splitlines() if row.startswith("PrologFlags")), "")
-    flags = line.partition("=")[2].strip() or "none"
-    if "Contain" in flags:
-        return Check("PrologFlags", "ok", flags)
-    return Check(
-        "PrologFlags", "warning", f"{flags}: nodes on which no step runs are not weighed",
-        "set PrologFlags=Contain in slurm.conf: docs/admin.md",
-    )  # fmt: skip
 
 
 def record_dir() -> Path:

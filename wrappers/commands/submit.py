@@ -14,7 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard submit`."""
     add = parser.add_argument
     add("study", metavar="STUDY.toml", type=Path, help="the study file")
-    add("--scheduler", default="slurm", metavar="NAME", help="slurm (default) or local")
+    add(
+        "--scheduler",
+        metavar="NAME",
+        help="slurm, or local: this machine (default: the batch system whose commands are here)",
+    )
     add(
         "--dir",
         type=Path,
@@ -36,6 +40,7 @@ def main(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.schedulers import known
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.study import study
     from steelyard.wrappers.submit import submit
@@ -43,7 +48,8 @@ def main(args: argparse.Namespace) -> int:
     checked = study.load(args.study)
     folder = studydir.folder_of(args.study, args.dir)
     scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
-    done = submit.submit(checked, folder, args.scheduler, args.retry_failed, scripts)
+    scheduler = args.scheduler or known.detect()
+    done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)
     if args.json:
         console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))
     elif scripts is not None:

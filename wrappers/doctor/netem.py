@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import SteelyardError
-from steelyard.wrappers.doctor.check import Check
 from steelyard.wrappers.netem import kernel as netem_kernel
 from steelyard.wrappers.netem import program as netem
 

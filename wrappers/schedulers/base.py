@@ -1,17 +1,24 @@
-"""The seam to a batch system: what submit, status and cancel ask of one; slurm.py and local.py."""
+"""The seam to a batch system: all that differs between schedulers is asked of a `Scheduler`.
+
+A file beside this one for each, slurm.py and local.py; known.py knows which there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
-from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.reader import Table
 
-NAMES = ("slurm", "local")
+# Why a job failed whose condition could not be had; what it said itself is put behind it.
+NOT_APPLIED = "its condition could not be applied (exit code 4)"
+PATIENCE_S = 120  # how long one that does not answer is asked again
 
 
 @dataclass(frozen=True)
@@ -59,60 +66,96 @@ class Task:
     job_id: str | None = None  # raw id, as in the name of the attempt's folder
 
 
-class Scheduler(Protocol):
-    """A batch system. Methods raise MissingError when it cannot be used, and say what to do."""
+class Scheduler(ABC):
+    """A batch system. Methods raise MissingError when it cannot be used, and say what to do.
 
-    name: str
+    `patient`: one that does not answer is asked again, PATIENCE_S long.
+    """
 
+    name: ClassVar[
+        str
+    ]  # of --scheduler, [place.LEVEL], submissions.jsonl and jobscripts/lib/schedulers
+    # `submit` executes the runs itself, on this machine, one by one, each under its own conditions.
+    runs_here: ClassVar[bool] = False
+    not_in_paths: ClassVar[str] = ""  # characters that its jobs' files cannot have in their names
+    job_variables: ClassVar[tuple[str, ...]] = ()  # how the names of variables begin that jobs get
+
+    def __init__(self, study_dir: Path, patient: bool = True) -> None:
+        self.study_dir = study_dir
+        self.patient = patient
+
+    # --- this machine -------------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def is_here(cls) -> bool:
+        """Whether its commands are on this machine; nothing is asked of them."""
+
+    @classmethod
+    @abstractmethod
+    def checks(cls) -> Iterator[Check]:
+        """What `steelyard doctor` says of it; no MissingError."""
+
+    @abstractmethod
     def cluster(self) -> str | None:
-        """Its name for itself."""
+        """Its name for itself; None: it has none. MissingError when it does not answer."""
 
-    def most_runs(self) -> int | None:
-        """How many runs one submission may hold; None: any number."""
+    def stand_in(self) -> tuple[Scheduler, str] | None:
+        """For a dry run where it does not answer: one that asks nothing, and what that supposes."""
+        return None
 
-    def script(self, batch: Batch, after: str | None) -> str:
-        """The exact text that is submitted; `after`: job id that has to end before."""
+    # --- what a study asks for ----------------------------------------------------------------
 
+    @classmethod
+    @abstractmethod
+    def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
+        """UsageError for options of a study file (`key` of `table`) that a study may not set."""
+
+    @abstractmethod
+    def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
+        """The options for a level of node_type; `given`: its own line of [place.LEVEL]."""
+
+    @abstractmethod
+    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
+        """The options for the factors `network` and `cache`, whether or not the cluster has them."""
+
+    @abstractmethod
+    def is_placed(self, batch: Batch) -> bool:
+        """Whether the study itself says on which nodes the batch runs."""
+
+    @abstractmethod
     def features(self) -> Mapping[str, frozenset[str]]:
         """What each node is said to have, by its name; nothing where that is not known."""
 
-    def submit(self, batch: Batch, script: Path) -> str | None:
-        """Hand it in: the job id. Local runs are over when this returns."""
+    @abstractmethod
+    def most_runs(self) -> int | None:
+        """How many runs one submission may hold; None: any number."""
 
+    @abstractmethod
+    def script(self, batch: Batch, after: str | None) -> str:
+        """The exact text that is submitted; `after`: job id that has to end before.
+
+        ConditionError for what cannot be asked for.
+        """
+
+    # --- jobs ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def submit(self, batch: Batch, script: Path) -> str | None:
+        """Hand it in: the job id; None where `runs_here`: the runs are over then."""
+
+    @abstractmethod
     def find(self, batch: Batch, since_unix_s: float) -> str | None:
         """The job id of a submission that was accepted but never recorded."""
 
+    @abstractmethod
     def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Waiting and running runs, by run id."""
 
+    @abstractmethod
     def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """What became of runs that are not active, as far as the scheduler knows, by run id."""
 
+    @abstractmethod
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Stop every waiting and running run."""
-
-
-def by_name(name: str, study_dir: Path, patient: bool = True) -> Scheduler:
-    """The scheduler of that name; UsageError for one that this version does not have.
-
-    `patient`: a controller that does not answer is asked again for a while.
-    """
-    if name == "slurm":
-        from steelyard.wrappers.schedulers.slurm import Slurm
-
-        return Slurm(patient)
-    if name == "local":
-        from steelyard.wrappers.schedulers.local import Local
-
-        return Local(study_dir)
-    if name == "pbs":
-        raise UsageError("--scheduler pbs: this version has slurm and local; PBS is still to come")
-    raise UsageError(f"--scheduler {name}: allowed is {' or '.join(NAMES)}")
-
-
-def of(submissions: Iterable[Submission]) -> Mapping[str, list[Submission]]:
-    """Submissions by their scheduler's name."""
-    groups: dict[str, list[Submission]] = {}
-    for submission in submissions:
-        groups.setdefault(submission.scheduler, []).append(submission)
-    return groups

@@ -9,18 +9,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular, read_tail
 from steelyard.wrappers.base import node
+from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Batch, Submission, Task
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
 from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.reader import Table
 
 FINAL = ("completed", "failed", "timeout")
 GONE = "the submit that ran it was killed"
@@ -30,13 +32,25 @@ TAIL_BYTES = 65536  # of a run's output; what it said last is in it
 END_S = 2 * GRACE_S  # for a submit that was asked to end
 
 
-class Local:
+class Local(Scheduler):
     """Runs of one study, here. Only `submit` starts anything, and waits for it."""
 
     name = "local"
+    runs_here = True
 
-    def __init__(self, study_dir: Path) -> None:
+    def __init__(self, study_dir: Path, patient: bool = True) -> None:
+        super().__init__(study_dir, patient)
         self.study = StudyDir(study_dir.absolute())
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """Always."""
+        return True
+
+    @classmethod
+    def checks(cls) -> Iterator[Check]:
+        """`steelyard doctor` looks at this machine itself."""
+        return iter(())
 
     def cluster(self) -> str | None:
         """None: this is no cluster."""
@@ -45,6 +59,22 @@ class Local:
     def most_runs(self) -> int | None:
         """No limit."""
         return None
+
+    @classmethod
+    def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
+        """None is used here."""
+
+    def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
+        """There is this machine only."""
+        return []
+
+    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
+        """Each run's conditions are applied around it, from Batch.conditions."""
+        return []
+
+    def is_placed(self, batch: Batch) -> bool:
+        """On this machine."""
+        return True
 
     def features(self) -> dict[str, frozenset[str]]:
         """This machine has been looked at itself."""
@@ -133,7 +163,7 @@ class Local:
 
 def variables(batch: Batch, attempt: str) -> dict[str, str]:
     """What run.sh is told by whoever starts it (head of jobscripts/lib/steelyard.sh)."""
-    told = {"SY_SCHEDULER": "local", "SY_ATTEMPT": attempt}
+    told = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
         told["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)
     return told
@@ -282,7 +312,7 @@ def blank_result(attempt: str, run_id: str) -> dict[str, object]:
         "version": 1,
         "run_id": run_id,
         "attempt": attempt,
-        "scheduler": "local",
+        "scheduler": Local.name,
         **dict.fromkeys(unknown, None),
         "exit_codes": [],
         "nodes": [],

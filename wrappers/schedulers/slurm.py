@@ -6,15 +6,25 @@ import functools
 import getpass
 import os
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from steelyard.analysis.sources import slurm_environment
+from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
-from steelyard.wrappers.schedulers import slurm_command, slurm_script, slurm_tasks
-from steelyard.wrappers.schedulers.base import Batch, Submission, Task
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers import (
+    slurm_checks,
+    slurm_command,
+    slurm_options,
+    slurm_script,
+    slurm_tasks,
+)
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
 from steelyard.wrappers.schedulers.slurm_command import CommandError
+from steelyard.wrappers.study.reader import Table
 
 # What a job gets of the submitting shell; a run must not depend on what else stands there.
 # [job] export adds to it.
@@ -24,16 +34,30 @@ EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODU
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
 CONDITIONS = ("--netem", "--cache")
+PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
 CHUNK = 500  # job ids on one command line
 
 
-class Slurm:
+class Slurm(Scheduler):
     """One cluster: the one that SLURM_CONF, or Slurm's default, leads to."""
 
     name = "slurm"
+    not_in_paths = "\\"  # sbatch drops a backslash from --output
+    job_variables = ("SLURM",)
 
-    def __init__(self, patient: bool = True) -> None:
-        self.patient = patient
+    @classmethod
+    def is_here(cls) -> bool:
+        """By sbatch."""
+        return shutil.which("sbatch") is not None
+
+    @classmethod
+    def checks(cls) -> Iterator[Check]:
+        """Its commands, controller, and our plugin."""
+        return slurm_checks.checks()
+
+    def stand_in(self) -> tuple[Scheduler, str]:
+        """One that knows of no cluster."""
+        return AbsentSlurm(self.study_dir), "Slurm's defaults, without our plugin"
 
     @functools.cached_property
     def config(self) -> dict[str, str]:
@@ -69,6 +93,28 @@ class Slurm:
         if size == 0:
             raise MissingError("this cluster takes no job arrays (MaxArraySize=0): ask its admin")
         return size
+
+    @classmethod
+    def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
+        """Of sbatch."""
+        slurm_options.check(table, key, options)
+
+    def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
+        """What the study says, or the constraint of the level's name."""
+        options = [f"--constraint={level}"] if given is None else given
+        return [option.replace("{nodes}", str(nodes)) for option in options]
+
+    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
+        """Our plugin's."""
+        asked = netem.of_levels(condition)
+        options = [f"--netem={asked.network}"] if asked.shapes else []
+        return options + ([f"--cache={asked.cache}"] if "cache" in condition else [])
+
+    def is_placed(self, batch: Batch) -> bool:
+        """By an option of sbatch or a key of [job]."""
+        options = (*batch.options, *batch.job.options)
+        named = any(option.startswith(PLACING) for option in options)
+        return named or batch.job.constraint is not None or batch.job.partition is not None
 
     def features(self) -> dict[str, frozenset[str]]:
         """From sinfo."""

@@ -12,11 +12,11 @@ from typing import TypeVar
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.schedulers.base import PATIENCE_S
 
 Answer = TypeVar("Answer")
 
 TIMEOUT_S = 120
-RETRY_LIMIT_S = 120
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 16
 
 # Slurm's own words for a controller that is not there now but may be again.
@@ -73,7 +73,7 @@ def last_line(text: str) -> str:
 
 def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
     """`action()` until it is answered, at most `limit_s` long; each new try is said on stderr."""
-    limit_s = RETRY_LIMIT_S if limit_s is None else limit_s
+    limit_s = PATIENCE_S if limit_s is None else limit_s
     deadline = time.monotonic() + limit_s
     pause_s = FIRST_PAUSE_S
     while True:

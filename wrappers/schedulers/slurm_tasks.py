@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from steelyard.wrappers.schedulers import slurm_command
-from steelyard.wrappers.schedulers.base import Submission, Task
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Submission, Task
 from steelyard.wrappers.schedulers.slurm_command import CommandError
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
 SACCT = ("sacct", "--noheader", "--allocations", "--parsable2", "--noconvert", "--duplicates")
 CLOCKS_MAY_DIFFER_S = 300
-NOT_APPLIED = "its condition could not be applied (exit code 4)"
 
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 ENDED = {

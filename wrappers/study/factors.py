@@ -22,7 +22,6 @@ MODES = ("parallel", "sequential")
 MEANT = ("clients", "node_type", "network", "launcher", "cache", "mode")
 NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MAX_CLIENTS = 100_000
-PLACE_KEYS = ("slurm", "pbs")
 
 
 def read_factors(top: Table) -> dict[str, tuple[Level, ...]]:
@@ -177,17 +176,17 @@ def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str
     return baseline
 
 
-def read_place(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, tuple[str, ...]]:
-    """[place.LEVEL]: the options of sbatch for each level of node_type."""
+def read_place(
+    top: Table, factors: dict[str, tuple[Level, ...]]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """[place.LEVEL]: for each level of node_type the options, by the scheduler whose they are."""
     table = top.table("place")
     levels = [str(level) for level in factors.get("node_type", ())]
     if table.data and not levels:
         table.fail("", "levels of the factor node_type go here, and [factors] has no node_type")
     table.only(levels)
-    place: dict[str, tuple[str, ...]] = {level: (f"--constraint={level}",) for level in levels}
-    for level in table.data:
-        entry = table.table(level)
-        entry.only(PLACE_KEYS)
-        if "slurm" in entry.data:
-            place[level] = split_options(entry, "slurm")
-    return place
+    entries = {level: table.table(level) for level in levels}
+    return {
+        level: {scheduler: split_options(entry, scheduler) for scheduler in entry.data}
+        for level, entry in entries.items()
+    }

@@ -36,20 +36,6 @@ TAG_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 TAG_VALUE_LENGTH = 256
 
-# What Steelyard sets itself; an option of the user's would break the study.
-OURS = {
-    "array": "a", "begin": "b", "batch": "", "chdir": "D", "clusters": "M", "comment": "",
-    "dependency": "d", "error": "e", "export": "", "export-file": "", "get-user-env": "",
-    "help": "h", "hold": "H", "input": "i", "job-name": "J", "nodes": "N", "ntasks": "n",
-    "open-mode": "", "output": "o", "parsable": "", "test-only": "", "uid": "", "usage": "",
-    "version": "V", "wait": "W", "wrap": "",
-}  # fmt: skip
-KEY_OF = {
-    "ntasks-per-node": "tasks_per_node", "time": "time_limit", "t": "time_limit",
-    "exclusive": "exclusive", "partition": "partition", "p": "partition", "account": "account",
-    "A": "account", "qos": "qos", "q": "qos", "tag": "tags", "nodes": "nodes", "N": "nodes",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Job:
@@ -144,24 +130,8 @@ def read_time(table: Table, key: str) -> str | None:
 
 
 def read_options(table: Table, key: str) -> tuple[str, ...]:
-    """A list of sbatch options, each one word such as --mem=4G; none that Steelyard sets."""
-    options = table.words(key, OPTION, "one option of sbatch per text, such as --mem=4G")
-    for option in options:
-        refuse_ours(table, key, option)
-    return options
-
-
-def refuse_ours(table: Table, key: str, option: str) -> None:
-    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
-    long = option.startswith("--")
-    name = option[2:].split("=", 1)[0] if long else option[1]
-    # getopt_long takes any beginning of a name for the name.
-    same = str.startswith if long else str.__eq__
-    for known, meant in KEY_OF.items():
-        if (len(known) > 1) is long and same(known, name):
-            table.fail(key, f"{shown(option)}: use [job] {meant} instead")
-    if any(same(known, name) for known in (OURS if long else OURS.values())):
-        table.fail(key, f"{shown(option)}: Steelyard sets this option itself")
+    """A list of the scheduler's options, each one word such as --mem=4G."""
+    return table.words(key, OPTION, "one option of the scheduler per text, such as --mem=4G")
 
 
 def split_options(table: Table, key: str) -> tuple[str, ...]:
@@ -176,7 +146,6 @@ def split_options(table: Table, key: str) -> tuple[str, ...]:
     for word in words:
         if not re.fullmatch(OPTION, word):
             table.wrong(key, value, "options that begin with '-', values joined by '='")
-        refuse_ours(table, key, word)
     return tuple(words)
 
 

@@ -36,7 +36,7 @@ class Study:
     job: Job
     factors: dict[str, tuple[Level, ...]]
     baseline: dict[str, Level]
-    place: dict[str, tuple[str, ...]]  # level of node_type: options of sbatch
+    place: dict[str, dict[str, tuple[str, ...]]]  # level of node_type: scheduler: options
     variants: tuple[Variant, ...]
     toml: bytes
     file: Path

@@ -34,7 +34,7 @@ def hand_in(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) ->
         begun: Future[None] | None = None
         for batch in batches:
             script = write_batch(folder, batch, scheduler, after)
-            if scheduler.name == "local":  # its runs begin now: recorded first
+            if scheduler.runs_here:  # its runs begin now: recorded first
                 record(folder, batch, scheduler, None)
                 scheduler.submit(batch, script)
                 continue
@@ -60,7 +60,7 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
 def last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
     """The job id of the last submission that still has something to do."""
     submissions = [e for e in ledger.read(folder) if e.scheduler == scheduler.name]
-    active = scheduler.active(submissions).keys() if scheduler.name != "local" else set()
+    active = set() if scheduler.runs_here else scheduler.active(submissions).keys()
     jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
     return jobs[-1] if jobs else None
 

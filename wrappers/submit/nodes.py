@@ -9,13 +9,12 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 
 VIRTUAL = "virtual"
-PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
 
 
 def doubt(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
     """Network conditions that this kernel cannot have, and runs that may go to any node: that says
     little of the nodes, but on a mixed cluster some of them are like this machine."""
-    anywhere = [batch for batch in batches if not is_placed(batch)]
+    anywhere = [batch for batch in batches if not scheduler.is_placed(batch)]
     wanted = {one.network for batch in anywhere for one in batch.conditions.values() if one.shapes}
     lacking = next(filter(None, map(missing_here, sorted(wanted))), None)
     if lacking is None:
@@ -32,13 +31,6 @@ def doubt(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
             f'[job] constraint = "{VIRTUAL}" keeps them on the latter'
         )
     return words
-
-
-def is_placed(batch: Batch) -> bool:
-    """The study itself says which nodes."""
-    options = (*batch.options, *batch.job.options)
-    named = any(option.startswith(PLACING) for option in options)
-    return named or batch.job.constraint is not None or batch.job.partition is not None
 
 
 def missing_here(network: str) -> str | None:

@@ -11,10 +11,8 @@ from pathlib import Path
 
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers import base as scheduler
-from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Submission, Task
-from steelyard.wrappers.schedulers.slurm_tasks import NOT_APPLIED
+from steelyard.wrappers.schedulers import known, ledger
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Submission, Task
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.plan import Run
@@ -176,8 +174,8 @@ def is_unsure(entry: RunState) -> bool:
 def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
     """The active runs of all schedulers that the study used."""
     tasks: dict[str, Task] = {}
-    for name, group in scheduler.of(submissions).items():
-        tasks |= scheduler.by_name(name, study.path, patient).active(group)
+    for scheduler, group in known.of(submissions, study.path, patient):
+        tasks |= scheduler.active(group)
     return tasks
 
 
@@ -187,8 +185,8 @@ def ask_ended(
     """What the schedulers know of runs that neither run nor left a result."""
     open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
     tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
-    for name, group in scheduler.of(open_ones).items():
-        tasks |= scheduler.by_name(name, study.path).ended(group)
+    for scheduler, group in known.of(open_ones, study.path):
+        tasks |= scheduler.ended(group)
     told = (
         refusals(study, open_ones) if any(t.reason == NOT_APPLIED for t in tasks.values()) else {}
     )

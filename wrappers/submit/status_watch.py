@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.slurm_command import RETRY_LIMIT_S
+from steelyard.wrappers.schedulers.base import PATIENCE_S
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.status import Progress
 
@@ -76,7 +76,7 @@ def draw(picture: str, words: str) -> None:
 
 def patient_snapshot(study_dir: Path) -> Progress:
     """A snapshot; a scheduler that does not answer is asked again for two minutes."""
-    deadline = time.monotonic() + RETRY_LIMIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             return status.snapshot(study_dir, strict=True)

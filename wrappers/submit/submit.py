@@ -14,8 +14,8 @@ from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import needs as launcher_checks
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, by_name
+from steelyard.wrappers.schedulers import known, ledger
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.benchmarks import uncompared
 from steelyard.wrappers.study.folder import StudyDir
@@ -57,8 +57,10 @@ def submit(
     """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
-    check_folder(folder.path, scheduler_name)
-    scheduler = reachable(by_name(scheduler_name, folder.path), dry=scripts is not None)
+    scheduler = known.by_name(scheduler_name, folder.path)
+    known.check_options(study, type(scheduler))
+    check_folder(folder.path, scheduler)
+    scheduler = reachable(scheduler, dry=scripts is not None)
     advise(study)
     if scripts is not None:
         study = submit_stop.so_far(study, folder)
@@ -81,7 +83,7 @@ def submit(
         write_study(study, folder, runs, missing)
         with netem.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
             hand_in(folder, batches, scheduler)
-    failed = status.snapshot(folder.path).failed if scheduler.name == "local" else 0
+    failed = status.snapshot(folder.path).failed if scheduler.runs_here else 0
     return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
 
 
@@ -94,10 +96,9 @@ def advise(study: Study) -> None:
         )
 
 
-def check_folder(path: Path, scheduler_name: str) -> None:
+def check_folder(path: Path, scheduler: Scheduler) -> None:
     """UsageError for a name under which jobs could only fail, each by itself and late."""
-    # sbatch drops a backslash from --output.
-    bad = set("\n\r\\" if scheduler_name == "slurm" else "\n\r") & set(str(path))
+    bad = {"\n", "\r", *scheduler.not_in_paths} & set(str(path))
     if bad:
         raise UsageError(
             f"the study's folder {str(path)!r} has {', '.join(sorted(map(repr, bad)))} in its "
@@ -107,7 +108,7 @@ def check_folder(path: Path, scheduler_name: str) -> None:
 
 def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
     """Says what the nodes may not have."""
-    doubt = submit_nodes.doubt(batches, scheduler) if scheduler.name != "local" else None
+    doubt = None if scheduler.runs_here else submit_nodes.doubt(batches, scheduler)
     if doubt is not None:
         say(f"warning: {doubt}")
 
@@ -117,12 +118,11 @@ def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
     try:
         scheduler.cluster()
     except MissingError as error:
-        if not dry or scheduler.name != "slurm":
+        stand_in = scheduler.stand_in() if dry else None
+        if stand_in is None:
             raise
-        from steelyard.wrappers.schedulers.slurm import AbsentSlurm
-
-        say(f"{error}. These scripts are for Slurm's defaults, without our plugin")
-        return AbsentSlurm()
+        say(f"{error}. These scripts are for {stand_in[1]}")
+        return stand_in[0]
     return scheduler
 
 
@@ -134,8 +134,9 @@ def sentence(done: Outcome) -> str:
             "(--retry-failed submits failed ones again)"
         )
     jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
-    how = f"{done.failed} failed" if done.scheduler == "local" else jobs
-    verb = "executed here" if done.scheduler == "local" else "submitted"
+    runs_here = known.kind(done.scheduler).runs_here
+    how = f"{done.failed} failed" if runs_here else jobs
+    verb = "executed here" if runs_here else "submitted"
     return (
         f"{done.submitted} of {done.runs} runs {verb} ({how}, {done.seconds:.1f} s): "
         f"{done.study_dir}"
@@ -218,7 +219,7 @@ def needs(entry: status.RunState, again: Sequence[str]) -> bool:
 def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
     """MissingError for local runs that could only fail; a warning where nodes may differ."""
     missing = submit_programs.missing(study, runs)
-    if missing and scheduler.name == "local":
+    if missing and scheduler.runs_here:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     if missing:
         say(f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}")
@@ -232,7 +233,7 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
     wanted = list(dict.fromkeys(run.launcher for run in runs))
     launcher_checks.check_user(wanted)
     lacking = launcher_checks.lacking_here(wanted)
-    if scheduler.name != "local":
+    if not scheduler.runs_here:
         for why in lacking:
             say(f"warning: here, and maybe on the nodes too: {why}")
         return
@@ -278,19 +279,19 @@ def make_batches(
     most = scheduler.most_runs() or len(runs) or 1
     begun = len(ledger.read(folder))
     batches: list[Batch] = []
-    for group in groups(study, runs, together=scheduler.name == "local"):
+    for group in groups(study, runs, scheduler):
         for start in range(0, len(group), most):
             part = group[start : start + most]
-            batches.append(make_batch(study, folder, part, begun + len(batches)))
+            batches.append(make_batch(study, folder, part, begun + len(batches), scheduler))
     return batches
 
 
-def groups(study: Study, runs: Sequence[Run], together: bool) -> list[list[Run]]:
-    """Runs by block and by what they ask of the scheduler; `together`: by block only."""
+def groups(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
+    """Runs by block and by what they ask of the scheduler; by block only where they run here."""
     found: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
-        asked = () if together else (nodes_of(study, run), options_of(study, run))
-        found.setdefault((run.block, *asked), []).append(run)
+        asked = (nodes_of(study, run), options_of(study, run, scheduler))
+        found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
     by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
     # The set that is submitted first gets its nodes first: it is another one in each block.
     return [g for block, sets in by_block for g in rotated(list(sets), block)]
@@ -307,20 +308,19 @@ def nodes_of(study: Study, run: Run) -> int:
     return max(study.job.nodes, run.clients)
 
 
-def options_of(study: Study, run: Run) -> tuple[str, ...]:
-    """What the run's condition asks for."""
-    node_type = run.condition.get("node_type")
-    place = () if node_type is None else study.place[str(node_type)]
-    options = [option.replace("{nodes}", str(nodes_of(study, run))) for option in place]
-    asked = netem.of_levels(run.condition)
-    if asked.shapes:
-        options.append(f"--netem={asked.network}")
-    if "cache" in run.condition:
-        options.append(f"--cache={asked.cache}")
+def options_of(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
+    """What the run's condition asks of the scheduler."""
+    options = scheduler.condition_options(run.condition)
+    if "node_type" in run.condition:
+        level = str(run.condition["node_type"])
+        given = study.place[level].get(scheduler.name)
+        options = [*scheduler.place_options(level, given, nodes_of(study, run)), *options]
     return tuple(options)
 
 
-def make_batch(study: Study, folder: StudyDir, runs: Sequence[Run], number: int) -> Batch:
+def make_batch(
+    study: Study, folder: StudyDir, runs: Sequence[Run], number: int, scheduler: Scheduler
+) -> Batch:
     """A batch of runs that ask for the same; its id tells block and content."""
     run_ids = tuple(run.run_id for run in runs)
     content = "\n".join([str(folder.path), str(number), *run_ids])
@@ -332,7 +332,7 @@ def make_batch(study: Study, folder: StudyDir, runs: Sequence[Run], number: int)
         study_dir=folder.path,
         block=first.block,
         nodes=nodes_of(study, first),
-        options=options_of(study, first),
+        options=options_of(study, first, scheduler),
         tags=common_tags(study, runs),
         run_ids=run_ids,
         job=study.job,

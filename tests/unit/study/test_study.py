@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.schedulers import known
 from steelyard.wrappers.study import study
 from steelyard.wrappers.study.job import time_limit_s
 
@@ -105,13 +106,13 @@ BAD = {
     ),
     "an option that is none": (
         '[job]\noptions = ["mem=4G"]\n' + USE,
-        'job.options = "mem=4G": allowed is one option of sbatch per text, such as --mem=4G',
+        'job.options = "mem=4G": allowed is one option of the scheduler per text, such as --mem=4G',
     ),
     "an option with a second line": (
         '[job]\noptions = ["--mem=4G\\n#SBATCH --uid=0"]\n' + USE,
         (
             'job.options = "--mem=4G?#SBATCH --uid=0": '
-            "allowed is one option of sbatch per text, such as --mem=4G"
+            "allowed is one option of the scheduler per text, such as --mem=4G"
         ),
     ),
     "a tag that is no text": (
@@ -191,6 +192,18 @@ BAD = {
             "values joined by '='"
         ),
     ),
+    "a place for a scheduler that is not there yet": (
+        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\npbs = "-l"\n' + USE,
+        "place.virtual.pbs: unknown key; known: slurm",
+    ),
+    "a place where there is only one": (
+        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nlocal = "-l"\n' + USE,
+        "place.virtual.local: unknown key; known: slurm",
+    ),
+    "a place with an option of ours": (
+        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nslurm = "--array=1"\n' + USE,
+        'place.virtual.slurm: "--array=1": Steelyard sets this option itself',
+    ),
     "no benchmark": (
         "[study]\nrepeat = 2\n",
         'benchmark: missing: give at least one [[benchmark]] with use = "filesystem" or "hpl"',
@@ -246,7 +259,7 @@ def test_a_fault_is_one_exact_line(case: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "names", lambda: ["filesystem", "hpl"])
     toml, message = BAD[case]
     with pytest.raises(UsageError) as caught:
-        study.parse(toml.encode(), Path("s.toml"))
+        known.check_options(study.parse(toml.encode(), Path("s.toml")), known.kind("slurm"))
     text = str(caught.value)
     assert "\n" not in text
     assert (
@@ -290,15 +303,15 @@ def test_neutral_levels_of_reserved_factors_are_taken() -> None:
     assert found.baseline == {"network": "none", "launcher": "bare", "cache": "warm"}
 
 
-def test_a_node_type_becomes_a_constraint_or_what_place_says() -> None:
+def test_a_node_type_has_the_options_that_place_says() -> None:
     text = (
         '[factors]\nnode_type = ["physical", "virtual"]\n'
         "[place.virtual]\nslurm = \"--constraint=vm --gres='a b'\"\n" + USE
     )
     found = study.parse(text.encode(), Path("s.toml"))
     assert found.place == {
-        "physical": ("--constraint=physical",),
-        "virtual": ("--constraint=vm", "--gres=a b"),
+        "physical": {},
+        "virtual": {"slurm": ("--constraint=vm", "--gres=a b")},
     }
 
 
@@ -330,7 +343,8 @@ def test_the_reference_names_every_key() -> None:
     from steelyard.wrappers.study import job as study_job
 
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
-    keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *study_factors.PLACE_KEYS]
+    places = [one.name for one in known.kinds() if not one.runs_here]
+    keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *places]
     assert [key for key in keys if f"`{key}`" not in text] == []
 
 

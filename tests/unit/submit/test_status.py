@@ -150,7 +150,7 @@ def test_a_finished_study_needs_no_scheduler(
 def test_a_scheduler_that_does_not_answer_is_noted(
     study: StudyDir, slurm: Any, finish_run: Finish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_command, "RETRY_LIMIT_S", 0)
+    monkeypatch.setattr(slurm_command, "PATIENCE_S", 0)
     finish_run(study.run(runs_of(study)[0].run_id), "1.0")
     finish_run(study.run(runs_of(study)[1].run_id), "2.0", "started")
     slurm.fail("squeue", *["Unable to contact slurm controller"] * 9)

@@ -13,8 +13,8 @@ import pytest
 
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel as netem_kernel
+from steelyard.wrappers.schedulers import known, slurm_command, slurm_tasks
 from steelyard.wrappers.schedulers import ledger as submit_ledger
-from steelyard.wrappers.schedulers import slurm_command, slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file
@@ -64,7 +64,7 @@ def test_an_answer_lost_after_acceptance_makes_no_second_job(
 def test_a_controller_that_stays_lost_ends_it_and_nothing_is_lost(
     slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(slurm_command, "RETRY_LIMIT_S", 0.05)
+    monkeypatch.setattr(slurm_command, "PATIENCE_S", 0.05)
     path = write_study()
     submitted(path, "--dry-run")
     slurm.fail("sbatch", *["Unable to contact slurm controller"] * 1000)
@@ -144,15 +144,13 @@ def test_without_an_answering_cluster_it_says_what_to_do(
     assert "no Slurm cluster answers" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("pbs", "PBS is still to come"), ("sge", "allowed is slurm or local")],
-)
+@pytest.mark.parametrize("name", ["pbs", "sge"])
 def test_other_schedulers_get_one_clear_line(
-    name: str, words: str, write_study: Write, capsys: Capture
+    name: str, write_study: Write, capsys: Capture
 ) -> None:
     assert submitted(write_study(), "--scheduler", name) == 2
-    assert words in capsys.readouterr().err
+    said = f"steelyard submit: --scheduler {name}: allowed is slurm or local\n"
+    assert capsys.readouterr().err == said
 
 
 def test_missing_programs_are_a_warning_on_a_cluster(
@@ -225,7 +223,8 @@ def test_a_level_outside_ascii_can_be_submitted_again() -> None:
     for level in levels:
         study = study_file.parse(text.encode(), Path("s.toml"))
         runs = [run for run in plan.make_plan(study) if run.condition["directory"] == level]
-        batch = submit.make_batch(study, StudyDir(Path("/s.study")), runs[:1], 0)
+        system = known.by_name("slurm", Path("/s.study"))
+        batch = submit.make_batch(study, StudyDir(system.study_dir), runs[:1], 0, system)
         tags = dict(batch.tags)
         assert (
             tags["directory"]
