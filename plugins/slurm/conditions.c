@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "capture/file.h"
 #include "cold_cache.h"
-#include "escape.h"
+#include "job_cgroup.h"
 #include "job_facts.h"
 #include "netem/end.h"
 #include "netem/spec/text.h"

@@ -17,6 +17,7 @@
 #include "conditions.h"
 #include "options.h"
 #include "release.h"
+#include "totals_files.h"
 
 #define ANSWER_LIMIT_MS 500 /* some ms, but on a node that is too busy */
 #define FILES_LIMIT_MS	100

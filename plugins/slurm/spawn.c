@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "config.h"
-#include "escape.h"
+#include "leave_cgroup.h"
 
 #define OUT_OF_THE_WAY 10 /* above every descriptor that the program gets */
 
@@ -64,12 +64,12 @@ static void be_root_again(void)
 /* In the grandchild, between fork and exec of a process with threads: system calls only. */
 __attribute__((noreturn)) static void become(char *const *argv, char *const *environment,
 					     const int fds[SY_SPAWN_FDS],
-					     const struct sy_escape *escape)
+					     const struct sy_way_out *way)
 {
 	sigset_t none;
 
 	be_root_again();
-	sy_escape_run(escape);
+	sy_leave_cgroup(way);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	place_descriptors(fds);
@@ -82,7 +82,7 @@ __attribute__((noreturn)) static void become(char *const *argv, char *const *env
 int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
 	     struct sy_error *err)
 {
-	struct sy_escape escape;
+	struct sy_way_out way;
 	/* SLURM_CONF tells whose it is (`steelyard cluster down` looks for it). */
 	char slurm_conf[SY_PATH_SIZE + 16];
 	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
@@ -93,14 +93,14 @@ int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
 	if (access(arguments->argv[0], X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
 	(void)snprintf(slurm_conf, sizeof(slurm_conf), "SLURM_CONF=%s", conf ? conf : "");
-	sy_escape_prepare(&escape);
+	sy_way_out_find(&way);
 	child = fork();
 	if (child < 0)
 		return sy_fail_errno(err, errno, "cannot start a process");
 	if (child == 0) {
 		(void)setsid();
 		if (fork() == 0)
-			become(arguments->argv, environment, fds, &escape);
+			become(arguments->argv, environment, fds, &way);
 		_exit(0);
 	}
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)

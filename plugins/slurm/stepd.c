@@ -11,7 +11,7 @@
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
-#include "escape.h"
+#include "job_cgroup.h"
 #include "exclusive.h"
 #include "finish.h"
 #include "launch.h"

@@ -1,17 +1,17 @@
 /* The samples that other nodes have left so far in the job's record folder. */
+#include "totals_files.h"
+
+#include "base/file.h"
+
 #include <dirent.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <jansson.h>
-
-#include "base/file.h"
-#include "totals.h"
 
 #define HEADER_SIZE 8192
 #define TAIL_SIZE   16384

@@ -18,7 +18,8 @@
 #include "record/message.h"
 
 #include "../../plugins/slurm/comment.c"
-#include "../../plugins/slurm/escape.c"
+#include "../../plugins/slurm/job_cgroup.c"
+#include "../../plugins/slurm/leave_cgroup.c"
 #include "../../plugins/slurm/tag.c"
 #include "../../plugins/slurm/totals.c"
 
@@ -253,11 +254,11 @@ static bool comment(const char *text)
 
 static bool cgroups(const char *text)
 {
-	struct sy_escape plan;
+	struct sy_way_out plan;
 	size_t length = 0;
 	const char *found = sy_job_cgroup_find(text, 4711, &length);
 
-	sy_escape_plan(&plan, text);
+	sy_way_out_read(&plan, text);
 	for (size_t i = 0; i < plan.count; i++) {
 		if (strncmp(plan.paths[i], "/sys/fs/cgroup/", 15) != 0)
 			return false;

@@ -8,7 +8,8 @@
 
 #include "../../plugins/slurm/comment.c"
 #include "../../plugins/slurm/config.c"
-#include "../../plugins/slurm/escape.c"
+#include "../../plugins/slurm/job_cgroup.c"
+#include "../../plugins/slurm/leave_cgroup.c"
 #include "../../plugins/slurm/tag.c"
 #include "../../plugins/slurm/totals.c"
 #include "../../plugins/slurm/totals_files.c"
@@ -230,7 +231,7 @@ static void test_comment(void)
 
 static void test_cgroups(void)
 {
-	static struct sy_escape escape;
+	static struct sy_way_out way;
 
 	is_int((int64_t)sy_job_cgroup_length("/slurm_n1/uid_0/job_5/step_batch", 5), 21,
 	       "version 1");
@@ -238,17 +239,17 @@ static void test_cgroups(void)
 	       "version 2, at a line's end");
 	is_int((int64_t)sy_job_cgroup_length("/slurm/uid_0/job_55/step_0", 5), 0, "another job");
 	is_int((int64_t)sy_job_cgroup_length("/user.slice", 5), 0, "no job");
-	sy_escape_plan(&escape, "5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
-				"4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
-				"3:pids:/\n");
-	is_int((int64_t)escape.count, 2, "only where it is in a job's group");
-	is_string(escape.paths[0], "/sys/fs/cgroup/cpu,cpuacct/slurm_n1/cgroup.procs", "version 1");
-	is_string(escape.paths[1], "/sys/fs/cgroup/systemd/slurm_n1/cgroup.procs", "a named one");
-	sy_escape_plan(&escape, "0::/system.slice/slurmstepd.scope/job_5/step_extern/slurm\n");
-	is_string(escape.paths[0],
-		  "/sys/fs/cgroup/system.slice/slurmstepd.scope/system/cgroup.procs", "version 2");
-	sy_escape_plan(&escape, "0::/\n");
-	is_int((int64_t)escape.count, 0, "nowhere to go when Slurm uses no cgroups");
+	sy_way_out_read(&way, "5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
+			      "4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
+			      "3:pids:/\n");
+	is_int((int64_t)way.count, 2, "only where it is in a job's group");
+	is_string(way.paths[0], "/sys/fs/cgroup/cpu,cpuacct/slurm_n1/cgroup.procs", "version 1");
+	is_string(way.paths[1], "/sys/fs/cgroup/systemd/slurm_n1/cgroup.procs", "a named one");
+	sy_way_out_read(&way, "0::/system.slice/slurmstepd.scope/job_5/step_extern/slurm\n");
+	is_string(way.paths[0], "/sys/fs/cgroup/system.slice/slurmstepd.scope/system/cgroup.procs",
+		  "version 2");
+	sy_way_out_read(&way, "0::/\n");
+	is_int((int64_t)way.count, 0, "nowhere to go when Slurm uses no cgroups");
 }
 
 int main(void)

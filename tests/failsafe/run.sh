@@ -24,7 +24,7 @@ c_test() {
     gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && build/test/planted
 }
 
-# The rooms' order, in a copy of the tree with one import too many.
+# The rooms' order, in a copy of the tree with one import too many, or one include.
 layers() {
     mkdir -p "$scratch/tree/tests/unit/project"
     cp -r CONTRIBUTING.md facts jobscripts analysis wrappers "$scratch/tree"
@@ -34,10 +34,20 @@ layers() {
         "$scratch/tree/tests/unit/project/test_layers.py"
 }
 
+layers_c() {
+    mkdir -p "$scratch/tree-c/tests/unit/project"
+    cp -r CONTRIBUTING.md facts plugins "$scratch/tree-c"
+    cp tests/unit/project/test_layers_c.py "$scratch/tree-c/tests/unit/project"
+    echo '#include "sampler/child.h"' >"$scratch/tree-c/plugins/node/base/planted.c"
+    build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini -k 'includes_only' \
+        "$scratch/tree-c/tests/unit/project/test_layers_c.py"
+}
+
 mkdir -p build/test
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
+must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child.h' layers_c
 must_fail pytest '1 failed' build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini \
     tests/failsafe/planted_pytest.py
 must_fail bats 'not ok 1 planted' bats --tap tests/failsafe/planted.bats

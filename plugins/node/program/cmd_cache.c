@@ -4,6 +4,7 @@
 #include "netem/spec/values.h"
 #include "program/cache.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 #include "program/policy_options.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "netem/policy/file.h"
 #include "netem/spec/values.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 #include "program/policy_options.h"
 #include "record/file.h"
 

@@ -2,6 +2,7 @@
 #include "program/cmd_netem.h"
 
 #include "program/command_line.h"
+#include "program/commands.h"
 
 #include <stdio.h>
 #include <string.h>

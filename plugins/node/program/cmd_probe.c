@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "probe/probe.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 
 #include <getopt.h>
 #include <stdio.h>

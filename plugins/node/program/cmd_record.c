@@ -2,6 +2,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 #include "record/conditions.h"
 #include "record/file.h"
 #include "record/record.h"

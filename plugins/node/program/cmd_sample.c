@@ -2,6 +2,7 @@
 #include "base/folder.h"
 #include "base/rate.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 #include "record/file.h"
 #include "sampler/parent.h"
 

@@ -1,6 +1,7 @@
 /* steelyard-node send: messages to a running sampler. */
 #include "base/file.h"
 #include "program/command_line.h"
+#include "program/commands.h"
 #include "record/message.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* What the commands of steelyard-node have in common. */
 #include "program/command_line.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The commands of steelyard-node: one file each, cmd_NAME.c. Each returns an exit code. */
+/* What the commands of steelyard-node have in common: exit codes, options, answers. */
 #ifndef STEELYARD_PROGRAM_COMMAND_LINE_H
 #define STEELYARD_PROGRAM_COMMAND_LINE_H
 
@@ -30,13 +30,5 @@ int sy_command_read(const struct sy_command_line *line, int argc, char **argv, v
 
 /* Print an object, whose reference is taken, as one line: the exit code. */
 int sy_command_print(const char *command, json_t *object);
-
-int sy_cmd_probe(int argc, char **argv);
-int sy_cmd_sample(int argc, char **argv);
-int sy_cmd_record(int argc, char **argv);
-int sy_cmd_send(int argc, char **argv);
-int sy_cmd_netem(int argc, char **argv);
-int sy_cmd_cache(int argc, char **argv);
-int sy_cmd_capture(int argc, char **argv);
 
 #endif

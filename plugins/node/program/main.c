@@ -1,5 +1,6 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
 #include "program/command_line.h"
+#include "program/commands.h"
 
 #include <stdio.h>
 #include <string.h>
