@@ -1,8 +1,8 @@
-"""The packages: every folder below analysis, jobscripts and wrappers; all else is in setup.cfg."""
+"""The packages: every folder below facts, analysis, jobscripts and wrappers; all else is in setup.cfg."""
 
 from setuptools import find_namespace_packages, setup
 
-ROOTS = ("analysis", "jobscripts", "wrappers")
+ROOTS = ("facts", "analysis", "jobscripts", "wrappers")
 found = find_namespace_packages(
     ".", include=[name for root in ROOTS for name in (root, f"{root}.*")]
 )

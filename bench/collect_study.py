@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
+from steelyard.facts import quantities
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 RUNS, STEPS, SAMPLES = 10_000, 99, 5_000  # at scale 1; rows per run but the job's own; per node
@@ -23,9 +24,8 @@ BEGIN, RUN_S, RATE_HZ = 1_790_000_000, 600, 10.0
 BODIES = 16  # different bodies of samples, dealt out in turn
 
 COLUMNS = (
-    "unix_s,elapsed_s,cpu_s,memory_bytes,processes,rchar_bytes,wchar_bytes,read_bytes,write_bytes,"
-    "rx_bytes,tx_bytes,sent_segments,retransmitted_segments,pressure_cpu_s,pressure_io_s,"
-    "pressure_memory_s,energy_j,energy_j:package-0,rtt_s,rx_bytes:eth0,tx_bytes:eth0"
+    *(column.name for column in quantities.COLUMNS),
+    *("energy_j:package-0", "rx_bytes:eth0", "tx_bytes:eth0"),
 )
 # What `sacct` is in the benchmark: the recorded answer to each array's id, out of a file.
 SACCT = """#!/bin/sh
@@ -159,7 +159,9 @@ def write_records(
             "complete": True, "incomplete_reason": None, "samples_file": f"{stem}.csv",
         }  # fmt: skip
         (folder / f"{stem}.json").write_text(json.dumps(mine), encoding="utf-8")
-        (folder / f"{stem}.csv").write_bytes(COLUMNS.encode() + b"\n" + bodies[run % BODIES])
+        (folder / f"{stem}.csv").write_bytes(
+            ",".join(COLUMNS).encode() + b"\n" + bodies[run % BODIES]
+        )
 
 
 def body(number: int, samples: int) -> bytes:
@@ -187,12 +189,21 @@ def body_lines(begin: float, samples: int, noise: random.Random) -> Iterator[str
             tx += noise.randrange(9000)
             segments += noise.randrange(7)
         rtt = f"{noise.gauss(0.025, 1e-4):.6f}" if n % 10 == 9 else ""  # once a second at most
-        yield (
-            f"{begin + at:.6f},{at:.6f},{cpu_s:.6f},{104857600 + 4096 * noise.randrange(2000)},"
-            f"{2 + n % 3},{rchar},{wchar},{read},{write},{rx},{tx},"
-            f"{segments},{n // 400},{pressure_s:.6f},{0.2 * pressure_s:.6f},0.000000,"
-            f"{energy_j:.6f},{energy_j:.6f},{rtt},{rx},{tx}\n"
-        )
+        cells = {
+            "unix_s": begin + at, "elapsed_s": at, "cpu_s": cpu_s,
+            "memory_bytes": 104857600 + 4096 * noise.randrange(2000), "processes": 2 + n % 3,
+            "rchar_bytes": rchar, "wchar_bytes": wchar, "read_bytes": read, "write_bytes": write,
+            "rx_bytes": rx, "tx_bytes": tx, "sent_segments": segments,
+            "retransmitted_segments": n // 400, "pressure_cpu_s": pressure_s,
+            "pressure_io_s": 0.2 * pressure_s, "pressure_memory_s": 0.0, "energy_j": energy_j,
+            "energy_j:package-0": energy_j, "rtt_s": rtt, "rx_bytes:eth0": rx, "tx_bytes:eth0": tx,
+        }  # fmt: skip
+        yield ",".join(cell_text(cells.get(name, "")) for name in COLUMNS) + "\n"
+
+
+def cell_text(value: float | str) -> str:
+    """As the sampler writes it."""
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
 def write_accounting(folder: Path, blocks: list[list[int]], jobs: dict[int, JobId]) -> None:

@@ -11,23 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from steelyard.facts.quantities import METRICS
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 KEYS = ("pattern", "unit", "better", "primary")
 BETTER = ("lower", "higher", "none")
 # Metrics that every run has (docs/formats.md part 8), and the one of the benchmark app.
-TAKEN = (
-    "seconds",
-    "elapsed_s",
-    "energy_j",
-    "cpu_s",
-    "max_memory_bytes",
-    "rchar_bytes",
-    "wchar_bytes",
-    "read_bytes",
-    "write_bytes",
-    "rx_bytes",
-    "tx_bytes",
-)
+TAKEN = ("seconds", "elapsed_s", *METRICS)
 
 
 class FiguresError(ValueError):

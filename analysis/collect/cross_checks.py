@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect.samples_in import TOTALS
+from steelyard.facts.quantities import COUNTERS, METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,8 @@ class Bound:
 # A record's totals are those of the sampler's last reading, which is also the last line of its
 # samples (docs/formats.md part 2); there six decimals are written, in a record all.
 SAME_READING = "both are the sampler's last reading: six decimals in the one, all in the other"
-SAMPLES_TO_RECORD = {
-    "s": Bound(1e-6, 1e-5, "equal", SAME_READING),
-    "J": Bound(1e-6, 1e-5, "equal", SAME_READING),
-    "bytes": Bound(0.0, 0.0, "equal", SAME_READING),
-}
+WHOLE = Bound(0.0, 0.0, "equal", SAME_READING)
+REAL = Bound(1e-6, 1e-5, "equal", SAME_READING)
 
 # What sacct has of a quantity, and how it counts.
 TO_SCHEDULER = {
@@ -71,9 +68,6 @@ TO_SCHEDULER = {
         "both read RAPL, at other times: Slurm polls a node at its own interval, 200 J are one "
         "second of a node under load, and 10 % for its steps' ends",
     ),
-}
-UNITS = {
-    name: "s" if name == "cpu_s" else "J" if name == "energy_j" else "bytes" for name in TOTALS
 }
 
 # `0.01M` -> 10485.76 bytes, as Slurm writes them even under --noconvert.
@@ -106,7 +100,8 @@ GROUP BY run_id, attempt"""
 def sums(table: str, where: str) -> str:
     """Totals over the nodes of the attempts of which `table` has every node."""
     columns = ", ".join(
-        f"CASE WHEN count(t.{name}) = count(*) THEN sum(t.{name}) END AS {name}" for name in TOTALS
+        f"CASE WHEN count(t.{name}) = count(*) THEN sum(t.{name}) END AS {name}"
+        for name in COUNTERS
     )
     return (
         f"SELECT run_id, attempt, count(*) AS nodes, {columns} FROM {table} AS t "
@@ -124,7 +119,7 @@ def pair(
     difference = f"abs({a} - {b})" if bound.rule == "equal" else f"({b} - {a})"
     return (
         f"SELECT a.run_id, a.attempt, {node} AS node, '{quantity}' AS quantity, "
-        f"'{UNITS[quantity]}' AS unit, '{names[0]}' AS source_a, {a} AS value_a, "
+        f"'{METRICS[quantity].unit}' AS unit, '{names[0]}' AS source_a, {a} AS value_a, "
         f"'{names[1]}' AS source_b, {b} AS value_b, '{bound.rule}' AS rule, {allowed} AS bound, "
         f"isfinite({a}) AND isfinite({b}) AND {difference} <= {allowed} AS agrees FROM {tables} "
         f"WHERE a.{quantity} IS NOT NULL AND b.{quantity} IS NOT NULL"
@@ -134,8 +129,8 @@ def pair(
 def comparisons() -> Iterator[str]:
     """Each as a SELECT statement."""
     both = "whole_samples AS a JOIN whole_records AS b USING (run_id, attempt, node)"
-    for quantity in TOTALS:
-        bound = SAMPLES_TO_RECORD[UNITS[quantity]]
+    for quantity in COUNTERS:
+        bound = REAL if METRICS[quantity].is_real else WHOLE
         yield pair(quantity, ("samples", "records"), both, "1", bound, "a.node")
     for quantity, bound in TO_SCHEDULER.items():
         for source in ("records", "samples"):

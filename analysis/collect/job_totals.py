@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.analysis.sources.records import Record
+from steelyard.facts.quantities import METRICS
 
-OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # whoever used it: the job's where it was alone
 SHARED = "of the whole node, which the job shared"
 NOT_SAID = "of the whole node; not known whether the job was alone"
 
@@ -28,7 +28,7 @@ def job_total(
     nodes: Sequence[tuple[Record, Mapping[str, Any]]], column: str
 ) -> tuple[float | None, str | None]:
     """The sum (of memory the largest) over all nodes of a job, or None and why."""
-    if column in OF_NODE:
+    if METRICS[column].is_of_node:
         if reason := why_not_the_jobs([record for record, _ in nodes]):
             return None, reason
         counted = nodes
@@ -39,7 +39,7 @@ def job_total(
         return None, "no step of the job was on any node"
     if None in found:
         return None, f"not known on {found.count(None)} of {len(nodes)} nodes"
-    return float(max(found) if column == "max_memory_bytes" else sum(found)), None
+    return float(max(found) if METRICS[column].over_nodes == "LARGEST" else sum(found)), None
 
 
 def why_not_the_jobs(records: Sequence[Record]) -> str | None:

@@ -223,7 +223,7 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
     import duckdb
 
     from steelyard.analysis.collect import samples_in, tables
-    from steelyard.analysis.store import database, sample_store
+    from steelyard.analysis.store import sample_store, schema
 
     attempt = Attempt("run", "attempt", "none", "completed", records=records)
     files = [
@@ -235,7 +235,7 @@ def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
         tempfile.TemporaryDirectory(prefix="steelyard-") as scratch,
         duckdb.connect() as connection,
     ):
-        connection.execute(database.schema_text())
+        connection.execute(schema.schema_text())
         nowhere = sample_store.Parts(connection, Path(scratch), Path(scratch))
         for _ in samples_in.load(connection, files, nowhere, Path(scratch)):
             pass

@@ -16,7 +16,7 @@ from typing import BinaryIO, Self
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.background import Background
-from steelyard.analysis.sources import native, records
+from steelyard.analysis.sources import native
 from steelyard.analysis.sources.sample_lines import find_refused, read_header, times_of_ends
 from steelyard.analysis.sources.sample_rows import ROWS, TEXT_BYTES, RowBatch
 from steelyard.analysis.sources.sample_text import TextBatch
@@ -24,10 +24,8 @@ from steelyard.analysis.store.database import side_engine
 from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.sample_store import KEY, Parts, day_of, scan
 from steelyard.analysis.store.spool import NO_ROOM, Spool
+from steelyard.facts.quantities import COUNTERS
 from steelyard.jobscripts.userfiles import open_regular
-
-# Counters whose last value is a total of the job; `sources` keeps them per file.
-TOTALS = tuple(name for name in records.TOTALS if name != "max_memory_bytes")
 
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 BATCHES = 64  # open at once, one for each day and kind of columns
@@ -71,7 +69,7 @@ FILE_COLUMNS = {
     "lines": "BIGINT",  # whole ones behind the header
     "reason": "VARCHAR",  # what is wrong with it
 }
-LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: COLUMNS[name] for name in TOTALS}}
+LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: COLUMNS[name] for name in COUNTERS}}
 
 Day = str | None  # None: of several
 
@@ -179,7 +177,7 @@ class Loader:
                 return None
             if batch.is_of(one):
                 key = (file.run_id, file.attempt, file.node)
-                self._totals.write((*key, rows, *batch.keep(key, TOTALS)))
+                self._totals.write((*key, rows, *batch.keep(key, COUNTERS)))
                 break
         return rows, None if size_bytes == len(text) else CUT
 
@@ -250,7 +248,7 @@ def load(
 def note_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
     """Rows and totals of what was just written, per file of samples; all rows of one are in it."""
     # Counters only grow: the largest value is the last one.
-    totals = ", ".join(f"max({name})" for name in TOTALS)
+    totals = ", ".join(f"max({name})" for name in COUNTERS)
     keys = ", ".join(KEY)
     connection.execute(
         f"INSERT INTO loaded SELECT {keys}, count(*), {totals} FROM {scan(paths)} GROUP BY {keys}"
@@ -271,7 +269,7 @@ def note_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     connection.execute(
         "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
         "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
-        f"{', '.join(f'n.{name}' for name in TOTALS)}, "
+        f"{', '.join(f'n.{name}' for name in COUNTERS)}, "
         "nullif(concat_ws('; ', f.reason, r.words), '') AS reason FROM sample_files AS f "
         "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
         f"LEFT JOIN ({words.select()}) AS r USING (file)"

@@ -16,10 +16,10 @@ from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.outputs_in import Output
 from steelyard.analysis.collect.records_in import Gap
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
-from steelyard.analysis.sources.records import FROM_SAMPLES
 from steelyard.analysis.sources.study_files import Plan
 from steelyard.analysis.store.database import SCHEMA_VERSION, replace_rows, table_columns
 from steelyard.analysis.store.spool import Spool
+from steelyard.facts.quantities import TOTALS
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 ATTEMPT_COLUMNS = (
@@ -46,11 +46,19 @@ ATTEMPT_COLUMNS = (
 # The last sample of each record that was cut short; a NULL there is a total that is not known. No
 # process has no memory: 0 means that none was seen.
 LAST_SAMPLES = """
-SELECT run_id, attempt, node, nullif(max(memory_bytes), 0) AS max_memory_bytes,
-    count(*) AS samples, max(unix_s) AS end_unix_s, unnest(arg_max_null(struct_pack({totals}), elapsed_s))
+SELECT run_id, attempt, node, {largest}, count(*) AS samples, max(unix_s) AS end_unix_s,
+    unnest(arg_max_null(struct_pack({last}), elapsed_s))
 FROM samples SEMI JOIN (SELECT * FROM spooled WHERE NOT complete) USING (run_id, attempt, node)
 GROUP BY run_id, attempt, node
 """
+
+
+def last_samples() -> str:
+    """LAST_SAMPLES with the totals that the table `records` has."""
+    totals = [total for total in TOTALS.values() if total.in_database]
+    largest = (f"nullif(max({t.column}), 0) AS {t.name}" for t in totals if t.is_largest)
+    last = (f"{t.name} := {t.column}" for t in totals if not t.is_largest)
+    return LAST_SAMPLES.format(largest=", ".join(largest), last=", ".join(last))
 
 
 def write_meta(
@@ -164,8 +172,8 @@ def write_records(
                 found = record.columns()
                 records.write((*key, *(found[c] for c in RECORD_COLUMNS), record.document))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE spooled AS {records.select()}")
-    totals = ", ".join(f"{name} := {name}" for name in FROM_SAMPLES)
-    replaced = (*FROM_SAMPLES, "max_memory_bytes", "samples", "end_unix_s")
+    replaced = {total.name for total in TOTALS.values() if total.in_database}
+    replaced |= {"samples", "end_unix_s"}
     values = ", ".join(
         f"CASE WHEN l.samples IS NULL THEN s.{name} ELSE l.{name} END AS {name}"
         if name in replaced
@@ -175,7 +183,7 @@ def write_records(
     connection.execute("DELETE FROM records")
     connection.execute(
         f"INSERT INTO records BY NAME SELECT {values} FROM spooled AS s "
-        f"LEFT JOIN ({LAST_SAMPLES.format(totals=totals)}) AS l USING (run_id, attempt, node)"
+        f"LEFT JOIN ({last_samples()}) AS l USING (run_id, attempt, node)"
     )
 
 

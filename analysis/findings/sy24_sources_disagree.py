@@ -9,17 +9,8 @@ from steelyard.analysis.findings.finding import Code, Finding, counted
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.summary.disagreements import Disagreement
 from steelyard.analysis.summary.summary import Summary
+from steelyard.facts.quantities import METRICS
 
-NAMES = {
-    "energy_j": "energy",
-    "cpu_s": "CPU time",
-    "rchar_bytes": "bytes read by calls",
-    "wchar_bytes": "bytes written by calls",
-    "read_bytes": "bytes from storage",
-    "write_bytes": "bytes to storage",
-    "rx_bytes": "bytes received",
-    "tx_bytes": "bytes sent",
-}
 MOST_PLACES = 20  # the table `checks` has all
 
 
@@ -27,7 +18,7 @@ def find_disagreements(summary: Summary) -> Iterator[Finding]:
     """SY24."""
     checks = summary.data.checks
     if checks.disagreements:
-        kinds = Counter(NAMES[d.quantity] for d in checks.disagreements)
+        kinds = Counter(METRICS[d.quantity].words for d in checks.disagreements)
         runs = len({d.run_id for d in checks.disagreements})
         yield Finding(
             Code.SOURCES_DISAGREE,
@@ -41,4 +32,4 @@ def words(found: Disagreement) -> str:
     """`RUN on NODE: CPU time: records 10.00 s, scheduler 20.00 s`."""
     where = f"{found.run_id} on {found.node}" if found.node else found.run_id
     a, b = (quantity(value, found.unit) for value in (found.value_a, found.value_b))
-    return f"{where}: {NAMES[found.quantity]}: {found.source_a} {a}, {found.source_b} {b}"
+    return f"{where}: {METRICS[found.quantity].words}: {found.source_a} {a}, {found.source_b} {b}"

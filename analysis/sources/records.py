@@ -13,6 +13,7 @@ from typing import Any
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.store.spool import parse_json
+from steelyard.facts.quantities import TOTALS
 from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
 FORMAT, VERSION = "steelyard-record", 1
@@ -29,18 +30,11 @@ COLUMNS = {
     "exclusive": ("job.exclusive", "bool"),
     "start_unix_s": ("start_unix_s", "float"),
     "end_unix_s": ("end_unix_s", "float"),
-    "elapsed_s": ("elapsed_s", "float"),
-    "energy_j": ("energy.energy_j", "float"),
-    "cpu_s": ("cpu.cpu_s", "float"),
-    "max_memory_bytes": ("memory.max_memory_bytes", "int"),
-    "rchar_bytes": ("io.rchar_bytes", "int"),
-    "wchar_bytes": ("io.wchar_bytes", "int"),
-    "read_bytes": ("io.read_bytes", "int"),
-    "write_bytes": ("io.write_bytes", "int"),
-    "rx_bytes": ("network.rx_bytes", "int"),
-    "tx_bytes": ("network.tx_bytes", "int"),
-    "sent_segments": ("tcp.sent_segments", "int"),
-    "retransmitted_segments": ("tcp.retransmitted_segments", "int"),
+    **{
+        total.name: (total.path, "float" if total.is_real else "int")
+        for total in TOTALS.values()
+        if total.in_database
+    },
     "tcp_connections": ("tcp.connections", "int"),
     "rtt_readings": ("tcp.rtt_readings", "int"),
     "rtt_floor_s": ("tcp.rtt_floor_s", "float"),
@@ -58,34 +52,6 @@ COLUMNS = {
 
 # Virtual machines whose kernel counts time that the host gave to others as CPU time of whatever ran.
 COUNTS_STOLEN_TIME = frozenset({"uml"})
-
-# What a job or run has in all, summed over its nodes; of memory the largest node counts.
-TOTALS = (
-    "energy_j",
-    "cpu_s",
-    "max_memory_bytes",
-    "rchar_bytes",
-    "wchar_bytes",
-    "read_bytes",
-    "write_bytes",
-    "rx_bytes",
-    "tx_bytes",
-)
-
-# What the samples also know: the totals of a record cut short come from its last sample.
-FROM_SAMPLES = (
-    "elapsed_s",
-    "energy_j",
-    "cpu_s",
-    "rchar_bytes",
-    "wchar_bytes",
-    "read_bytes",
-    "write_bytes",
-    "rx_bytes",
-    "tx_bytes",
-    "sent_segments",
-    "retransmitted_segments",
-)
 
 KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.resources
 import os
 import shutil
 import time
@@ -15,10 +14,10 @@ import duckdb
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.store.schema import schema_text
 from steelyard.analysis.store.spool import Spool, quote, storable
 
 FILE_NAME = "study.duckdb"
-SCHEMA_FILES = ("schema.sql", "schema_views.sql")
 SCHEMA_VERSION = 3
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
 SIDE_MEMORY_LIMIT = "500MB"
@@ -229,13 +228,6 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
         return None
     rows = connection.execute("SELECT schema_version FROM meta").fetchall()
     return int(rows[0][0]) if rows else None
-
-
-def schema_text(*files: str) -> str:
-    """The statements that make an empty database, or those of some of its files."""
-    folder = importlib.resources.files(__package__)
-    names = files or SCHEMA_FILES
-    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
 
 
 def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

@@ -1,5 +1,5 @@
 -- The database of a study, schema version 3: docs/formats.md part 8, which a test holds against
--- this file. Units stand in the names; NULL is "not known" and never 0.
+-- this file. What stands as @ name @ is filled in by schema.py. Units stand in the names; NULL is "not known" and never 0.
 -- Plain tables without indexes: DuckDB scans columns, and a collect replaces whole tables in one
 -- transaction, which unique indexes would make slow. Keys are named in the comments and checked
 -- by check_keys() in database.py before the commit.
@@ -118,18 +118,7 @@ CREATE TABLE records (
     exclusive BOOLEAN,
     start_unix_s DOUBLE,
     end_unix_s DOUBLE,
-    elapsed_s DOUBLE,
-    energy_j DOUBLE,
-    cpu_s DOUBLE,
-    max_memory_bytes BIGINT,
-    rchar_bytes BIGINT,
-    wchar_bytes BIGINT,
-    read_bytes BIGINT,
-    write_bytes BIGINT,
-    rx_bytes BIGINT,
-    tx_bytes BIGINT,
-    sent_segments BIGINT,
-    retransmitted_segments BIGINT,
+    @totals@,
     tcp_connections BIGINT,
     rtt_readings BIGINT,
     rtt_floor_s DOUBLE,
@@ -148,9 +137,7 @@ CREATE TABLE records (
 COMMENT ON TABLE records IS 'one row per job and node; key run_id, attempt, node';
 COMMENT ON COLUMN records.complete IS
     'false: the totals are those of the last sample and cover only a part of the job';
-COMMENT ON COLUMN records.energy_j IS 'of the node: RAPL knows no jobs; read with exclusive';
-COMMENT ON COLUMN records.rx_bytes IS 'of the node: sum over its uplinks; read with exclusive';
-COMMENT ON COLUMN records.tx_bytes IS 'of the node: sum over its uplinks; read with exclusive';
+@comments_on_totals@
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
@@ -343,21 +330,14 @@ CREATE TABLE sources (
     size_bytes BIGINT NOT NULL,
     modified_unix_ns BIGINT NOT NULL,
     samples BIGINT NOT NULL,
-    energy_j DOUBLE,
-    cpu_s DOUBLE,
-    rchar_bytes BIGINT,
-    wchar_bytes BIGINT,
-    read_bytes BIGINT,
-    write_bytes BIGINT,
-    rx_bytes BIGINT,
-    tx_bytes BIGINT,
+    @counters@,
     reason VARCHAR
 );
 COMMENT ON TABLE sources IS
     'one row per file of samples that was read, so that the next collect reads only new ones; key path';
 COMMENT ON COLUMN sources.path IS 'inside the study folder';
-COMMENT ON COLUMN sources.samples IS 'rows of samples read from it';
-COMMENT ON COLUMN sources.energy_j IS 'at the last sample, as the other totals; NULL: in no sample';
+COMMENT ON COLUMN sources.samples IS
+    'rows of samples read from it; behind it totals at the last sample, NULL: in no sample';
 COMMENT ON COLUMN sources.reason IS 'why lines of it were left out; NULL: none were';
 
 CREATE TABLE checks (

@@ -21,12 +21,12 @@ from typing import Any
 import duckdb
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect.samples_in import TOTALS
 from steelyard.analysis.stats.basics import CONFIDENCE, ends, student_quantile
 from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.store import export
 from steelyard.analysis.store.sample_store import is_whole
 from steelyard.analysis.store.spool import no_pattern, quote, quote_path
+from steelyard.facts.quantities import COUNTERS
 
 ENGINES = ("duckdb", "spark")
 CONNECT_LIMIT_S = 10
@@ -235,9 +235,9 @@ def statement(samples: bool) -> str:
     """SUMMARY, with the totals of the samples where there are any."""
     if not samples:
         return SUMMARY.format(totals="")
-    names = ", ".join(TOTALS)
-    readings = ", ".join(f"max({name}) AS {name}" for name in TOTALS)
-    summed = ", ".join(f"CAST(sum({name}) AS DOUBLE) AS {name}" for name in TOTALS)
+    names = ", ".join(COUNTERS)
+    readings = ", ".join(f"max({name}) AS {name}" for name in COUNTERS)
+    summed = ", ".join(f"CAST(sum({name}) AS DOUBLE) AS {name}" for name in COUNTERS)
     return SUMMARY.format(totals=OF_SAMPLES.format(names=names, readings=readings, summed=summed))
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.sources.records import TOTALS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.database import FILE_NAME, check_version
 from steelyard.analysis.summary import environment
@@ -23,6 +22,7 @@ from steelyard.analysis.summary.environment import Program, TagValue
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.units import OtherUnit, settle_units
+from steelyard.facts.quantities import METRICS
 
 if TYPE_CHECKING:
     import duckdb
@@ -332,7 +332,7 @@ def read_values(
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
-COMMON = ("elapsed_s", *TOTALS)
+COMMON = ("elapsed_s", *METRICS)
 
 
 def metric_order(metric: Metric) -> tuple[bool, int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from steelyard.analysis.sources.records import TOTALS
+from steelyard.facts.quantities import METRICS
 
 Condition = Mapping[str, object]
 CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
@@ -17,7 +17,7 @@ CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
 
 def remark(metric: str, condition: Condition, base: Condition) -> str:
     """What must be said beside the comparison of a total; empty: the same was counted."""
-    if metric not in TOTALS:
+    if metric not in METRICS:
         return ""
     ours, theirs = programs(condition), programs(base)
     words = [f"a sum: {counted(ours)} against {theirs}"] if ours != theirs else []

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from steelyard.facts.quantities import TOTALS
+
 EXACT, WITHIN, TOLD, WRONG = "==", "ok", "told", "WRONG"
 RECORD, ACCOUNTING = "record", "accounting"
 
@@ -23,16 +25,22 @@ class Quantity:
     largest: bool = False  # of several nodes the largest counts, not the sum
 
 
-CPU = Quantity("CPU", "cpu.cpu_s", "cpu_s", "s")
-READS = Quantity("read calls", "io.rchar_bytes", "rchar_bytes", "bytes")
-WRITES = Quantity("write calls", "io.wchar_bytes", "wchar_bytes", "bytes")
-FETCHED = Quantity("from storage", "io.read_bytes", "read_bytes", "bytes")
-STORED = Quantity("to storage", "io.write_bytes", "write_bytes", "bytes")
-MEMORY = Quantity("memory", "memory.max_memory_bytes", "max_memory_bytes", "bytes", True)
-ELAPSED = Quantity("elapsed", "elapsed_s", "elapsed_s", "s", True)
-SENT = Quantity("TCP sent", "network.tx_bytes", "tx_bytes", "bytes")
-RECEIVED = Quantity("TCP received", "network.rx_bytes", "rx_bytes", "bytes")
-ENERGY = Quantity("joules", "energy.energy_j", "energy_j", "J")
+def quantity(name: str, key: str) -> Quantity:
+    """A total by its name here."""
+    total = TOTALS[key]
+    return Quantity(name, total.path, key, total.unit, total.over_nodes == "LARGEST")
+
+
+CPU = quantity("CPU", "cpu_s")
+READS = quantity("read calls", "rchar_bytes")
+WRITES = quantity("write calls", "wchar_bytes")
+FETCHED = quantity("from storage", "read_bytes")
+STORED = quantity("to storage", "write_bytes")
+MEMORY = quantity("memory", "max_memory_bytes")
+ELAPSED = quantity("elapsed", "elapsed_s")
+SENT = quantity("TCP sent", "tx_bytes")
+RECEIVED = quantity("TCP received", "rx_bytes")
+ENERGY = quantity("joules", "energy_j")
 USUAL = (CPU, READS, WRITES, FETCHED, STORED, MEMORY, ELAPSED)
 QUANTITIES = {entry.name: entry for entry in (*USUAL, SENT, RECEIVED, ENERGY)}
 

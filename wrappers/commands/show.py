@@ -9,6 +9,7 @@ import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def main(args: argparse.Namespace) -> int:
 
 def as_json(view: JobView) -> dict[str, object]:
     """The job as a document; names and units as in docs/formats.md."""
-    from steelyard.analysis.sources.records import TOTALS
-
     row = view.row
     return {
         "job_id": view.job_id,
@@ -75,9 +74,9 @@ def as_json(view: JobView) -> dict[str, object]:
             }
             for node in view.nodes
         ],
-        "totals": {name: view.total(name) for name in TOTALS},
+        "totals": {name: view.total(name) for name in METRICS},
         "totals_missing": {
-            name: why for name in TOTALS if (why := view.total_or_why(name)[1]) is not None
+            name: why for name in METRICS if (why := view.total_or_why(name)[1]) is not None
         },
         "admin_comment": view.admin_comment,
         "missing": view.missing,
@@ -187,36 +186,32 @@ def joules(value: float | None) -> str:
     return f"{value:.4g} GJ"
 
 
+# Neighbours of one heading share a cell: `read / written`.
+USE_HEADINGS = tuple(dict.fromkeys(total.heading for total in METRICS.values() if total.heading))
+WORDS = {"J": joules, "s": console.format_seconds, "bytes": console.format_bytes}
+
+
+def count(value: float | None) -> str:
+    """`12`; `–` for None."""
+    return "–" if value is None else f"{value:.0f}"
+
+
 def use_cells(values: dict[str, Any]) -> tuple[str, ...]:
-    """What was used, as people read it."""
-    size = console.format_bytes
-    return (
-        joules(values["energy_j"]),
-        console.format_seconds(values["cpu_s"]),
-        size(values["max_memory_bytes"]),
-        f"{size(values['rchar_bytes'])} / {size(values['wchar_bytes'])}",
-        f"{size(values['read_bytes'])} / {size(values['write_bytes'])}",
-        f"{size(values['rx_bytes'])} / {size(values['tx_bytes'])}",
-    )
+    """What was used, as people read it; one cell for each of USE_HEADINGS."""
+    cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
+    for name, total in METRICS.items():
+        if total.heading:
+            cells[total.heading].append(WORDS.get(total.unit, count)(values[name]))
+    return tuple(" / ".join(parts) for parts in cells.values())
 
 
 def print_use(view: JobView) -> None:
     """What it used, per node and in total, and what the weighing itself cost."""
-    from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME, TOTALS
+    from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 
     if not view.nodes:
         return
-    headings = (
-        "node",
-        "time",
-        "alone on node",
-        "energy of node",
-        "CPU time",
-        "memory",
-        "read / written",
-        "of it storage",
-        "network of node in / out",
-    )
+    headings = ("node", "time", "alone on node", *USE_HEADINGS)
     rows = [
         (
             n.node if n.values["complete"] else f"{n.node} (cut short)",
@@ -227,7 +222,7 @@ def print_use(view: JobView) -> None:
         for n in view.nodes
     ]
     if len(view.all_nodes) > 1:
-        rows.append(("all", "", "", *use_cells({name: view.total(name) for name in TOTALS})))
+        rows.append(("all", "", "", *use_cells({name: view.total(name) for name in METRICS})))
     console.print_table(headings, rows, title="what it used")
     for node in view.nodes:
         print_sampler(node)
@@ -254,8 +249,6 @@ def print_sampler(node: NodeView) -> None:
 
 def print_comment(view: JobView) -> None:
     """What the scheduler's own accounting holds, where no record can be seen from here."""
-    from steelyard.analysis.collect.job_totals import OF_NODE
-
     comment = view.admin_comment
     if comment is None or view.nodes:
         return
@@ -267,7 +260,9 @@ def print_comment(view: JobView) -> None:
     )
     # Earlier versions did not say whether the job was alone.
     alone = comment.get("exclusive") is True
-    of_nodes = {name: comment.get(name) if alone else None for name in OF_NODE}
+    of_nodes = {
+        name: comment.get(name) if alone else None for name in METRICS if METRICS[name].is_of_node
+    }
     console.print_line(
         f"  {joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
@@ -290,14 +285,12 @@ def by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
 
 def print_missing(view: JobView) -> None:
     """What could not be told, and why; each reason once."""
-    from steelyard.analysis.sources.records import TOTALS
-
     lines = list(view.missing)
     for node in view.nodes:
-        found = {column: why for column, why in node.missing.items() if column in TOTALS}
+        found = {column: why for column, why in node.missing.items() if column in METRICS}
         lines += [f"{node.node}: {', '.join(names)}: {w}" for w, names in by_reason(found).items()]
     if len(view.all_nodes) > 1:
-        found = {name: why for name in TOTALS if (why := view.total_or_why(name)[1])}
+        found = {name: why for name in METRICS if (why := view.total_or_why(name)[1])}
         lines += [f"all: {', '.join(names)}: {why}" for why, names in by_reason(found).items()]
     if lines:
         console.print_line("missing:")

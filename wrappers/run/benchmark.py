@@ -134,12 +134,11 @@ def of_the_clients(
     if not run_inside.has_its_processes(found.tags):
         values |= dict.fromkeys(run_inside.OF_PROCESSES)
         missing |= dict.fromkeys(run_inside.OF_PROCESSES, run_inside.NOT_OURS)
-    whole = ("energy", *run_inside.OF_PROCESSES)
     return replace(
         weighed,
         values=values,
         missing=missing,
-        of_whole_run=whole,
+        of_whole_run=tuple(shown.run_name for shown in run_inside.SHOWN),
         containers=launcher.containers,
     )
 

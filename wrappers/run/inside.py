@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts import registry, runscript
 from steelyard.wrappers.base import node
 from steelyard.wrappers.base.errors import MissingError
@@ -24,18 +25,13 @@ from steelyard.wrappers.run import left_behind
 RUN_ID = "run"
 ATTEMPT = "local.1"
 TIMER = "steelyard-time"
+SHOWN = tuple(total for total in METRICS.values() if total.run_name)
 # What a client's steelyard-time has written, by the name that `steelyard run` gives it.
-WEIGHED = {
-    "cpu": "cpu_s",
-    "read calls": "rchar_bytes",
-    "write calls": "wchar_bytes",
-    "from storage": "read_bytes",
-    "to storage": "write_bytes",
-}
+WEIGHED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"}
 # Figures of the job's own processes, which a daemon's children are not.
-OF_PROCESSES = ("memory", *WEIGHED)
+OF_PROCESSES = tuple(shown.run_name for shown in SHOWN if not shown.is_of_node)
 # Figures of the record that nothing inside can tell: they take in the container's start and end.
-OF_WHOLE_RUN = ("energy", "memory")
+OF_WHOLE_RUN = tuple(shown.run_name for shown in SHOWN if shown.whose != "REAPED")
 NOT_OURS = "the container's processes are not the job's, but children of another daemon"
 
 

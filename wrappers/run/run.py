@@ -33,13 +33,7 @@ NOT_SAID: dict[str, object] = {
 # the first to the last sample.
 METRICS = {
     "elapsed": ("exit.elapsed_s", "s"),
-    "energy": ("energy.energy_j", "J"),
-    "cpu": ("cpu.cpu_s", "s"),
-    "memory": ("memory.max_memory_bytes", "bytes"),
-    "read calls": ("io.rchar_bytes", "bytes"),
-    "write calls": ("io.wchar_bytes", "bytes"),
-    "from storage": ("io.read_bytes", "bytes"),
-    "to storage": ("io.write_bytes", "bytes"),
+    **{shown.run_name: (shown.path, shown.unit) for shown in run_inside.SHOWN},
 }
 
 

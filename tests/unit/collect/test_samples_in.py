@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
-from steelyard.analysis.store import database, sample_store
+from steelyard.analysis.store import sample_store, schema
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
@@ -20,7 +20,7 @@ COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(database.schema_text())
+    connection.execute(schema.schema_text())
     return connection
 
 
@@ -274,10 +274,10 @@ import resource, sys
 from pathlib import Path
 import duckdb
 from steelyard.analysis.collect import samples_in
-from steelyard.analysis.store import database
+from steelyard.analysis.store import schema
 from steelyard.analysis.store import sample_store
 connection = duckdb.connect()
-connection.execute(database.schema_text())
+connection.execute(schema.schema_text())
 folder = Path(sys.argv[1])
 file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

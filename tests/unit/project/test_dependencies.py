@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TOP = ("analysis", "jobscripts", "wrappers")
+TOP = ("facts", "analysis", "jobscripts", "wrappers")
 AT_RUN_TIME = ("hep", "mpi", "notebook", "spark")  # of the extras
 BROUGHT = {"markupsafe", "cramjam"}  # part of the interface of jinja2, and of uproot
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-TOP = ("analysis", "jobscripts", "wrappers")
+TOP = ("facts", "analysis", "jobscripts", "wrappers")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_has_every_file_that_the_packages_need(wheel: zipfile.ZipFile) -> None:
     """Templates, job scripts, descriptions and the schema are data: easily forgotten."""
-    suffixes = {".py", ".sh", ".toml", ".sql", ".j2", ".css", ".csv"}
+    suffixes = {".py", ".sh", ".toml", ".sql", ".j2", ".css", ".csv", ".def"}
     wanted = {
         f"steelyard/{p.relative_to(ROOT).as_posix()}"
         for top in TOP

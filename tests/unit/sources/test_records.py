@@ -11,7 +11,6 @@ import pytest
 from steelyard.analysis.collect import one_job
 from steelyard.analysis.sources import records
 from steelyard.analysis.sources.records import RecordError, read_record
-from steelyard.jobscripts import figures
 
 from ..collect import study as HELP
 
@@ -146,8 +145,3 @@ def test_a_recorded_record_cut_short_has_the_totals_of_its_last_sample() -> None
         assert view.values[column] == float(cells[column]) > 0
     assert view.values["energy_j"] is None
     assert record.tags == {"color": "blue"}
-
-
-def test_a_benchmarks_own_figures_cannot_take_the_names_of_totals() -> None:
-    """jobscripts must not import analysis, so it has the names once more."""
-    assert set(figures.TAKEN) == {"seconds", "elapsed_s", *records.TOTALS}

@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_rows
-from steelyard.analysis.store import database, sample_store
+from steelyard.analysis.store import sample_store, schema
 
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
 PIECES = [
@@ -37,7 +37,7 @@ def loaded(folder: Path, text: str) -> tuple[list[Any], list[Any]]:
     (folder / "n1.csv").write_text(text, encoding="utf-8", newline="")
     file = samples_in.SampleFile(folder / "n1.csv", "n1", "run", "1.0", "n1")
     connection = duckdb.connect()
-    connection.execute(database.schema_text())
+    connection.execute(schema.schema_text())
     mine = sample_store.Parts(connection, folder, folder)
     for _ in samples_in.load(connection, [file], mine, folder):
         pass

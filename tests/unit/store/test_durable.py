@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import records_in as gather
-from steelyard.analysis.store import database, sample_store
+from steelyard.analysis.store import sample_store, schema
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Submission
 from steelyard.wrappers.study.folder import StudyDir
@@ -50,7 +50,7 @@ def test_samples_that_are_rewritten_are_on_disk_before_the_old_ones_go(
     tmp_path: Path, synced: list[tuple[Path, bytes]]
 ) -> None:
     connection = duckdb.connect()
-    connection.execute(database.schema_text())
+    connection.execute(schema.schema_text())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     mine = sample_store.Parts(connection, tmp_path, scratch)

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from steelyard.analysis.store import database, sample_store
+from steelyard.analysis.store import sample_store, schema
 from steelyard.analysis.store.sample_columns import COLUMNS
 
 DAY_S = 86400.0
@@ -18,7 +18,7 @@ DAY_S = 86400.0
 @pytest.fixture
 def connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(database.schema_text())
+    connection.execute(schema.schema_text())
     return connection
 
 

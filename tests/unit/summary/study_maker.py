@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.store import database, sample_store
+from steelyard.analysis.store import database, sample_store, schema
 
 START_UNIX_S = 1_790_000_000.0
 
@@ -214,7 +214,7 @@ class StudyMaker:
             }
         ]
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
-            connection.execute(database.schema_text())
+            connection.execute(schema.schema_text())
             columns = ", ".join(f"{name} {kind}" for name, kind in sample_store.ALL_COLUMNS.items())
             connection.execute(f"CREATE TEMP TABLE samples ({columns})")
             for table, rows in self.rows.items():

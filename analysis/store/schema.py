@@ -1,0 +1,67 @@
+"""The statements that make a study's database: schema.sql and schema_views.sql, and what stands in
+them as @name@: the totals of facts/quantities.def."""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Callable, Iterable
+
+from steelyard.facts.quantities import COUNTERS, METRICS, TOTALS, Column, Total
+
+FILES = ("schema.sql", "schema_views.sql")
+FILLED = re.compile(r"@(\w+)@")
+
+
+def sql_type(quantity: Column | Total) -> str:
+    """DuckDB's type of its values."""
+    return "DOUBLE" if quantity.is_real else "BIGINT"
+
+
+def schema_text(*files: str) -> str:
+    """The statements that make an empty database, or those of some of its files."""
+    folder = importlib.resources.files(__package__)
+    text = "\n".join(folder.joinpath(name).read_text("utf-8") for name in files or FILES)
+    return FILLED.sub(lambda found: PARTS[found[1]](), text)
+
+
+def columns(totals: Iterable[Total]) -> str:
+    """Of a table."""
+    return ",\n    ".join(f"{total.name} {sql_type(total)}" for total in totals)
+
+
+def stored() -> list[Total]:
+    """Those that the table `records` has."""
+    return [total for total in TOTALS.values() if total.in_database]
+
+
+def comments() -> str:
+    """What the totals of a record are."""
+    texts = ((total.name, total.meaning.replace("'", "''")) for total in stored())
+    return "\n".join(f"COMMENT ON COLUMN records.{name} IS '{text}';" for name, text in texts)
+
+
+def over_nodes(total: Total) -> str:
+    """The total of a run's nodes: NULL as soon as it is not known of one."""
+    name, join = total.name, "max" if total.over_nodes == "LARGEST" else "sum"
+    known = f"bool_and(idle OR {name} IS NOT NULL)"
+    if total.is_of_node:
+        known = f"bool_and(alone) AND count({name}) = count(*)"
+    return f"CASE WHEN {known} THEN {join}({name}) END AS {name}"
+
+
+def picked(of_node: bool) -> str:
+    """Which column of `totals` is the value of a metric."""
+    names = [total.name for total in METRICS.values() if total.is_of_node == of_node]
+    return "\n        ".join(f"WHEN m.metric = '{name}' THEN t.{name}" for name in names)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "totals": lambda: columns(stored()),
+    "comments_on_totals": comments,
+    "counters": lambda: columns(METRICS[name] for name in COUNTERS),
+    "totals_over_nodes": lambda: ",\n        ".join(map(over_nodes, METRICS.values())),
+    "metrics": lambda: ", ".join(f"('{m.name}', '{m.unit}')" for m in METRICS.values()),
+    "metrics_of_nodes": lambda: picked(of_node=True),
+    "metrics_of_processes": lambda: picked(of_node=False),
+}

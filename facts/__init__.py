@@ -1,0 +1,1 @@
+"""Facts that C and Python share, each written once."""

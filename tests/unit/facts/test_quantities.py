@@ -1,0 +1,99 @@
+"""facts/quantities.def: C and Python read the same, and it is in itself without contradiction."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steelyard.facts import quantities
+from steelyard.facts.quantities import COLUMNS, METRICS, TOTALS, Column, Total
+
+ROOT = Path(__file__).resolve().parents[3]
+KINDS = {"CLOCK", "COUNTER", "GAUGE"}
+WHOSE = {"NODE", "PROCESSES", "REAPED", "SAMPLER"}
+TOLD_IN = {"RECORD", "DATABASE", "COMMENT", "BOTH", "METRIC"}
+
+
+def test_every_row_is_read() -> None:
+    text = (ROOT / "facts" / "quantities.def").read_text(encoding="utf-8")
+    assert len(re.findall(r"^COLUMN\(", text, re.MULTILINE)) == len(COLUMNS)
+    assert len(re.findall(r"^TOTAL\(", text, re.MULTILINE)) == len(TOTALS)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_columns(column: Column) -> None:
+    assert column.kind in KINDS and column.unit in quantities.UNITS.values() and column.meaning
+    assert f"SY_{column.cell}" in (ROOT / "plugins/node" / column.filled_by).read_text(
+        encoding="utf-8"
+    ) or is_of_a_row(column)
+
+
+def is_of_a_row(column: Column) -> bool:
+    """Cells that are filled in a loop from their first on."""
+    rows = ("RCHAR", "WCHAR", "READ", "WRITE"), ("PRESSURE_CPU", "PRESSURE_IO", "PRESSURE_MEMORY")
+    return any(column.cell in row[1:] for row in rows)
+
+
+@pytest.mark.parametrize("total", TOTALS.values(), ids=lambda total: total.name)
+def test_totals(total: Total) -> None:
+    assert total.whose in WHOSE and total.told_in in TOLD_IN and total.over_nodes in OVER_NODES
+    assert total.unit in quantities.UNITS.values() and total.words and total.meaning
+    of_cell = [column for column in COLUMNS if column.cell == total.cell]
+    assert [c.unit for c in of_cell] == ([] if total.cell == "NO_CELL" else [total.unit])
+    kinds = {"LARGEST"} if total.is_largest else {"LAST"}
+    assert {total.over_time} == kinds
+    assert {c.kind for c in of_cell} <= ({"GAUGE"} if total.is_largest else {"COUNTER", "CLOCK"})
+
+
+OVER_NODES = {"SUM", "LARGEST"}
+
+
+def test_names_are_unlike() -> None:
+    assert len({c.name for c in COLUMNS}) == len({c.cell for c in COLUMNS}) == len(COLUMNS)
+    assert len({t.path for t in TOTALS.values()}) == len({t.id for t in TOTALS.values()})
+    shown = [t.run_name for t in METRICS.values() if t.run_name]
+    assert len(set(shown)) == len(shown)
+
+
+def test_what_the_sampler_writes_is_what_is_read(tmp_path: Path) -> None:
+    """The columns of its file, the totals of its record and of its answer."""
+    node = ROOT / "build" / "bin" / "steelyard-node"
+    subprocess.run(
+        [node, "sample", f"--record-dir={tmp_path}", "--job-id=1", "--", "true"], check=True
+    )
+    (samples,) = tmp_path.glob("1/*.csv")
+    header = samples.read_text(encoding="utf-8").splitlines()[0].split(",")
+    assert header[: len(COLUMNS)] == [column.name for column in COLUMNS]
+    (path,) = tmp_path.glob("1/*.json")
+    record = json.loads(path.read_bytes())
+    for total in TOTALS.values():
+        at = record
+        for part in total.path.split("."):
+            at = at[part]
+        assert at is None or isinstance(at, float if total.is_real else int), total.path
+
+
+def test_the_pages_have_the_tables_of_today() -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/tables.py", "--check"],
+        cwd=ROOT, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_page_with_another_table_is_told(tmp_path: Path) -> None:
+    """And what is written is what is then found right."""
+    (tmp_path / "tables.py").write_bytes((ROOT / "docs" / "tables.py").read_bytes())
+    page = tmp_path / "formats.md"
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    page.write_text(text.replace("| rtt_s | s |", "| rtt_s | J |"), encoding="utf-8")
+    check = [sys.executable, tmp_path / "tables.py", "--check"]
+    done = subprocess.run(check, check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and "formats.md: tables differ" in done.stderr
+    subprocess.run(check[:-1], check=True)
+    assert page.read_text(encoding="utf-8") == text
