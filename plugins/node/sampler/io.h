@@ -1,4 +1,4 @@
-/* Small parts of the sampler's parent: its socket, its child, what it prints. */
+/* Around the sampler's parent: its socket, its child, what it prints. */
 #ifndef STEELYARD_SAMPLER_IO_H
 #define STEELYARD_SAMPLER_IO_H
 
