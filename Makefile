@@ -195,8 +195,9 @@ lint-c:
 	@for f in $(filter-out $(MPI_FILES),$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
 
-docs: setup  ## write anew what pages have from the code: docs/benchmarks.md, tables of docs/formats.md
-	@$(VENV)/bin/python -P -m steelyard.jobscripts.docs
+docs: setup  ## write anew what pages have from the code: benchmarks, findings, tables of docs/formats.md
+	@for room in jobscripts analysis.findings analysis.published; do \
+		$(VENV)/bin/python -P -m steelyard.$$room.docs || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
 
 $(VENV)/.bench: $(VENV)/.ready

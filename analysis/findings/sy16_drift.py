@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from steelyard.analysis.findings.finding import Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted, place
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.stats.tests import holm
 from steelyard.analysis.summary.design import job_means
@@ -17,6 +17,24 @@ from steelyard.analysis.summary.summary import Row, Summary
 LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
 PARTS = 5  # of a study's time, told of when something comes and goes
 THIRDS = 3
+
+KIND = Kind(
+    code="SY16",
+    severity=Severity.WARNING,
+    title="values drift with time",
+    why="Runs in a row then resemble each other, and what ran later differs for that alone.",
+    advice=(
+        "Warm-up, filling disks, heat, or the load of the hour: runs are then not "
+        "independent, and intervals too narrow. Look at the series. Let conditions take turns"
+        " (`blocks = repeat` in the study: overheads are then paired by block and the drift "
+        "drops out), spread the study over the hours that it speaks for, leave the first runs"
+        " to a warm-up study."
+    ),
+    example="x · clients=1 · seconds: rising (ρ = 1.00)",
+    source=(
+        "Spearman (1904); van Elteren (1960), Bulletin de l'ISI 37; Bartels (1982), JASA 77(377)"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +45,7 @@ class Looked:
     words: str
 
 
-def find_drift(summary: Summary) -> Iterator[Finding]:
+def check(summary: Summary) -> Iterator[Finding]:
     """Of the main figures, each condition by itself, and all of a variant by their start."""
     by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in summary.rows:
@@ -41,7 +59,7 @@ def find_drift(summary: Summary) -> Iterator[Finding]:
             f"In {len(hit)} of {len(looked)} looks at series of a main figure in the order of time "
             f"(ranks, Holm, p ≤ {LEVEL}).{apart_words(summary)}"
         )
-        yield Finding(Code.TREND, text, tuple(one.words for one in hit))
+        yield Finding(KIND, text, tuple(one.words for one in hit))
 
 
 def look_each(rows: Sequence[Row]) -> Iterator[Looked]:

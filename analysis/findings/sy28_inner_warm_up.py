@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
-from steelyard.analysis.findings.finding import Code, Finding, counted, place
+from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted, place
 from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.iterations import InnerWarmUp, inner_warm_up
 from steelyard.analysis.stats.readable import mean_words
@@ -14,6 +14,23 @@ from steelyard.analysis.summary.design import no_negative
 from steelyard.analysis.summary.summary import Row, Summary
 
 LEVEL = 0.001  # after Holm's correction for all series: many studies have iterations, few a warm-up
+
+KIND = Kind(
+    code="SY28",
+    severity=Severity.WARNING,
+    title="the first iterations inside the runs are unlike the rest (warm-up)",
+    why="Means with them are of two things: of starting, and of running.",
+    advice=(
+        "A run's value is the mean of all its iterations, these too; both means are given. "
+        "Say which you use, leave them out on both sides alike, or let `warm_up = 1` in [job]"
+        " run once unmeasured."
+    ),
+    example=(
+        "x · clients=1 · seconds: the first 1 of 3 iterations is 11 % above the rest in 12 "
+        "runs: mean 10.371 ± 0.046 s with it, 10.002 ± 0.044 s without"
+    ),
+    source="Student (1908), Biometrika 6(1); Holm (1979)",
+)
 
 
 def iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[float]]]:
@@ -27,8 +44,7 @@ def iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[floa
     return jobs
 
 
-def find_inner_warm_up(summary: Summary) -> Iterator[Finding]:
-    """SY28."""
+def check(summary: Summary) -> Iterator[Finding]:
     rows = [row for row in summary.rows if row.metric.is_primary and row.values]
     series = [(row, iterations_by_job(summary, row)) for row in rows]
     judged = [(row, jobs, w) for row, jobs in series if (w := inner_warm_up(jobs)) is not None]
@@ -36,7 +52,7 @@ def find_inner_warm_up(summary: Summary) -> Iterator[Finding]:
     hit = [one for one, p in zip(judged, corrected, strict=True) if p <= LEVEL]
     if hit:
         yield Finding(
-            Code.INNER_WARM_UP,
+            KIND,
             f"In {len(hit)} of {len(judged)} series with iterations inside the runs; the means told are "
             "with them.",
             tuple(

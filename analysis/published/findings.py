@@ -20,43 +20,58 @@ CORRELATED = 2.0
 PER_PROCESS = "per_process"
 
 
-class PublishedCode(Kind):
-    """What can be found in published data, besides what can be found in any study."""
-
-    AVERAGES = (
-        "SP01",
-        Severity.WARNING,
-        "printed averages are not the means of the printed values",
-        "They are of runs that are not printed, or misprints. Use the means of the values.",
-    )
-    REPEATED = (
-        "SP02",
-        Severity.WARNING,
-        "series are printed twice",
-        "The second is not a measurement of its own: it is kept and counts in no mean.",
-    )
-    LENGTHS = (
-        "SP03",
-        Severity.NOTE,
-        "series are shorter or longer than the others, or missing",
-        "n stands beside every mean; what is missing is compared with nothing.",
-    )
-    CONCLUSIONS = (
-        "SP04",
-        Severity.WARNING,
-        "conclusions that the data do not show at 95 %",
-        "The table of conclusions has each comparison. Quote them with their intervals.",
-    )
-    ONE_JOB = (
-        "SP05",
-        Severity.WARNING,
-        "iterations of one job are taken for runs",
-        (
-            "They resemble their neighbours, so that intervals are too narrow, and nothing is said "
-            "about other days or nodes. The table of conclusions tells what is left when that is "
-            "allowed for. In a study of your own let each run be a job."
-        ),
-    )
+AVERAGES = Kind(
+    code="SP01",
+    severity=Severity.WARNING,
+    title="printed averages are not the means of the printed values",
+    why="A conclusion drawn from averages is of runs that nobody can see.",
+    advice="They are of runs that are not printed, or misprints. Use the means of the values.",
+    example=(
+        "Of 16 printed averages of totals 10 agree and 6 do not; of those per process 5 do not."
+    ),
+    source="Jungels (2012), Virtualization in High-Performance Computing",
+)
+REPEATED = Kind(
+    code="SP02",
+    severity=Severity.WARNING,
+    title="series are printed twice",
+    why="A measurement that counts twice makes intervals narrower than they are.",
+    advice="The second is not a measurement of its own: it is kept and counts in no mean.",
+    example="B7 prints the values of B6, one for one",
+    source="Jungels (2012), Virtualization in High-Performance Computing",
+)
+LENGTHS = Kind(
+    code="SP03",
+    severity=Severity.NOTE,
+    title="series are shorter or longer than the others, or missing",
+    why="Of what is missing nobody knows whether it was like the rest.",
+    advice="n stands beside every mean; what is missing is compared with nothing.",
+    example="B71 (physical): 26 values",
+    source="Jungels (2012), Virtualization in High-Performance Computing",
+)
+CONCLUSIONS = Kind(
+    code="SP04",
+    severity=Severity.WARNING,
+    title="conclusions that the data do not show at 95 %",
+    why="They may be chance: what holds must show again.",
+    advice="The table of conclusions has each comparison. Quote them with their intervals.",
+    example="7 of 19 conclusions hold in part, not at all, or are not shown.",
+    source="Welch (1947), Biometrika 34",
+)
+ONE_JOB = Kind(
+    code="SP05",
+    severity=Severity.WARNING,
+    title="iterations of one job are taken for runs",
+    why="Iterations of one job know one day, one node and one start.",
+    advice=(
+        "They resemble their neighbours, so that intervals are too narrow, and nothing is said "
+        "about other days or nodes. The table of conclusions tells what is left when that is "
+        "allowed for. In a study of your own let each run be a job."
+    ),
+    example="B83 (physical): correlation with the next 0.85, mean 30.59 s",
+    source="Box & Jenkins (1970), Time Series Analysis, part 2.1.6",
+)
+KINDS = (AVERAGES, REPEATED, LENGTHS, CONCLUSIONS, ONE_JOB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +149,7 @@ def find_averages(published: Published) -> Iterator[Finding]:
         agree = sum(one.agrees for one in totals)
         each = sum(not one.agrees for one in published.averages if one.column == PER_PROCESS)
         yield Finding(
-            PublishedCode.AVERAGES,
+            AVERAGES,
             f"Of {len(totals)} printed averages of totals {agree} agree and {len(totals) - agree} do "
             f"not; of those per process {each} do not.",
             (*map(average_words, wrong), *(noted_words(published, one) for one in differing)),
@@ -181,7 +196,7 @@ def find_repeated(published: Published) -> Iterator[Finding]:
     """SP02."""
     if published.repeated:
         yield Finding(
-            PublishedCode.REPEATED,
+            REPEATED,
             f"{len(published.repeated)} of {len(published.series)} series has the values of another."
             if len(published.repeated) == 1
             else f"{len(published.repeated)} of {len(published.series)} series have the values of others.",
@@ -200,7 +215,7 @@ def find_lengths(published: Published) -> Iterator[Finding]:
     missing = list(missing_series(published.series))
     if odd or missing:
         yield Finding(
-            PublishedCode.LENGTHS,
+            LENGTHS,
             f"Most series have {usual} values; {short} have fewer, {len(odd) - short} more, and "
             f"{len(missing)} are missing.",
             (*missing, *(f"{name(s)}: {len(s.values)} values" for s in odd)),
@@ -233,7 +248,7 @@ def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
     bad = [one for one in tested if one.outcome != HOLDS]
     if bad:
         yield Finding(
-            PublishedCode.CONCLUSIONS,
+            CONCLUSIONS,
             f"{len(bad)} of {counted(len(tested), 'conclusion')} hold in part, not at all, or are not "
             "shown.",
             tuple(f"{one.outcome}: {one.conclusion.sentence} ({count_words(one)})" for one in bad),
@@ -259,7 +274,7 @@ def find_one_job(published: Published) -> Iterator[Finding]:
         if (r := lag_correlation(series.values)) > CORRELATED / len(series.values) ** 0.5
     ]
     yield Finding(
-        PublishedCode.ONE_JOB,
+        ONE_JOB,
         f"Each condition was measured in one go. In {len(hit)} of {len(published.series)} series "
         "an iteration resembles the one before more than chance explains.",
         tuple(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.finding import Code, Finding
+from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.findings.sy16_drift import LEVEL
 from steelyard.analysis.stats.drift import Timed, trend, wander
@@ -61,7 +61,7 @@ def test_levels_of_conditions_are_no_drift() -> None:
 
 def study(
     synthetic: ModuleType, folder: Path, factor: Callable[[float], float], **more: Any
-) -> dict[Code, Finding]:
+) -> dict[str, Finding]:
     """Conditions in turns through a day; `factor` of the share of the day that has passed."""
     maker = synthetic.StudyMaker("day", {"clients": list(LEVELS)}, {"clients": 1})
     chance = random.Random(3)
@@ -70,13 +70,13 @@ def study(
             passed = (len(maker.rows["runs"])) / (BLOCKS * len(LEVELS) - 1)
             run = maker.run("x", {}, {"clients": level}, number + 1, elapsed_s=3598.0, **more)
             maker.result(run, "seconds", 10 * level * factor(passed) * chance.gauss(1, 0.01), "s")
-    return {finding.kind: finding for finding in find(summarize(maker.write(folder)))}
+    return {finding.kind.code: finding for finding in find(summarize(maker.write(folder)))}
 
 
 def test_a_drift_of_all_is_found_with_fewer_runs_than_one_condition_needs(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
-    found = study(synthetic, tmp_path, lambda passed: 1 + 0.05 * passed)[Code.TREND]
+    found = study(synthetic, tmp_path, lambda passed: 1 + 0.05 * passed)["SY16"]
     (place,) = [p for p in found.places if "rising" in p]
     assert place.startswith("x · seconds, all conditions together: rising by ")
     assert "of the mean from the first third of 24 jobs to the last (ρ = 0.78)" in place
@@ -85,13 +85,13 @@ def test_a_drift_of_all_is_found_with_fewer_runs_than_one_condition_needs(
 
 def test_a_busy_noon_is_found_though_nothing_rises(synthetic: ModuleType, tmp_path: Path) -> None:
     found = study(synthetic, tmp_path, lambda passed: 1 + 0.08 * math.sin(math.pi * passed))
-    (place,) = found[Code.TREND].places
+    (place,) = found["SY16"].places
     assert "not the same at all times" in place
     assert "highest from 2026-09-22 0" in place and "within 23 h" in place
 
 
 def test_a_steady_day_has_no_drift(synthetic: ModuleType, tmp_path: Path) -> None:
-    assert Code.TREND not in study(synthetic, tmp_path, lambda _: 1.0)
+    assert "SY16" not in study(synthetic, tmp_path, lambda _: 1.0)
 
 
 def test_conditions_that_took_no_turns_are_named(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_conditions_that_took_no_turns_are_named(synthetic: ModuleType, tmp_path
         for number in range(15):
             run = maker.run("x", {}, {"clients": level}, number + 1)
             maker.result(run, "seconds", 10 + number / 20 + chance.gauss(0, 0.01), "s")
-    found = {f.kind: f for f in find(summarize(maker.write(tmp_path)))}
-    assert "1 condition did not run in turns with the baseline" in found[Code.TREND].text
+    found = {f.kind.code: f for f in find(summarize(maker.write(tmp_path)))}
+    assert "1 condition did not run in turns with the baseline" in found["SY16"].text
 
 
 def test_false_alarms_stay_below_their_level() -> None:

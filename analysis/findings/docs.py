@@ -1,0 +1,39 @@
+"""The list of findings in docs/report.md; `make docs` writes it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from steelyard.analysis.findings.finding import Kind
+from steelyard.analysis.findings.registry import rules
+from steelyard.jobscripts.docs import between, cells, rewrite
+
+PAGE = "docs/report.md"
+BEGIN = "<!-- from analysis/findings: make docs -->"
+END = "<!-- end of what is from analysis/findings -->"
+HEAD = ["code", "severity", "title", "why it matters", "what to do", "for example"]
+
+
+def table(kinds: Iterable[Kind]) -> str:
+    """In Markdown, a line each."""
+    lines = [cells(HEAD), cells(["---"] * len(HEAD)), *map(line, kinds)]
+    return "\n".join([*lines, ""])
+
+
+def line(kind: Kind) -> str:
+    """A publication stands behind the reason, a page is linked."""
+    source = kind.source.removeprefix("docs/")
+    source = f"[{source}]({source})" if source != kind.source else source
+    why = f"{kind.why} ({source})"
+    words = [kind.code, kind.severity.value, kind.title, why, kind.advice, kind.example]
+    return cells(words)
+
+
+def renewed(page: str) -> str:
+    """docs/report.md with a fresh list."""
+    return between(page, BEGIN, END, table(rule.KIND for rule in rules()))
+
+
+if __name__ == "__main__":
+    rewrite(Path(PAGE), renewed)
