@@ -26,8 +26,8 @@ from steelyard.analysis.collect.records_in import (
     record_gaps,
 )
 from steelyard.analysis.collect.samples_in import SampleFile
+from steelyard.analysis.sources import schedulers
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
-from steelyard.analysis.sources.sacct import Sacct
 from steelyard.analysis.sources.study_files import (
     Plan,
     PlannedRun,
@@ -109,14 +109,14 @@ def collect(
 ) -> Collected:
     """Merge accounting, records, samples and outputs of a study into its database.
 
-    `accounting` maps schedulers' names to their accounting (default: Slurm's sacct); `progress`
+    `accounting` maps schedulers' names to their accounting (default: every one known); `progress`
     is called with a phase, how much of it is done, and of how much. For `patience_s` jobs are
     waited for whose run has ended a moment ago, before their accounting and records say so.
     """
     begun = time.monotonic()
     plan = read_plan(study_dir)
     dirs = default_record_dirs() if record_dirs is None else list(record_dirs)
-    by_scheduler: Mapping[str, Accounting] = accounting or {"slurm": Sacct()}
+    by_scheduler: Mapping[str, Accounting] = accounting or schedulers.every()
     with (
         open_for_writing(study_dir) as connection,
         sample_store.scratch_folder(study_dir) as scratch,

@@ -178,7 +178,7 @@ def outputs(attempt: Attempt) -> list[Path]:
     """The attempt's own files of output."""
     if attempt.folder is None:
         return []
-    names = ("job.out", "srun.err", "err.*")
+    names = ("job.out", "*.err", "err.*")  # *.err: of what starts the clients
     return [path for name in names for path in sorted(attempt.folder.path.glob(name))]
 
 

@@ -20,8 +20,6 @@ from steelyard.analysis.sources.accounting import Accounting, AccountingRow
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
 from steelyard.analysis.stats.readable import quantity
 
-JOB_ID = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
-
 
 @dataclass(slots=True)
 class NodeView:
@@ -69,10 +67,8 @@ def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) ->
     UsageError when it is no job id or stands for several jobs; MissingError when neither the
     accounting nor a record knows it.
     """
-    if not JOB_ID.fullmatch(job_id):
-        raise UsageError(
-            f"'{job_id}' is no job id: expected a number, or an array task such as 4711_3", job_id
-        )
+    if not accounting.job_ids.fullmatch(job_id):
+        raise UsageError(f"'{job_id}' is no job id: expected {accounting.job_ids_words}", job_id)
     view = JobView(job_id)
     rows = ask(view, accounting)
     choose_row(view, rows)
@@ -81,7 +77,7 @@ def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) ->
         where = ", ".join(str(path) for path in record_dirs)
         raise MissingError(
             f"job {job_id} is not known: {'; '.join(view.missing)}. Is it a job of this cluster "
-            f"(SLURM_CONF), and are its records elsewhere (--record-dir, now {where})?"
+            f"({accounting.reached_by}), and are its records elsewhere (--record-dir, now {where})?"
         )
     return view
 

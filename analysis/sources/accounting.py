@@ -1,10 +1,11 @@
-"""What the merge wants from any scheduler's accounting; sacct.py is the one for Slurm."""
+"""What is wanted from any scheduler's accounting; schedulers.py knows the readers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from steelyard.analysis.store.spool import TextSpool
 
@@ -58,12 +59,24 @@ class StepRow(NamedTuple):
 class Accounting(Protocol):
     """A scheduler's accounting.
 
-    `fields` are columns of the table `accounting`, which are sacct's: another scheduler's reader
-    fills those that it knows, ids in JobID and JobIDRaw, and puts what else it has into `extra`.
+    `fields` are columns of the table `accounting`. They are named, and their values written, as
+    Slurm's sacct does it, whatever the scheduler: a reader fills those that it knows, ids in JobID
+    and JobIDRaw, and puts what else it has into `extra`.
     """
 
     fields: tuple[str, ...]
     chunk_size: int  # jobs to ask for at once
+    job_ids: re.Pattern[str]  # the ids of its jobs, as a person types them
+    job_ids_words: str  # the same in words, with an example
+    reached_by: str  # the variable that leads to its cluster
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """Whether the program that is asked is on this machine."""
+
+    @classmethod
+    def hurried(cls) -> Self:
+        """For a person who waits: what does not answer at once is not asked again."""
 
     def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
         """All rows of these jobs, restarts and steps too; each job's row before its steps.

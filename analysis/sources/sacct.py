@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Self
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources import slurm_environment
@@ -269,6 +271,19 @@ class Sacct:
 
     fields: tuple[str, ...] = FIELDS
     chunk_size = 200
+    job_ids = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
+    job_ids_words = "a number, or an array task such as 4711_3"
+    reached_by = "SLURM_CONF"
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """By sacct."""
+        return shutil.which("sacct") is not None
+
+    @classmethod
+    def hurried(cls) -> Self:
+        """See Accounting.hurried."""
+        return cls(time_out_s=30, tries=1)
 
     def __init__(
         self, program: str = "sacct", time_out_s: float = 120, tries: int = 3, pause_s: float = 1.0

@@ -41,10 +41,8 @@ def fill(asked: Asked, place: Path, table: Table, progress: Progress) -> dict[st
     program = copied_program(place)
     meta = facts()
     try:
-        if "local" in asked.schedulers:
-            local(asked, place, program, table, progress)
-        if "slurm" in asked.schedulers:
-            meta |= slurm(asked, place, program, table, progress)
+        for name in sorted(asked.schedulers, key=list(WAYS).index):
+            meta |= WAYS[name](asked, place, program, table, progress)
     except KeyboardInterrupt:
         table.interrupted = True
     progress("")
@@ -71,8 +69,10 @@ def facts() -> dict[str, Any]:
     }
 
 
-def local(asked: Asked, place: Path, program: Path, table: Table, progress: Progress) -> None:
-    """`steelyard run`, then the wire."""
+def local(
+    asked: Asked, place: Path, program: Path, table: Table, progress: Progress
+) -> dict[str, Any]:
+    """`steelyard run`, then the wire; facts there are none."""
     from steelyard.wrappers.calibrate import energy as calibrate_energy
     from steelyard.wrappers.calibrate import launchers as calibrate_launchers
     from steelyard.wrappers.calibrate import local as calibrate_run
@@ -94,6 +94,7 @@ def local(asked: Asked, place: Path, program: Path, table: Table, progress: Prog
     for trouble in launchers.lacking:
         if asked.only in trouble.way:
             add(table, trouble)
+    return {}
 
 
 def slurm(
@@ -134,3 +135,7 @@ def add(table: Table, found: Cell | Trouble) -> None:
         table.cells.append(found)
     else:
         table.troubles.append(found)
+
+
+# By scheduler, in this order: how its jobs are weighed.
+WAYS = {"local": local, "slurm": slurm}

@@ -16,6 +16,7 @@ from typing import Any
 from steelyard.wrappers.calibrate import limits, loads, table, ways
 from steelyard.wrappers.calibrate.loads import Load, Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
+from steelyard.wrappers.schedulers import known
 
 TRIES = 3  # for times only: a busy machine makes them longer, never shorter
 PATIENCE_S = 120.0
@@ -75,7 +76,8 @@ class Bench:
 
 def environment() -> dict[str, str]:
     """Ours, as outside any job."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("SLURM")}
+    jobs = tuple(prefix for one in known.kinds() for prefix in one.job_variables)
+    return {key: value for key, value in os.environ.items() if not key.startswith(jobs)}
 
 
 Outcome = Iterator[Cell | Trouble]

@@ -20,15 +20,15 @@ from steelyard.wrappers.base import errors, options
 if TYPE_CHECKING:
     from steelyard.wrappers.calibrate.table import Table
 
-SCHEDULERS = ("slurm", "local")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard calibrate`."""
+    from steelyard.wrappers.calibrate.calibrate import WAYS
+
     add = parser.add_argument
     add(
         "--scheduler",
-        choices=SCHEDULERS,
+        choices=tuple(WAYS),
         help="jobs of Slurm, or `steelyard run` alone (default: both, where Slurm answers)",
     )
     add("--quick", action="store_true", help="leave out loads that others stand for")
@@ -94,10 +94,10 @@ def main(args: argparse.Namespace) -> int:
 def asked(args: argparse.Namespace) -> Any:
     """The options, for calibrate.py."""
     from steelyard.analysis.collect.records_in import default_record_dirs
-    from steelyard.wrappers.calibrate.calibrate import Asked
+    from steelyard.wrappers.calibrate.calibrate import WAYS, Asked
 
     return Asked(
-        schedulers=SCHEDULERS if args.scheduler is None else (args.scheduler,),
+        schedulers=tuple(WAYS) if args.scheduler is None else (args.scheduler,),
         insists=args.scheduler is not None,
         quick=args.quick,
         only=args.only,

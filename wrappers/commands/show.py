@@ -1,6 +1,6 @@
 """One job on one screen: what it was, where it ran, what it used, and what is missing and why.
 
-Needs no study. Reads Slurm's accounting and the records that the nodes left; either alone will do.
+Needs no study. Reads the scheduler's accounting and the records that the nodes left; either alone will do.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ def main(args: argparse.Namespace) -> int:
     """Look the job up and print it."""
     from steelyard.analysis.collect.one_job import look_up
     from steelyard.analysis.collect.records_in import default_record_dirs
-    from steelyard.analysis.sources.sacct import Sacct
+    from steelyard.analysis.sources import schedulers
 
     record_dirs = args.record_dir or default_record_dirs()
-    # One question: a person waits for the answer.
-    view = look_up(args.job_id, record_dirs, Sacct(time_out_s=30, tries=1))
+    view = look_up(args.job_id, record_dirs, schedulers.here().hurried())
     if args.json:
         console.print_json(as_json(view))
     else:

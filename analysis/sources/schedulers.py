@@ -1,0 +1,25 @@
+"""The accounting of each scheduler: a reader beside this file, a line here, and nothing else."""
+
+from __future__ import annotations
+
+from steelyard.analysis.sources.accounting import Accounting
+from steelyard.analysis.sources.sacct import Sacct
+
+READERS: dict[str, type[Accounting]] = {"slurm": Sacct}
+
+
+def every() -> dict[str, Accounting]:
+    """Their accounting by the schedulers' names; nothing is asked yet."""
+    return {name: reader() for name, reader in READERS.items()}
+
+
+def here() -> type[Accounting]:
+    """The reader of the scheduler that this machine has; where none is, the first."""
+    readers = list(READERS.values())
+    return next((reader for reader in readers if reader.is_here()), readers[0])
+
+
+def of_job(job_id: str) -> str:
+    """The scheduler that gives such ids; the first where none says so."""
+    fitting = (name for name, one in READERS.items() if one.job_ids.fullmatch(job_id))
+    return next(fitting, next(iter(READERS)))
