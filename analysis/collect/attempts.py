@@ -14,9 +14,7 @@ from steelyard.analysis.collect.job_index import (
 )
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.records import Record
-from steelyard.analysis.sources.study_files import RunFolder, Submission
-
-RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end: result.json
+from steelyard.analysis.sources.study_files import RESULT_STATES, RunFolder, Submission
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,31 +13,46 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.store.spool import parse_json
 from steelyard.jobscripts.userfiles import NOTE_BYTES, PLAN_BYTES, read_regular
 
+# The names and versions of the formats; result.json is begun by jobscripts/lib/result.sh.
 PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1
 RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
+PLAN_FILE, SUBMISSIONS_FILE, RESULT_FILE = "plan.json", "submissions.jsonl", "result.json"
+RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end
 LOCK_FILE = ".lock"  # of submit, beside plan.json
 INT32 = 1 << 31  # DuckDB's INTEGER
 # Numbers of result.json, and what they are below; a run has one client on a core, seldom more.
 MOST = {"start_unix_s": 1e12, "end_unix_s": 1e12, "elapsed_s": 1e12, "clients": 1_000_000}
 
+Kinds = tuple[type, ...]
+TEXT, WHOLE, MAYBE = (str,), (int,), (str, type(None))
+RUN_FIELDS: Mapping[str, Kinds] = {
+    "run_id": TEXT, "block": WHOLE, "position": WHOLE, "benchmark": TEXT, "parameters": (dict,),
+    "variant": TEXT, "condition": (dict,), "condition_label": TEXT, "is_baseline": (bool,),
+    "repeat": WHOLE,
+}  # fmt: skip
+SUBMISSION_FIELDS: Mapping[str, Kinds] = {
+    "submission_id": TEXT, "scheduler": TEXT, "cluster": MAYBE, "job_id": MAYBE,
+    "submitted_unix_s": (int, float), "block": WHOLE, "options": (list,), "run_ids": (list,),
+}  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class PlannedRun:
-    """A run as it stands in plan.json."""
+    """One execution of one benchmark under one condition, as it stands in plan.json."""
 
     run_id: str
-    block: int | None
-    position: int | None
+    block: int  # from 1
+    position: int  # in the block, from 1
     benchmark: str
+    parameters: dict[str, Any]
     variant: str
-    parameters: Mapping[str, Any]
-    condition: Mapping[str, Any]
+    condition: dict[str, Any]
     condition_label: str
     is_baseline: bool
-    repeat: int | None
+    repeat: int  # from 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """plan.json."""
 
@@ -46,15 +60,17 @@ class Plan:
     runs: tuple[PlannedRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Submission:
-    """A line of submissions.jsonl; array task i is run_ids[i]."""
+    """An accepted submission, one line of submissions.jsonl; array task i is run_ids[i]."""
 
     submission_id: str
     scheduler: str
     cluster: str | None
     job_id: str | None
     submitted_unix_s: float
+    block: int
+    options: tuple[str, ...]
     run_ids: tuple[str, ...]
 
 
@@ -122,7 +138,7 @@ def check_format(document: object, path: Path, name: str, version: int) -> dict[
     return document
 
 
-def read_json(path: Path, most_bytes: int = PLAN_BYTES) -> object:
+def read_json(path: Path, most_bytes: int) -> object:
     """A JSON file; UsageError names file and place when it is none."""
     try:
         return parse_json(read_regular(path, most_bytes))
@@ -132,44 +148,58 @@ def read_json(path: Path, most_bytes: int = PLAN_BYTES) -> object:
 
 def read_plan(study_dir: Path) -> Plan:
     """plan.json; MissingError when there is none."""
-    path = study_dir / "plan.json"
+    path = study_dir / PLAN_FILE
     if not path.is_file():
         raise MissingError(
             f"{path} is missing: this is no study folder, or nothing was submitted yet "
             f"(steelyard submit STUDY.toml)"
         )
-    document = check_format(read_json(path), path, PLAN_FORMAT, PLAN_VERSION)
     try:
-        runs = tuple(planned_run(run) for run in document["runs"])
+        document = check_format(read_json(path, PLAN_BYTES), path, PLAN_FORMAT, PLAN_VERSION)
+        runs = tuple(PlannedRun(**fields(run, RUN_FIELDS)) for run in document["runs"])
         return Plan(study=dict(document["study"]), runs=runs)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", str(path)) from None
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: a run or the study lacks {error}", str(path)) from None
 
 
-def planned_run(run: Mapping[str, Any]) -> PlannedRun:
-    """One run of plan.json."""
-    return PlannedRun(
-        run_id=run["run_id"],
-        block=run.get("block"),
-        position=run.get("position"),
-        benchmark=run["benchmark"],
-        variant=run["variant"],
-        parameters=run["parameters"],
-        condition=run["condition"],
-        condition_label=run["condition_label"],
-        is_baseline=bool(run["is_baseline"]),
-        repeat=run.get("repeat"),
-    )
+def fields(document: Any, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
+    """What `kinds` names, of these types to the letter: true is no number; KeyError, TypeError."""
+    for name, kind in kinds.items():
+        value = document[name]
+        if type(value) not in kind:
+            raise TypeError(f"a right '{name}': {str(value)[:40]}")
+    return {name: document[name] for name in kinds}
 
 
 def read_submissions(study_dir: Path) -> list[Submission]:
-    """submissions.jsonl, empty when there is none; a last line cut short is left out."""
-    path = study_dir / "submissions.jsonl"
-    if not path.exists():
+    """submissions.jsonl, empty when there is none; a line cut short is left out.
+
+    Only the end of a line can be lacking, so that it is no JSON; lines may follow it, for whoever
+    appends ends it first.
+    """
+    path = study_dir / SUBMISSIONS_FILE
+    try:
+        lines = read_regular(path, PLAN_BYTES).split(b"\n")
+    except FileNotFoundError:
         return []
-    lines = read_regular(path, PLAN_BYTES).decode("utf-8").split("\n")
-    # What follows the last line break was cut short, or is nothing.
-    return [submission(line, path, n) for n, line in enumerate(lines[:-1], 1) if line.strip()]
+    found = [submission(line, path, n) for n, line in enumerate(lines, 1) if line.strip()]
+    return [one for one in found if one is not None]
+
+
+def submission(line: bytes, path: Path, number: int) -> Submission | None:
+    """One line of submissions.jsonl; None: cut short."""
+    try:
+        document = parse_json(line)
+    except (ValueError, RecursionError):
+        return None
+    try:
+        known = fields(document, SUBMISSION_FIELDS)
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{path} line {number} is not understood: {error}", str(path)) from None
+    lists = {name: tuple(map(str, known[name])) for name in ("options", "run_ids")}
+    return Submission(**{**known, **lists, "cluster": known["cluster"] or None})
 
 
 def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
@@ -185,36 +215,20 @@ def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | No
         os.close(fd)
 
 
-def submission(line: str, path: Path, number: int) -> Submission:
-    """One line of submissions.jsonl."""
-    try:
-        document = json.loads(line)
-        job_id = document.get("job_id")
-        return Submission(
-            submission_id=str(document["submission_id"]),
-            scheduler=document["scheduler"],
-            cluster=document.get("cluster") or None,
-            job_id=None if job_id is None else str(job_id),
-            submitted_unix_s=float(document["submitted_unix_s"]),
-            run_ids=tuple(document["run_ids"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} line {number} is not understood: {error}", str(path)) from None
-
-
 def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
-    base = study_dir / "runs" / run_id
-    if not base.is_dir():
+    try:
+        with os.scandir(study_dir / "runs" / run_id) as entries:
+            names = sorted(e.path for e in entries if e.is_dir() and not e.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
         return
-    for path in sorted(base.iterdir()):
-        if path.is_dir() and not path.name.startswith("."):
-            yield run_folder(run_id, path)
+    for name in names:
+        yield run_folder(run_id, Path(name))
 
 
 def run_folder(run_id: str, path: Path) -> RunFolder:
     """One attempt's folder with its result.json, or what is wrong with it."""
-    file = path / "result.json"
+    file = path / RESULT_FILE
     try:
         result = check_format(read_json(file, NOTE_BYTES), file, RUN_FORMAT, RUN_VERSION)
         check_numbers(result, file)

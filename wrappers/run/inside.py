@@ -7,13 +7,13 @@ steelyard-time, which starts it and waits for it as steelyard-node does without 
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.analysis.sources import study_files
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts import registry, runscript
 from steelyard.wrappers.base import node
@@ -140,11 +140,13 @@ def gather(folder: Path, place: Path) -> None:
 
 def read(attempt: Path) -> Inside:
     """What the clients left in the attempt's folder."""
-    result = json.loads((attempt / "result.json").read_bytes())
-    codes = tuple(result["exit_codes"]) or (None,)
+    left = study_files.run_folder(RUN_ID, attempt)
+    if left.problem is not None:
+        raise MissingError(left.problem)
+    codes = left.exit_codes or (None,)
     clients = range(len(codes))
     return Inside(
-        result["elapsed_s"],
+        left.number("elapsed_s"),
         codes,
         tuple(numbers(lines(attempt / f"weighed.{client}")) for client in clients),
         tuple(lines(attempt / f"tags.{client}") for client in clients),

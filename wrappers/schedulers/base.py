@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.study.job import Job
@@ -41,20 +42,6 @@ class Batch:
     def job_name(self) -> str:
         """By this name the scheduler is asked for a submission that was never recorded."""
         return f"{self.study}.{self.submission_id}"
-
-
-@dataclass(frozen=True)
-class Submission:
-    """An accepted submission, one line of submissions.jsonl."""
-
-    submission_id: str
-    scheduler: str
-    cluster: str | None
-    job_id: str | None
-    submitted_unix_s: float
-    block: int
-    options: list[str]
-    run_ids: list[str]
 
 
 @dataclass(frozen=True)

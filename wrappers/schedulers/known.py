@@ -6,8 +6,9 @@ import importlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.schedulers.base import Scheduler, Submission
+from steelyard.wrappers.schedulers.base import Scheduler
 from steelyard.wrappers.study.reader import Table
 from steelyard.wrappers.study.study import Study
 

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.analysis.base import locks
-from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.schedulers.base import Submission
 from steelyard.wrappers.study.folder import StudyDir
 
 
@@ -38,18 +38,8 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def read(study: StudyDir) -> list[Submission]:
-    """All accepted submissions. A line that was cut short is left out: find() finds its job."""
-    try:
-        lines = read_regular(study.submissions, PLAN_BYTES).decode("utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    found = []
-    for line in lines:
-        try:
-            found.append(Submission(**json.loads(line)))
-        except (ValueError, TypeError):
-            continue
-    return found
+    """All accepted submissions. One that was cut short is left out: find() finds its job."""
+    return study_files.read_submissions(study.path)
 
 
 def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:

@@ -13,18 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular, read_tail
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.study_files import RESULT_STATES, Submission
+from steelyard.jobscripts.userfiles import read_tail
 from steelyard.wrappers.base import node
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.reader import Table
 
-FINAL = ("completed", "failed", "timeout")
 GONE = "the submit that ran it was killed"
 # steelyard.sh gives its clients 10 s to stop, and needs a moment to write the result.
 GRACE_S = 15
@@ -123,7 +124,7 @@ class Local(Scheduler):
         tasks = {}
         for run_id in last.run_ids:
             state, start = last_state(self.study.run(run_id))
-            if state not in FINAL or start < last.submitted_unix_s:
+            if state not in RESULT_STATES or start < last.submitted_unix_s:
                 tasks[run_id] = Task("running" if state == "started" else "pending")
         return tasks
 
@@ -224,7 +225,7 @@ def conditions_of(batch: Batch, run_id: str) -> Conditions:
 
 def not_run(attempt: Path, run_id: str, why: str) -> str:
     """A run whose conditions could not be had: `failed`, with the reason."""
-    path = attempt / "result.json"
+    path = attempt / study_files.RESULT_FILE
     result = blank_result(attempt.name, run_id)
     result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
     ledger.write_whole(path, json.dumps(result) + "\n")
@@ -282,17 +283,15 @@ def signal_group(pid: int, number: int) -> None:
 
 def settle(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
     """Leave a final state, also where the run's own script was killed before it could."""
-    path = attempt / "result.json"
-    try:
-        result = json.loads(read_regular(path, NOTE_BYTES))
-    except (OSError, ValueError):
-        result = blank_result(attempt.name, run_id)
-    if result.get("state") in FINAL:
-        return str(result["state"])
-    result["state"] = "timeout" if timed_out else "failed"
-    result["reason"] = last_words(attempt / "job.out", code)
-    ledger.write_whole(path, json.dumps(result) + "\n")
-    return str(result["state"])
+    left = study_files.run_folder(run_id, attempt)
+    state = left.text("state")
+    if state in RESULT_STATES:
+        return str(state)
+    state = "timeout" if timed_out else "failed"
+    result = dict(left.result or blank_result(attempt.name, run_id))
+    result |= {"state": state, "reason": last_words(attempt / "job.out", code)}
+    ledger.write_whole(attempt / study_files.RESULT_FILE, json.dumps(result) + "\n")
+    return state
 
 
 def last_words(log: Path, code: int) -> str:
@@ -308,8 +307,8 @@ def blank_result(attempt: str, run_id: str) -> dict[str, object]:
     why = "the run's script did not get as far as writing it"
     unknown = ("job_id", "start_unix_s", "end_unix_s", "elapsed_s", "clients")
     return {
-        "format": "steelyard-run",
-        "version": 1,
+        "format": study_files.RUN_FORMAT,
+        "version": study_files.RUN_VERSION,
         "run_id": run_id,
         "attempt": attempt,
         "scheduler": Local.name,
@@ -333,8 +332,5 @@ def last_state(run_dir: Path) -> tuple[str | None, float]:
     number = int(next_attempt(run_dir).name.partition(".")[2]) - 1
     if number == 0:
         return None, 0.0
-    try:
-        result = json.loads(read_regular(run_dir / f"local.{number}" / "result.json", NOTE_BYTES))
-    except (OSError, ValueError):
-        return "started", 0.0
-    return str(result.get("state")), float(result.get("start_unix_s") or 0)
+    last = study_files.run_folder(run_dir.name, run_dir / f"local.{number}")
+    return last.text("state") or "started", last.number("start_unix_s") or 0.0

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
@@ -22,7 +23,7 @@ from steelyard.wrappers.schedulers import (
     slurm_script,
     slurm_tasks,
 )
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.slurm_command import CommandError
 from steelyard.wrappers.study.reader import Table
 

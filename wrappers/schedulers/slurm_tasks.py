@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers import slurm_command
-from steelyard.wrappers.schedulers.base import NOT_APPLIED, Submission, Task
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.schedulers.slurm_command import CommandError
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.

@@ -9,10 +9,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.analysis.sources import study_files
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 
 SUFFIX = ".study"
-PLAN = "plan.json"
+PLAN = study_files.PLAN_FILE
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class StudyDir:
     @property
     def submissions(self) -> Path:
         """One line per submission."""
-        return self.path / "submissions.jsonl"
+        return self.path / study_files.SUBMISSIONS_FILE
 
     @property
     def library(self) -> Path:
@@ -44,7 +45,7 @@ class StudyDir:
     @property
     def lock(self) -> Path:
         """Locked by whoever submits, and by a local scheduler as long as it runs."""
-        return self.path / ".lock"
+        return self.path / study_files.LOCK_FILE
 
     def script(self, submission_id: str) -> Path:
         """The batch script of a submission."""

@@ -11,10 +11,11 @@ import importlib.metadata
 import itertools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from steelyard.jobscripts.userfiles import PLAN_BYTES, read_regular
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION, PlannedRun
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
@@ -22,24 +23,11 @@ from steelyard.wrappers.study.benchmarks import Variant, text
 from steelyard.wrappers.study.factors import Level, has_meaning
 from steelyard.wrappers.study.study import Study
 
-FORMAT, VERSION = "steelyard-plan", 1
 NO_FACTORS = "no factors"
 
 
-@dataclass(frozen=True)
-class Run:
-    """One execution of one benchmark under one condition (docs/formats.md part 6)."""
-
-    run_id: str
-    block: int  # from 1
-    position: int  # in the block, from 1
-    benchmark: str
-    parameters: dict[str, Level]
-    variant: str
-    condition: dict[str, Level]
-    condition_label: str
-    is_baseline: bool
-    repeat: int  # from 1
+class Run(PlannedRun):
+    """A run of a plan, with what its condition says about how it is started."""
 
     @property
     def clients(self) -> int:
@@ -160,8 +148,8 @@ def grow(
 def document(study: Study, runs: Sequence[Run]) -> str:
     """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
     head = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": PLAN_FORMAT,
+        "version": PLAN_VERSION,
         "steelyard": importlib.metadata.version("steelyard"),
         "study": {
             "name": study.name,
@@ -180,15 +168,4 @@ def document(study: Study, runs: Sequence[Run]) -> str:
 
 def read_runs(path: Path) -> list[Run]:
     """The runs of a plan.json; UsageError when it is not one that this version knows."""
-    return [Run(**run) for run in read_document(path)["runs"]]  # type: ignore[attr-defined]
-
-
-def read_document(path: Path) -> dict[str, object]:
-    """plan.json whole, its format checked."""
-    try:
-        data = json.loads(read_regular(path, PLAN_BYTES))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}", part=str(path)) from error
-    if not isinstance(data, dict) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
-        raise UsageError(f"{path}: no {FORMAT} of version {VERSION}", part=str(path))
-    return data
+    return [Run(**vars(run)) for run in study_files.read_plan(path.parent).runs]

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study import Study
 
@@ -76,8 +77,8 @@ def record(folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | N
             job_id=job_id,
             submitted_unix_s=time.time(),
             block=batch.block,
-            options=list(batch.options),
-            run_ids=list(batch.run_ids),
+            options=batch.options,
+            run_ids=batch.run_ids,
         ),
     )
 

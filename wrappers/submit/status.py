@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.study_files import RESULT_STATES, RunFolder, Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import known, ledger
-from steelyard.wrappers.schedulers.base import NOT_APPLIED, Submission, Task
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.plan import Run
@@ -21,7 +20,6 @@ from steelyard.wrappers.submit.status_time import time_left_s
 RUNNING = ("running",)
 WAITING = ("pending", "requeued")
 FAILED = ("failed", "timeout", "cancelled", "node_fail", "out_of_memory", "lost")
-FINAL = ("completed", "failed", "timeout")
 STOPPED = "stopped by SIG"  # as steelyard.sh begins the reason
 LOST = "the scheduler no longer knows the job, and it left no result"
 
@@ -88,10 +86,9 @@ def snapshot(study_dir: Path, strict: bool = False) -> Progress:
         if strict:
             raise
         states = states_of_files(study)
-        if any(entry.state not in FINAL for entry in states):
+        if any(entry.state not in RESULT_STATES for entry in states):
             note = f"{error}; running and waiting are as the files have them"
-    head = plan.read_document(study.plan)["study"]
-    name = str(head["name"]) if isinstance(head, dict) else study.path.stem
+    name = str(study_files.read_plan(study.path).study.get("name") or study.path.stem)
     return progress(name, study, states, note)
 
 
@@ -157,7 +154,7 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     # The queue first, the files again after: a run that ends in between has left its result.
     active = ask(study, submissions, patient)
     for run in runs:
-        if states[run.run_id].state not in FINAL or run.run_id in active:
+        if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
             states[run.run_id] = state_of(study, run, active.get(run.run_id))
     unsure = {key for key, entry in states.items() if is_unsure(entry)}
     for run_id, task in ask_ended(study, submissions, unsure).items():
@@ -225,61 +222,31 @@ def with_end(entry: RunState, task: Task) -> RunState:
 
 def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
     """From the last attempt's result.json, and what the queue says of the run."""
-    result = last_result(study.run(run.run_id))
-    state = str(result.get("state")) if result else "planned"
-    over = state in FINAL and task is not None and result.get("job_id") == task.job_id
-    # A task that waits will run, whatever it left before: requeued jobs keep their id.
-    if task is not None and (task.state == "pending" or not over):
-        return RunState(run, task.state, task.reason, text(result, "attempt"), None)
-    if result and state not in FINAL:
-        return RunState(run, "lost", LOST, text(result, "attempt"), number(result, "start_unix_s"))
-    return RunState(
-        run,
-        state,
-        text(result, "reason"),
-        text(result, "attempt"),
-        number(result, "start_unix_s"),
-        number(result, "end_unix_s"),
-        number(result, "elapsed_s"),
-    )
+    last = last_attempt(study.path, run.run_id)
+    attempt = last.path.name if last else None
+    # Without a result.json that can be read: the job was there.
+    state = last.text("state") or "started" if last else "planned"
+    if task is not None:
+        over = state in RESULT_STATES and last is not None and last.text("job_id") == task.job_id
+        # A task that waits will run, whatever it left before: requeued jobs keep their id.
+        if task.state == "pending" or not over:
+            return RunState(run, task.state, task.reason, attempt)
+    if last is None:
+        return RunState(run, state)
+    start = last.number("start_unix_s")
+    if state not in RESULT_STATES:
+        return RunState(run, "lost", LOST, attempt, start)
+    end, elapsed = last.number("end_unix_s"), last.number("elapsed_s")
+    return RunState(run, state, last.text("reason"), attempt, start, end, elapsed)
 
 
-def text(result: Mapping[str, object], key: str) -> str | None:
-    """A text of result.json, or None."""
-    value = result.get(key)
-    return value if isinstance(value, str) else None
+def last_attempt(study_dir: Path, run_id: str) -> RunFolder | None:
+    """The attempt that began last, of those at once the later named; None when there is none."""
+    folders = study_files.run_folders(study_dir, run_id)
+    return max(enumerate(folders), key=began, default=(0, None))[1]
 
 
-def number(result: Mapping[str, object], key: str) -> float | None:
-    """A number of result.json, or None."""
-    value = result.get(key)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def last_result(run_dir: Path) -> dict[str, object]:
-    """The result.json of the attempt that began last; {} when there is no attempt."""
-    last: dict[str, object] = {}
-    for attempt in attempts(run_dir):
-        result = read_result(attempt)
-        if (number(result, "start_unix_s") or 0) >= (number(last, "start_unix_s") or 0):
-            last = result
-    return last
-
-
-def attempts(run_dir: Path) -> list[Path]:
-    """The folders of a run's attempts."""
-    try:
-        with os.scandir(run_dir) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.is_dir())
-    except FileNotFoundError:
-        return []
-
-
-def read_result(attempt: Path) -> dict[str, object]:
-    """An attempt's result.json; `started` without one that can be read: the job was there."""
-    unknown: dict[str, object] = {"attempt": attempt.name, "state": "started"}
-    try:
-        data = json.loads(read_regular(attempt / "result.json", NOTE_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return unknown
-    return data if isinstance(data, dict) and data.get("version") == 1 else unknown
+def began(entry: tuple[int, RunFolder]) -> tuple[float, int]:
+    """When an attempt began; 0 where it does not tell; and its place among the run's."""
+    place, folder = entry
+    return folder.number("start_unix_s") or 0, place

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from steelyard.analysis.sources import sacct
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers import slurm_tasks
-from steelyard.wrappers.schedulers.base import Submission
 
 # The states of squeue(1) and sacct(1) that a job can end in -> docs/formats.md part 8.
 ENDS = {

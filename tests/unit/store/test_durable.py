@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import records_in as gather
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.analysis.store import sample_store, schema
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Submission
 from steelyard.wrappers.study.folder import StudyDir
 
 from ..collect import study as HELP

@@ -114,10 +114,10 @@ def test_conditions_become_options_and_submissions_of_their_own(
     for entry in entries:
         (run_id,) = entry.run_ids
         condition = runs[run_id].condition
-        assert entry.options == [
+        assert entry.options == (
             f"--netem={condition['network']}",
             f"--cache={condition['cache']}",
-        ]
+        )
         script = slurm.jobs[entry.job_id]["script"]
         assert f"#SBATCH --netem={condition['network']}\n" in script
         assert f"#SBATCH --cache={condition['cache']}\n" in script

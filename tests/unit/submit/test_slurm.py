@@ -190,7 +190,7 @@ def test_failed_runs_only_when_asked(
     submitted(path)
     assert len(slurm.jobs) == 4
     submitted(path, "--retry-failed")
-    assert ledger.read(folder_of(path))[-1].run_ids == [ids[3]]
+    assert ledger.read(folder_of(path))[-1].run_ids == (ids[3],)
     submitted(path, "--retry-failed")  # it waits now
     assert len(slurm.jobs) == 5
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import slurm_command, slurm_tasks
-from steelyard.wrappers.schedulers.base import Submission
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
@@ -215,11 +215,13 @@ def test_of_attempts_that_began_at_once_the_later_named_counts(
 ) -> None:
     """A job that is requeued within a clock's tick, or whose starts are not told."""
     for number, state in enumerate(("failed", "failed", "completed")):
-        folder = tmp_path / f"7.{number}"
-        folder.mkdir()
-        result = {"version": 1, "state": state, "start_unix_s": start_unix_s}
+        folder = tmp_path / "runs" / "r" / f"7.{number}"
+        folder.mkdir(parents=True)
+        result = {"format": "steelyard-run", "version": 1, "state": state}
+        result |= {"start_unix_s": start_unix_s}
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    assert status.last_result(tmp_path)["state"] == "completed"
+    last = status.last_attempt(tmp_path, "r")
+    assert last is not None and last.text("state") == "completed"
 
 
 def test_squeue_reasons_may_hold_bars() -> None:
