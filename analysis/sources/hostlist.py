@@ -11,6 +11,18 @@ from steelyard.analysis.base.errors import UsageError
 
 # A wrong list (n[1-999999999]) must not fill the memory; the largest clusters have some 10^4.
 MAX_NODES = 1_000_000
+MAX_DIGITS = 30
+SHOWN_CHARACTERS = 80
+
+
+def shown(text: str) -> str:
+    """As much of a list as fits into a line."""
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+def wrong(whole: str, what: str) -> UsageError:
+    """What to say of a list: one line, however long it is."""
+    return UsageError(f"node list '{shown(whole)}': {what}", shown(whole))
 
 
 def split_outside_brackets(text: str) -> list[str]:
@@ -18,14 +30,19 @@ def split_outside_brackets(text: str) -> list[str]:
     return re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", text)
 
 
+def is_number(text: str) -> bool:
+    """Digits, no more of them than any node's number has."""
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
+
+
 def expand_range(text: str, whole: str) -> Iterator[str]:
     """`07-09` -> 07, 08, 09; the first number's zeros give the width."""
     first, dash, last = text.partition("-")
-    if not first.isascii() or not first.isdigit() or (dash and not last.isdigit()):
-        raise UsageError(f"node list '{whole}': '{text}' is no number or range of numbers", whole)
+    if not is_number(first) or (dash and not is_number(last)):
+        raise wrong(whole, f"'{shown(text)}' is no number or range of numbers")
     low, high = int(first), int(last) if dash else int(first)
     if high - low >= MAX_NODES:
-        raise UsageError(f"node list '{whole}': '{text}' names more than {MAX_NODES} nodes", whole)
+        raise wrong(whole, f"'{text}' names more than {MAX_NODES} nodes")
     return (str(number).zfill(len(first)) for number in range(low, high + 1))
 
 
@@ -34,7 +51,7 @@ def expand_ranges(text: str, whole: str) -> list[str]:
     found = itertools.chain.from_iterable(expand_range(part, whole) for part in text.split(","))
     numbers = list(itertools.islice(found, MAX_NODES + 1))
     if len(numbers) > MAX_NODES:
-        raise UsageError(f"node list '{whole[:80]}': more than {MAX_NODES} nodes", whole)
+        raise wrong(whole, f"more than {MAX_NODES} nodes")
     return numbers
 
 
@@ -44,13 +61,11 @@ def expand_nodes(text: str) -> list[str]:
     for part in split_outside_brackets(text.strip()):
         pieces = re.split(r"\[([^\]]*)\]", part)
         if any("[" in piece or "]" in piece for piece in pieces):
-            raise UsageError(f"node list '{text}': brackets do not match in '{part}'", text)
-        # Every second piece stood in brackets.
-        choices = [
-            expand_ranges(piece, text) if index % 2 else [piece]
-            for index, piece in enumerate(pieces)
-        ]
-        if len(names) + math.prod(map(len, choices)) > MAX_NODES:
-            raise UsageError(f"node list '{text[:80]}': more than {MAX_NODES} nodes", text)
+            raise wrong(text, f"brackets do not match in '{shown(part)}'")
+        choices: list[list[str]] = []
+        for index, piece in enumerate(pieces):  # every second one stood in brackets
+            choices.append(expand_ranges(piece, text) if index % 2 else [piece])
+            if len(names) + math.prod(map(len, choices)) > MAX_NODES:
+                raise wrong(text, f"more than {MAX_NODES} nodes")
         names += ("".join(combination) for combination in itertools.product(*choices))
     return names

@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import IO, Self
 
-from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
-from steelyard.analysis.sources.hostlist import expand_nodes, expand_ranges
+from steelyard.analysis.sources.hostlist import expand_nodes, expand_ranges, is_number
+from steelyard.analysis.sources.slurm_states import REASONS, STATES
 
 FIELDS = (
     "JobID",
@@ -65,37 +66,8 @@ INDEX = {name: index for index, name in enumerate(FIELDS)}
 
 # A byte that no job name holds by accident, unlike "|".
 DELIMITER = SEPARATOR
-
-# The first word of sacct's State -> docs/formats.md part 8.
-STATES = {
-    "BOOT_FAIL": "node_fail",
-    "CANCELLED": "cancelled",
-    "COMPLETED": "completed",
-    "COMPLETING": "running",
-    "CONFIGURING": "running",
-    "DEADLINE": "timeout",
-    "FAILED": "failed",
-    "NODE_FAIL": "node_fail",
-    "OUT_OF_MEMORY": "out_of_memory",
-    "PENDING": "pending",
-    "PREEMPTED": "cancelled",
-    "REQUEUED": "requeued",
-    "RESIZING": "running",
-    "REVOKED": "cancelled",
-    "RUNNING": "running",
-    "SUSPENDED": "running",
-    "TIMEOUT": "timeout",
-}
-
-REASONS = {
-    "BOOT_FAIL": "a node did not boot",
-    "DEADLINE": "the job's deadline passed",
-    "NODE_FAIL": "a node failed",
-    "OUT_OF_MEMORY": "the job went out of memory",
-    "PREEMPTED": "the job was preempted",
-    "REQUEUED": "the job was requeued",
-    "REVOKED": "a sibling cluster started the job",
-}
+# Numbers whole, starts that were requeued too.
+PLAINLY = ("-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}")
 
 NO_NODES = ("", "None assigned")
 
@@ -160,8 +132,10 @@ def split_job_id(text: str) -> JobKey | None:
 def waiting_tasks(text: str) -> Iterator[int]:
     """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
     for part in text.split(","):
-        numbers, _, step = part.partition(":")
-        yield from map(int, list(expand_ranges(numbers, text))[:: int(step or 1)])
+        numbers, colon, step = part.partition(":")
+        if colon and not (is_number(step) and int(step)):
+            raise UsageError(f"array tasks '{text[:80]}': '{step[:80]}' is no step")
+        yield from map(int, expand_ranges(numbers, text)[:: int(step or 1)])
 
 
 def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
@@ -266,6 +240,15 @@ def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[Accounti
             yield from parse_lines([line], asked)
 
 
+class NoAccountingError(MissingError):
+    """This cluster keeps none, or it is not found: asking again cannot help."""
+
+
+def answer_file() -> IO[str]:
+    """For what sacct says: only a line feed ends a line of it, whatever else stands in a name."""
+    return tempfile.TemporaryFile("w+", newline="\n", errors="replace", encoding="utf-8")
+
+
 class Sacct:
     """The accounting of the cluster that the environment (SLURM_CONF) points to."""
 
@@ -298,10 +281,7 @@ class Sacct:
         """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
         if not job_ids:
             return
-        # newline: only "\n" ends a line of sacct, whatever else stands in a name.
-        with tempfile.TemporaryFile(
-            "w+", newline="\n", errors="replace", encoding="utf-8"
-        ) as output:
+        with answer_file() as output:
             self.run(self.arguments(job_ids), output.fileno())
             output.seek(0)
             yield from parse_light(output, self.asked_fields())
@@ -309,8 +289,19 @@ class Sacct:
     def arguments(self, job_ids: Sequence[str]) -> list[str]:
         """What sacct is called with."""
         fields = ",".join(self.asked_fields())
-        arguments = ["-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}"]
-        return [*arguments, f"--format={fields}", "-j", ",".join(job_ids)]
+        return [*PLAINLY, f"--format={fields}", "-j", ",".join(job_ids)]
+
+    def starts(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
+        """Every start of jobs, without their steps; of FIELDS only `fields`, JobID and JobIDRaw.
+
+        `which`: options of sacct that say of which jobs. Few: they are held in memory.
+        """
+        asked = ("JobID", "JobIDRaw", *fields)
+        with answer_file() as output:
+            arguments = ["--allocations", f"--format={','.join(asked)}", *which]
+            self.run([*PLAINLY, *arguments], output.fileno())
+            output.seek(0)
+            return list(parse_lines(output, asked))
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""
@@ -331,7 +322,7 @@ class Sacct:
 
     def run(self, arguments: Sequence[str], output: int) -> None:
         """Run sacct into a file, again when slurmdbd does not answer; MissingError in the end."""
-        problem = ""
+        problem, kind = "", MissingError
         for attempt in range(self.tries):
             if attempt:
                 time.sleep(self.pause_s * 2 ** (attempt - 1))
@@ -341,8 +332,9 @@ class Sacct:
             if not problem:
                 return
             if any(words in problem for words in HOPELESS):
+                kind = NoAccountingError
                 break
-        raise MissingError(
+        raise kind(
             f"sacct does not answer: {problem}. Is slurmdbd running, and does SLURM_CONF point to "
             f"the cluster the jobs ran on?"
         )

@@ -9,40 +9,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.sources import hostlist
+from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
+from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import slurm_command
 
-FIELDS = "JobIDRaw,State,End,ElapsedRaw,NNodes,NodeList,AdminComment"
-RUNNING = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUE_HOLD")
+FIELDS = ("State", "Start", "End", "ElapsedRaw", "NodeList", "AdminComment")
 # A user's own defaults for these programs must not change what they answer.
 NOT_OURS = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_")
-KEPT = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One start of a job, as sacct has it."""
+    """One start of a job, as its accounting has it."""
 
     job: str
-    state: str
     ended: bool
     elapsed_s: float | None
-    nodes: int
-    node_list: str
+    nodes: tuple[str, ...]
     comment: Mapping[str, Any] | None
-
-    def node_names(self) -> list[str]:
-        """Every node of it."""
-        return hostlist.expand_nodes(self.node_list)
 
 
 def environment() -> dict[str, str]:
-    """For Slurm's programs."""
+    """For Slurm's programs that submit: what the user has set for sbatch and salloc counts."""
     return {
         key: value
         for key, value in os.environ.items()
-        if key in KEPT or not key.startswith(NOT_OURS)
+        if key in slurm_environment.WAY or not key.startswith(NOT_OURS)
     }
 
 
@@ -51,31 +45,24 @@ def rows(jobs: Iterable[str]) -> dict[str, list[Row]]:
     listed = ",".join(sorted(set(jobs)))
     if not listed:
         return {}
-    argv = ["sacct", "-X", "-D", "-n", "-P", "--noconvert", "-j", listed, "-o", FIELDS]
     found: dict[str, list[Row]] = {}
-    for line in slurm_command.run(argv, environment()).splitlines():
-        parts = line.split("|", 6)
-        if len(parts) == 7:
-            row = parse(parts)
-            found.setdefault(row.job, []).append(row)
+    for row in Sacct().starts(FIELDS, "-j", listed):
+        found.setdefault(row.job_id, []).append(of_row(row))
     return found
 
 
-def parse(parts: Sequence[str]) -> Row:
-    """One line of sacct's."""
-    job, state, end, elapsed, nodes, node_list, comment = parts
+def of_row(row: AccountingRow) -> Row:
+    """What calibrate looks at."""
     try:
-        document = json.loads(comment) if comment else None
+        comment = json.loads(row.admin_comment or "null")
     except ValueError:
-        document = None
+        comment = None
     return Row(
-        job,
-        state,
-        end not in ("Unknown", "None", "") and state.split()[0] not in RUNNING,
-        float(elapsed) if elapsed.isdigit() else None,
-        int(nodes) if nodes.isdigit() else 1,
-        node_list,
-        document if isinstance(document, dict) else None,
+        row.job_id,
+        row.end_unix_s is not None and row.state not in WAITING_STATES,
+        row.elapsed_s,
+        row.nodes,
+        comment if isinstance(comment, dict) else None,
     )
 
 
@@ -96,7 +83,7 @@ def records(folders: Iterable[Path], job: str) -> list[dict[str, Any]]:
 def fetch(folder: Path, job: str, row: Row, options: Sequence[str]) -> list[dict[str, Any]]:
     """The records of a job from its nodes' own disks, by a job on each: srun mixes tasks' lines."""
     found = []
-    for name in row.node_names():
+    for name in row.nodes:
         argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={name}", *options]
         argv += ["sh", "-c", 'cat "$0"/*.json 2>/dev/null || :', str(folder / job)]
         try:

@@ -100,7 +100,7 @@ def begin(site: Site, attempt: Attempt) -> None:
 def some_node() -> str:
     """A node that takes two jobs at once."""
     argv = ["sinfo", "-h", "-N", "-t", "idle,mix,alloc,comp", "-o", "%N %c"]
-    lines = [line.split() for line in slurm_command.run(argv, jobs.environment()).splitlines()]
+    lines = [line.split() for line in slurm_command.run(argv).splitlines()]
     return next((line[0] for line in lines if len(line) == 2 and line[1] != "1"), "none")
 
 
@@ -147,7 +147,7 @@ def settled(site: Site, attempt: Attempt, rows: dict[str, list[Row]]) -> bool:
         starts = rows.get(job, [])
         if not found or not starts or not all(record.get("complete") for record in found):
             return False
-        if len(found) < sum(row.nodes for row in starts) or starts[-1].comment is None:
+        if len(found) < sum(len(row.nodes) for row in starts) or starts[-1].comment is None:
             return False
     return len(loads.results(attempt.folder)) >= attempt.way.results
 
@@ -155,7 +155,7 @@ def settled(site: Site, attempt: Attempt, rows: dict[str, list[Row]]) -> bool:
 def requeue(attempt: Attempt, job: str) -> None:
     """Send it back; and later ask Slurm not to hold it back for two minutes."""
     if attempt.requeued_at is None:
-        slurm_command.run_once(["scontrol", "requeue", job], jobs.environment())
+        slurm_command.run_once(["scontrol", "requeue", job])
         attempt.requeued_at = time.monotonic()
     elif time.monotonic() - attempt.requeued_at > HELD_BACK_S:
         (attempt.folder / "again").touch()  # the second start need not wait to be sent back
@@ -202,7 +202,7 @@ def outcome(site: Site, attempt: Attempt, interrupted: bool) -> Iterator[Cell | 
 
 def job_of(result: loads.Result, rows: dict[str, list[Row]]) -> str:
     """Tasks of every component of a het job are told the first one's id: its node tells."""
-    nodes = {job: {n for row in found for n in row.node_names()} for job, found in rows.items()}
+    nodes = {job: {n for row in found for n in row.nodes} for job, found in rows.items()}
     if result.node in nodes.get(result.job, {result.node}):
         return result.job
     return next((job for job, names in nodes.items() if result.node in names), result.job)
@@ -244,7 +244,7 @@ def restarts(record: dict[str, object]) -> int:
 
 def check_plugin() -> None:
     """MissingError where sbatch does not know our plugin."""
-    text = slurm_command.run_once(["sbatch", "--help"], jobs.environment())
+    text = slurm_command.run_once(["sbatch", "--help"])
     if "[steelyard]" not in text:
         raise MissingError(
             "Slurm answers, but its sbatch does not know Steelyard's plugin: its admin installs it "

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources.sacct import NoAccountingError, Sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
@@ -181,11 +182,12 @@ class Slurm(Scheduler):
             return found[0]
         since = f"--starttime={slurm_tasks.slurm_time(since_unix_s)}"
         try:
-            text = slurm_command.run_once([*slurm_tasks.SACCT, "--format=JobID", since, *mine])
-        except CommandError:  # no accounting here: the queue was all there is to ask
+            rows = Sacct(tries=1).starts((), since, *mine)
+        except NoAccountingError:  # the queue was all there is to ask
             return None
-        match = re.match(r"\d+", text)
-        return match[0] if match else None
+        except MissingError as error:  # it may be there: to be asked again, never handed in twice
+            raise slurm_command.LostError(str(error)) from error
+        return next((row.array_job_id or row.job_id for row in rows), None)
 
     def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """From squeue."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
+from steelyard.analysis.sources.sacct import INDEX, Sacct, waiting_tasks
+from steelyard.analysis.sources.slurm_states import STATES
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers import slurm_command
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
@@ -13,23 +16,8 @@ from steelyard.wrappers.schedulers.slurm_command import CommandError
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
-SACCT = ("sacct", "--noheader", "--allocations", "--parsable2", "--noconvert", "--duplicates")
+WAITING = ("pending", "requeued")
 CLOCKS_MAY_DIFFER_S = 300
-
-WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
-ENDED = {
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "TIMEOUT": "timeout",
-    "DEADLINE": "timeout",
-    "CANCELLED": "cancelled",
-    "PREEMPTED": "cancelled",
-    "REVOKED": "cancelled",
-    "NODE_FAIL": "node_fail",
-    "BOOT_FAIL": "node_fail",
-    "OUT_OF_MEMORY": "out_of_memory",
-    "REQUEUED": "requeued",
-}
 
 
 def ask_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
@@ -60,30 +48,30 @@ def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
         if len(fields) != 5 or fields[0] not in jobs:
             continue
         array_job, indices, raw_id, state, reason = fields
+        waits = STATES.get(state) in WAITING
         task = Task(
-            state="pending" if state in WAITING else "running",
-            reason=reason if state in WAITING and reason != "None" else None,
-            job_id=None if raw_id == array_job and state in WAITING else raw_id,
+            state="pending" if waits else "running",
+            reason=reason if waits and reason != "None" else None,
+            job_id=None if raw_id == array_job and waits else raw_id,
         )
-        for run_id in runs_of(jobs[array_job], indices):
+        for run_id in runs_of(jobs[array_job], expand(indices)):
             tasks[run_id] = task
     return tasks
 
 
-def runs_of(submission: Submission, indices: str) -> Iterator[str]:
+def runs_of(submission: Submission, indices: Iterable[int]) -> Iterator[str]:
     """The runs of some array indices."""
-    for index in expand(indices):
+    for index in indices:
         if index < len(submission.run_ids):
             yield submission.run_ids[index]
 
 
-def expand(indices: str) -> Iterator[int]:
-    """`[3-5,9%2]` or `3`: each index. Anything that is no number is passed over."""
-    for part in indices.strip("[]").partition("%")[0].split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
-        if match:
-            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-            yield from range(first, last + 1, step)
+def expand(indices: str) -> list[int]:
+    """`[3-5,9%2]` or `3`: each index; none of what is no number, as jobs that are no array have."""
+    try:
+        return list(waiting_tasks(indices.strip("[]").partition("%")[0]))
+    except UsageError:
+        return []
 
 
 def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
@@ -91,19 +79,12 @@ def ask_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
     jobs = by_job(submissions)
     if not jobs:
         return {}
-    since = min(entry.submitted_unix_s for entry in jobs.values())
+    since = slurm_time(min(entry.submitted_unix_s for entry in jobs.values()))
+    which = (f"--starttime={since}", f"--jobs={','.join(jobs)}")
     try:
-        text = slurm_command.run_once(
-            [
-                *SACCT,
-                "--format=JobID,JobIDRaw,State,ExitCode",
-                f"--starttime={slurm_time(since)}",
-                f"--jobs={','.join(jobs)}",
-            ]
-        )
-    except (CommandError, slurm_command.LostError):
+        return ended(Sacct(tries=1).starts(("State", "ExitCode"), *which), jobs)
+    except MissingError:
         return {}
-    return parse_sacct(text, jobs)
 
 
 def slurm_time(unix_s: float) -> str:
@@ -120,18 +101,16 @@ def why_ended(state: str, exit_code: str) -> str:
     return f"sacct: {state}"
 
 
-def parse_sacct(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Lines `JobID|JobIDRaw|State|ExitCode`; of a requeued task the last line counts."""
+def ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -> dict[str, Task]:
+    """Array tasks that have ended; of a requeued one the last row counts."""
     tasks = {}
-    for line in text.splitlines():
-        fields = line.split("|")
-        if len(fields) != 4 or "_" not in fields[0]:
+    for row in rows:
+        entry = jobs.get(row.array_job_id or "")
+        if entry is None or row.state not in FINAL_STATES:
             continue
-        array_job, _, indices = fields[0].partition("_")
-        state = ENDED.get(fields[2].split(" ", 1)[0])
-        if state is None or array_job not in jobs:
-            continue
-        task = Task(state, why_ended(fields[2], fields[3]), fields[1])
-        for run_id in runs_of(jobs[array_job], indices):
+        words, code = row.fields[INDEX["State"]], row.fields[INDEX["ExitCode"]]
+        task = Task(row.state, why_ended(words, code), row.job_id)
+        own = () if row.array_task_id is None else (int(row.array_task_id),)
+        for run_id in runs_of(entry, own or row.waiting_tasks):
             tasks[run_id] = task
     return tasks

@@ -110,7 +110,7 @@ def way(name: str = "sbatch", **more: Any) -> ways.Way:
 
 
 def row(of: dict[str, Any] | None) -> Row:
-    return Row("7", "COMPLETED", True, 2.0, 1, "n1", of)
+    return Row("7", True, 2.0, ("n1",), of)
 
 
 def judged(of_record: dict[str, Any], of_comment: dict[str, Any] | None, **more: Any) -> list[Cell]:

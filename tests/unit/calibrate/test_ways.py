@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.sources import sacct
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import calibrate, jobs, loads, slurm, ways, wire
 from steelyard.wrappers.calibrate import energy as calibrate_energy
@@ -45,21 +46,29 @@ def test_a_users_options_reach_every_command(tmp_path: Path) -> None:
 
 def test_components_of_a_het_job_are_told_by_their_nodes() -> None:
     rows = {
-        "20": [jobs.Row("20", "COMPLETED", True, 1, 1, "n1", None)],
-        "21": [jobs.Row("21", "COMPLETED", True, 1, 2, "n[3-4]", None)],
+        "20": [jobs.Row("20", True, 1, ("n1",), None)],
+        "21": [jobs.Row("21", True, 1, ("n3", "n4"), None)],
     }
     assert slurm.job_of(loads.Result("20", "n1", {}), rows) == "20"
     assert slurm.job_of(loads.Result("20", "n4", {}), rows) == "21"
 
 
 def test_a_row_of_the_accounting() -> None:
-    parts = ["12", "COMPLETED", "2026-11-22T10:00:00", "3", "2", "n[1-2]"]
-    row = jobs.parse([*parts, '{"steelyard":1,"cpu_s":0.5}'])
-    assert (row.job, row.ended, row.elapsed_s, row.nodes) == ("12", True, 3.0, 2)
-    assert row.node_names() == ["n1", "n2"] and row.comment == {"steelyard": 1, "cpu_s": 0.5}
-    assert jobs.parse([*parts, "not ours"]).comment is None
-    assert not jobs.parse(["1", "RUNNING", "Unknown", "0", "1", "n1", ""]).ended
-    assert not jobs.parse(["1", "REQUEUED", "Unknown", "0", "1", "n1", ""]).ended
+    said = dict.fromkeys(sacct.FIELDS, "") | {
+        "JobID": "12", "JobIDRaw": "12", "State": "COMPLETED", "Start": "1", "End": "4",
+        "ElapsedRaw": "3", "NodeList": "n[1-2]", "AdminComment": '{"steelyard":1,"cpu_s":0.5}',
+    }  # fmt: skip
+
+    def row(**changed: str) -> jobs.Row:
+        parsed = sacct.parse_row(list((said | changed).values()))
+        assert parsed is not None
+        return jobs.of_row(parsed)
+
+    assert row() == jobs.Row("12", True, 3, ("n1", "n2"), {"steelyard": 1, "cpu_s": 0.5})
+    assert row(AdminComment="not ours").comment is None
+    for words in ("RUNNING", "REQUEUE_HOLD"):
+        assert not row(State=words).ended
+    assert not row(End="Unknown").ended
 
 
 def test_records_one_after_another() -> None:

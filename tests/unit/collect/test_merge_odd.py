@@ -16,7 +16,6 @@ import pytest
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.collect import one_job
-from steelyard.analysis.sources import hostlist
 from steelyard.analysis.summary import engines
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.submit import status
@@ -224,14 +223,6 @@ def test_status_does_not_wait_for_a_file_that_is_none(
 ) -> None:
     make(folder_of(study, "twonodes") / "result.json")
     assert status.last_attempt(study.dir, run_id("twonodes")).text("state") is None
-
-
-@pytest.mark.parametrize(
-    "text", ["n[1-99999][1-99999]", "a[1-600000],b[1-600000]", "n[1-600000,1-600000]"]
-)
-def test_a_node_list_with_more_nodes_than_there_are(text: str) -> None:
-    with pytest.raises(UsageError, match="more than 1000000 nodes"):
-        hostlist.expand_nodes(text)
 
 
 @pytest.mark.parametrize("make", [fifo, endless])

@@ -31,5 +31,15 @@ def test_an_end_has_one_name_in_collect_and_status(said: str, state: str) -> Non
     row = sacct.parse_row([fields[name] for name in sacct.FIELDS])
     assert row is not None and row.state == state
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a"])
-    tasks = slurm_tasks.parse_sacct(f"12_0|13|{said}|0:0\n", {"12": entry})
+    tasks = slurm_tasks.ended([row], {"12": entry})
     assert tasks["a"].state == state
+
+
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+
+
+@pytest.mark.parametrize("said", [*WAITING, "RUNNING", "COMPLETING", "SUSPENDED", "A_NEW_ONE"])
+def test_the_queue_s_words_come_from_the_same_table(said: str) -> None:
+    entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, (), ("a",))
+    tasks = slurm_tasks.parse_squeue(f"12|0|13|{said}|None\n", {"12": entry})
+    assert tasks["a"].state == ("pending" if said in WAITING else "running")

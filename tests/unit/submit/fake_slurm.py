@@ -120,7 +120,8 @@ def show_task(layout, key, index, state):
 
 def sacct():
     allowed = {"--noheader", "--allocations", "--parsable2", "--noconvert", "--duplicates"}
-    found, _ = options(allowed | {"--format", "--starttime", "--jobs", "--name", "--user"})
+    narrowing = {"--format", "--starttime", "--jobs", "--name", "--user", "--delimiter"}
+    found, _ = options(allowed | narrowing)
     state = load()
     if not state["accounting"]:
         refuse("Slurm accounting storage is disabled")
@@ -135,7 +136,9 @@ def sacct():
                     "State": task,
                     "ExitCode": state["exit_codes"].get(key, "0:0"),
                 }
-                say("|".join(values[name] for name in found["--format"].split(",")))
+                say(
+                    found["--delimiter"].join(values[name] for name in found["--format"].split(","))
+                )
 
 
 def scancel():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
@@ -201,7 +202,9 @@ def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over()
         "12_0|13|REQUEUED|0:0\n12_0|13|COMPLETED|0:0\n12_[1-2]|12|CANCELLED by 7|0:0\n"
         "99_0|99|FAILED|1:0\n12|12|x|0:0\n"
     )
-    tasks = slurm_tasks.parse_sacct(text, {"12": entry})
+    asked = ("JobID", "JobIDRaw", "State", "ExitCode")
+    rows = sacct.parse_lines(text.replace("|", sacct.DELIMITER).splitlines(keepends=True), asked)
+    tasks = slurm_tasks.ended(rows, {"12": entry})
     assert {run: task.state for run, task in tasks.items()} == {
         "a": "completed",
         "b": "cancelled",

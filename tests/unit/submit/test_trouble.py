@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.sources import sacct
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel as netem_kernel
 from steelyard.wrappers.schedulers import known, slurm_command, slurm_tasks
 from steelyard.wrappers.schedulers import ledger as submit_ledger
+from steelyard.wrappers.schedulers.base import Batch
+from steelyard.wrappers.schedulers.slurm import Slurm
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.submit import submit
 
 USE = '[[benchmark]]\nuse = "filesystem"\n'
@@ -298,3 +302,19 @@ def test_conditions_that_only_some_nodes_can_have_are_told_before_they_fail(
     said = capsys.readouterr().err
     assert ("warning: network conditions" in said) == (says is not None)
     assert says is None or says in said
+
+
+@pytest.mark.parametrize(
+    ("said", "is_lost"), [("Connection refused", True), ("accounting storage is disabled", False)]
+)
+def test_a_job_that_the_accounting_may_know_is_not_handed_in_again(
+    slurm: Any, tmp_path: Path, monkeypatch: Patch, said: str, is_lost: bool
+) -> None:
+    """A slurmdbd that does not answer now may know of it; a cluster without accounting never will."""
+    monkeypatch.setattr(sacct.Sacct, "try_once", lambda *_: said)
+    batch = Batch("b001-x", "s", tmp_path, 1, 1, (), (), ("a",), Job())
+    if is_lost:
+        with pytest.raises(slurm_command.LostError, match=said):
+            Slurm(tmp_path).find(batch, 0.0)
+    else:
+        assert Slurm(tmp_path).find(batch, 0.0) is None
