@@ -37,12 +37,6 @@ static bool kind_unknown(const char *problem)
 	       strstr(problem, "RTNETLINK answers: No such file or directory");
 }
 
-static bool rate_alone(const struct sy_netem *spec)
-{
-	return spec->has_rate && !spec->has_delay && !spec->has_loss && !spec->has_gemodel &&
-	       !spec->has_duplicate && !spec->has_corrupt && !spec->has_reorder;
-}
-
 static int no_netem(struct sy_condition *condition, struct sy_error *err)
 {
 	struct utsname kernel = {0};
@@ -68,7 +62,8 @@ static int understand(struct sy_condition *condition, struct sy_place *place, co
 	if (text && kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !place->htb)
 			return place->htb = true;
-		if (strstr(text, ": netem ") && rate_alone(condition->spec) && !place->tbf)
+		if (strstr(text, ": netem ") && !sy_netem_needs_netem(condition->spec) &&
+		    !place->tbf)
 			return place->tbf = true;
 		if (strstr(text, ": netem "))
 			return no_netem(condition, err);

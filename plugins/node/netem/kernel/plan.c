@@ -51,14 +51,12 @@ static void percent(FILE *out, const char *word, int32_t ppb)
 
 static void write_delay(FILE *out, const struct sy_netem *spec)
 {
-	static const char *const names[] = {"uniform", "normal", "pareto", "paretonormal"};
-
 	(void)fprintf(out, " delay %" PRId64 "us", spec->delay_us);
 	if (!spec->jitter_us)
 		return;
 	(void)fprintf(out, " %" PRId64 "us", spec->jitter_us);
 	if (spec->distribution != SY_UNIFORM)
-		(void)fprintf(out, " distribution %s", names[spec->distribution]);
+		(void)fprintf(out, " distribution %s", sy_distribution_names[spec->distribution]);
 }
 
 static void write_gemodel(FILE *out, const struct sy_gemodel *model)
@@ -70,23 +68,26 @@ static void write_gemodel(FILE *out, const struct sy_gemodel *model)
 	percent(out, "", model->one_minus_k_ppb);
 }
 
+#define TELL_TIME(out, word, us)      (void)fprintf(out, " %s %" PRId64 "us", word, us)
+#define TELL_WHOLE_MS(out, word, us)  TELL_TIME(out, word, us)
+#define TELL_PERCENT(out, word, ppb)  percent(out, word " ", ppb)
+#define TELL_RATE(out, word, rate)    (void)fprintf(out, " %s %" PRId64 "bit", word, rate)
+#define TELL_COUNT(out, word, number) (void)fprintf(out, " %s %" PRId64, word, number)
+
 static void write_netem(FILE *out, const struct sy_netem *spec, const struct sy_place *place)
 {
 	(void)fprintf(out, " netem limit %" PRId64, place->limit_packets);
 	if (spec->has_delay)
 		write_delay(out, spec);
-	if (spec->has_loss)
-		percent(out, "loss random ", spec->loss_ppb);
 	if (spec->has_gemodel)
 		write_gemodel(out, &spec->gemodel);
-	if (spec->has_duplicate)
-		percent(out, "duplicate ", spec->duplicate_ppb);
-	if (spec->has_corrupt)
-		percent(out, "corrupt ", spec->corrupt_ppb);
-	if (spec->has_reorder)
-		percent(out, "reorder ", spec->reorder_ppb);
-	if (spec->has_rate)
-		(void)fprintf(out, " rate %" PRId64 "bit", spec->rate_bit_per_s);
+#define TELL_NUMBER(id, role, kind, word)                                                          \
+	if (*(word) && SY_ASKED_##role(spec, id))                                                  \
+		TELL_##kind(out, word, spec->SY_FIELD_##kind(id));
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, policy, most,    \
+	      word, ...)                                                                           \
+	SY_IF_NUMBER_##kind(TELL_NUMBER(id, role, kind, word))
+#include "facts/netem_keys.def"
 	(void)fputc('\n', out);
 }
 

@@ -205,41 +205,48 @@ static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
 	model->one_minus_k_ppb = from_chance(got.k1, model->one_minus_k_ppb);
 }
 
+/* Values that an attribute has by itself; tc goes through a double, hence the rounding. */
+#define FROM_CHANCE(id, kind, which)                                                               \
+	if (type == (which) && size >= sizeof(uint32_t))                                           \
+		spec->SY_FIELD_##kind(id) =                                                        \
+		    from_chance(mnl_attr_get_u32(attribute), spec->SY_FIELD_##kind(id));
+#define FROM_NS(id, kind, which)                                                                   \
+	if (type == (which) && size >= sizeof(uint64_t))                                           \
+		spec->SY_FIELD_##kind(id) = ((int64_t)mnl_attr_get_u64(attribute) + 500) / 1000;
+#define FROM_QOPT(...)
+#define FROM_OWN(...)
+#define FROM_NO(...)
+
 static int read_attribute(const struct nlattr *attribute, void *context)
 {
 	struct sy_netem *spec = context;
-	const void *data = mnl_attr_get_payload(attribute);
 	size_t size = mnl_attr_get_payload_len(attribute);
 	int type = mnl_attr_get_type(attribute);
-	struct tc_netem_corrupt corrupt;
-	struct tc_netem_reorder reorder;
 	struct tc_netem_rate rate;
-	int64_t wide;
 
-	if (type == TCA_NETEM_LATENCY64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->delay_us = (wide + 500) / 1000; /* tc goes through a double */
-	} else if (type == TCA_NETEM_JITTER64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->jitter_us = (wide + 500) / 1000;
-	} else if (type == TCA_NETEM_CORRUPT && size >= sizeof(corrupt)) {
-		memcpy(&corrupt, data, sizeof(corrupt));
-		spec->corrupt_ppb = from_chance(corrupt.probability, spec->corrupt_ppb);
-	} else if (type == TCA_NETEM_REORDER && size >= sizeof(reorder)) {
-		memcpy(&reorder, data, sizeof(reorder));
-		spec->reorder_ppb = from_chance(reorder.probability, spec->reorder_ppb);
-	} else if (type == TCA_NETEM_RATE && size >= sizeof(rate)) {
-		memcpy(&rate, data, sizeof(rate));
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, policy, most,    \
+	      word, back, which, ...)                                                              \
+	FROM_##back(id, kind, which)
+#include "facts/netem_keys.def"
+	if (type == TCA_NETEM_RATE && size >= sizeof(rate)) {
+		memcpy(&rate, mnl_attr_get_payload(attribute), sizeof(rate));
 		if (rate.rate != UINT32_MAX)
 			spec->rate_bit_per_s = (int64_t)rate.rate * 8;
-	} else if (type == TCA_NETEM_RATE64 && size >= sizeof(wide)) {
-		memcpy(&wide, data, sizeof(wide));
-		spec->rate_bit_per_s = wide * 8;
+	} else if (type == TCA_NETEM_RATE64 && size >= sizeof(uint64_t)) {
+		spec->rate_bit_per_s = (int64_t)mnl_attr_get_u64(attribute) * 8;
 	} else if (type == TCA_NETEM_LOSS && spec->has_gemodel) {
 		read_gemodel(attribute, &spec->gemodel);
 	}
 	return MNL_CB_OK;
 }
+
+/* Chances that stand in the queue's first struct. */
+#define BASIC_QOPT(id, kind, which)                                                                \
+	spec->SY_FIELD_##kind(id) = from_chance(basic.which, spec->SY_FIELD_##kind(id));
+#define BASIC_CHANCE(...)
+#define BASIC_NS(...)
+#define BASIC_OWN(...)
+#define BASIC_NO(...)
 
 static void read_netem(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 {
@@ -251,8 +258,10 @@ static void read_netem(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 	memcpy(&basic, qdisc->options, sizeof(basic));
 	if (spec->has_limit)
 		spec->limit_packets = basic.limit;
-	spec->loss_ppb = from_chance(basic.loss, spec->loss_ppb);
-	spec->duplicate_ppb = from_chance(basic.duplicate, spec->duplicate_ppb);
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, policy, most,    \
+	      word, back, which, ...)                                                              \
+	BASIC_##back(id, kind, which)
+#include "facts/netem_keys.def"
 	(void)mnl_attr_parse_payload(qdisc->options + head, qdisc->options_size - head,
 				     read_attribute, spec);
 }

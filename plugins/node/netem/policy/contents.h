@@ -19,14 +19,21 @@ struct sy_policy_networks {
 	struct sy_network network[SY_POLICY_NETWORKS];
 };
 
+/* `macro` of the field that holds a value's bound, where it has one of its own. */
+#define SY_BOUND_MOST(id, macro)  macro(max_##id)
+#define SY_BOUND_LEAST(id, macro) macro(min_##id)
+#define SY_BOUND_MEAN(id, macro)
+#define SY_BOUND_NO(id, macro)
+
 struct sy_policy {
 	char *path, *text; /* text: the file, cut up; words point into it */
 	bool there;	   /* false: no such file */
 	bool enabled, netem, cache, capture, exclusive_only, rdma;
-	int64_t max_delay_us, max_jitter_us, min_rto_us;
-	int64_t min_rate_bit_per_s, max_limit_packets;
+/* int64_t max_delay_us, min_rate_bit_per_s …; int32_t max_loss_ppb … */
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, ...)             \
+	SY_BOUND_##bound(id, SY_DECLARE_##kind)
+#include "facts/netem_keys.def"
 	int64_t capture_max_bytes, cvmfs_quota_bytes;
-	int32_t max_loss_ppb, max_duplicate_ppb, max_corrupt_ppb, max_reorder_ppb;
 	struct sy_policy_words devices, users, groups, partitions;
 	struct sy_policy_networks destinations, protect;
 	char peer[SY_UNIT_SIZE]; /* "": none */

@@ -86,13 +86,29 @@ static int read_address(const char *word, void *field, struct sy_error *err)
 	return 0;
 }
 
+#define READ_TIME     read_time
+#define READ_WHOLE_MS read_time
+#define READ_PERCENT  read_percent
+#define READ_RATE     read_rate
+#define READ_COUNT    read_packets
+
+/* Upper bounds first, then lower ones. */
+#define MOST_MOST(id, kind, name)   ONE(name, READ_##kind, SY_FIELD_##kind(max_##id)),
+#define LEAST_LEAST(id, kind, name) ONE(name, READ_##kind, SY_FIELD_##kind(min_##id)),
+#define MOST_LEAST(...)
+#define LEAST_MOST(...)
+#define MOST_MEAN(...)
+#define LEAST_MEAN(...)
+#define MOST_NO(...)
+#define LEAST_NO(...)
+
 static const struct key {
 	const char *name;
 	int (*read)(const char *word, void *field, struct sy_error *err);
 	size_t field;
 	bool list; /* many words, many lines */
 } keys[] = {
-#define KEY(name, read, field)                                                                     \
+#define ONE(name, read, field)                                                                     \
 	{                                                                                          \
 		name, read, offsetof(struct sy_policy, field), false                               \
 	}
@@ -100,30 +116,27 @@ static const struct key {
 	{                                                                                          \
 		name, read, offsetof(struct sy_policy, field), true                                \
 	}
-    KEY("enabled", read_yes_no, enabled),
-    KEY("netem", read_yes_no, netem),
-    KEY("cache", read_yes_no, cache),
-    KEY("capture", read_yes_no, capture),
-    KEY("exclusive_only", read_yes_no, exclusive_only),
+    ONE("enabled", read_yes_no, enabled),
+    ONE("netem", read_yes_no, netem),
+    ONE("cache", read_yes_no, cache),
+    ONE("capture", read_yes_no, capture),
+    ONE("exclusive_only", read_yes_no, exclusive_only),
     LIST("users", read_word, users),
     LIST("groups", read_word, groups),
     LIST("partitions", read_word, partitions),
     LIST("devices", read_word, devices),
-    KEY("rdma", read_refuse_allow, rdma),
+    ONE("rdma", read_refuse_allow, rdma),
     LIST("destinations", read_network, destinations),
     LIST("protect", read_network, protect),
-    KEY("peer", read_address, peer),
-    KEY("max_delay", read_time, max_delay_us),
-    KEY("max_jitter", read_time, max_jitter_us),
-    KEY("max_loss", read_percent, max_loss_ppb),
-    KEY("max_duplicate", read_percent, max_duplicate_ppb),
-    KEY("max_corrupt", read_percent, max_corrupt_ppb),
-    KEY("max_reorder", read_percent, max_reorder_ppb),
-    KEY("max_limit", read_packets, max_limit_packets),
-    KEY("min_rate", read_rate, min_rate_bit_per_s),
-    KEY("min_rto", read_time, min_rto_us),
-    KEY("capture_max_bytes", read_bytes, capture_max_bytes),
-    KEY("cvmfs_quota_bytes", read_bytes, cvmfs_quota_bytes),
+    ONE("peer", read_address, peer),
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	MOST_##bound(id, kind, name)
+#include "facts/netem_keys.def"
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	LEAST_##bound(id, kind, name)
+#include "facts/netem_keys.def"
+    ONE("capture_max_bytes", read_bytes, capture_max_bytes),
+    ONE("cvmfs_quota_bytes", read_bytes, cvmfs_quota_bytes),
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -198,15 +211,14 @@ static int read_lines(struct sy_policy *policy, struct sy_error *err)
 static const struct sy_policy defaults = {
     .netem = true,
     .exclusive_only = true,
-    .max_delay_us = 1000000,
-    .max_jitter_us = 1000000,
-    .max_loss_ppb = SY_WHOLE_PPB / 2,
-    .max_duplicate_ppb = SY_WHOLE_PPB / 2,
-    .max_corrupt_ppb = SY_WHOLE_PPB / 2,
-    .max_reorder_ppb = SY_WHOLE_PPB,
-    .min_rate_bit_per_s = 1000000,
-    .min_rto_us = 1000,
-    .max_limit_packets = 1000000,
+#define DEFAULT_MOST(id, kind, value)  .SY_FIELD_##kind(max_##id) = (value),
+#define DEFAULT_LEAST(id, kind, value) .SY_FIELD_##kind(min_##id) = (value),
+#define DEFAULT_MEAN(...)
+#define DEFAULT_NO(...)
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, value,     \
+	      ...)                                                                                 \
+	DEFAULT_##bound(id, kind, value)
+#include "facts/netem_keys.def"
     .capture_max_bytes = 100000000,
 };
 

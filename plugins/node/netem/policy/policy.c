@@ -123,74 +123,81 @@ static int check_asker(const struct sy_policy *policy, const struct sy_asker *as
 	return 0;
 }
 
-static int check_time(const char *part, int64_t us, int64_t max_us, const char *key,
-		      const struct sy_policy *policy, struct sy_error *err)
-{
-	char asked[SY_UNIT_SIZE], most[SY_UNIT_SIZE];
+struct bound {
+	const char *part, *key;
+	enum sy_kind kind;
+	bool least;
+	int64_t asked, allowed;
+};
 
-	if (us <= max_us)
+static int check_bound(const struct bound *bound, const struct sy_policy *policy,
+		       struct sy_error *err)
+{
+	char asked[SY_UNIT_SIZE], allowed[SY_UNIT_SIZE];
+
+	if (bound->least ? bound->asked >= bound->allowed : bound->asked <= bound->allowed)
 		return 0;
-	return sy_fail(err, "netem: %s %s: at most %s is allowed here (%s in %s)", part,
-		       sy_format_time(us, asked), sy_format_time(max_us, most), key, policy->path);
+	return sy_fail(
+	    err, "netem: %s %s: at %s %s%s allowed here (%s in %s)", bound->part,
+	    sy_format_kind(bound->kind, bound->asked, asked), bound->least ? "least" : "most",
+	    sy_format_kind(bound->kind, bound->allowed, allowed),
+	    bound->kind == SY_KIND_COUNT ? " packets are" : " is", bound->key, policy->path);
 }
 
-static int check_percent(const char *part, int32_t ppb, int32_t max_ppb, const char *key,
-			 const struct sy_policy *policy, struct sy_error *err)
+static int check_all(const struct bound *bounds, size_t count, const struct sy_policy *policy,
+		     struct sy_error *err)
 {
-	char asked[SY_UNIT_SIZE], most[SY_UNIT_SIZE];
-
-	if (ppb <= max_ppb)
-		return 0;
-	return sy_fail(err, "netem: %s %s: at most %s is allowed here (%s in %s)", part,
-		       sy_format_percent(ppb, asked), sy_format_percent(max_ppb, most), key,
-		       policy->path);
+	for (size_t i = 0; i < count; i++)
+		if (check_bound(&bounds[i], policy, err) < 0)
+			return -1;
+	return 0;
 }
 
-static int check_most(const struct sy_policy *policy, const struct sy_netem *spec,
-		      struct sy_error *err)
+#define MOST_MOST(id, kind, name)                                                                  \
+	{#id,                                                                                      \
+	 name,                                                                                     \
+	 SY_KIND_##kind,                                                                           \
+	 false,                                                                                    \
+	 spec->SY_FIELD_##kind(id),                                                                \
+	 policy->SY_FIELD_##kind(max_##id)},
+#define MOST_MEAN(id, kind, name)                                                                  \
+	{"loss=gemodel with a mean loss of",                                                       \
+	 name,                                                                                     \
+	 SY_KIND_PERCENT,                                                                          \
+	 false,                                                                                    \
+	 mean_ppb,                                                                                 \
+	 policy->max_loss_ppb},
+#define MOST_LEAST(...)
+#define MOST_NO(...)
+#define LEAST_LEAST(id, kind, name)                                                                \
+	{#id,                                                                                      \
+	 name,                                                                                     \
+	 SY_KIND_##kind,                                                                           \
+	 true,                                                                                     \
+	 spec->has_##id ? spec->SY_FIELD_##kind(id) : INT64_MAX,                                   \
+	 policy->SY_FIELD_##kind(min_##id)},
+#define LEAST_MOST(...)
+#define LEAST_MEAN(...)
+#define LEAST_NO(...)
+
+static int check_bounds(const struct sy_policy *policy, const struct sy_netem *spec,
+			struct sy_error *err)
 {
 	double variance;
-	int32_t burst_ppb =
+	int32_t mean_ppb =
 	    spec->has_gemodel
 		? (int32_t)(0.5 + SY_WHOLE_PPB * sy_gemodel_loss(&spec->gemodel, &variance))
 		: 0;
+	const struct bound bounds[] = {
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	MOST_##bound(id, kind, name)
+#include "facts/netem_keys.def"
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	LEAST_##bound(id, kind, name)
+#include "facts/netem_keys.def"
+	};
 
-	if (check_time("delay", spec->delay_us, policy->max_delay_us, "max_delay", policy, err) ||
-	    check_time("jitter", spec->jitter_us, policy->max_jitter_us, "max_jitter", policy,
-		       err) ||
-	    check_percent("loss", spec->loss_ppb, policy->max_loss_ppb, "max_loss", policy, err) ||
-	    check_percent("loss=gemodel with a mean loss of", burst_ppb, policy->max_loss_ppb,
-			  "max_loss", policy, err) ||
-	    check_percent("duplicate", spec->duplicate_ppb, policy->max_duplicate_ppb,
-			  "max_duplicate", policy, err) ||
-	    check_percent("corrupt", spec->corrupt_ppb, policy->max_corrupt_ppb, "max_corrupt",
-			  policy, err) ||
-	    check_percent("reorder", spec->reorder_ppb, policy->max_reorder_ppb, "max_reorder",
-			  policy, err))
-		return -1;
-	if (spec->limit_packets > policy->max_limit_packets)
-		return sy_fail(err,
-			       "netem: limit %" PRId64 ": at most %" PRId64
-			       " packets are allowed here (max_limit in %s)",
-			       spec->limit_packets, policy->max_limit_packets, policy->path);
-	return 0;
-}
-
-static int check_least(const struct sy_policy *policy, const struct sy_netem *spec,
-		       struct sy_error *err)
-{
-	char asked[SY_UNIT_SIZE], least[SY_UNIT_SIZE];
-
-	if (spec->has_rate && spec->rate_bit_per_s < policy->min_rate_bit_per_s)
-		return sy_fail(err, "netem: rate %s: at least %s is allowed here (min_rate in %s)",
-			       sy_format_rate(spec->rate_bit_per_s, asked),
-			       sy_format_rate(policy->min_rate_bit_per_s, least), policy->path);
-	if (spec->has_rto_min && spec->rto_min_us < policy->min_rto_us)
-		return sy_fail(err,
-			       "netem: rto_min %s: at least %s is allowed here (min_rto in %s)",
-			       sy_format_time(spec->rto_min_us, asked),
-			       sy_format_time(policy->min_rto_us, least), policy->path);
-	return 0;
+	return check_all(bounds, sizeof(bounds) / sizeof(bounds[0]), policy, err);
 }
 
 static const struct sy_network *find_outer(const struct sy_policy_networks *networks,
@@ -273,8 +280,7 @@ int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem
 	if (!policy->netem)
 		return sy_fail(err, "netem: switched off on this machine: netem no in %s",
 			       policy->path);
-	if (check_most(policy, spec, err) < 0 || check_least(policy, spec, err) < 0 ||
-	    check_destinations(policy, spec, err) < 0)
+	if (check_bounds(policy, spec, err) < 0 || check_destinations(policy, spec, err) < 0)
 		return -1;
 	return check_named_device(policy, spec->device, err);
 }

@@ -96,48 +96,6 @@ static int parse_loss(char *value, struct sy_netem *spec, struct sy_error *err)
 	return sy_parse_percent(value, &spec->loss_ppb, err);
 }
 
-static int parse_duplicate(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_duplicate = true;
-	return sy_parse_percent(value, &spec->duplicate_ppb, err);
-}
-
-static int parse_corrupt(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_corrupt = true;
-	return sy_parse_percent(value, &spec->corrupt_ppb, err);
-}
-
-static int parse_reorder(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_reorder = true;
-	return sy_parse_percent(value, &spec->reorder_ppb, err);
-}
-
-static int parse_rate(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_rate = true;
-	return sy_parse_rate(value, &spec->rate_bit_per_s, err);
-}
-
-/* struct tc_netem_qopt has 32 bits for it; with 0 every packet would be dropped. */
-static int parse_limit(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_limit = true;
-	return sy_parse_count(value, 1, UINT32_MAX, &spec->limit_packets, err);
-}
-
-static int parse_rto_min(char *value, struct sy_netem *spec, struct sy_error *err)
-{
-	spec->has_rto_min = true;
-	if (sy_parse_time(value, SY_RTO_MAX_US, &spec->rto_min_us, err) < 0)
-		return -1;
-	if (!spec->rto_min_us || spec->rto_min_us % SY_RTO_STEP_US)
-		return sy_fail(err, "expected whole milliseconds, at least 1ms, since the kernel "
-				    "keeps no less");
-	return 0;
-}
-
 static int parse_to(char *value, struct sy_netem *spec, struct sy_error *err)
 {
 	struct sy_network network;
@@ -169,7 +127,7 @@ static int parse_port(char *value, struct sy_netem *spec, struct sy_error *err)
 }
 
 /* Stricter than the kernel's dev_valid_name(), so that no name is taken for an option or a path. */
-static int parse_dev(char *value, struct sy_netem *spec, struct sy_error *err)
+static int parse_device(char *value, struct sy_netem *spec, struct sy_error *err)
 {
 	size_t length = strlen(value), good = strspn(value, LETTERS "0123456789._-");
 
@@ -192,27 +150,37 @@ static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *
 	return 0;
 }
 
-/* The parts of a specification, one row each, in the order of the canonical text. */
+/* Values that stand alone behind their key, by their kind. */
+#define PARSE_TIME(value, us, err)     sy_parse_time(value, SY_DELAY_MAX_US, us, err)
+#define PARSE_WHOLE_MS(value, us, err) sy_parse_whole_ms(value, us, err)
+#define PARSE_PERCENT(value, ppb, err) sy_parse_percent(value, ppb, err)
+#define PARSE_RATE(value, rate, err)   sy_parse_rate(value, rate, err)
+/* struct tc_netem_qopt has 32 bits for it; with 0 every packet would be dropped. */
+#define PARSE_COUNT(value, packets, err) sy_parse_count(value, 1, UINT32_MAX, packets, err)
+
+#define DEFINE_OWN(id, kind)
+#define DEFINE_PLAIN(id, kind)                                                                     \
+	static int parse_##id(char *value, struct sy_netem *spec, struct sy_error *err)            \
+	{                                                                                          \
+		spec->has_##id = true;                                                             \
+		return PARSE_##kind(value, &spec->SY_FIELD_##kind(id), err);                       \
+	}
+#define KEY(id, key, role, kind, grammar, ...) DEFINE_##grammar(id, kind)
+#include "facts/netem_keys.def"
+
+enum role { FLAG, PLACE, PLACES };
+
+/* The keys of a specification, in the order of the canonical text. */
 static const struct part {
 	const char *name;
 	/* Read a value, which may be cut up, into `spec`: 0, or -1 with what was expected. */
 	int (*parse)(char *value, struct sy_netem *spec, struct sy_error *err);
 	const char *example;
-	bool many; /* may be there more than once */
+	enum role role; /* PLACES: may be there more than once */
 } parts[] = {
-    {"delay", parse_delay, "50ms", false},
-    {"loss", parse_loss, "0.1%", false},
-    {"duplicate", parse_duplicate, "1%", false},
-    {"corrupt", parse_corrupt, "0.01%", false},
-    {"reorder", parse_reorder, "1%", false},
-    {"rate", parse_rate, "100mbit", false},
-    {"limit", parse_limit, "10000", false},
-    {"rto_min", parse_rto_min, "2ms", false},
-    {"to", parse_to, "10.0.0.0/8", true},
-    {"port", parse_port, "1094", true},
-    {"dev", parse_dev, "eth0", false},
-    {"direction", parse_direction, "both", false},
-    {NULL, NULL, NULL, false},
+#define KEY(id, key, role, kind, grammar, json, example, ...) {key, parse_##id, example, role},
+#include "facts/netem_keys.def"
+    {NULL, NULL, NULL, FLAG},
 };
 
 /* A byte as an error shows it: its length. */
@@ -275,9 +243,9 @@ static int check_part(const char *text, const struct part *part, unsigned int se
 	if (!part)
 		return fail_unknown(shown, err);
 	if (!strchr(text, '='))
-		return sy_fail(err, "netem: %s: expected a value, such as %s=%s", shown, text,
+		return sy_fail(err, "netem: %s: expected a value, such as %s", shown,
 			       part->example);
-	if (seen & 1U << (part - parts) && !part->many)
+	if (seen & 1U << (part - parts) && part->role != PLACES)
 		return sy_fail(err, "netem: %s: %s was given already, expected it once", shown,
 			       part->name);
 	return 0;
@@ -302,9 +270,10 @@ static int parse_part(char *text, unsigned int *seen, struct sy_netem *spec, str
 /* What no part can tell alone. */
 static int check_whole(const char *text, const struct sy_netem *spec, struct sy_error *err)
 {
-	bool shapes = spec->has_delay || spec->has_loss || spec->has_gemodel ||
-		      spec->has_duplicate || spec->has_corrupt || spec->has_reorder ||
-		      spec->has_rate || spec->has_limit || spec->has_rto_min;
+	bool shapes = false;
+
+#define VALUE(id, key, role, ...) shapes |= SY_ASKED_##role(spec, id);
+#include "facts/netem_keys.def"
 
 	/* tc-netem(8): "to use reordering, a delay option must be specified". */
 	if (spec->reorder_ppb && !spec->delay_us)
@@ -354,9 +323,26 @@ int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err
 	return -1;
 }
 
+enum packets { ANY, ONE_BY_ONE };
+enum needs { NOTHING, EITHER, TBF, NETEM };
+
+/* A loss of 0 % too: the baseline of a study of losses has its offloads off as well. */
 bool sy_netem_needs_single_packets(const struct sy_netem *spec)
 {
-	/* A loss of 0 % too: the baseline of a study of losses has its offloads off as well. */
-	return spec->has_loss || spec->has_gemodel || spec->has_duplicate || spec->has_corrupt ||
-	       spec->has_reorder;
+	bool found = false;
+
+#define VALUE(id, key, role, kind, grammar, json, example, packets, ...)                           \
+	found |= packets == ONE_BY_ONE && SY_ASKED_##role(spec, id);
+#include "facts/netem_keys.def"
+	return found;
+}
+
+bool sy_netem_needs_netem(const struct sy_netem *spec)
+{
+	enum needs most = NOTHING;
+
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, ...)                    \
+	most = SY_ASKED_##role(spec, id) && needs > most ? needs : most;
+#include "facts/netem_keys.def"
+	return most != TBF;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "netem/spec/keys.h"
 
 #define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
 #define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */
@@ -37,16 +38,11 @@ struct sy_network {
 /* What was not asked for has its flag false and its value 0. */
 struct sy_netem {
 	bool none; /* `none`: nothing is touched */
-	bool has_delay, has_loss, has_gemodel, has_duplicate, has_corrupt, has_reorder;
-	bool has_rate, has_limit, has_rto_min;
-	int64_t delay_us, jitter_us;
+/* bool has_delay, has_loss …; int64_t delay_us; int32_t loss_ppb … */
+#define VALUE(id, key, role, kind, ...) SY_FLAG_##role(id) SY_DECLARE_##kind(id)
+#include "facts/netem_keys.def"
 	enum sy_distribution distribution;
-	int32_t loss_ppb; /* random loss; not together with gemodel */
 	struct sy_gemodel gemodel;
-	int32_t duplicate_ppb, corrupt_ppb, reorder_ppb; /* reorder needs a delay */
-	int64_t rate_bit_per_s;
-	int64_t limit_packets;
-	int64_t rto_min_us;
 	int to_count, port_count;
 	struct sy_network to[SY_NETEM_TARGETS];
 	uint16_t port[SY_NETEM_TARGETS]; /* TCP or UDP, either end */
@@ -60,5 +56,8 @@ int sy_netem_parse(const char *text, struct sy_netem *spec, struct sy_error *err
 /* Whether packets can be lost, doubled, spoilt or overtaken: then offloads must be off, or it
  * would happen to super-packets of 64 KB. */
 bool sy_netem_needs_single_packets(const struct sy_netem *spec);
+
+/* Whether only sch_netem can do it; a rate alone sch_tbf can as well. */
+bool sy_netem_needs_netem(const struct sy_netem *spec);
 
 #endif

@@ -26,11 +26,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 	text->used += (size_t)length;
 }
 
-static void add_delay(struct text *text, const struct sy_netem *spec)
+static void write_delay(struct text *text, const struct sy_netem *spec)
 {
 	char delay[SY_UNIT_SIZE], jitter[SY_UNIT_SIZE];
 	bool shaped = spec->distribution != SY_UNIFORM;
 
+	if (!spec->has_delay)
+		return;
 	(void)sy_format_time(spec->delay_us, delay);
 	if (spec->jitter_us)
 		add(text, "delay=%s~%s%s%s", delay, sy_format_time(spec->jitter_us, jitter),
@@ -59,39 +61,54 @@ static void add_gemodel(struct text *text, const struct sy_gemodel *model)
 	    count > 2 ? ":" : "", count > 2 ? h : "", count > 3 ? ":" : "", count > 3 ? k : "");
 }
 
-static void add_percent(struct text *text, bool has, const char *name, int32_t ppb)
+static void write_loss(struct text *text, const struct sy_netem *spec)
 {
 	char percent[SY_UNIT_SIZE];
 
-	if (has)
-		add(text, "%s=%s", name, sy_format_percent(ppb, percent));
+	if (spec->has_gemodel)
+		add_gemodel(text, &spec->gemodel);
+	else if (spec->has_loss)
+		add(text, "loss=%s", sy_format_percent(spec->loss_ppb, percent));
 }
 
-static void add_numbers(struct text *text, const struct sy_netem *spec)
-{
-	char number[SY_UNIT_SIZE];
-
-	if (spec->has_rate)
-		add(text, "rate=%s", sy_format_rate(spec->rate_bit_per_s, number));
-	if (spec->has_limit)
-		add(text, "limit=%" PRId64, spec->limit_packets);
-	if (spec->has_rto_min)
-		add(text, "rto_min=%s", sy_format_time(spec->rto_min_us, number));
-}
-
-static void add_places(struct text *text, const struct sy_netem *spec)
+static void write_to(struct text *text, const struct sy_netem *spec)
 {
 	char network[SY_UNIT_SIZE];
 
 	for (int i = 0; i < spec->to_count; i++)
 		add(text, "to=%s", sy_format_network(&spec->to[i], network));
+}
+
+static void write_port(struct text *text, const struct sy_netem *spec)
+{
 	for (int i = 0; i < spec->port_count; i++)
 		add(text, "port=%d", spec->port[i]);
+}
+
+static void write_device(struct text *text, const struct sy_netem *spec)
+{
 	if (*spec->device)
 		add(text, "dev=%s", spec->device);
+}
+
+static void write_direction(struct text *text, const struct sy_netem *spec)
+{
 	if (spec->direction != SY_EGRESS) /* the default: one condition has one text */
 		add(text, "direction=%s", sy_direction_names[spec->direction]);
 }
+
+#define DEFINE_OWN(id, key, kind)
+#define DEFINE_PLAIN(id, key, kind)                                                                \
+	static void write_##id(struct text *text, const struct sy_netem *spec)                     \
+	{                                                                                          \
+		char value[SY_UNIT_SIZE];                                                          \
+                                                                                                   \
+		if (spec->has_##id)                                                                \
+			add(text, "%s=%s", key,                                                    \
+			    sy_format_kind(SY_KIND_##kind, spec->SY_FIELD_##kind(id), value));     \
+	}
+#define KEY(id, key, role, kind, grammar, ...) DEFINE_##grammar(id, key, kind)
+#include "facts/netem_keys.def"
 
 size_t sy_netem_format(const struct sy_netem *spec, char *text)
 {
@@ -100,16 +117,8 @@ size_t sy_netem_format(const struct sy_netem *spec, char *text)
 	*text = '\0';
 	if (spec->none)
 		add(&out, "none");
-	if (spec->has_delay)
-		add_delay(&out, spec);
-	add_percent(&out, spec->has_loss, "loss", spec->loss_ppb);
-	if (spec->has_gemodel)
-		add_gemodel(&out, &spec->gemodel);
-	add_percent(&out, spec->has_duplicate, "duplicate", spec->duplicate_ppb);
-	add_percent(&out, spec->has_corrupt, "corrupt", spec->corrupt_ppb);
-	add_percent(&out, spec->has_reorder, "reorder", spec->reorder_ppb);
-	add_numbers(&out, spec);
-	add_places(&out, spec);
+#define KEY(id, ...) write_##id(&out, spec);
+#include "facts/netem_keys.def"
 	return out.used;
 }
 
@@ -123,59 +132,76 @@ static json_t *seconds(int64_t us)
 	return json_real((double)us / 1e6);
 }
 
-/* All of these take the value's reference, and a value of NULL. */
-static void put(json_t *object, bool has, const char *name, json_t *value)
+/* Each: NULL when it was not asked for. */
+static json_t *distribution_json(const struct sy_netem *spec)
 {
-	if (has)
-		(void)json_object_set_new(object, name, value);
-	else
-		json_decref(value);
+	return spec->jitter_us ? json_string(sy_distribution_names[spec->distribution]) : NULL;
 }
 
-static json_t *gemodel_json(const struct sy_gemodel *model)
+static json_t *gemodel_json(const struct sy_netem *spec)
 {
-	json_t *object = json_object();
+	const struct sy_gemodel *model = &spec->gemodel;
 
-	put(object, true, "p", fraction(model->p_ppb));
-	put(object, true, "r", fraction(model->r_ppb));
-	put(object, true, "one_minus_h", fraction(model->one_minus_h_ppb));
-	put(object, true, "one_minus_k", fraction(model->one_minus_k_ppb));
-	return object;
+	return spec->has_gemodel ? json_pack("{s:o, s:o, s:o, s:o}", "p", fraction(model->p_ppb),
+					     "r", fraction(model->r_ppb), "one_minus_h",
+					     fraction(model->one_minus_h_ppb), "one_minus_k",
+					     fraction(model->one_minus_k_ppb))
+				 : NULL;
 }
 
-static void put_places(json_t *object, const struct sy_netem *spec)
+static json_t *to_json(const struct sy_netem *spec)
 {
-	json_t *to = json_array(), *port = json_array();
+	json_t *to = spec->to_count ? json_array() : NULL;
 	char network[SY_UNIT_SIZE];
 
 	for (int i = 0; i < spec->to_count; i++)
 		(void)json_array_append_new(to,
 					    json_string(sy_format_network(&spec->to[i], network)));
+	return to;
+}
+
+static json_t *port_json(const struct sy_netem *spec)
+{
+	json_t *port = spec->port_count ? json_array() : NULL;
+
 	for (int i = 0; i < spec->port_count; i++)
 		(void)json_array_append_new(port, json_integer(spec->port[i]));
-	put(object, spec->to_count > 0, "to", to);
-	put(object, spec->port_count > 0, "port", port);
-	put(object, *spec->device != '\0', "device", json_string(spec->device));
-	put(object, spec->direction != SY_EGRESS, "direction",
-	    json_string(sy_direction_names[spec->direction]));
+	return port;
+}
+
+static json_t *device_json(const struct sy_netem *spec)
+{
+	return *spec->device ? json_string(spec->device) : NULL;
+}
+
+static json_t *direction_json(const struct sy_netem *spec)
+{
+	return spec->direction != SY_EGRESS ? json_string(sy_direction_names[spec->direction])
+					    : NULL;
+}
+
+#define NUMBER(spec, id, role, make, field)                                                        \
+	(SY_ASKED_##role(spec, id) || (spec)->field ? make((spec)->field) : NULL)
+#define JSON_TIME(spec, id, role)     NUMBER(spec, id, role, seconds, SY_FIELD_TIME(id))
+#define JSON_WHOLE_MS(spec, id, role) NUMBER(spec, id, role, seconds, SY_FIELD_WHOLE_MS(id))
+#define JSON_PERCENT(spec, id, role)  NUMBER(spec, id, role, fraction, SY_FIELD_PERCENT(id))
+#define JSON_RATE(spec, id, role)     NUMBER(spec, id, role, json_integer, SY_FIELD_RATE(id))
+#define JSON_COUNT(spec, id, role)    NUMBER(spec, id, role, json_integer, SY_FIELD_COUNT(id))
+#define JSON_OWN(spec, id, role)      id##_json(spec)
+
+/* Takes the value's reference. */
+static void put(json_t *object, const char *name, json_t *value)
+{
+	if (value)
+		(void)json_object_set_new(object, name, value);
 }
 
 json_t *sy_netem_json(const struct sy_netem *spec)
 {
 	json_t *object = json_object();
 
-	put(object, spec->has_delay, "delay_s", seconds(spec->delay_us));
-	put(object, spec->jitter_us > 0, "jitter_s", seconds(spec->jitter_us));
-	put(object, spec->jitter_us > 0, "distribution",
-	    json_string(sy_distribution_names[spec->distribution]));
-	put(object, spec->has_loss, "loss", fraction(spec->loss_ppb));
-	put(object, spec->has_gemodel, "gemodel", gemodel_json(&spec->gemodel));
-	put(object, spec->has_duplicate, "duplicate", fraction(spec->duplicate_ppb));
-	put(object, spec->has_corrupt, "corrupt", fraction(spec->corrupt_ppb));
-	put(object, spec->has_reorder, "reorder", fraction(spec->reorder_ppb));
-	put(object, spec->has_rate, "rate_bit_per_s", json_integer(spec->rate_bit_per_s));
-	put(object, spec->has_limit, "limit_packets", json_integer(spec->limit_packets));
-	put(object, spec->has_rto_min, "rto_min_s", seconds(spec->rto_min_us));
-	put_places(object, spec);
+#define VALUE(id, key, role, kind, grammar, name, ...)                                             \
+	put(object, name, JSON_##kind(spec, id, role));
+#include "facts/netem_keys.def"
 	return object;
 }

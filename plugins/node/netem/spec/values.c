@@ -93,6 +93,16 @@ int sy_parse_time(const char *text, int64_t max_us, int64_t *us, struct sy_error
 	return 0;
 }
 
+int sy_parse_whole_ms(const char *text, int64_t *us, struct sy_error *err)
+{
+	if (sy_parse_time(text, SY_RTO_MAX_US, us, err) < 0)
+		return -1;
+	if (!*us || *us % SY_RTO_STEP_US)
+		return sy_fail(err, "expected whole milliseconds, at least 1ms, since the kernel "
+				    "keeps no less");
+	return 0;
+}
+
 int sy_parse_rate(const char *text, int64_t *bit_per_s, struct sy_error *err)
 {
 	enum outcome outcome = read_quantity(text, rates, bit_per_s);
@@ -162,6 +172,23 @@ const char *sy_format_percent(int32_t ppb, char *text)
 		length--;
 	length -= text[length - 1] == '.';
 	(void)strcpy(text + length, "%");
+	return text;
+}
+
+const char *sy_format_kind(enum sy_kind kind, int64_t value, char *text)
+{
+	switch (kind) {
+	case SY_KIND_TIME:
+	case SY_KIND_WHOLE_MS:
+		return sy_format_time(value, text);
+	case SY_KIND_PERCENT:
+		return sy_format_percent((int32_t)value, text);
+	case SY_KIND_RATE:
+		return sy_format_rate(value, text);
+	case SY_KIND_COUNT:
+		break;
+	}
+	(void)snprintf(text, SY_UNIT_SIZE, "%" PRId64, value);
 	return text;
 }
 

@@ -36,6 +36,9 @@ int sy_parse_time(const char *text, int64_t max_us, int64_t *us, struct sy_error
 /* `100mbit`: bit, kbit, mbit, gbit, powers of 1000 as in tc(8); whole bytes a second. */
 int sy_parse_rate(const char *text, int64_t *bit_per_s, struct sy_error *err);
 
+/* Whole milliseconds, at least one. */
+int sy_parse_whole_ms(const char *text, int64_t *us, struct sy_error *err);
+
 /* `0.1%`: 0 to 100, six decimals at most. */
 int sy_parse_percent(const char *text, int32_t *ppb, struct sy_error *err);
 
@@ -48,6 +51,7 @@ int sy_parse_network(const char *text, struct sy_network *network, struct sy_err
 
 /* All write to `text`, which holds SY_UNIT_SIZE, and return it: whole numbers of the largest unit
  * that loses nothing; a network of one address without its prefix. */
+const char *sy_format_kind(enum sy_kind kind, int64_t value, char *text);
 const char *sy_format_time(int64_t us, char *text);
 const char *sy_format_rate(int64_t bit_per_s, char *text);
 const char *sy_format_percent(int32_t ppb, char *text);
