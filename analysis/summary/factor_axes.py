@@ -14,18 +14,18 @@ from decimal import Decimal
 from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, canonical
 from steelyard.analysis.stats.slope import MIN_LEVELS
 from steelyard.analysis.summary.load import LARGEST
+from steelyard.facts.netem_keys import VALUES
 
-# Of a specification (docs/netem.md): unit to be told, how many of it are one base unit.
-NUMBERS = {
-    "delay": ("ms", Decimal(1000)),
-    "loss": ("%", Decimal(100)),
-    "duplicate": ("%", Decimal(100)),
-    "corrupt": ("%", Decimal(100)),
-    "reorder": ("%", Decimal(100)),
-    "rate": ("Mbit/s", Decimal("1e-6")),
+# Kinds of a specification's numbers: unit to be told, how many of it are one base unit.
+UNITS = {
+    "TIME": ("ms", Decimal(1000)),
+    "PERCENT": ("%", Decimal(100)),
+    "RATE": ("Mbit/s", Decimal("1e-6")),
 }
-BOUNDLESS = frozenset(("rate",))  # left out it is no 0
-WHERE = ("to=", "port=", "dev=", "direction=")
+KEYS = tuple(value for value in VALUES if value.row == "KEY")
+NUMBERS = {value.key: UNITS[value.kind] for value in KEYS if value.kind in UNITS}
+BOUNDLESS = frozenset(value.key for value in KEYS if value.kind == "RATE")  # left out it is no 0
+WHERE = tuple(f"{value.key}=" for value in KEYS if value.role in ("PLACE", "PLACES"))
 
 
 @dataclass(frozen=True)

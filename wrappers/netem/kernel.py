@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from steelyard.facts.netem_keys import VALUES
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
 # The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device type.'
 UNKNOWN = ("is unknown", "Unknown device type")
-NETEM = ("delay_s", "loss", "gemodel", "duplicate", "corrupt", "reorder", "limit_packets")
 # The kernel's module: the command that needs it.
 TRIALS = {
     "sch_netem": ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"),
@@ -34,10 +34,11 @@ class Found:
 
 def needed(spec: Mapping[str, object]) -> Iterator[str]:
     """The modules that a specification (docs/formats.md part 9) needs."""
-    if any(key in spec for key in NETEM):
-        yield "sch_netem"
-    elif "rate_bit_per_s" in spec:
+    needs = {value.needs for value in VALUES if value.json in spec}
+    if "TBF" in needs and "NETEM" not in needs:
         yield "sch_tbf"
+    elif needs - {"NOTHING"}:
+        yield "sch_netem"
     if spec.get("direction") in ("ingress", "both"):
         yield "ifb"
 

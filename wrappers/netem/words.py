@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from steelyard.facts.netem_keys import VALUES, Value
 from steelyard.wrappers.base import console
 
 Spec = Mapping[str, object]
@@ -17,42 +18,24 @@ DIRECTIONS = {
 
 def phrases(spec: Spec) -> list[str]:
     """A specification, one phrase for each part; nothing asked for: one phrase that says so."""
-    found = [*shaping(spec), *reach(spec)]
+    found = [v.words.format(said(v, spec)) for v in VALUES if v.words and v.json in spec]
     return found or ["nothing is touched"]
 
 
-def shaping(spec: Spec) -> Iterator[str]:
-    """What happens to a packet."""
-    if "delay_s" in spec:
-        yield f"every packet waits {delay(spec)}"
-    for key, what in (
-        ("loss", "are lost"),
-        ("duplicate", "are sent twice"),
-        ("corrupt", "have one bit flipped"),
-        ("reorder", "do not wait and so overtake others"),
-    ):
-        if key in spec:
-            yield f"{percent(spec[key])} of the packets {what}"
-    if isinstance(spec.get("gemodel"), dict):
-        yield f"packets are lost in bursts (Gilbert-Elliott: {gemodel(spec['gemodel'])})"
-    if "rate_bit_per_s" in spec:
-        yield f"at most {rate(number(spec['rate_bit_per_s']))}"
-    if "limit_packets" in spec:
-        yield f"at most {spec['limit_packets']} packets wait at once, more are dropped"
-    if "rto_min_s" in spec:
-        yield f"TCP sends again after {seconds(spec['rto_min_s'])} at the earliest"
-
-
-def reach(spec: Spec) -> Iterator[str]:
-    """Which packets it happens to."""
-    if "to" in spec:
-        yield f"only packets to or from {listed(spec['to'])}"
-    if "port" in spec:
-        yield f"only TCP and UDP, port {listed(spec['port'])} at either end"
-    if "device" in spec:
-        yield f"on the device {spec['device']}"
-    if "direction" in spec:
-        yield DIRECTIONS.get(str(spec["direction"]), str(spec["direction"]))
+def said(value: Value, spec: Spec) -> str:
+    """One value, by its kind."""
+    found = spec[value.json]
+    if value.json == "delay_s":
+        return delay(spec)
+    if value.kind in ("TIME", "WHOLE_MS"):
+        return seconds(found)
+    if value.kind == "PERCENT":
+        return percent(found)
+    if value.kind == "RATE":
+        return rate(number(found))
+    if isinstance(found, dict):
+        return gemodel(found)
+    return DIRECTIONS.get(str(found), listed(found))
 
 
 def delay(spec: Spec) -> str:

@@ -115,7 +115,10 @@ def test_a_state_tells_whose_it_is() -> None:
         ({"rate_bit_per_s": 1e6}, ["sch_tbf"]),
         ({"rate_bit_per_s": 1e6, "loss": 0.1, "direction": "both"}, ["sch_netem", "ifb"]),
         ({"rate_bit_per_s": 1e6, "direction": "ingress"}, ["sch_tbf", "ifb"]),
-        ({"rto_min_s": 0.002}, []),
+        ({"rate_bit_per_s": 1e6, "limit_packets": 9}, ["sch_tbf"]),
+        ({"limit_packets": 9}, ["sch_netem"]),
+        ({"rto_min_s": 0.002}, ["sch_netem"]),
+        ({"rto_min_s": 0.002, "to": ["::1"]}, ["sch_netem"]),
     ],
 )
 def test_what_a_specification_needs_of_the_kernel(
