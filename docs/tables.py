@@ -1,7 +1,7 @@
 """Writes the marked tables of docs/ anew from what the programs read; --check: says which differ.
 
-A part of a page from `<!-- from facts/quantities.def, NAME: make docs -->` to `<!-- end of NAME -->`
-is not written by hand.
+A part of a page from `<!-- from facts/FILE.def, NAME: make docs -->` to `<!-- end of NAME -->` is not
+written by hand.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from steelyard.facts.netem_keys import VALUES
 from steelyard.facts.quantities import COLUMNS, TOTALS, Total
 from steelyard.jobscripts.docs import cells
 
 PAGES = Path(__file__).parent
 MARKED = re.compile(
-    r"(<!-- from facts/quantities\.def, (\w+): make docs -->\n).*?(<!-- end of \2 -->)", re.DOTALL
+    r"(<!-- from facts/\w+\.def, (\w+): make docs -->\n).*?(<!-- end of \2 -->)", re.DOTALL
 )
 WHOSE = {
     "NODE": "the node",
@@ -75,7 +76,13 @@ def total_row(total: Total) -> tuple[str, ...]:
     )
 
 
-TABLES = {"columns": columns, "totals": totals}
+def netem_keys() -> str:
+    """Every form of every key of a specification, in the order of the canonical text."""
+    rows = ((f"`{v.example}`", v.does, v.values, f"`{v.json}`") for v in VALUES)
+    return table(("part", "what it does", "values", "in the record"), rows)
+
+
+TABLES = {"columns": columns, "totals": totals, "netem_keys": netem_keys}
 
 
 def renewed(text: str) -> str:

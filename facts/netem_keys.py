@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-ROW = re.compile(r"^(KEY|FORM)\((.*?)\)$", re.MULTILINE | re.DOTALL)
-TEXT_CONTINUED = re.compile(r'"\s+"')
-CELL = re.compile(r'"([^"]*)"|(\w+)')
+from steelyard.facts.rows import rows, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +33,12 @@ class Value:
     values: str
 
 
-def rows(text: str) -> Iterator[Value]:
-    """Each row of the file."""
-    for row, columns in ROW.findall(text):
-        cells = [quoted or bare for quoted, bare in CELL.findall(TEXT_CONTINUED.sub("", columns))]
+def read(text: str) -> Iterator[Value]:
+    """Each value; ValueError names a row that lacks a column."""
+    for row, cells in rows(text):
         if len(cells) != len(fields(Value)) - 1:
             raise ValueError(f"netem_keys.def: {row}({cells[0]}, …: {len(cells)} columns")
         yield Value(row, *cells)
 
 
-_TEXT = importlib.resources.files(__package__).joinpath("netem_keys.def").read_text("utf-8")
-VALUES = tuple(rows(_TEXT))
+VALUES = tuple(read(text_of("netem_keys.def")))

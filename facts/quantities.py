@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ROW = re.compile(r"^(COLUMN|TOTAL)\((.*?)\)$", re.MULTILINE | re.DOTALL)
-TEXT_CONTINUED = re.compile(r'"\s+"')
-CELL = re.compile(r'"([^"]*)"|(\w+)')
+from steelyard.facts.rows import rows, text_of
 
 UNITS = {"S": "s", "J": "J", "BYTES": "bytes", "ONE": "1"}
 REAL = ("s", "J")  # units of numbers with a fraction
@@ -81,17 +77,15 @@ class Total:
         return self.over_time == "LARGEST"
 
 
-def rows(text: str, kind: str) -> Iterator[list[str]]:
-    """The arguments of each row of a kind."""
-    for name, row in ROW.findall(text):
+def cells_of(kind: str) -> Iterator[list[str]]:
+    """Those of each row of a kind."""
+    for name, cells in rows(text_of("quantities.def")):
         if name == kind:
-            cells = CELL.findall(TEXT_CONTINUED.sub("", row))
-            yield [quoted or UNITS.get(bare, bare) for quoted, bare in cells]
+            yield [UNITS.get(cell, cell) for cell in cells]
 
 
-_TEXT = importlib.resources.files(__package__).joinpath("quantities.def").read_text("utf-8")
-COLUMNS = tuple(Column(*row) for row in rows(_TEXT, "COLUMN"))
-TOTALS = {total.name: total for total in (Total(*row) for row in rows(_TEXT, "TOTAL"))}
+COLUMNS = tuple(Column(*cells) for cells in cells_of("COLUMN"))
+TOTALS = {total.name: total for total in (Total(*cells) for cells in cells_of("TOTAL"))}
 # What every run has, summed over its nodes.
 METRICS = {name: total for name, total in TOTALS.items() if total.told_in == "METRIC"}
 # Of them those that a file of samples ends with.

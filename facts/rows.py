@@ -1,0 +1,22 @@
+"""Rows of a .def file, which C includes: NAME(cell, cell, …), cells words or strings."""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from collections.abc import Iterator
+
+ROW = re.compile(r"^([A-Z]+)\((.*?)\)$", re.MULTILINE | re.DOTALL)
+TEXT_CONTINUED = re.compile(r'"\s+"')
+CELL = re.compile(r'"([^"]*)"|(\w+)')
+
+
+def rows(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Each row's name and its cells."""
+    for name, row in ROW.findall(text):
+        yield name, [quoted or bare for quoted, bare in CELL.findall(TEXT_CONTINUED.sub("", row))]
+
+
+def text_of(name: str) -> str:
+    """A file of this folder."""
+    return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
