@@ -85,6 +85,16 @@ static void test_owner(void)
 	(void)unlink(path);
 }
 
+/* Names of the bounds: upper ones first. */
+#define NAME_MOST_MOST(name)   name ", "
+#define NAME_LEAST_LEAST(name) name ", "
+#define NAME_MOST_LEAST(name)
+#define NAME_LEAST_MOST(name)
+#define NAME_MOST_MEAN(name)
+#define NAME_LEAST_MEAN(name)
+#define NAME_MOST_NO(name)
+#define NAME_LEAST_NO(name)
+
 static void test_lines(void)
 {
 	static const char nul[] = "enabled yes\n\0users x\n";
@@ -97,13 +107,17 @@ static void test_lines(void)
 	is_refused_file("users # none\n", ", line 1: users: expected a value behind it");
 	is_refused_file("enabled yes no\n",
 			", line 1: enabled: expected one value, found 'no' too");
-	is_refused_file(
-	    "max_delay=1s\n",
-	    ", line 1: unknown key max_delay=1s; known are enabled, netem, cache, "
-	    "capture, exclusive_only, users, groups, partitions, devices, rdma, "
-	    "destinations, protect, peer, max_delay, max_jitter, max_loss, max_duplicate, "
-	    "max_corrupt, max_reorder, max_limit, min_rate, min_rto, "
-	    "capture_max_bytes, cvmfs_quota_bytes");
+	is_refused_file("max_delay=1s\n",
+			", line 1: unknown key max_delay=1s; known are enabled, netem, cache, "
+			"capture, exclusive_only, users, groups, partitions, devices, rdma, "
+			"destinations, protect, peer, "
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	NAME_MOST_##bound(name)
+#include "facts/netem_keys.def"
+#define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
+	NAME_LEAST_##bound(name)
+#include "facts/netem_keys.def"
+			"capture_max_bytes, cvmfs_quota_bytes");
 	is_refused_file(
 	    "# a\nmax_delay 5\n",
 	    ", line 2: max_delay 5: expected a time with unit us, ms or s, such as 50ms");

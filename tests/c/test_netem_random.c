@@ -46,10 +46,6 @@ static void choose_delay(struct sy_netem *spec)
 		    up_to(spec->delay_us < SY_JITTER_MAX_US ? spec->delay_us : SY_JITTER_MAX_US);
 	if (spec->jitter_us)
 		spec->distribution = (enum sy_distribution)(random() % 4);
-	if (spec->delay_us && maybe()) {
-		spec->has_reorder = true;
-		spec->reorder_ppb = random_percent();
-	}
 }
 
 static void choose_loss(struct sy_netem *spec)
@@ -65,18 +61,26 @@ static void choose_loss(struct sy_netem *spec)
 		spec->gemodel.one_minus_k_ppb = 0;
 }
 
+#define RANDOM_TIME()	  up_to(SY_DELAY_MAX_US)
+#define RANDOM_WHOLE_MS() (1000 + 1000 * up_to(119999))
+#define RANDOM_PERCENT()  random_percent()
+#define RANDOM_RATE()	  (8 + 8 * up_to(SY_RATE_MAX_BIT / 8 - 1))
+#define RANDOM_COUNT()	  (1 + up_to(UINT32_MAX - 1))
+
+#define CHOOSE_PLAIN(id, kind)                                                                     \
+	spec->has_##id = maybe();                                                                  \
+	if (spec->has_##id)                                                                        \
+		spec->SY_FIELD_##kind(id) = RANDOM_##kind();
+#define CHOOSE_OWN(id, kind)
+
 static void choose_numbers(struct sy_netem *spec)
 {
-	spec->has_duplicate = maybe();
-	spec->duplicate_ppb = spec->has_duplicate ? random_percent() : 0;
-	spec->has_corrupt = maybe();
-	spec->corrupt_ppb = spec->has_corrupt ? random_percent() : 0;
-	spec->has_rate = maybe();
-	spec->rate_bit_per_s = spec->has_rate ? 8 + 8 * up_to(SY_RATE_MAX_BIT / 8 - 1) : 0;
-	spec->has_limit = maybe();
-	spec->limit_packets = spec->has_limit ? 1 + up_to(UINT32_MAX - 1) : 0;
-	spec->has_rto_min = maybe();
-	spec->rto_min_us = spec->has_rto_min ? 1000 + 1000 * up_to(119999) : 0;
+#define KEY(id, key, role, kind, grammar, ...) CHOOSE_##grammar(id, kind)
+#include "facts/netem_keys.def"
+	if (!spec->delay_us) { /* nothing to be ahead of */
+		spec->has_reorder = false;
+		spec->reorder_ppb = 0;
+	}
 }
 
 /* One more `to` and one more `port`, different from those before by the index in it. */

@@ -155,10 +155,14 @@ static const struct {
 			   "letters, digits, '.', '_' or '-'"},
     {"delay=1ms,direction=in", "netem: direction=in: expected egress, ingress or both"},
     {"delay", "netem: delay: expected a value, such as delay=50ms"},
-    {"delya=1ms", "netem: delya=1ms: unknown part; known are delay, loss, duplicate, corrupt, "
-		  "reorder, rate, limit, rto_min, to, port, dev, direction, or none alone"},
-    {"del=1ms", "netem: del=1ms: unknown part; known are delay, loss, duplicate, corrupt, "
-		"reorder, rate, limit, rto_min, to, port, dev, direction, or none alone"},
+    {"delya=1ms", "netem: delya=1ms: unknown part; known are "
+#define KEY(id, key, ...) key ", "
+#include "facts/netem_keys.def"
+		  "or none alone"},
+    {"del=1ms", "netem: del=1ms: unknown part; known are "
+#define KEY(id, key, ...) key ", "
+#include "facts/netem_keys.def"
+		"or none alone"},
     {"delay=1ms,delay=2ms", "netem: delay=2ms: delay was given already, expected it once"},
     {"loss=1%,loss=gemodel:1%", "netem: loss=gemodel:1%: loss was given already, expected it once"},
     {"none,delay=1ms", "netem: none: stands alone, expected no other part beside it"},
