@@ -21,10 +21,23 @@ static void test_labels(void)
 	is_string(labels.zone[2].text, "dram#1", "a name that comes twice");
 	is_string(labels.device[0].text, "eth_0__x_", "what breaks a CSV is replaced");
 	text[sy_format_header(&labels, text)] = '\0';
-	ok(strstr(text, ",energy_j,rtt_s,energy_j:package-0,energy_j:dram,energy_j:dram#1,"
-			"rx_bytes:eth_0__x_,tx_bytes:eth_0__x_\n") != NULL,
+	ok(!strncmp(text, "unix_s,elapsed_s,cpu_s,", 23) &&
+	       strstr(text, ",rtt_s,energy_j:package-0,energy_j:dram,energy_j:dram#1,"
+			    "rx_bytes:eth_0__x_,tx_bytes:eth_0__x_\n") != NULL,
 	   "the first line: %s", text);
 	sy_columns_init(&columns, &labels);
+}
+
+/* The cell of `text` at this place, from 0. */
+static const char *cell_text(int place)
+{
+	static char cell[64];
+	const char *at = text;
+
+	while (place-- > 0)
+		at += strcspn(at, ",") + 1;
+	(void)snprintf(cell, sizeof(cell), "%.*s", (int)strcspn(at, ","), at);
+	return cell;
 }
 
 static void test_write(void)
@@ -36,12 +49,18 @@ static void test_write(void)
 	line.cell[SY_ELAPSED] = 0;
 	line.cell[SY_CPU] = 12;
 	line.cell[SY_RCHAR] = 9007199254740993; /* no float holds it */
+	line.cell[SY_ENERGY] = 10500000;
 	line.cell[SY_ZONE + 1] = 1500000;
 	text[sy_format_line(&columns, &line, text)] = '\0';
-	is_string(text,
-		  "1795251150.006470,0.000000,0.000012,,,9007199254740993,,,,,,,,,,,,,,"
-		  "1.500000,,,\n",
-		  "a line; what is not known is empty");
+	is_string(cell_text(SY_UNIX), "1795251150.006470", "µs as seconds");
+	is_string(cell_text(SY_ELAPSED), "0.000000", "0 is known");
+	is_string(cell_text(SY_CPU), "0.000012", "12 µs");
+	is_string(cell_text(SY_MEMORY), "", "what is not known is empty");
+	is_string(cell_text(SY_RCHAR), "9007199254740993", "bytes are whole");
+	is_string(cell_text(SY_ENERGY), "10.500000", "µJ as joules");
+	is_string(cell_text(SY_FIXED), "", "the first zone");
+	is_string(cell_text(SY_FIXED + 1), "1.500000", "the second");
+	is_string(cell_text(columns.count - 1), "\n", "and the line ends");
 }
 
 static int64_t random_value(void)

@@ -145,8 +145,9 @@ static void test_comment_scope(void)
 	text = sy_comment_text(&comment);
 	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"cpu_s\":null,") &&
+	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
 	       strstr(text,
-		      "\"rx_bytes\":null,\"tx_bytes\":null,\"exclusive\":null,\"missing\":{"
+		      "\"exclusive\":null,\"missing\":{"
 		      "\"energy_j\":\"of the whole node; not known whether the job was alone\","
 		      "\"cpu_s\":\"not known on 1 of 2 nodes\","),
 	   "nothing of the whole node is told of a job that may have shared it: %s", text);
@@ -162,9 +163,9 @@ static void test_comment_scope(void)
 	totals.sum.exclusive = SY_ALONE;
 	totals.sum.known[SY_CPU_S] = true;
 	text = sy_comment_text(&comment);
-	ok(strstr(text, "\"energy_j\":1001.0,") &&
-	       strstr(text, "\"tx_bytes\":1010,\"exclusive\":true,\"energy_scope\":\"node\","
-			    "\"network_scope\":\"node\"}"),
+	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1010,") &&
+	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
+			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");
 	free(text);
 	totals.sum.known[SY_WCHAR_BYTES] = false;
@@ -186,6 +187,12 @@ static void test_comment(void)
 	static struct sy_tags tags;
 	struct sy_job_totals totals = {.nodes_weighed = 1};
 	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
+	static const char expected[] =
+	    "{\"steelyard\":1,\"node_type\":\"virtual\",\"vm\":\"kvm\",\"container\":null,"
+	    "\"kernel\":\"6.1\",\"tags\":{\"k\":\"say \\\"hi\\\"\"},\"nodes\":2,"
+	    "\"nodes_weighed\":1,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0.3,"
+	    "\"cpu_unseen_s\":0.0,\"max_memory_bytes\":0,\"rchar_bytes\":0,\"wchar_bytes\":0,"
+	    "\"read_bytes\":0,\"write_bytes\":0,\"rx_bytes\":9007199254740992,\"tx_bytes\":0,";
 	char item[SY_TAG_VALUE_MAX + 32];
 	char *text;
 
@@ -201,16 +208,11 @@ static void test_comment(void)
 	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
 	text = sy_comment_text(&comment);
-	is_string(text,
-		  "{\"steelyard\":1,\"node_type\":\"virtual\",\"vm\":\"kvm\",\"container\":null,"
-		  "\"kernel\":\"6.1\",\"tags\":{\"k\":\"say \\\"hi\\\"\"},\"nodes\":2,"
-		  "\"nodes_weighed\":1,\"elapsed_s\":null,\"energy_j\":0.0,\"cpu_s\":0.3,"
-		  "\"cpu_unseen_s\":0.0,\"max_memory_bytes\":0,\"rchar_bytes\":0,\"wchar_bytes\":0,"
-		  "\"read_bytes\":0,\"write_bytes\":0,\"rx_bytes\":9007199254740992,"
-		  "\"tx_bytes\":0,\"exclusive\":true,\"energy_scope\":\"node\","
-		  "\"network_scope\":\"node\",\"missing\":{\"elapsed_s\":\"not known on 1 of 1 "
-		  "nodes\"}}",
-		  "one line of JSON, null for what is not known");
+	ok(!strncmp(text, expected, strlen(expected)) &&
+	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
+			    "\"network_scope\":\"node\",") &&
+	       strstr(text, "\"missing\":{\"elapsed_s\":\"not known on 1 of 1 nodes\"}}"),
+	   "one line of JSON, null for what is not known: %s", text);
 	free(text);
 	for (int i = 0; i < SY_TAGS_MAX; i++) {
 		(void)snprintf(item, sizeof(item), "t%02d=%0*d", i, SY_TAG_VALUE_MAX, i);

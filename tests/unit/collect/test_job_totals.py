@@ -12,6 +12,7 @@ import pytest
 from steelyard.analysis.collect import job_totals, one_job
 from steelyard.analysis.sources.records import COLUMNS, Record, dig
 from steelyard.analysis.store import schema
+from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.commands import show as cmd_show
 
 USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
@@ -111,7 +112,8 @@ def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixtu
     cmd_show.print_view(view_of(record("n1", USED), record("n2", USED, exclusive=False)))
     text = capsys.readouterr().out
     assert "alone on node" in text
-    assert f"all: energy_j, rx_bytes, tx_bytes: {job_totals.SHARED}" in text
+    of_node = ", ".join(name for name, total in METRICS.items() if total.is_of_node)
+    assert f"all: {of_node}: {job_totals.SHARED}" in text
 
 
 def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:

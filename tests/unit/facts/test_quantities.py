@@ -16,6 +16,14 @@ from steelyard.facts.quantities import COLUMNS, METRICS, TOTALS, Column, Total
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = {"CLOCK", "COUNTER", "GAUGE"}
 WHOSE = {"NODE", "PROCESSES", "REAPED", "SAMPLER"}
+OVER_NODES = {"SUM", "LARGEST"}
+# Cells that are filled in a loop from this one on.
+FIRST_OF = {
+    **dict.fromkeys(("WCHAR", "READ", "WRITE"), "RCHAR"),
+    **dict.fromkeys(("PRESSURE_IO", "PRESSURE_MEMORY"), "PRESSURE_CPU"),
+}
+# Whose last value is a total, and whose largest is.
+KINDS_OF = {"LAST": {"COUNTER", "CLOCK"}, "LARGEST": {"GAUGE"}}
 TOLD_IN = {"RECORD", "DATABASE", "COMMENT", "BOTH", "METRIC"}
 
 
@@ -28,15 +36,9 @@ def test_every_row_is_read() -> None:
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
 def test_columns(column: Column) -> None:
     assert column.kind in KINDS and column.unit in quantities.UNITS.values() and column.meaning
-    assert f"SY_{column.cell}" in (ROOT / "plugins/node" / column.filled_by).read_text(
-        encoding="utf-8"
-    ) or is_of_a_row(column)
-
-
-def is_of_a_row(column: Column) -> bool:
-    """Cells that are filled in a loop from their first on."""
-    rows = ("RCHAR", "WCHAR", "READ", "WRITE"), ("PRESSURE_CPU", "PRESSURE_IO", "PRESSURE_MEMORY")
-    return any(column.cell in row[1:] for row in rows)
+    named = FIRST_OF.get(column.cell, column.cell)
+    text = (ROOT / "plugins" / "node" / column.filled_by).read_text(encoding="utf-8")
+    assert f"SY_{named}" in text
 
 
 @pytest.mark.parametrize("total", TOTALS.values(), ids=lambda total: total.name)
@@ -45,12 +47,7 @@ def test_totals(total: Total) -> None:
     assert total.unit in quantities.UNITS.values() and total.words and total.meaning
     of_cell = [column for column in COLUMNS if column.cell == total.cell]
     assert [c.unit for c in of_cell] == ([] if total.cell == "NO_CELL" else [total.unit])
-    kinds = {"LARGEST"} if total.is_largest else {"LAST"}
-    assert {total.over_time} == kinds
-    assert {c.kind for c in of_cell} <= ({"GAUGE"} if total.is_largest else {"COUNTER", "CLOCK"})
-
-
-OVER_NODES = {"SUM", "LARGEST"}
+    assert {c.kind for c in of_cell} <= KINDS_OF[total.over_time]
 
 
 def test_names_are_unlike() -> None:
@@ -58,6 +55,15 @@ def test_names_are_unlike() -> None:
     assert len({t.path for t in TOTALS.values()}) == len({t.id for t in TOTALS.values()})
     shown = [t.run_name for t in METRICS.values() if t.run_name]
     assert len(set(shown)) == len(shown)
+
+
+def test_a_section_of_the_record_is_the_nodes_or_the_jobs() -> None:
+    """AdminComment tells it of the section: `energy_scope`."""
+    whose: dict[str, set[bool]] = {}
+    for total in TOTALS.values():
+        if total.in_comment:
+            whose.setdefault(total.path.partition(".")[0], set()).add(total.is_of_node)
+    assert {section: len(found) for section, found in whose.items()} == dict.fromkeys(whose, 1)
 
 
 def test_what_the_sampler_writes_is_what_is_read(tmp_path: Path) -> None:
