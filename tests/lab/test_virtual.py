@@ -197,10 +197,7 @@ def test_down_leaves_nothing_and_a_dead_guest_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_a_start_that_is_broken_off_leaves_nothing(folder: Path, sign: signal.Signals) -> None:
-    # A shell's background job ignores Ctrl-C; Python then does not handle it.
-    code = "import signal, sys; signal.signal(2, signal.default_int_handler)\n"
-    code += "from steelyard.wrappers.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
-    line = (sys.executable, "-P", "-c", code, "cluster", "--dir", str(folder), "up")
+    line = (*STEELYARD, "cluster", "--dir", str(folder), "up")
     with subprocess.Popen([*line, "--virtual", "1", "--memory", "384", "--no-plugin"]) as starter:
         until(lambda: (folder / "guests" / "v1" / "console.log").exists(), "the guest starts")
         time.sleep(0.5)

@@ -6,9 +6,8 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has this launcher's networks")
-DOCKER = "docker:steelyard-test:unit"
+DOCKER = f"docker:steelyard-test:unit-{os.getpid()}"
 
 
 def docker(*words: str) -> str:
@@ -121,6 +120,11 @@ def out(study: Study, client: int = 0) -> list[str]:
     return (study.attempt() / f"out.{client}").read_text(encoding="utf-8").splitlines()
 
 
+def of_ended_runs(paths: Iterable[Path]) -> list[Path]:
+    """Of launchers' networks or groups, those that outlived their run; other runs may go on."""
+    return [path for path in paths if not Path("/proc", path.name.split("-")[1]).exists()]
+
+
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 20
     while not condition():
@@ -149,11 +153,3 @@ def processes(marker: str) -> list[str]:
             if marker in path.read_bytes().decode(errors="replace").split("\0"):
                 found.append(path.parent.name)
     return found
-
-
-def open_way(folder: Path) -> None:
-    """Let everybody through to a folder below the temporary one."""
-    for path in folder.parents:
-        mode = path.stat().st_mode
-        if path.is_relative_to(tempfile.gettempdir()) and not mode & 1:
-            path.chmod(mode | 0o711)

@@ -15,18 +15,21 @@ import pytest
 
 from steelyard.jobscripts import registry
 
+from ..somebody import open_way
 from .launcher_lab import (
     DOCKER,
     containers,
     docker,
     needs_root,
-    open_way,
+    of_ended_runs,
     out,
     processes,
     tags,
     told,
     wait_for,
 )
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
@@ -144,7 +147,7 @@ def test_memory_is_limited_for_all_processes_together(study: Study, launcher: st
     )
     assert study.run(**told(f"{launcher},memory=64MiB")).returncode == 1
     assert study.result()["exit_codes"] == [137]
-    assert not list(Path("/sys/fs/cgroup").glob("**/steelyard-[0-9]*"))
+    assert not of_ended_runs(Path("/sys/fs/cgroup").glob("**/steelyard-[0-9]*-*"))
 
 
 @needs_root
@@ -154,7 +157,7 @@ def test_a_network_of_its_own_reaches_the_node_and_is_removed(study: Study) -> N
     text = "\n".join(out(study))
     assert "eth0    inet 10.213." in text
     assert "default via 10.213." in text
-    assert not list(Path("/run/netns").glob("steelyard-*"))
+    assert not of_ended_runs(Path("/run/netns").glob("steelyard-[0-9]*-*"))
 
 
 @needs_root

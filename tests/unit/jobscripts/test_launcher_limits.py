@@ -16,7 +16,19 @@ from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import trials as launcher_trials
 
-from .launcher_lab import containers, needs_root, open_way, out, processes, tags, told, wait_for
+from ..somebody import open_way
+from .launcher_lab import (
+    containers,
+    needs_root,
+    of_ended_runs,
+    out,
+    processes,
+    tags,
+    told,
+    wait_for,
+)
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
@@ -61,7 +73,7 @@ def test_eight_containers_a_node_have_the_limits_that_were_asked_for(
     for client in range(8):
         assert int(tags(study, client)["launcher_memory_bytes"]) == MIB_64
     assert containers(study) == []
-    assert not list(CGROUPS.glob("**/steelyard-[0-9]*"))
+    assert not of_ended_runs(CGROUPS.glob("**/steelyard-[0-9]*-*"))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +272,7 @@ def rootless(
     tar = folder / "image.tar"
     shutil.copyfile(image_tar, tar)
     it.own(folder)
-    name = "localhost/steelyard-rootless:unit"
+    name = f"localhost/steelyard-rootless:unit-{os.getpid()}"
     words = ("podman", "run", "--rm", "--network=host", "--userns=keep-id", name, "bash", "-c", ":")
     for argv in (("podman", "system", "migrate"), ("podman", "import", str(tar), name), words):
         done = it.run(*argv)

@@ -17,6 +17,8 @@ import pytest
 
 from steelyard.jobscripts import registry, runscript
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
 

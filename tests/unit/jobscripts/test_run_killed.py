@@ -21,6 +21,8 @@ from steelyard.wrappers.run import left_behind as run_left
 
 from .launcher_lab import docker
 
+pytestmark = pytest.mark.slow
+
 RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run"]
 
 
@@ -117,7 +119,6 @@ def test_ctrl_c_at_a_terminal_ends_a_container_of_lxc(lxc: str, tmp_path: Path) 
     marker = marker_of(tmp_path)
     pid, terminal = pty.fork()
     if pid == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(RUN[0], [*RUN, "--in", lxc, "--", "sleep", marker])
     try:
         wait_for(lambda: sleepers(marker), "the command runs")

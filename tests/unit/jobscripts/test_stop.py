@@ -13,6 +13,8 @@ import pytest
 
 from .launcher_lab import told
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
 
@@ -89,10 +91,7 @@ def test_a_client_that_does_not_listen_is_killed_after_the_grace(study: Study) -
 
 def test_ctrl_c_stops_a_run(study: Study) -> None:
     study.body("echo here; sleep 60")
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # ours may be ignored, which is inherited
-    child = study.start()
-    signal.signal(signal.SIGINT, before)
-    with child:
+    with study.start() as child:
         out = study.attempt() / "out.0"
         wait_for(lambda: out.exists() and out.stat().st_size > 0, "the client runs")
         os.killpg(child.pid, signal.SIGINT)

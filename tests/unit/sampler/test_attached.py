@@ -16,6 +16,8 @@ from steelyard.wrappers.base.node import find_node_program
 
 from .roots import end_root, start_root, wait_ready
 
+pytestmark = pytest.mark.slow
+
 # Its children wait for a signal, write 1 MB and take 4 MB of memory, and wait again.
 LATER = """
 import os, signal

@@ -12,6 +12,8 @@ import pytest
 
 from .roots import CHILD, end_root, wait_ready
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")
 @pytest.mark.skipif(

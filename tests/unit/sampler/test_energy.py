@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from steelyard.wrappers.base.node import find_node_program
+
+from ..somebody import open_copy
+
 RANGE_UJ = 262143328850
 
 
@@ -103,14 +107,12 @@ def test_no_rapl_is_null_with_the_reason(sampler: Any, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become nobody")
 def test_an_ordinary_user_weighs_a_command_and_is_told_why_there_are_no_joules(
-    sampler: Any, tree: Any, tmp_path: Path
+    sampler: Any, tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_packages(tree)
     for path in tree.root.rglob("energy_uj"):
         path.chmod(0o400)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder.name.startswith("pytest"):
-            folder.chmod(0o755)
+    monkeypatch.setenv("STEELYARD_NODE", str(open_copy(find_node_program(), tmp_path)))
     folder = tmp_path / "mine"
     folder.mkdir()
     os.chown(folder, 65534, 65534)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,10 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
+]
 
 SERVER = """
 import selectors, socket
@@ -256,7 +260,7 @@ def test_without_processes_there_is_a_reason(sampler: Any) -> None:
 
 def test_a_job_without_connections_costs_a_look_at_one_file(sampler: Any, tmp_path: Path) -> None:
     """No listing (the kernel's whole table) between the first sample and the last."""
-    job = subprocess.Popen(["sh", "-c", "sleep 30; true"])
+    job = subprocess.Popen(["sh", "-c", "sleep 30; true"], start_new_session=True)
     try:
         attached = sampler.attach("--rate", "10", "--pid", str(job.pid),
                                   prefix=("unshare", "--net"))  # fmt: skip
@@ -280,5 +284,5 @@ def test_a_job_without_connections_costs_a_look_at_one_file(sampler: Any, tmp_pa
         assert calls.count("sendmsg(") <= changes
         attached.end()
     finally:
-        job.kill()
+        os.killpg(job.pid, signal.SIGKILL)
         job.wait()

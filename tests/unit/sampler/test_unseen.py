@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
 ORPHANS, BURN_S, WRITTEN = 40, 0.01, 100_000
 

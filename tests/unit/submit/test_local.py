@@ -20,6 +20,8 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.submit import status
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
 LONG = (
@@ -96,7 +98,7 @@ def test_failed_runs_are_told_and_repeated_when_asked(
 def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[bytes]:
     """A submit in a process of its own, its first run at work."""
     command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "submit", str(path)]
-    before = signal.signal(signal.SIGINT, sigint)  # ours may be ignored, which is inherited
+    before = signal.signal(signal.SIGINT, sigint)  # it is inherited
     child = subprocess.Popen([*command, "--scheduler", "local"], stderr=subprocess.DEVNULL)
     signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 30

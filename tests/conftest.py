@@ -1,0 +1,29 @@
+"""What every tier needs: signals as a terminal gives them, and no green without a test."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+
+def pytest_configure() -> None:
+    """Children get the signals that a terminal sends, however we were started.
+
+    `&` in a script ignores SIGINT, nohup SIGHUP; children inherit that, and a shell could not even
+    trap them. A handler is not inherited: with one, we still survive a hangup.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where every test was skipped, nothing was shown: that is red."""
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    if reporter.stats.get("skipped") and not reporter.stats.get("passed"):
+        reporter.write_line("\nevery test was skipped: nothing was shown", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
