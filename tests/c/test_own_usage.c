@@ -20,7 +20,7 @@ static atomic_bool enough;
 static void *speak(void *unused)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	const struct timespec pause = {.tv_nsec = 200000};
+	const struct timespec pause = {.tv_nsec = 2000000};
 
 	(void)unused;
 	while (!enough) {
