@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,16 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Those with the folder in their environment, as a study's jobs have; others may run beside."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"={folder}/".encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
 
 
 @dataclass
@@ -188,6 +199,22 @@ class Lab:
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
 
 
+# Where a test belongs: those that share a cluster are one worker's, the longest group first.
+GROUPS = {"virtual_cluster": "guests", "cluster": "nodes", "site": "calibrate"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a cluster follow each other, in one worker (--dist loadgroup)."""
+    order = [*GROUPS.values(), "none"]
+    groups = {}
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        groups[item] = next((group for name, group in GROUPS.items() if name in names), "none")
+        if groups[item] != "none":
+            item.add_marker(pytest.mark.xdist_group(groups[item]))
+    items.sort(key=lambda item: order.index(groups[item]))
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[throwaway.Cluster]:
     """One cluster for all tests; without Slurm they are skipped, in CI they fail."""
@@ -211,7 +238,7 @@ def cluster() -> Iterator[throwaway.Cluster]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def slow_job(cluster: throwaway.Cluster) -> str:
     """A job that runs into its time limit; Slurm's shortest is a minute, so it starts first."""
     done = subprocess.run(

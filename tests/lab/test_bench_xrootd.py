@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from steelyard.jobscripts.hep import datafile
 
-from .conftest import Lab, until
+from .conftest import Lab, command_line, processes_of, until
 
 pytestmark = pytest.mark.lab
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 4000, "cluster": 500, "seed": 1}
@@ -46,23 +47,26 @@ iterations = 1000000
 """
 
 
-def servers() -> set[str]:
-    """Folders of XRootD servers that benchmarks have started on this machine."""
-    return {path.name for path in Path("/tmp").glob("steelyard-xrootd.*")}
+def servers(lab: Lab) -> set[str]:
+    """Folders of the XRootD servers that the test's jobs have started on this machine."""
+    lines = " ".join(command_line(pid) for pid in processes_of(lab.work))
+    return set(re.findall(r"/tmp/steelyard-xrootd\.\w+", lines))
 
 
 def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     """The server is a step of its own, which is asked to end before Slurm makes it."""
     (lab.work / "small.toml").write_text(LONG, encoding="utf-8")
-    before = servers()
     lab.steelyard("submit", "small.toml")
     tags = "small.study/runs/*/*/tags.0"  # written when the server is ready
     until(lambda: [path.read_text() for path in lab.work.glob(tags)], "the server runs")
     (path,) = lab.work.glob(tags)
     assert path.read_text() == "server_node=n2\n"
-    assert len(servers() - before) == 2
+    folders = [Path(folder) for folder in servers(lab)]
+    assert len(folders) == 2
+    assert all(folder.exists() for folder in folders)
     lab.steelyard("cancel", "small.toml")
-    until(lambda: not servers() - before, "the server and its files are gone")
+    until(lambda: not servers(lab), "the server has ended")
+    until(lambda: not any(folder.exists() for folder in folders), "its files are gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "the job is over")
 
 

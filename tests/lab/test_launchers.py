@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from .conftest import Lab, until
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
-IMAGE = "steelyard-test:lab"
+IMAGE = f"steelyard-test:lab-{os.getpid()}"
 STUDY = """
 [study]
 name = "boxes"
@@ -71,6 +72,11 @@ def write_study(lab: Lab, *launchers: str, files: int = 20, iterations: int = 1)
     return "boxes.toml"
 
 
+def label(lab: Lab) -> str:
+    """Docker's filter for the study's containers; others may be at work beside it."""
+    return f"label=steelyard.study={(lab.work / 'boxes.study').absolute()}"
+
+
 def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: str | None) -> None:
     """Every run in its container, its clients as many as there are containers, all weighed."""
     clients = {"bare": 1, "unshare,containers=2": 2}
@@ -99,17 +105,16 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
     kept = lab.rows("boxes", "SELECT count(*), count(*) FILTER (complete) FROM records")
     assert kept == [(len(clients), len(clients))]
     if engine is not None:
-        assert docker("ps", "-aq", "--filter", "label=steelyard.run") == ""
+        assert docker("ps", "-aq", "--filter", label(lab)) == ""
 
 
 def test_a_cancelled_study_leaves_no_container(lab: Lab, image: str) -> None:
     """`steelyard cancel` while the container works."""
     study = write_study(lab, image, files=1000, iterations=500)
     lab.steelyard("submit", study)
-    label = f"label=steelyard.study={(lab.work / 'boxes.study').absolute()}"
-    until(lambda: docker("ps", "-q", "--filter", label), "the container is there")
+    until(lambda: docker("ps", "-q", "--filter", label(lab)), "the container is there")
     lab.steelyard("cancel", study)
-    until(lambda: not docker("ps", "-aq", "--filter", label), "the container is gone")
+    until(lambda: not docker("ps", "-aq", "--filter", label(lab)), "the container is gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Lab, command_line, until
+from .conftest import Lab, command_line, processes_of, until
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
-IMAGE = "steelyard-test:far"
+IMAGE = f"steelyard-test:far-{os.getpid()}"
 LIMITED = "unshare,cpus=1,memory=1GiB"
 STUDY = """
 [study]
@@ -79,7 +79,11 @@ def test_ranks_on_the_other_node_are_in_a_container_there(lab: Lab) -> None:
         spaces = {line.split()[1] for line in lines}
         assert len(spaces) == count
         assert (here in spaces) == (launcher == "bare")
-    until(lambda: not left_over(lab), "nothing of the study runs any more")
+    until(
+        lambda: not left_over(lab),
+        "nothing of the study runs any more",
+        seen=lambda: left_over(lab),
+    )
 
 
 @pytest.fixture
@@ -101,22 +105,35 @@ def image(tmp_path: Path) -> Iterator[str]:
 def test_a_server_on_the_other_node_is_in_its_own_container(lab: Lab, image: str) -> None:
     found = states(lab, write(lab, 'use = "iperf3"\nseconds = 1\nomit = 0', f"{image},cpus=1"))
     assert found == {f"{image},cpus=1": "completed"}
-    names = ["docker", "ps", "--all", "--quiet", "--filter=label=steelyard.run"]
+    names = [
+        "docker",
+        "ps",
+        "--all",
+        "--quiet",
+        f"--filter=label=steelyard.study={lab.work}/far.study",
+    ]
     assert subprocess.run(names, capture_output=True, check=True).stdout == b""
 
 
 def test_a_cancelled_run_leaves_nothing_on_either_node(lab: Lab) -> None:
     file = write(lab, 'use = "iperf3"\nseconds = 100\nomit = 0', "unshare")
     lab.steelyard("submit", file)
-    until(lambda: running("iperf3", "--client"), "the client measures")
-    assert running("iperf3", "--server")
+    until(lambda: running(lab, "iperf3", "--client"), "the client measures")
+    assert running(lab, "iperf3", "--server")
     lab.steelyard("cancel", file)
-    until(lambda: not running("iperf3", "--client"), "the client has ended")
-    until(lambda: not running("iperf3", "--server"), "the server has ended")
-    until(lambda: not left_over(lab), "nothing of the study runs any more")
+    until(lambda: not running(lab, "iperf3", "--client"), "the client has ended")
+    until(lambda: not running(lab, "iperf3", "--server"), "the server has ended")
+    until(
+        lambda: not left_over(lab),
+        "nothing of the study runs any more",
+        seen=lambda: left_over(lab),
+    )
 
 
-def running(*words: str) -> bool:
-    """Whether a process has these words in its command line."""
-    lines = (command_line(int(path.name)).split() for path in Path("/proc").glob("[0-9]*"))
-    return any(all(word in line for word in words) for line in lines)
+def running(lab: Lab, *words: str) -> bool:
+    """Whether a process of the test's jobs has these words in its command line."""
+    for pid in processes_of(lab.work):
+        line = command_line(pid).split()
+        if all(word in line for word in words):
+            return True
+    return False
