@@ -122,20 +122,32 @@ demo: setup  ## a study through a throwaway Slurm cluster, end to end: demo/repo
 
 # --- tests ------------------------------------------------------------------------------------
 
-# One after another, also under -j: tests that share two cores disturb each other.
-test: packages-test setup  ## set up, then every check and test
-	@for t in failsafe lint check check-npb check-lab; do \
-		echo "== make $$t"; $(MAKE) --no-print-directory -s $$t || exit; done
+# As many workers as processors, but few enough for the memory of a login node.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
+PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
+SPREAD = -n $(WORKERS) --dist worksteal
 
-check: all $(VENV)/.test  ## every test that needs no cluster
-	@$(MAKE) --no-print-directory -s check-c
-	$(VENV)/bin/python -P -m pytest -q tests/unit
-	bats tests/bats
+# The cluster's tests wait most of their time: two groups go on at once, each shown when it ends.
+TEST_GROUPS = check-lab lint failsafe check-c check-unit check-bats check-npb
 
-check-c: $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin in a small host
-	@for t in $(C_TESTS); do $$t build/lib/spank_steelyard.so > build/test/log 2>&1 || \
-		{ cat build/test/log; echo "$$t failed" >&2; exit 1; }; \
-		echo "$$t: $$(grep -c '^ok' build/test/log) ok"; done
+test: packages-test setup $(VENV)/.test  ## set up, then every check and test
+	@$(MAKE) --no-print-directory -s -j2 -Otarget groups
+
+groups: $(TEST_GROUPS)
+
+check: check-c check-unit check-bats  ## every test that needs no cluster
+
+check-fast: lint check-c $(VENV)/.test  ## what one runs all the time: no cluster, no NPB, no bats, no slow tests
+	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit
+
+check-unit: all $(VENV)/.test
+	$(PYTEST) $(SPREAD) tests/unit
+
+check-bats: all $(VENV)/.test
+	tests/run_bats.sh tests/bats
+
+check-c: all $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin in a small host
+	@tests/run_c.sh $(C_TESTS)
 
 # Not in `make test`: every source is compiled once more. The plugin's own hosts are left out: they
 # load it as Slurm does, and Slurm is not built that way.
@@ -154,7 +166,7 @@ check-npb: all  ## every NPB kernel, class S and W on several rank counts, verif
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
 
 check-lab: all $(VENV)/.test  ## the tests that go through a real throwaway Slurm cluster
-	$(VENV)/bin/python -P -m pytest -q tests/lab
+	$(PYTEST) -n 2 --dist loadgroup tests/lab
 
 # Not in `make test`: 500 MB to fetch, and Java.
 check-spark: build/venv-spark/.ready  ## the summary on a local Spark, and through docs/spark.sbatch, gives DuckDB's answers (needs Java 17)
@@ -232,5 +244,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test setup demo test check check-c check-sanitize check-npb check-lab check-spark soak failsafe lint docs \
+.PHONY: help all npb mpiprof packages packages-test setup demo test groups check check-fast check-unit check-bats check-c check-sanitize check-npb check-lab check-spark soak failsafe lint docs \
 	lint-c bench install-slurm install-programs wheel clean

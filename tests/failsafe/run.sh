@@ -21,7 +21,17 @@ must_fail() { # NAME TEXT COMMAND…
 }
 
 c_test() {
-    gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && build/test/planted
+    gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && tests/run_c.sh build/test/planted
+}
+
+pytest() { # OPTION…
+    build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini --confcutdir=tests "$@"
+}
+
+# As `make test` runs its groups, two at once; what this make tells its children is not for that one.
+groups() { # GROUP…
+    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -f Makefile -f tests/failsafe/planted.mk \
+        -j2 -Otarget groups TEST_GROUPS="$*"
 }
 
 # The rooms' order, in a copy of the tree with one import too many, or one include.
@@ -30,8 +40,7 @@ layers() {
     cp -r CONTRIBUTING.md facts jobscripts analysis wrappers "$scratch/tree"
     cp tests/unit/project/test_layers.py "$scratch/tree/tests/unit/project"
     echo 'from steelyard.analysis.report import page' >"$scratch/tree/analysis/stats/planted.py"
-    build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini -k 'imports_only' \
-        "$scratch/tree/tests/unit/project/test_layers.py"
+    pytest -k 'imports_only' "$scratch/tree/tests/unit/project/test_layers.py"
 }
 
 layers_c() {
@@ -39,8 +48,7 @@ layers_c() {
     cp -r CONTRIBUTING.md facts plugins "$scratch/tree-c"
     cp tests/unit/project/test_layers_c.py "$scratch/tree-c/tests/unit/project"
     echo '#include "sampler/child.h"' >"$scratch/tree-c/plugins/node/base/planted.c"
-    build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini -k 'includes_only' \
-        "$scratch/tree-c/tests/unit/project/test_layers_c.py"
+    pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
 mkdir -p build/test
@@ -48,10 +56,16 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
 must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child.h' layers_c
-must_fail pytest '1 failed' build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini \
-    tests/failsafe/planted_pytest.py
-must_fail bats 'not ok 1 planted' bats --tap tests/failsafe/planted.bats
+must_fail pytest '1 failed' pytest tests/failsafe/planted_pytest.py
+must_fail 'pytest with workers' '1 failed' pytest -n 2 --dist worksteal tests/failsafe/planted_pytest.py
+must_fail 'pytest that skips everything' 'every test was skipped' pytest tests/failsafe/planted_skips.py
+must_fail 'pytest with workers that skips everything' 'every test was skipped' \
+    pytest -n 2 --dist worksteal tests/failsafe/planted_skips.py
+must_fail bats 'not ok 1 planted' tests/run_bats.sh tests/failsafe/planted.bats
+must_fail 'bats that skips everything' 'no test ran to its end' \
+    tests/run_bats.sh tests/failsafe/planted_skips.bats
 must_fail tap '^not ok 1' c_test
+must_fail 'make test, of two groups at once' 'planted red' groups planted-green planted-red
 # A table that is always green weighs nothing.
 must_fail calibrate 'this scale is NOT right' \
     env STEELYARD_NODE="$PWD/tests/failsafe/lying_node.sh" build/venv/bin/steelyard calibrate \

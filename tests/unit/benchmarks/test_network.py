@@ -20,6 +20,8 @@ from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.registry import Result
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
 Given = dict[str, object]

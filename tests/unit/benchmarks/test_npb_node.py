@@ -22,7 +22,10 @@ GIB = 1 << 30
 V3 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 V4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
-pytestmark = pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc (libopenmpi-dev)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("mpicc"), reason="no mpicc (libopenmpi-dev)"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

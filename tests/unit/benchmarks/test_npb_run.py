@@ -34,10 +34,13 @@ MPIRUN += ["--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "^tcp,openib"]
 # Else it waits for seconds after a program that exits with another code than 0.
 MPIRUN += ["--mca", "odls_base_sigkill_timeout", "0", "-np"]
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("mpicc") and shutil.which("mpirun")),
-    reason="no mpicc and mpirun (Debian: libopenmpi-dev, openmpi-bin)",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (shutil.which("mpicc") and shutil.which("mpirun")),
+        reason="no mpicc and mpirun (Debian: libopenmpi-dev, openmpi-bin)",
+    ),
+]
 
 
 def run(

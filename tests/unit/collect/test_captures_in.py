@@ -15,6 +15,8 @@ from steelyard.analysis.sources import flows
 
 from . import study as HELP
 
+pytestmark = pytest.mark.slow
+
 query, run_id = HELP.query, HELP.run_id
 DATA = Path(__file__).parents[2] / "data" / "captures"
 COLUMNS = "flow, direction, packets, bytes, retransmissions"

@@ -17,6 +17,8 @@ from steelyard.analysis.summary.summary import summarize
 
 from . import study as HELP
 
+pytestmark = pytest.mark.slow
+
 query = HELP.query
 
 

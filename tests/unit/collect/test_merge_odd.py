@@ -22,6 +22,8 @@ from steelyard.wrappers.submit import status
 
 from . import study as HELP
 
+pytestmark = pytest.mark.slow
+
 query, run_id = HELP.query, HELP.run_id
 HANG_S = 10  # far more than any of these takes; a hang has no end at all
 

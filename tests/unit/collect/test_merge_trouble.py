@@ -18,6 +18,8 @@ from steelyard.analysis.sources import sacct
 
 from . import study as HELP
 
+pytestmark = pytest.mark.slow
+
 query, run_id, whats = HELP.query, HELP.run_id, HELP.whats
 # What the recorded jobs lack on a day without trouble: the jobs that failed left nothing.
 USUAL = {"4.0", "5.0", "6.0", "13.0", "14.0", "15.0", "4000_0.0"}

@@ -20,7 +20,7 @@ from steelyard.wrappers.commands import cli
 
 from . import study as HELP
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
 
 NOBODY = 65534
 STEP_KB, LARGE_KB = 16, 8192

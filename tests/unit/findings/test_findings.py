@@ -15,6 +15,8 @@ from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import find, rules
 from steelyard.analysis.summary.summary import summarize
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 KINDS = {rule.KIND.code: rule.KIND for rule in rules()}
 RUNS = 12

@@ -19,6 +19,8 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import client_lines, client_tasks, datafile, trees
 from steelyard.jobscripts.hep.events import Events, Pairs, reckon
 
+pytestmark = pytest.mark.slow
+
 
 def pairs_one_by_one(columns: Mapping[str, Any]) -> list[float]:
     """Masses by a loop over events and muons in plain Python: a third way."""

@@ -18,6 +18,8 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import client_tasks, datafile
 from steelyard.jobscripts.hep.reader import ReadError
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[Path], None]
 
 

@@ -15,6 +15,8 @@ from tests.unit.hep.test_run import Study, study  # noqa: F401
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import bulk, client_lines, door, pages
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

@@ -18,6 +18,8 @@ from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.hep import datafile
 from steelyard.jobscripts.registry import FailedError, OutputError, Result
 
+pytestmark = pytest.mark.slow
+
 RUN_ID = "hep-0123abcd-001"
 NAME = datafile.file_name(RECIPE)
 

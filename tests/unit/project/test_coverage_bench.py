@@ -13,6 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 BENCH = Path(__file__).parents[3] / "bench" / "coverage.py"
 
 

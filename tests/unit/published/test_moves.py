@@ -20,6 +20,8 @@ from steelyard.analysis.published.findings import find_published
 from steelyard.analysis.published.measurements import read_folder
 from steelyard.analysis.published.report import PublishedReport, published_document
 
+pytestmark = pytest.mark.slow
+
 PRESET = (
     Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets/jungels2012"
 )

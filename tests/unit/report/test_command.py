@@ -16,6 +16,8 @@ import pytest
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import summary_text
 
+pytestmark = pytest.mark.slow
+
 Capture = pytest.CaptureFixture[str]
 
 

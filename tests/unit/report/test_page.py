@@ -21,6 +21,8 @@ from steelyard.analysis.report.tables import asked_table
 from steelyard.analysis.report.words import answer, terminal
 from steelyard.analysis.summary.summary import Summary, summarize
 
+pytestmark = pytest.mark.slow
+
 VOID = {"meta", "br", "link", "img", "hr", "input", "col"}
 
 

@@ -19,6 +19,8 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.submit import status
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parent / "golden"
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]

@@ -15,6 +15,8 @@ import pytest
 
 from steelyard.wrappers.commands.cli import main
 
+pytestmark = pytest.mark.slow
+
 Capture = pytest.CaptureFixture[str]
 
 
