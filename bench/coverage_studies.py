@@ -22,7 +22,7 @@ from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.overhead import overhead
-from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough, stopped_interval
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
 from steelyard.analysis.stats.split import Side, split
@@ -251,7 +251,7 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
         n = 2
         while not enough(values[:n], wanted):
             n += 1
-        found = stopped_interval(values[:n])
+        found = mean_interval(values[:n], STOPPING_CONFIDENCE)
         return held(found.low, found.high, 10.0), plain_stop(values, wanted) if with_peer else None
 
     return study
@@ -267,7 +267,7 @@ def grown_study(share: float, half_width: float, tells: Callable[..., bool]) -> 
 
 
 def tells_mean(_: list[float], base: list[float]) -> bool | None:
-    found = stopped_interval(base)
+    found = mean_interval(base, STOPPING_CONFIDENCE)
     return held(found.low, found.high, 10.0)
 
 

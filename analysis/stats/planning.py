@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from steelyard.analysis.stats.basics import (
     CONFIDENCE,
-    Interval,
     checked,
     mean_interval,
     student_quantile,
@@ -74,15 +73,9 @@ def enough(values: Sequence[float], half_width: float) -> bool:
     prefers small spreads, so that the plain rule covers less than it says (Starr 1966, "The
     Performance of a Sequential Procedure", same journal 37(1)). So: no look before 15 runs, and the
     interval that must be narrow is one of 96 %; bench/coverage.py shows that the 95 % interval
-    told afterwards, `stopped_interval`, then keeps its coverage. `half_width` in the measure's unit.
+    told afterwards, which is that same one, then keeps its coverage. `half_width` in the measure's unit.
     """
     if len(values) < FIRST_LOOK:
         return False
     half = mean_interval(values, STOPPING_CONFIDENCE).half_width
     return half is not None and half <= half_width
-
-
-def stopped_interval(values: Sequence[float]) -> Interval:
-    """The 95 % interval of a study that stopped by `enough`."""
-    found = mean_interval(values, STOPPING_CONFIDENCE)
-    return Interval(found.mean, found.low, found.high, found.n)

@@ -61,17 +61,12 @@ def parse_json(data: bytes | str) -> Any:
     return json.loads(data, parse_constant=no_constant, parse_float=finite)
 
 
-class Spool:
-    """Rows of one table; `columns` maps names to DuckDB types."""
+class RowFile:
+    """A file of rows, until the end of its `with`."""
 
-    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, newline: str | None = None) -> None:
         self.path = path
-        self.columns = dict(columns)
-        self.count = 0
-        self._file = path.open("w", encoding="utf-8", errors="replace")  # see storable()
-        self._encode = json.JSONEncoder(
-            ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        ).encode
+        self._file = path.open("w", encoding="utf-8", errors="replace", newline=newline)
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +82,18 @@ class Spool:
     def close(self) -> None:
         """No more rows come."""
         self._file.close()
+
+
+class Spool(RowFile):
+    """Rows of one table; `columns` maps names to DuckDB types."""
+
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self.columns = dict(columns)
+        self.count = 0
+        self._encode = json.JSONEncoder(
+            ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode
 
     def write(self, values: Sequence[Any]) -> None:
         """One row, values in the order of the columns; None becomes NULL."""
@@ -112,7 +119,7 @@ class Spool:
         )
 
 
-class TextSpool:
+class TextSpool(RowFile):
     """Rows of texts only, none of them NULL: a tenth of the time that JSON takes."""
 
     DELIMITER = "\x1f"
@@ -120,21 +127,8 @@ class TextSpool:
     QUOTED = re.compile('["\r\n\x1e]')
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self.path = path
+        super().__init__(path, newline="\n")  # a carriage return in a cell stays what it is
         self.columns = tuple(columns)
-        # newline: a carriage return in a cell stays what it is.
-        self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.close()
 
     def write(self, values: Sequence[str]) -> None:
         """One row, values in the order of the columns."""

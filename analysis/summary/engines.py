@@ -28,7 +28,6 @@ from steelyard.analysis.store.sample_store import is_whole
 from steelyard.analysis.store.spool import no_pattern, quote, quote_path
 from steelyard.facts.quantities import COUNTERS
 
-ENGINES = ("duckdb", "spark")
 CONNECT_LIMIT_S = 10
 JAVA = 17  # the oldest that Spark 4 takes
 PARTS = "sample_parts"

@@ -73,18 +73,24 @@ static int connected(const struct sockaddr_in *to)
 	die("TCP: cannot connect: %s", strerror(errno));
 }
 
-/* One connection from elsewhere: receives, then sends. */
-static void serve(uint16_t port, int64_t bytes)
+/* One connection: receives, then sends. */
+static void take_one(int at, int64_t bytes)
 {
-	struct sockaddr_in bound;
-	int fd, at = listener(port, &bound);
+	int fd = accept(at, NULL, NULL);
 
-	fd = accept(at, NULL, NULL);
 	if (fd < 0)
 		die("accept: %s", strerror(errno));
 	exchange(fd, bytes, false, true);
 	(void)close(fd);
 	(void)close(at);
+}
+
+/* The same, from elsewhere. */
+static void serve(uint16_t port, int64_t bytes)
+{
+	struct sockaddr_in bound;
+
+	take_one(listener(port, &bound), bytes);
 }
 
 static void tcp_to(const char *host, uint16_t port, int64_t bytes)
@@ -104,20 +110,16 @@ static void tcp_to(const char *host, uint16_t port, int64_t bytes)
 static void tcp_here(int64_t bytes)
 {
 	struct sockaddr_in bound;
-	int fd, at = listener(0, &bound);
+	int at = listener(0, &bound);
 
 	if (counted_fork() == 0) {
-		fd = connected(&bound);
+		int fd = connected(&bound);
+
 		exchange(fd, bytes, true, false);
 		(void)close(fd);
 		end_process();
 	}
-	fd = accept(at, NULL, NULL);
-	if (fd < 0)
-		die("accept: %s", strerror(errno));
-	exchange(fd, bytes, false, true);
-	(void)close(fd);
-	(void)close(at);
+	take_one(at, bytes);
 	wait_one();
 }
 

@@ -22,9 +22,7 @@ from steelyard.jobscripts.hep.datafile import Recipe
 from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon, short
 
 TREE = "Events"
-COMPRESSIONS = ("none", "zlib", "lz4", "zstd", "lzma")
 LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h
-STRUCTURES = ("flat", "many", "jagged", "unsplit")
 WIDTH = {"flat": 40, "many": 400, "unsplit": 40}
 
 

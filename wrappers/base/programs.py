@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 
 def answer(
-    argv: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """What it printed and how it ended; OSError when it cannot run, TimeoutExpired."""
     return subprocess.run(
@@ -18,5 +22,6 @@ def answer(
         errors="replace",
         timeout=timeout_s,
         env=env,
+        cwd=cwd,
         check=False,
     )

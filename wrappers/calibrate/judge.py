@@ -32,15 +32,17 @@ def cells(way: Way, job: Job) -> Iterator[Cell]:
             yield of_comment(way, job, quantity)
 
 
+def named(way: Way, quantity: Quantity) -> tuple[str, str, str, str]:
+    """The first four of a Cell: what was weighed, and how."""
+    return way.name, way.load.name, quantity.name, quantity.unit
+
+
 def of_record(way: Way, job: Job, quantity: Quantity, record: Mapping[str, Any]) -> Cell:
     """One node's record beside the loads of that node."""
     node = str(record.get("node"))
     here = [result for result in job.results if result.node == node]
     return Cell(
-        way=way.name,
-        load=way.load.name,
-        quantity=quantity.name,
-        unit=quantity.unit,
+        *named(way, quantity),
         where=table.RECORD,
         truth=loads.truth(quantity, here),
         weighed=table.number_at(record, quantity.path),
@@ -66,10 +68,7 @@ def of_comment(way: Way, job: Job, quantity: Quantity) -> Cell:
         total = one if quantity.largest else total + one
     total += limits.of_other_nodes(quantity, len(nodes)) if nodes else Limit()
     return Cell(
-        way=way.name,
-        load=way.load.name,
-        quantity=quantity.name,
-        unit=quantity.unit,
+        *named(way, quantity),
         where=table.ACCOUNTING,
         truth=table.summed(quantity, (loads.truth(quantity, here) for here in by_node)),
         weighed=None if comment is None else table.number_at(comment, quantity.key),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.calibrate import limits, loads, table, ways
 from steelyard.wrappers.calibrate.loads import Load, Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
@@ -45,27 +45,10 @@ class Bench:
         place.mkdir(parents=True)
         program = place / self.program.name  # a container has this folder, and not those above
         program.hardlink_to(self.program)
-        argv = [
-            *self.prefix,
-            sys.executable,
-            "-P",
-            "-m",
-            "steelyard.wrappers.commands.cli",
-            "run",
-            "--json",
-        ]
-        argv += ["-o", "weighed", *options, "--", str(program), ways.RESULT, *load.actions]
-        done = subprocess.run(
-            argv,
-            cwd=place,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        argv = [*self.prefix, sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
+        argv += ["run", "--json", "-o", "weighed", *options]
+        argv += ["--", str(program), ways.RESULT, *load.actions]
+        done = programs.answer(argv, PATIENCE_S, environment(), place)
         paths = list(place.glob("weighed/run-001/*/*.json"))
         if done.returncode != 0 or not paths:
             words = done.stderr.strip().splitlines() or ["without a word"]

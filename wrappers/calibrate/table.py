@@ -42,7 +42,6 @@ SENT = quantity("TCP sent", "tx_bytes")
 RECEIVED = quantity("TCP received", "rx_bytes")
 ENERGY = quantity("joules", "energy_j")
 USUAL = (CPU, READS, WRITES, FETCHED, STORED, MEMORY, ELAPSED)
-QUANTITIES = {entry.name: entry for entry in (*USUAL, SENT, RECEIVED, ENERGY)}
 
 
 @dataclass(frozen=True)

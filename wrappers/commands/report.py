@@ -203,13 +203,3 @@ def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         raise UsageError(f"{option}: expected one or more of {', '.join(allowed)}", text)
     return names
-
-
-def summary_text(study: Path) -> str:
-    """The overheads of a study's folder in words, for the terminal."""
-    from steelyard.analysis.findings.registry import find
-    from steelyard.analysis.report.words import terminal
-    from steelyard.analysis.summary.summary import summarize
-
-    summary = summarize(study)
-    return terminal(summary, find(summary))

@@ -13,8 +13,10 @@ from types import ModuleType
 
 import pytest
 
+from steelyard.analysis.findings.registry import find
+from steelyard.analysis.report.words import terminal
+from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
-from steelyard.wrappers.commands.report import summary_text
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +30,8 @@ def test_report_writes_one_file_and_says_the_overheads(
     assert main(["report", str(demo_folder), "-o", str(output)]) == 0
     words = capsys.readouterr().out
     assert "slower by 37 % (32 … 43), n = 5 + 5" in words
-    assert words.startswith(summary_text(demo_folder))
+    summary = summarize(demo_folder)
+    assert words.startswith(terminal(summary, find(summary)))
     assert words.endswith(f"report: {output}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 

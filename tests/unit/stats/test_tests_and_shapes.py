@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.changes import highest_p, warm_up
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
+    STOPPING_CONFIDENCE,
     enough,
     repeats_assured,
     repeats_needed,
-    stopped_interval,
 )
 from steelyard.analysis.stats.shape import two_humps
 from steelyard.analysis.stats.slope import fit, line_break, line_slope, slope_by_block
@@ -260,7 +261,7 @@ def test_stopping_waits_for_its_first_look() -> None:
     assert not enough(steady[: FIRST_LOOK - 1], 1.0)
     assert enough(steady[:FIRST_LOOK], 1.0)
     assert not enough(steady, 1e-6)
-    half = stopped_interval(steady).half_width
+    half = mean_interval(steady, STOPPING_CONFIDENCE).half_width
     assert half is not None and enough(steady, half)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.groups import mean_by_group
-from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, stopped_interval
+from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE
 from steelyard.analysis.summary import design as summary_design
 from steelyard.analysis.summary import stopping
 from steelyard.analysis.summary.summary import summarize
@@ -134,7 +134,7 @@ def test_the_estimate_reaches_the_width() -> None:
         need = stopping.more_repeats(summary(values[:n]), 0.01)
         n += need.repeats
     assert need.repeats == 0
-    found = stopped_interval(values[:n])
+    found = mean_interval(values[:n], STOPPING_CONFIDENCE)
     assert found.half_width is not None and found.half_width <= 0.01 * found.mean
     assert replace(found, n=n) == found
 
