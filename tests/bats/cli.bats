@@ -2,6 +2,7 @@
 # The command line as a person meets it: exact exit codes, and messages that say what to do.
 
 bats_require_minimum_version 1.5.0
+load somebody
 
 setup() {
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -141,17 +142,16 @@ END
 @test "a folder that the user may not use is one line and exit 3, in every command" {
     ((EUID == 0)) || skip "needs root to become another user"
     local -r open=$(mktemp -d /tmp/sy-cli.XXXXXX) # the folders of bats are closed to others
-    local -r nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/)
     chmod 755 "$open"
     printf '[study]\nrepeat = 1\n[[benchmark]]\nuse = "filesystem"\n' >"$open/a.toml"
-    run -3 "${nobody[@]}" steelyard submit "$open/a.toml" --scheduler local
+    run -3 as_nobody steelyard submit "$open/a.toml" --scheduler local
     [[ $output == "steelyard submit: $open/a.study: you may not read it, or not write there"* ]]
     mkdir -m 700 "$open/a.study"
     local command
     for command in "submit $open/a.toml --scheduler local" "status $open/a.toml" "collect $open/a.toml" \
         "report $open/a.toml -o $open/r.html"; do
         # shellcheck disable=SC2086 # words
-        run -3 "${nobody[@]}" steelyard $command
+        run -3 as_nobody steelyard $command
         [[ $output == "steelyard ${command%% *}: $open/a.study/"*": you may not read it"* ]]
         ((${#lines[@]} == 1))
     done

@@ -3,6 +3,7 @@
 # What root changes is changed in a network namespace that ends with the command.
 
 bats_require_minimum_version 1.5.0
+load somebody
 
 setup() {
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -17,10 +18,6 @@ teardown() {
 
 needs_root() {
     ((EUID == 0)) || skip "needs root, to make a network namespace and to be somebody else"
-}
-
-as_nobody() {
-    setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"
 }
 
 # A command in a network namespace of its own that has one device, sy-cli0 (a veth: not every kernel has dummies).

@@ -119,8 +119,8 @@ def test_sigterm_after_sigterm_to_every_process_spoils_nothing(study: Study) -> 
     """Slurm signals all processes of a job, and more than once."""
     study.body("echo here; sleep 60", 2)
     with study.start(SY_TIME_LIMIT_S="1") as child:
-        out = study.attempt() / "out.1"
-        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the clients run")
+        outs = [study.attempt() / f"out.{client}" for client in range(2)]
+        wait_for(lambda: all(out.exists() and out.stat().st_size for out in outs), "both run")
         while child.poll() is None:
             os.killpg(child.pid, signal.SIGTERM)
             time.sleep(0.002)
