@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
+from steelyard.analysis.stats.printed_decimals import coarse
 from steelyard.analysis.stats.ratio import fieller, welch_degrees
-from steelyard.analysis.stats.resolution import coarse
 
 MIN_RUNS = 3  # of 2 + 2 runs an interval would reach over 13 standard errors to each side
 TOO_CLOSE = "the baseline is too close to 0"

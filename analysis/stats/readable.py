@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from steelyard.analysis.base.benchmarks import finds_own_figures
+from steelyard.analysis.base.benchmark_traits import finds_own_figures
 from steelyard.analysis.stats.basics import Interval
 
 PREFIXES = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from steelyard.analysis.base.benchmarks import described
+from steelyard.analysis.base.benchmark_traits import described
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.readable import quantity
 from steelyard.analysis.summary.factor_axes import specification

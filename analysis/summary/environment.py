@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.base.benchmarks import is_program_tag
+from steelyard.analysis.base.benchmark_traits import is_program_tag
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.base.benchmarks import has_time_order
+from steelyard.analysis.base.benchmark_traits import has_time_order
 from steelyard.analysis.stats.iterations import MIN_ITERATIONS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts.app.uncut import uncut
+from steelyard.jobscripts.app.part_of_number import uncut
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
 from steelyard.jobscripts.output import last_words, number, read_output

@@ -20,7 +20,7 @@ import numpy as np
 from steelyard.jobscripts.hep import datafile, inside
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
 from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
-from steelyard.jobscripts.hep.trees import TREE, Digests
+from steelyard.jobscripts.hep.write_trees import TREE, Digests
 
 NEEDED = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"]
 Task = Mapping[str, Any]  # where, asked (the parameters), skim (a file of this client's own)

@@ -33,7 +33,7 @@ def file_name(recipe: Recipe) -> str:
 def keep(folder: Path, recipe: Recipe) -> dict[str, Any]:
     """What is known about the file of this recipe in `folder`; it is made when it is not there.
 
-    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `trees.write` returns.
+    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `write_trees.write` returns.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ def check_note(text: str, where: str) -> dict[str, Any]:
 def make(path: Path, recipe: Recipe) -> dict[str, Any]:
     """Make file and note, each whole or not at all; the note last."""
     # Here, since numpy takes a second to import where system calls are slow.
-    from steelyard.jobscripts.hep import trees
+    from steelyard.jobscripts.hep import write_trees
 
     part = path.with_name(f".{path.name}.part")
     try:
-        found = trees.write(part, recipe)
+        found = write_trees.write(part, recipe)
         known = {"format": FORMAT, "version": VERSION, "file": path.name, "recipe": dict(recipe)}
         known |= {"bytes": part.stat().st_size, "sha256": sha256(part), **found}
         flush(part)

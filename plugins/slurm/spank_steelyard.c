@@ -8,7 +8,7 @@
 
 #include <slurm/spank.h>
 
-#include "client.h"
+#include "user_commands.h"
 #include "conditions.h"
 #include "stepd.h"
 

@@ -14,7 +14,7 @@
 #include "job_cgroup.h"
 #include "exclusive.h"
 #include "finish.h"
-#include "launch.h"
+#include "launch_sampler.h"
 #include "options.h"
 #include "outbox.h"
 #include "own_usage.h"

@@ -4,7 +4,7 @@
  *
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/quantity.h"
-#include "counters/weighed.h"
+#include "counters/command_usage.h"
 
 #include <errno.h>
 #include <stdio.h>

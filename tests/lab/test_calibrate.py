@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.base import node
-from steelyard.wrappers.calibrate import jobs, loads, slurm, ways, words
+from steelyard.wrappers.calibrate import job_traces, loads, slurm, ways, words
 from steelyard.wrappers.calibrate.table import RECORD, TOLD, Cell, Table
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import state as cluster_state
@@ -166,9 +166,9 @@ def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: slurm.Site) -
     slurm.begin(here, attempt)
     slurm.wait(here, [attempt])
     (job,) = slurm.known_jobs(attempt)
-    (row,) = jobs.rows([job])[job]
-    seen = jobs.records(site.record_dirs, job)
-    found = jobs.fetch(site.record_dirs[0], job, row, ())
+    (row,) = job_traces.rows([job])[job]
+    seen = job_traces.records(site.record_dirs, job)
+    found = job_traces.fetch(site.record_dirs[0], job, row, ())
     assert len(seen) == 2
     # Here both nodes see the files of both: each is told twice.
     assert [record for record in found if record in seen] == found

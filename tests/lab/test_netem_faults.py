@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.cluster import daemons as cluster_daemons
+from steelyard.wrappers.cluster import start_daemons
 from steelyard.wrappers.cluster.config import ClusterConfig
 
 from .conftest import Lab, command_line, until
@@ -79,7 +79,7 @@ def slurmd(lab: Lab) -> int:
 
 def restart_slurmd(lab: Lab) -> None:
     """As a service manager would."""
-    starter = cluster_daemons.Starter(
+    starter = start_daemons.Starter(
         ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
     )
     starter.slurmd(NODE)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from steelyard.wrappers.cluster import daemons as cluster_daemons
 from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster import start_daemons
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
@@ -128,7 +128,7 @@ def reboot(cluster: Cluster, left: str) -> None:
     assert network is not None
     cluster.state.daemons.remove(old.daemon)
     (old.dir / "ready").unlink()
-    starter = cluster_daemons.Starter(
+    starter = start_daemons.Starter(
         ClusterConfig(dir=cluster.dir), cluster.state, cluster.environment()
     )
     line = virtual_guest.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steelyard.wrappers.calibrate import limits, loads, table
-from steelyard.wrappers.calibrate.jobs import Row
+from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.loads import Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
 from steelyard.wrappers.calibrate.ways import Way

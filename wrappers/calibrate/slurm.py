@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import jobs, judge, loads
-from steelyard.wrappers.calibrate.jobs import Row
+from steelyard.wrappers.calibrate import job_traces, judge, loads
+from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.calibrate.ways import Way
 from steelyard.wrappers.schedulers import slurm_command
@@ -90,7 +90,7 @@ def begin(site: Site, attempt: Attempt) -> None:
                 stdout=out,
                 stderr=err,
                 cwd=attempt.folder,
-                env=jobs.environment(),
+                env=job_traces.environment(),
             )
         attempt.processes.append(process)
         if command.script is not None:
@@ -111,7 +111,7 @@ def wait(site: Site, attempts: Sequence[Attempt]) -> None:
         open_ones = [attempt for attempt in attempts if not attempt.done]
         if not open_ones:
             return
-        rows = jobs.rows(job for attempt in open_ones for job in known_jobs(attempt))
+        rows = job_traces.rows(job for attempt in open_ones for job in known_jobs(attempt))
         for attempt in open_ones:
             look(site, attempt, rows)
         time.sleep(POLL_S)
@@ -143,7 +143,7 @@ def look(site: Site, attempt: Attempt, rows: dict[str, list[Row]]) -> None:
 def settled(site: Site, attempt: Attempt, rows: dict[str, list[Row]]) -> bool:
     """Every record is final and every comment there: nothing more is to come."""
     for job in {result.job for result in loads.results(attempt.folder)}:
-        found = jobs.records(site.record_dirs, job)
+        found = job_traces.records(site.record_dirs, job)
         starts = rows.get(job, [])
         if not found or not starts or not all(record.get("complete") for record in found):
             return False
@@ -160,7 +160,9 @@ def requeue(attempt: Attempt, job: str) -> None:
     elif time.monotonic() - attempt.requeued_at > HELD_BACK_S:
         (attempt.folder / "again").touch()  # the second start need not wait to be sent back
         argv = ["scontrol", "update", f"JobId={job}", "StartTime=now"]
-        subprocess.run(argv, capture_output=True, env=jobs.environment(), check=False, timeout=60)
+        subprocess.run(
+            argv, capture_output=True, env=job_traces.environment(), check=False, timeout=60
+        )
 
 
 def cancel(attempts: Sequence[Attempt]) -> None:
@@ -169,7 +171,11 @@ def cancel(attempts: Sequence[Attempt]) -> None:
     mine = sorted({job for attempt in open_ones for job in known_jobs(attempt)})
     if mine:
         subprocess.run(
-            ["scancel", *mine], capture_output=True, env=jobs.environment(), check=False, timeout=60
+            ["scancel", *mine],
+            capture_output=True,
+            env=job_traces.environment(),
+            check=False,
+            timeout=60,
         )
     for attempt in open_ones:
         for process in attempt.processes:
@@ -193,7 +199,7 @@ def outcome(site: Site, attempt: Attempt, interrupted: bool) -> Iterator[Cell | 
         told = f"{len(results)} of {attempt.way.results} loads have told what they did"
         yield Trouble(name, f"{told}: {attempt.said()}", broken=True)
         return
-    rows = jobs.rows(result.job for result in results)
+    rows = job_traces.rows(result.job for result in results)
     results = [replace(result, job=job_of(result, rows)) for result in results]
     for job in sorted({result.job for result in results}, key=int):
         mine = [result for result in results if result.job == job]
@@ -213,10 +219,10 @@ def of_job(
 ) -> Iterator[Cell | Trouble]:
     """One job, start by start."""
     job = results[0].job
-    records = jobs.records(site.record_dirs, job)
+    records = job_traces.records(site.record_dirs, job)
     if not records and rows:
         records = [
-            r for row in rows for r in jobs.fetch(site.record_dirs[0], job, row, site.options)
+            r for row in rows for r in job_traces.fetch(site.record_dirs[0], job, row, site.options)
         ]
         # Nodes that share a folder, or ran two starts, tell the same twice.
         records = list({(r.get("node"), r.get("start_unix_s")): r for r in records}.values())

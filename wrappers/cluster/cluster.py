@@ -28,9 +28,9 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemons as cluster_daemons
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import nfs as virtual_nfs
+from steelyard.wrappers.cluster import start_daemons
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster import virtual as virtual_start
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
@@ -129,7 +129,7 @@ def up(config: ClusterConfig) -> Cluster:
     Raises MissingError (packages, plugin), UsageError (folder), ClusterError (a daemon's start);
     what was started before the failure is ended.
     """
-    cluster_daemons.check_programs()
+    start_daemons.check_programs()
     check(config)
     with lock(config.dir):
         running = attach(config.dir)
@@ -140,7 +140,7 @@ def up(config: ClusterConfig) -> Cluster:
         state = State(
             dir=config.dir,
             boot_id=cluster_state.boot_id(),
-            slurm_version=cluster_daemons.slurm_version(),
+            slurm_version=start_daemons.slurm_version(),
             nodes=config.node_names(),
             plugin=config.plugin is not None,
             network=network,
@@ -161,18 +161,18 @@ def up(config: ClusterConfig) -> Cluster:
 
 def _start(config: ClusterConfig, state: State) -> None:
     """Everything that `down` ends; guests boot while the daemons start."""
-    numbers = cluster_daemons.free_ports(2 + len(state.nodes))
+    numbers = start_daemons.free_ports(2 + len(state.nodes))
     ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
     _write_files(config, ports, state.slurm_version)
     if state.network:
         virtual_network.create(state.network, state.guests)
-    starter = cluster_daemons.Starter(config, state, Cluster(state).environment())
+    starter = start_daemons.Starter(config, state, Cluster(state).environment())
     guests = virtual_start.boot(starter)
-    slurmctld = cluster_daemons.start_controllers(starter, ports)
+    slurmctld = start_daemons.start_controllers(starter, ports)
     virtual_nfs.start(starter, guests)
-    slurmds = cluster_daemons.start_host_nodes(starter)
+    slurmds = start_daemons.start_host_nodes(starter)
     virtual_start.start_slurmd(starter, guests)
-    cluster_daemons.wait_nodes(starter, slurmctld, slurmds)
+    start_daemons.wait_nodes(starter, slurmctld, slurmds)
 
 
 def check(config: ClusterConfig) -> None:
@@ -289,7 +289,7 @@ def _ask(cluster: Cluster, *argv: str) -> str:
     """A Slurm command's output; empty when it fails: a cluster that goes down may not answer."""
     try:
         done = programs.answer(
-            [cluster_daemons.program(argv[0]), *argv[1:]], 15, cluster.environment()
+            [start_daemons.program(argv[0]), *argv[1:]], 15, cluster.environment()
         )
     except subprocess.TimeoutExpired:
         return ""

@@ -11,8 +11,8 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.cluster import guest as virtual_guest
 from steelyard.wrappers.cluster import nfs as virtual_nfs
 from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout
-from steelyard.wrappers.cluster.daemons import Starter, search_path
 from steelyard.wrappers.cluster.guest import MEMORY_DIR, MODULES, PROGRAMS, TUN, Guest
+from steelyard.wrappers.cluster.start_daemons import Starter, search_path
 from steelyard.wrappers.cluster.state import State
 
 MAX_GUESTS = 100  # host parts of addresses from 11 on

@@ -24,9 +24,8 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import console, errors, programs
-from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import cluster, start_daemons
 from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemons as cluster_daemons
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster import virtual as virtual_start
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
@@ -114,7 +113,7 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
     already = cluster.attach(folder)
     if already is not None:
         return _describe(already, args.json, "runs already")
-    cluster_daemons.check_programs()
+    start_daemons.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
     shares = tuple(share.absolute() for share in args.share or virtual_start.default_shares())
     labelled = 0 if args.virtual else 2
@@ -214,7 +213,7 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
     """(node, features, state) as sinfo tells them."""
     done = programs.answer(
-        [cluster_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
+        [start_daemons.program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"], 20, running.environment()
     )
     if done.returncode != 0:
         raise MissingError(f"slurmctld does not answer: {done.stderr.strip()}")

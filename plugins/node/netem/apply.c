@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "netem/build.h"
 #include "netem/condition.h"
-#include "netem/kernel/route.h"
+#include "netem/kernel/routes.h"
 #include "netem/kernel/scope.h"
 #include "netem/kernel/scope_program.h"
 #include "netem/placement.h"

@@ -6,7 +6,7 @@
 #include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
-#include "netem/kernel/route.h"
+#include "netem/kernel/routes.h"
 #include "netem/kernel/scope.h"
 
 #include <linux/pkt_sched.h>

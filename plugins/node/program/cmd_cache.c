@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "netem/policy/file.h"
 #include "netem/spec/values.h"
-#include "program/cache.h"
+#include "program/cold_cache.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "program/policy_options.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "counters/weighed.h"
+#include "counters/command_usage.h"
 #include "record/record.h"
 #include "record/status.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "counters/weighed.h"
+#include "counters/command_usage.h"
 #include "probe/probe.h"
 #include "record/conditions.h"
 #include "record/end.h"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.wrappers.calibrate import judge, loads, table, ways, words
-from steelyard.wrappers.calibrate.jobs import Row
+from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
 MIB = 2**20

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import calibrate, jobs, loads, slurm, ways, wire
+from steelyard.wrappers.calibrate import calibrate, job_traces, loads, slurm, ways, wire
 from steelyard.wrappers.calibrate import energy as calibrate_energy
 from steelyard.wrappers.calibrate import launchers as calibrate_launchers
 from steelyard.wrappers.calibrate import local as runs
@@ -46,8 +46,8 @@ def test_a_users_options_reach_every_command(tmp_path: Path) -> None:
 
 def test_components_of_a_het_job_are_told_by_their_nodes() -> None:
     rows = {
-        "20": [jobs.Row("20", True, 1, ("n1",), None)],
-        "21": [jobs.Row("21", True, 1, ("n3", "n4"), None)],
+        "20": [job_traces.Row("20", True, 1, ("n1",), None)],
+        "21": [job_traces.Row("21", True, 1, ("n3", "n4"), None)],
     }
     assert slurm.job_of(loads.Result("20", "n1", {}), rows) == "20"
     assert slurm.job_of(loads.Result("20", "n4", {}), rows) == "21"
@@ -59,12 +59,12 @@ def test_a_row_of_the_accounting() -> None:
         "ElapsedRaw": "3", "NodeList": "n[1-2]", "AdminComment": '{"steelyard":1,"cpu_s":0.5}',
     }  # fmt: skip
 
-    def row(**changed: str) -> jobs.Row:
+    def row(**changed: str) -> job_traces.Row:
         parsed = sacct.parse_row(list((said | changed).values()))
         assert parsed is not None
-        return jobs.of_row(parsed)
+        return job_traces.of_row(parsed)
 
-    assert row() == jobs.Row("12", True, 3, ("n1", "n2"), {"steelyard": 1, "cpu_s": 0.5})
+    assert row() == job_traces.Row("12", True, 3, ("n1", "n2"), {"steelyard": 1, "cpu_s": 0.5})
     assert row(AdminComment="not ours").comment is None
     for words in ("RUNNING", "REQUEUE_HOLD"):
         assert not row(State=words).ended
@@ -73,7 +73,7 @@ def test_a_row_of_the_accounting() -> None:
 
 def test_records_one_after_another() -> None:
     text = '{"node": "n1"}\n{"node": "n2", "io": {}}\ncat: nothing\n{"cut'
-    assert [found["node"] for found in jobs.documents(text)] == ["n1", "n2"]
+    assert [found["node"] for found in job_traces.documents(text)] == ["n1", "n2"]
 
 
 def asked(**more: Any) -> calibrate.Asked:

@@ -15,9 +15,8 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import process_start
-from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import cluster, start_daemons
 from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemons as cluster_daemons
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Ports
 from steelyard.wrappers.cluster.state import Daemon, State
@@ -129,8 +128,8 @@ def test_one_that_was_interrupted_can_be_started_again(
         (config.dir / "log").mkdir(parents=True, exist_ok=True)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cluster_daemons, "check_programs", lambda: None)
-    monkeypatch.setattr(cluster_daemons, "slurm_version", lambda: "22.05.8")
+    monkeypatch.setattr(start_daemons, "check_programs", lambda: None)
+    monkeypatch.setattr(start_daemons, "slurm_version", lambda: "22.05.8")
     monkeypatch.setattr(cluster.shutil if at == "rmtree" else cluster, at, interrupt)
     if at == "rmtree":  # of a folder that was a cluster's
         (config.dir / "records").mkdir(parents=True)
@@ -153,9 +152,9 @@ def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
 
 
 def test_missing_packages_are_one_apt_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_daemons, "search_path", lambda: "/nonexistent")
+    monkeypatch.setattr(start_daemons, "search_path", lambda: "/nonexistent")
     with pytest.raises(MissingError) as caught:
-        cluster_daemons.check_programs()
+        start_daemons.check_programs()
     assert str(caught.value).endswith(
         "as root: apt-get install --no-install-recommends "
         "mariadb-server munge slurm-client slurmctld slurmd slurmdbd"

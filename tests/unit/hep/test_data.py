@@ -16,7 +16,7 @@ import pytest
 from tests.unit.hep.conftest import RECIPE, SMALL
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client_lines, client_tasks, datafile, trees
+from steelyard.jobscripts.hep import client_lines, client_tasks, datafile, write_trees
 from steelyard.jobscripts.hep.events import Events, Pairs, reckon
 
 pytestmark = pytest.mark.slow
@@ -108,13 +108,13 @@ def test_both_benchmarks_have_the_same_compressions() -> None:
 
 def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    write = trees.write
+    write = write_trees.write
 
     def counted(path: Path, recipe: datafile.Recipe) -> dict[str, Any]:
         made.append(path)
         return write(path, recipe)
 
-    monkeypatch.setattr(trees, "write", counted)
+    monkeypatch.setattr(write_trees, "write", counted)
     with ThreadPoolExecutor(3) as pool:
         notes = list(pool.map(lambda _: datafile.keep(tmp_path, RECIPE), range(3)))
     assert len(made) == 1
@@ -147,7 +147,7 @@ def test_a_file_that_could_not_be_made_whole_is_not_there(
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trees, "write", full)
+    monkeypatch.setattr(write_trees, "write", full)
     with pytest.raises(datafile.DataError, match="cannot be kept in .*No space left"):
         datafile.keep(tmp_path, RECIPE)
     assert [path.name for path in tmp_path.iterdir()] == [datafile.file_name(RECIPE) + ".lock"]

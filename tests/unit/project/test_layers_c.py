@@ -123,7 +123,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("node/record/planted.c", '#include "../sampler/child.h"', True),
         ("node/record/planted.c", '#include "../base/file.h"', True),
         ("node/base/planted.c", '#include "../../slurm/step.h"', True),
-        ("slurm/planted.c", '#include "program/cache.h"', True),
+        ("slurm/planted.c", '#include "program/cold_cache.h"', True),
         ("uml/planted.c", '#include "base/file.h"', True),
         ("node/base/planted.c", '#include "no/such.h"', True),
         ("node/sampler/planted.c", '#include "base/file.h"', False),

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.overhead import Direction, Overhead, overhead, verdict
-from steelyard.analysis.stats.resolution import resolution
+from steelyard.analysis.stats.printed_decimals import resolution
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:

@@ -3,7 +3,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "base/tree.h"
-#include "netem/kernel/route.h"
+#include "netem/kernel/routes.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>

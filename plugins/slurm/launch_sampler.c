@@ -1,4 +1,4 @@
-#include "launch.h"
+#include "launch_sampler.h"
 
 #include <dirent.h>
 #include <errno.h>

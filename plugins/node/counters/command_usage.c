@@ -1,4 +1,4 @@
-#include "counters/weighed.h"
+#include "counters/command_usage.h"
 
 #include "counters/parse.h"
 

@@ -2,7 +2,7 @@
 #include "tap.h"
 
 #include "base/file.h"
-#include "program/cache.h"
+#include "program/cold_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The plugin inside the user's own sbatch, salloc and srun: options, nothing else. */
-#ifndef STEELYARD_SLURM_CLIENT_H
-#define STEELYARD_SLURM_CLIENT_H
+#ifndef STEELYARD_SLURM_USER_COMMANDS_H
+#define STEELYARD_SLURM_USER_COMMANDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "client.h"
+#include "user_commands.h"
 
 #include <stdlib.h>
 

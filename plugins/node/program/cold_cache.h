@@ -1,6 +1,6 @@
 /* Cold caches: files that were read before must be read again from where they lie. */
-#ifndef STEELYARD_PROGRAM_CACHE_H
-#define STEELYARD_PROGRAM_CACHE_H
+#ifndef STEELYARD_PROGRAM_COLD_CACHE_H
+#define STEELYARD_PROGRAM_COLD_CACHE_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A command that we start and wait for: its time, and what it and its children have used. */
-#ifndef STEELYARD_COUNTERS_WEIGHED_H
-#define STEELYARD_COUNTERS_WEIGHED_H
+#ifndef STEELYARD_COUNTERS_COMMAND_USAGE_H
+#define STEELYARD_COUNTERS_COMMAND_USAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "program/cache.h"
+#include "program/cold_cache.h"
 
 #include "base/exec.h"
 #include "base/file.h"

@@ -1,4 +1,4 @@
-#include "netem/kernel/route.h"
+#include "netem/kernel/routes.h"
 
 #include "base/file.h"
 #include "netem/kernel/rtnl.h"

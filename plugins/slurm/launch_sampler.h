@@ -1,6 +1,6 @@
 /* Starting the sampler: a process of its own, outside the job. */
-#ifndef STEELYARD_SLURM_LAUNCH_H
-#define STEELYARD_SLURM_LAUNCH_H
+#ifndef STEELYARD_SLURM_LAUNCH_SAMPLER_H
+#define STEELYARD_SLURM_LAUNCH_SAMPLER_H
 
 #include <sys/un.h>
 

@@ -1,7 +1,7 @@
 /* Routes of the kernel's main table: where a packet leaves, and TCP's rto_min, which stands in them
  * (rtnetlink(7), ip-route(8)). */
-#ifndef STEELYARD_NETEM_KERNEL_ROUTE_H
-#define STEELYARD_NETEM_KERNEL_ROUTE_H
+#ifndef STEELYARD_NETEM_KERNEL_ROUTES_H
+#define STEELYARD_NETEM_KERNEL_ROUTES_H
 
 #include <jansson.h>
 #include <stdbool.h>
