@@ -12,9 +12,10 @@ from steelyard.analysis.collect.job_index import (
     JobIndex,
     NumberedRow,
 )
+from steelyard.analysis.sources import schedulers
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.records import Record
-from steelyard.analysis.sources.study_files import RESULT_STATES, RunFolder, Submission
+from steelyard.analysis.sources.study_files import NO_JOB, RESULT_STATES, RunFolder, Submission
 
 
 @dataclass(slots=True)
@@ -46,6 +47,11 @@ class Attempt:
     folder: RunFolder | None = None
     row: AccountingRow | None = None
     records: dict[str, Record] = field(default_factory=dict)
+
+    @property
+    def has_no_job(self) -> bool:
+        """It ran outside of any: its records lie in its own folder."""
+        return self.folder is not None and self.job_id is None
 
     @property
     def is_over(self) -> bool:
@@ -165,30 +171,38 @@ class Known:
     at_work: str | None = None  # the submission that a local submit executes now
 
 
+def scheduler_of(folder: RunFolder, submission: Submission | None) -> str:
+    """Where the folder does not tell: as it was handed in, else by the form of the job's id."""
+    if not folder.has_job:
+        return NO_JOB
+    if submission is not None and submission.job_id is not None:
+        return submission.scheduler
+    return schedulers.of_job(folder.attempt.rpartition(".")[0])
+
+
 def from_folder(folder: RunFolder, submission: Submission | None, known: Known) -> Attempt:
     """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
     answered = submission is None or submission.submission_id in known.answered
     at_work = submission is not None and submission.submission_id == known.at_work
     is_new = known.now_unix_s - (folder.began_unix_s or 0.0) < ACCOUNTING_LAG_S
     name, _, restart = folder.attempt.rpartition(".")
-    local = name == "local"
     said, why = folder.text("state"), folder.text("reason")
     is_open = said == "started" or not folder.has_result
     attempt = Attempt(
         run_id=folder.run_id,
         attempt=folder.attempt,
-        scheduler=folder.text("scheduler") or ("local" if local else "slurm"),
+        scheduler=folder.text("scheduler") or scheduler_of(folder, submission),
         state="lost",
-        job_id=None if local else folder.text("job_id") or name,
-        restart_count=int(restart) if restart.isdigit() and not local else None,
+        job_id=folder.text("job_id") or name if folder.has_job else None,
+        restart_count=int(restart) if restart.isdigit() and folder.has_job else None,
         reason=why,
     )
     if said in RESULT_STATES:
         attempt.state = said
-    elif is_open and not local and not answered:
+    elif is_open and folder.has_job and not answered:
         attempt.state = "running"
         attempt.reason = "still running, or killed: the accounting could not be asked"
-    elif is_open and local and at_work:
+    elif is_open and not folder.has_job and at_work:
         attempt.state = "running"
     elif is_open and is_new:
         attempt.state = "running"
@@ -280,7 +294,7 @@ def not_begun(known: Known, begun: set[tuple[str, str]]) -> Iterator[Attempt]:
         rows[submission.submission_id].append(row)
     in_accounting = {n.submission.submission_id for n in known.numbered} | set(rows)
     for submission in known.submissions:
-        if submission.job_id is None or submission.scheduler == "local":
+        if submission.job_id is None:
             continue
         started = {r for r in submission.run_ids if (r, submission.submission_id) in begun}
         for row in rows[submission.submission_id]:

@@ -104,7 +104,7 @@ def bring_records(
             progress("records", done, len(jobs))
     for attempt in attempts:
         # Local runs have theirs in their own folder.
-        if attempt.folder is not None and attempt.scheduler == "local":
+        if attempt.folder is not None and attempt.has_no_job:
             paths = sorted((attempt.folder.path / "record").rglob("*.json"))
             yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
 
@@ -217,7 +217,7 @@ def record_gaps(
                 )
         for node in missing_nodes(attempt):
             if (attempt.run_id, attempt.attempt, node) not in known:
-                place = "its own folder" if attempt.scheduler == "local" else f"{where}{hint}"
+                place = "its own folder" if attempt.has_no_job else f"{where}{hint}"
                 reason = (
                     f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
                     f"{stray(attempt, node, record_dirs)}"
@@ -253,6 +253,6 @@ def missing_nodes(attempt: Attempt) -> list[str]:
     """Nodes of an attempt that is over without a record."""
     if not attempt.is_over:
         return []
-    if attempt.scheduler == "local":
+    if attempt.has_no_job:
         return [] if attempt.records else list(attempt.nodes)
     return [node for node in attempt.nodes if node not in attempt.records]

@@ -74,6 +74,10 @@ class Submission:
     run_ids: tuple[str, ...]
 
 
+# The folder of an attempt outside of any job is NO_JOB.NUMBER, of others JOB.RESTARTS.
+NO_JOB = "local"
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """An attempt as its own folder tells it; `result` is None where result.json is not usable."""
@@ -84,6 +88,11 @@ class RunFolder:
     result: Mapping[str, Any] | None
     problem: str | None
     has_result: bool = True  # a result.json, whether it can be used or not
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a scheduler started it."""
+        return self.attempt.rpartition(".")[0] != NO_JOB
 
     @property
     def began_unix_s(self) -> float | None:
@@ -204,13 +213,13 @@ def submission(line: bytes, path: Path, number: int) -> Submission | None:
 
 def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
     """The submission that a local submit, which holds the study's lock, executes; None: no submit."""
-    local = [s.submission_id for s in submissions if s.scheduler == "local"]
+    here = [s.submission_id for s in submissions if s.job_id is None]
     try:
         fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        return local[-1] if local and locks.is_taken(fd) else None
+        return here[-1] if here and locks.is_taken(fd) else None
     finally:
         os.close(fd)
 

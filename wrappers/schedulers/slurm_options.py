@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 
 from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.study.job import OPTION
 from steelyard.wrappers.study.reader import Table
 
 # What Steelyard sets itself; an option of the user's would break the study.
@@ -23,8 +26,11 @@ KEY_OF = {
 
 
 def check(table: Table, key: str, options: Sequence[str]) -> None:
-    """UsageError for the first of them that is not the study's."""
+    """UsageError for the first of them that is none, or not the study's."""
     for option in options:
+        if not re.fullmatch(OPTION, option):
+            allowed = "options that begin with '-', values joined by '='"
+            table.wrong(key, shlex.join(options), allowed)
         refuse_ours(table, key, option)
 
 

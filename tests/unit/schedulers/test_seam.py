@@ -1,0 +1,245 @@
+"""Nobody but a scheduler's own files knows it; and another one needs no change elsewhere.
+
+The other one is the test's own, no more of Torque than its recorded log and these checks need.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.collect import merge
+from steelyard.analysis.sources import schedulers as readers
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
+from steelyard.wrappers.study.reader import Table
+
+from ..sources.test_other_schedulers import PbsLog
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}
+SHARED = {"base", "known", "ledger"}
+# Slurm's own, in other rooms: the throwaway cluster, and its jobs as `calibrate` weighs them.
+SLURMS_OWN = ("wrappers/schedulers/", "wrappers/cluster/", "wrappers/calibrate/")
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for top in ("wrappers", "analysis"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def asks_for_a_name(tree: ast.AST) -> Iterator[int]:
+    """Lines of comparisons with a scheduler's name, and of `case` with one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and part.value in NAMES:
+                    yield node.lineno if isinstance(node, ast.Compare) else part.lineno
+
+
+def test_nobody_asks_for_a_name() -> None:
+    assert list(asks_for_a_name(ast.parse('a = "slurm" in b\nif x.name == "local": pass'))) == [
+        1,
+        2,
+    ]
+    found = [f"{name}:{line}" for name, tree in trees() for line in asks_for_a_name(tree)]
+    assert found == []
+
+
+def test_nobody_imports_a_scheduler() -> None:
+    """Only what they share: base, known and ledger."""
+    found = []
+    for name, tree in trees():
+        for node in ast.walk(tree):
+            if name.startswith(SLURMS_OWN) or not isinstance(node, ast.ImportFrom):
+                continue
+            _, room, module = (node.module or "").partition("steelyard.wrappers.schedulers")
+            names = {module.strip(".")} - {""} or {alias.name for alias in node.names}
+            if room and not names <= SHARED:
+                found.append(f"{name}:{node.lineno}")
+    assert found == []
+
+
+def test_every_method_is_asked_for() -> None:
+    """By somebody who knows no scheduler: what nobody asks need not be written."""
+    asked = "".join(
+        (ROOT / name).read_text(encoding="utf-8")
+        for name, _ in trees()
+        if name.startswith("wrappers/") and Path(name).stem not in known.CLASSES
+    )
+    unasked = [name for name in Scheduler.__abstractmethods__ if f".{name}(" not in asked]
+    assert unasked == [] and len(Scheduler.__abstractmethods__) > 10
+
+
+# --- another one: jobs 0.vm and 1.vm of the log, whose runs are started here as the job would -----
+
+LOG = ROOT / "tests/data/pbs/torque-6.1.3.log"
+IDS = ["0.vm", "1.vm"]  # as qsub told them
+STUDY = """
+[study]
+name = "two"
+repeat = 1
+[factors]
+network = ["none", "delay=50ms"]
+node_type = ["virtual"]
+[place.virtual]
+torque = "-l nodes={nodes}:virtual"
+slurm = "--constraint=vm"
+[[benchmark]]
+use = "app"
+command = "echo $SY_ATTEMPT"
+"""
+SHELL = """
+SY_SCHEDULERS+=(torque)
+sy_torque_is_ours() { [[ -n ${PBS_JOBID:-} ]]; }
+sy_torque_variables() { printf '%s\\n' "${!PBS_@}"; }
+sy_torque_memory_kib() { :; }
+sy_torque_begin() { SY_JOB_ID=$PBS_JOBID; }
+sy_torque_attempt_name() { printf '%s.0' "$PBS_JOBID"; }
+sy_torque_launch() { SY_ROLE=client "$BASH" "$1" & SY_PIDS=($!); }
+sy_torque_is_noise() { return 1; }
+sy_torque_end_unix_s() { :; }
+sy_torque_says_time_limit() { return 1; }
+sy_torque_where() { SY_CLIENT=0 SY_THIS_NODE=vm SY_STEP=-; }
+"""
+
+
+class Torque(Scheduler):
+    """Each run a job of its own."""
+
+    name = "torque"
+
+    def __init__(self, study_dir: Path, patient: bool = True) -> None:
+        super().__init__(study_dir, patient)
+        self.ids = iter(IDS)
+
+    @classmethod
+    def is_here(cls) -> bool:
+        return False
+
+    @classmethod
+    def checks(cls) -> Iterator[Check]:
+        yield Check("Torque", "warning", "qsub is not in PATH")
+
+    @classmethod
+    def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
+        if any(option.startswith("-t") for option in options):
+            table.fail(key, "Steelyard sets -t itself")
+
+    def cluster(self) -> str | None:
+        return "vm"
+
+    def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
+        return [" ".join(given or ()).replace("{nodes}", str(nodes))]
+
+    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
+        asked = netem.of_levels(condition)
+        return [f"-v STEELYARD_NETEM={asked.network}"] if asked.shapes else []
+
+    def is_placed(self, batch: Batch) -> bool:
+        return True
+
+    def features(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def most_runs(self) -> int | None:
+        return 1
+
+    def script(self, batch: Batch, after: str | None) -> str:
+        lines = [f"#PBS {option}" for option in (f"-N {batch.job_name}", *batch.options)]
+        run = batch.study_dir / "runs" / batch.run_ids[0] / "run.sh"
+        return "\n".join(["#!/bin/bash", *lines, f"exec bash '{run}'", ""])
+
+    def submit(self, batch: Batch, script: Path) -> str | None:
+        return next(self.ids)
+
+    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+        return None
+
+    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        return {}
+
+    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """From the log's records of ends."""
+        ends = dict(re.findall(r";E;([^;]+);.* Exit_status=(-?\d+)", LOG.read_text()))
+        return {
+            entry.run_ids[0]: Task("completed" if ends[entry.job_id] == "0" else "failed",
+                                   f"exit status {ends[entry.job_id]}", entry.job_id)
+            for entry in submissions if entry.job_id in ends
+        }  # fmt: skip
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        pass
+
+
+class Log(PbsLog):
+    """The accounting: its job 1.vm failed."""
+
+    job_ids = re.compile(r"\d+(\[\d*\])?\.\w+")
+
+    def __init__(self) -> None:
+        super().__init__(LOG)
+
+
+@pytest.fixture
+def torque(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line in each registry."""
+    monkeypatch.setitem(known.CLASSES, "torque", "Torque")
+    monkeypatch.setitem(sys.modules, "steelyard.wrappers.schedulers.torque", sys.modules[__name__])
+    monkeypatch.setitem(readers.READERS, "torque", Log)
+
+
+def test_another_scheduler_needs_no_change_elsewhere(
+    torque: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.toml").write_text(STUDY, encoding="utf-8")
+    assert cli.main(["submit", str(tmp_path / "two.toml"), "--scheduler", "torque"]) == 0
+    study = tmp_path / "two.study"
+    entries = [json.loads(line) for line in (study / "submissions.jsonl").read_text().splitlines()]
+    assert [entry["job_id"] for entry in entries] == IDS
+    scripts = [(study / f"submissions/{e['submission_id']}.sh").read_text() for e in entries]
+    assert all("#PBS -l nodes=1:virtual\n" in text for text in scripts)
+    assert ["#PBS -v STEELYARD_NETEM=delay=50ms" in text for text in scripts].count(True) == 1
+
+    with (study / "lib/steelyard.sh").open("a", encoding="utf-8") as library:
+        library.write(SHELL)  # as a file of jobscripts/lib/schedulers
+    done = subprocess.run(
+        ["bash", study / "submissions" / f"{entries[0]['submission_id']}.sh"],
+        env={**os.environ, "PBS_JOBID": IDS[0]}, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0
+    attempt = study / "runs" / entries[0]["run_ids"][0] / "0.vm.0"
+    result = json.loads((attempt / "result.json").read_text())
+    assert (result["scheduler"], result["job_id"], result["nodes"]) == ("torque", "0.vm", ["vm"])
+
+    capsys.readouterr()
+    assert cli.main(["status", str(study), "--json"]) == 5
+    progress = json.loads(capsys.readouterr().out)
+    assert (progress["done"], progress["failed"]) == (1, 1)
+    assert progress["failures"][0]["reason"].startswith("exit status ")
+    # The log is older than the study: submitted then.
+    lines = [json.dumps(entry | {"submitted_unix_s": 1795240009.5}) for entry in entries]
+    (study / "submissions.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    collected = merge.collect(study, patience_s=0)
+    assert dict(collected.states) == {"completed": 1, "failed": 1}
+
+
+def test_a_place_that_the_scheduler_does_not_take_is_refused(
+    torque: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(STUDY.replace("-l nodes={nodes}:virtual", "-t1"), encoding="utf-8")
+    assert cli.main(["submit", str(file), "--scheduler", "slurm"]) == 2  # whoever it is for
+    assert "place.virtual.torque: Steelyard sets -t itself" in capsys.readouterr().err
