@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
+
+load = functools.cache(registry.load)  # a parser reads thousands of outputs here
 Given = dict[str, object]
 GOOD: list[tuple[str, str, Given]] = [
     ("iperf3", "tcp", {"seconds": 1}),
@@ -51,7 +54,7 @@ IDS = [f"{name}-{file}" for name, file, _ in GOOD]
 
 def parse(folder: Path, name: str, text: str, given: Given) -> list[Result]:
     (folder / "out.0").write_text(text, encoding="utf-8")
-    return registry.load(name).parse(folder, 0, given)
+    return load(name).parse(folder, 0, given)
 
 
 def read(name: str, file: str) -> str:

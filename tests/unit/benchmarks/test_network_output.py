@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,8 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import FailedError, OutputError, ParameterError
 
 DATA = Path(__file__).parents[2] / "data"
+
+load = functools.cache(registry.load)  # a parser reads thousands of outputs here
 FIO: dict[str, object] = {"bs": 4096, "size": "2MiB", "numjobs": 2}
 HPCC: dict[str, object] = {"n": 1000, "nb": 80, "q": 2}
 FIGURES = {
@@ -27,7 +30,7 @@ def read(file: str) -> str:
 def parse(folder: Path, name: str, text: str, given: dict[str, object]) -> dict[str, list[float]]:
     (folder / "out.0").write_text(text, encoding="utf-8")
     found: dict[str, list[float]] = {}
-    for result in registry.load(name).parse(folder, 0, given):
+    for result in load(name).parse(folder, 0, given):
         found.setdefault(result.metric, []).append(result.value)
     return found
 

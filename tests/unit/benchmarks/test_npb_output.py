@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import FailedError, OutputError, Result
 
 DATA = Path(__file__).parents[2] / "data/npb"
+
+load = functools.cache(registry.load)  # a parser reads thousands of outputs here
 CG: dict[str, object] = {"kernel": "cg", "class": "S", "ranks": 2}
 GOOD = sorted(DATA.glob("mpi.*.S.2.r1.out"))
 
@@ -18,7 +21,7 @@ GOOD = sorted(DATA.glob("mpi.*.S.2.r1.out"))
 def parse(folder: Path, text: str, given: dict[str, object], err: str = "") -> list[Result]:
     (folder / "out.0").write_text(text, encoding="utf-8")
     (folder / "err.0").write_text(err, encoding="utf-8")
-    return registry.load("npb").parse(folder, 0, given)
+    return load("npb").parse(folder, 0, given)
 
 
 def refusal(folder: Path, text: str, given: dict[str, object], err: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -13,7 +14,11 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import FailedError, OutputError, Result
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[2] / "data"
+
+load = functools.cache(registry.load)  # a parser reads thousands of outputs here
 Given = dict[str, object]
 HPCC: Given = {"n": 1000, "nb": 80, "q": 2}
 HPCC_SMALL: Given = {"n": 200, "nb": 64}
@@ -58,7 +63,7 @@ FSTEST = ("filesystem", "filesystem/small_file_copy.out", {"test": "small_file_c
 def parse(folder: Path, name: str, text: str | bytes, given: Given) -> list[Result]:
     data = text.encode() if isinstance(text, str) else text
     (folder / "out.0").write_bytes(data)
-    return registry.load(name).parse(folder, 0, given)
+    return load(name).parse(folder, 0, given)
 
 
 def refusal(folder: Path, name: str, text: str | bytes, given: Given) -> str:
