@@ -119,9 +119,11 @@ def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
 def test_children_of_a_parent_that_ignores_sigchld_are_weighed_as_far_as_samples_saw_them(
     tmp_path: Path,
 ) -> None:
-    """The kernel adds them to nobody. These rest for three samples before they end: all was seen."""
-    record = run_of(tmp_path, "ignored=2:0.4:300000:3", "sleep=0.1")
-    assert record["complete"] is True
+    """The kernel adds them to nobody. These rest for a second before they end: all was seen. On a
+    loaded machine their waking up may be seen, too, and then nobody knows what followed."""
+    record = run_of(tmp_path, "ignored=2:0.4:300000:1", "sleep=0.1")
+    reason = record["incomplete_reason"]
+    assert record["complete"] or "at work ended without anyone's waiting" in reason
     assert 600_000 <= record["io"]["wchar_bytes"] < 602_000
     assert 0.4 <= record["cpu"]["cpu_s"] < 0.45
 
