@@ -127,11 +127,12 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
 SPREAD = -n $(WORKERS) --dist worksteal
 
-# The cluster's tests wait most of their time: two groups go on at once, each shown when it ends.
-TEST_GROUPS = check-lab lint failsafe check-c check-unit check-bats check-npb
+# The cluster's tests wait most of their time: their halves go on beside one group after another of
+# the rest, each shown when it ends.
+TEST_GROUPS = check-lab-guests check-lab-nodes lint failsafe check-c check-unit check-bats check-npb
 
 test: packages-test setup $(VENV)/.test  ## set up, then every check and test
-	@$(MAKE) --no-print-directory -s -j2 -Otarget groups
+	@$(MAKE) --no-print-directory -s -j3 -Otarget groups
 
 groups: $(TEST_GROUPS)
 
@@ -165,8 +166,14 @@ check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input i
 check-npb: all  ## every NPB kernel, class S and W on several rank counts, verified
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
 
-check-lab: all $(VENV)/.test  ## the tests that go through a real throwaway Slurm cluster
-	$(PYTEST) -n 2 --dist loadgroup tests/lab
+check-lab: check-lab-guests check-lab-nodes  ## the tests that go through a real throwaway Slurm cluster
+
+# Halves that share nothing: `make -j2 check-lab` does both at once.
+check-lab-guests: all $(VENV)/.test
+	$(PYTEST) -m guests tests/lab
+
+check-lab-nodes: all $(VENV)/.test
+	$(PYTEST) -m 'not guests' tests/lab
 
 # Not in `make test`: 500 MB to fetch, and Java.
 check-spark: build/venv-spark/.ready  ## the summary on a local Spark, and through docs/spark.sbatch, gives DuckDB's answers (needs Java 17)
@@ -244,5 +251,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test setup demo test groups check check-fast check-unit check-bats check-c check-sanitize check-npb check-lab check-spark soak failsafe lint docs \
+.PHONY: help all npb mpiprof packages packages-test setup demo test groups check check-fast check-unit check-bats check-c check-sanitize check-npb check-lab check-lab-guests check-lab-nodes check-spark soak failsafe lint docs \
 	lint-c bench install-slurm install-programs wheel clean

@@ -28,7 +28,7 @@ pytest() { # OPTION…
     build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini --confcutdir=tests "$@"
 }
 
-# As `make test` runs its groups, two at once; what this make tells its children is not for that one.
+# As `make test` runs its groups, some at once; what this make tells its children is not for that one.
 groups() { # GROUP…
     env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -f Makefile -f tests/failsafe/planted.mk \
         -j2 -Otarget groups TEST_GROUPS="$*"

@@ -199,20 +199,13 @@ class Lab:
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
 
 
-# Where a test belongs: those that share a cluster are one worker's, the longest group first.
-GROUPS = {"virtual_cluster": "guests", "cluster": "nodes", "site": "calibrate"}
-
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a cluster follow each other, in one worker (--dist loadgroup)."""
-    order = [*GROUPS.values(), "none"]
-    groups = {}
+    """`-m guests` and `-m 'not guests'` are two halves that may go on at once: each of the clusters
+    that tests share is in one of them, and so is every name that this machine has once."""
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        groups[item] = next((group for name, group in GROUPS.items() if name in names), "none")
-        if groups[item] != "none":
-            item.add_marker(pytest.mark.xdist_group(groups[item]))
-    items.sort(key=lambda item: order.index(groups[item]))
+        if "virtual_cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.guests)
 
 
 @pytest.fixture(scope="session")

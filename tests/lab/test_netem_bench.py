@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.guests]
 BENCH = Path(__file__).parents[2] / "bench" / "netem.py"
 
 

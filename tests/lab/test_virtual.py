@@ -25,7 +25,7 @@ from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
 from .conftest import Lab, until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.guests]
 IFF_NOARP = 0x80  # netdevice(7)
 STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli")
 
