@@ -13,7 +13,7 @@ from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers import slurm_command
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
 
 FIELDS = ("State", "Start", "End", "ElapsedRaw", "NodeList", "AdminComment")
 # A user's own defaults for these programs must not change what they answer.

@@ -13,7 +13,7 @@ from steelyard.wrappers.calibrate import job_traces, judge, loads
 from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.calibrate.ways import Way
-from steelyard.wrappers.schedulers import slurm_command
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
 
 POLL_S = 0.5
 SETTLE_S = 5.0  # a record is final, a comment is in the accounting, so soon after a job's end

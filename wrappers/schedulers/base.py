@@ -1,6 +1,6 @@
 """The seam to a batch system: all that differs between schedulers is asked of a `Scheduler`.
 
-A file beside this one for each, slurm.py and local.py; known.py knows which there are.
+A module beside this one for each, slurm and local; known.py knows which there are.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.sources import hostlist, sacct
-from steelyard.wrappers.schedulers import slurm_tasks
+from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 
 WIDE = "[0-9999]"
 TOO_MANY = (

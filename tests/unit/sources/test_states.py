@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.schedulers import slurm_tasks
+from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 
 # The states of squeue(1) and sacct(1) that a job can end in -> docs/formats.md part 8.
 ENDS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.schedulers import slurm_command
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
 
 PLUGIN_HELP = """\
 Usage: sbatch [OPTIONS(0)...] executable [args(0)...]

@@ -13,7 +13,8 @@ from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers import slurm_command, slurm_tasks
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir

@@ -14,10 +14,12 @@ import pytest
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel as netem_kernel
-from steelyard.wrappers.schedulers import known, slurm_command, slurm_tasks
+from steelyard.wrappers.schedulers import known
 from steelyard.wrappers.schedulers import ledger as submit_ledger
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file

@@ -10,9 +10,9 @@ from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct, waiting_tasks
 from steelyard.analysis.sources.slurm_states import STATES
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.schedulers import slurm_command
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
-from steelyard.wrappers.schedulers.slurm_command import CommandError
+from steelyard.wrappers.schedulers.slurm import command
+from steelyard.wrappers.schedulers.slurm.command import CommandError
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
@@ -25,7 +25,7 @@ def ask_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Ta
     jobs = by_job(submissions)
     if not jobs:
         return {}
-    ask = slurm_command.run if patient else slurm_command.run_once
+    ask = command.run if patient else command.run_once
     try:
         text = ask([*SQUEUE, f"--jobs={','.join(jobs)}"])
     except CommandError as error:

@@ -17,15 +17,13 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import (
-    slurm_checks,
-    slurm_command,
-    slurm_options,
-    slurm_script,
-    slurm_tasks,
-)
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
-from steelyard.wrappers.schedulers.slurm_command import CommandError
+from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
+from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers.slurm import options as slurm_options
+from steelyard.wrappers.schedulers.slurm import script as slurm_script
+from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm.command import CommandError
 from steelyard.wrappers.study.reader import Table
 
 # What a job gets of the submitting shell; a run must not depend on what else stands there.

@@ -1,0 +1,5 @@
+"""The scheduler Slurm: known.py finds its class here."""
+
+from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
+
+__all__ = ["Slurm"]
