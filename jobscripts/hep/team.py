@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.hep.processes import die_with_parent, end_by_force_after
 
 PATIENCE_S = 300.0  # to import uproot: a slow file system may take a while
 
@@ -115,6 +115,7 @@ def main() -> None:
     die_with_parent()
     # An exception, so that subprocess.run ends what it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    end_by_force_after(3.0)
     from steelyard.jobscripts.hep import client_tasks, datafile, reader
 
     mode = sys.argv[1]
