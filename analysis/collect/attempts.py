@@ -131,8 +131,9 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     attempt.clients = None if clients is None else int(clients)
     attempt.tries = folder.tries
     attempt.nodes = attempt.nodes or folder.nodes
-    if attempt.exit_code is None and folder.exit_codes:
-        attempt.exit_code = max(folder.exit_codes)
+    codes = [code for code in folder.exit_codes if code is not None]
+    if attempt.exit_code is None and codes:
+        attempt.exit_code = max(codes)
 
 
 def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str | None]:

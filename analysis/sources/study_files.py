@@ -128,10 +128,11 @@ class RunFolder:
         return 1 + len(failed) if isinstance(failed, list) else None
 
     @property
-    def exit_codes(self) -> tuple[int, ...]:
-        """One per client that ended."""
+    def exit_codes(self) -> tuple[int | None, ...]:
+        """One per client; None for one that left none."""
         value = (self.result or {}).get("exit_codes")
-        return tuple(c for c in value if isinstance(c, int)) if isinstance(value, list) else ()
+        codes = value if isinstance(value, list) else []
+        return tuple(code if isinstance(code, int) else None for code in codes)
 
 
 def check_format(document: object, path: Path, name: str, version: int) -> dict[str, Any]:

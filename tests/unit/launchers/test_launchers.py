@@ -374,7 +374,8 @@ def test_run_says_what_is_wrong_with_a_launcher(
 def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     from steelyard.wrappers.run import inside as run_inside
 
-    (tmp_path / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, null, 3]}')
+    ended = '{"format": "steelyard-run", "version": 1, "elapsed_s": 1.5, "exit_codes": %s}'
+    (tmp_path / "result.json").write_text(ended % "[0, null, 3]")
     for client, seconds in ((0, 1.25), (1, 1.0)):
         text = f"elapsed_s={seconds}\ncpu_s=0.5\nrchar_bytes=7\n"
         (tmp_path / f"weighed.{client}").write_text(text)
@@ -384,7 +385,7 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     assert (found.elapsed_s, found.exit_code) == (1.5, None)
     assert set(found.values().values()) == {None}  # the third was killed
     assert not run_inside.has_its_processes(found.tags)
-    (tmp_path / "result.json").write_text('{"elapsed_s": 1.5, "exit_codes": [0, 3]}')
+    (tmp_path / "result.json").write_text(ended % "[0, 3]")
     found = run_inside.read(tmp_path)
     assert found.values() == {
         "elapsed": 1.25, "start": 1.5, "cpu": 1.0, "read calls": 14.0,
@@ -392,8 +393,7 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "tags.0").write_text("launcher_weighed=yes\n")
     found = run_inside.read(tmp_path)
-    assert run_inside.has_its_processes(found.tags)
-    assert found.values()["start"] is None
+    assert run_inside.has_its_processes(found.tags) and found.values()["start"] is None
 
 
 def test_the_default_is_no_limit() -> None:
