@@ -21,11 +21,11 @@ from coverage_draws import (
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.latency_share import Side, split
 from steelyard.analysis.stats.overhead import overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, enough
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
-from steelyard.analysis.stats.split import Side, split
 from steelyard.analysis.stats.tests import hedges, hedges_paired
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted, place
-from steelyard.analysis.summary.split import split_rows
+from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.summary import Summary
 
 KIND = Kind(

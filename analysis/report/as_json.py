@@ -9,12 +9,12 @@ from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.figures import begin, figure_jobs
+from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.network import network_document
-from steelyard.analysis.report.split import split_document
 from steelyard.analysis.report.words import answer
 from steelyard.analysis.stats.proportion import unseen_share
+from steelyard.analysis.summary.latency_share import MODEL, split_rows
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
-from steelyard.analysis.summary.split import MODEL, split_rows
 from steelyard.analysis.summary.summary import Row, Summary
 
 FORMAT, VERSION = "steelyard-report", 1

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steelyard.analysis.figures.drawing import slug
+from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.slopes import slope_table
-from steelyard.analysis.report.split import split_part
 from steelyard.analysis.report.tables import Table, label_of, p_text
 from steelyard.analysis.report.words import is_main
 from steelyard.analysis.stats.overhead import percent

@@ -19,10 +19,10 @@ from steelyard.analysis.report.as_json import (
     slope_document,
 )
 from steelyard.analysis.report.as_latex import latex_tables
-from steelyard.analysis.report.split import split_document
+from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.store.spool import Spool, quote
+from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.slopes import factor_lines
-from steelyard.analysis.summary.split import split_rows
 from steelyard.analysis.summary.summary import Summary
 
 TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"

@@ -32,9 +32,9 @@ from steelyard.analysis.report.figures import (
     metric_rows,
     show,
 )
+from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
 from steelyard.analysis.report.slopes import slope_table
-from steelyard.analysis.report.split import split_part
 from steelyard.analysis.summary.summary import Summary
 
 MAX_VARIANTS_DRAWN = 12  # figures of more would take the report beyond its size and time

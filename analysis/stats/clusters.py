@@ -1,7 +1,7 @@
 """Overhead where runs are not independent: several in one job, or interleaved in blocks.
 
 What is drawn is then the job, or the block with both conditions in it, and not the run: Cochran
-(1977), "Sampling Techniques", chapters 6 and 9. Limits are Fieller's as in stats_overhead, with jobs
+(1977), "Sampling Techniques", chapters 6 and 9. Limits are Fieller's as in overhead.py, with jobs
 or blocks in the place of runs. bench/coverage.py has a setting for each.
 """
 

@@ -42,7 +42,7 @@ def inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> InnerWarm
     excesses = {cut: [job_excess(runs, cut) for runs in kept] for cut in cuts}
 
     def contrast(cut: int) -> float:
-        """As stats_changes.contrasts(): a cut in the middle has more behind it on both sides."""
+        """As changes.contrasts(): a cut in the middle has more behind it on both sides."""
         return abs(statistics.fmean(excesses[cut])) * math.sqrt(cut * (length - cut) / length)
 
     best = max(cuts, key=contrast)

@@ -143,7 +143,7 @@ def verdict(
 ) -> Verdict:
     """The overhead in words; `better` is `lower`, `higher` or None as in the database.
 
-    `p`: of the test, corrected for all comparisons (stats_tests); a difference is told only when
+    `p`: of the test, corrected for all comparisons (tests.py); a difference is told only when
     both the interval and the test show it. None: there is no test, the interval decides.
     """
     if result.value is None or result.low is None or result.high is None:

@@ -1,4 +1,4 @@
-"""Shares of latency and of throughput in the differences of a study (stats_split has the model)."""
+"""Shares of latency and of throughput in the differences of a study (stats.latency_share has the model)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.groups import Groups, mean, size
+from steelyard.analysis.stats.latency_share import (
+    MIN_GROUPS,
+    Side,
+    Split,
+    difference,
+    excludes_zero,
+    split,
+)
 from steelyard.analysis.stats.readable import quantity
-from steelyard.analysis.stats.split import MIN_GROUPS, Side, Split, difference, excludes_zero, split
 from steelyard.analysis.summary.bulk import bulk_of, short_transfers
 from steelyard.analysis.summary.design import jobs_of
 from steelyard.analysis.summary.summary import Row, Summary

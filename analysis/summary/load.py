@@ -21,7 +21,7 @@ from steelyard.analysis.summary.disagreements import Checks, read_checks
 from steelyard.analysis.summary.environment import Program, TagValue
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.network import NodeNetwork, read_network
-from steelyard.analysis.summary.units import OtherUnit, settle_units
+from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
 from steelyard.facts.quantities import METRICS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "base/quantity.h"
+#include "base/quantities.h"
 
 /* Whether the job has a node, or all of its nodes, for itself. */
 enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };

@@ -3,7 +3,7 @@
  * command has ended, and exits as it did.
  *
  * Linked statically: it is brought into images whose C library may be any. */
-#include "base/quantity.h"
+#include "base/quantities.h"
 #include "counters/command_usage.h"
 
 #include <errno.h>

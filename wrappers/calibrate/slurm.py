@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import job_traces, judge, loads
+from steelyard.wrappers.calibrate import job_cells, job_traces, loads
 from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.calibrate.ways import Way
@@ -230,9 +230,9 @@ def of_job(
         yield Trouble(way.name, f"job {job} left no record in {site.record_dirs[0]}", broken=True)
     starts = sorted({result.restarts for result in results})
     for start in starts:
-        yield from judge.cells(
+        yield from job_cells.cells(
             way,
-            judge.Job(
+            job_cells.Job(
                 [result for result in results if result.restarts == start],
                 [record for record in records if restarts(record) == start],
                 rows[start] if start < len(rows) else None,

@@ -5,7 +5,7 @@
 
 munged, mariadbd, slurmdbd, slurmctld and one slurmd per node, all on 127.0.0.1, all below one
 folder; as root or as an ordinary user, who is then the only one that can run jobs. With guests
-(root only) all are on a private network instead, see virtual_network.py.
+(root only) all are on a private network instead, see network.py.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from steelyard.wrappers.base import programs
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import nfs as virtual_nfs
-from steelyard.wrappers.cluster import start_daemons
+from steelyard.wrappers.cluster import start_daemons, start_guests
 from steelyard.wrappers.cluster import state as cluster_state
-from steelyard.wrappers.cluster import virtual as virtual_start
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
 from steelyard.wrappers.cluster.guest import END_LIMIT_S, Guest
 from steelyard.wrappers.cluster.state import Daemon, State
@@ -71,7 +70,7 @@ class Cluster:
 
     def guest(self, name: str) -> Guest:
         """A virtual node that takes commands past the network; UsageError: no such guest."""
-        return virtual_start.guest_of(self.state, name)
+        return start_guests.guest_of(self.state, name)
 
     def down(self) -> None:
         """Cancel its jobs and end its daemons; the folder stays until the next `up`."""
@@ -167,11 +166,11 @@ def _start(config: ClusterConfig, state: State) -> None:
     if state.network:
         virtual_network.create(state.network, state.guests)
     starter = start_daemons.Starter(config, state, Cluster(state).environment())
-    guests = virtual_start.boot(starter)
+    guests = start_guests.boot(starter)
     slurmctld = start_daemons.start_controllers(starter, ports)
     virtual_nfs.start(starter, guests)
     slurmds = start_daemons.start_host_nodes(starter)
-    virtual_start.start_slurmd(starter, guests)
+    start_guests.start_slurmd(starter, guests)
     start_daemons.wait_nodes(starter, slurmctld, slurmds)
 
 
@@ -201,7 +200,7 @@ def check(config: ClusterConfig) -> None:
             "empty it",
             part="dir",
         )
-    virtual_start.check(config)
+    start_guests.check(config)
 
 
 def _make_folders(config: ClusterConfig) -> None:
@@ -304,7 +303,7 @@ def _end_in_order(state: State) -> list[Daemon]:
     alive = state.alive()
     guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
     for daemon in guests:
-        virtual_start.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
+        start_guests.guest_of(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
         left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
     left += cluster_state.end_daemons(rest, patience_s=3.0)

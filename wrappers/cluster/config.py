@@ -138,7 +138,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Network:
-    """The private network of a cluster with guests; what it looks like: virtual_network.py.
+    """The private network of a cluster with guests; what it looks like: network.py.
 
     Its name is that of the namespace and of the veth in the user's namespace.
     """

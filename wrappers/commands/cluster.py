@@ -24,10 +24,9 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import console, errors, programs
-from steelyard.wrappers.cluster import cluster, start_daemons
+from steelyard.wrappers.cluster import cluster, start_daemons, start_guests
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import state as cluster_state
-from steelyard.wrappers.cluster import virtual as virtual_start
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
 
 EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
@@ -115,7 +114,7 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
         return _describe(already, args.json, "runs already")
     start_daemons.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
-    shares = tuple(share.absolute() for share in args.share or virtual_start.default_shares())
+    shares = tuple(share.absolute() for share in args.share or start_guests.default_shares())
     labelled = 0 if args.virtual else 2
     config = ClusterConfig(
         dir=folder,

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/quantities.h"
 
 #define SY_UNKNOWN INT64_MIN /* an empty cell */
 

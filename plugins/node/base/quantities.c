@@ -1,4 +1,4 @@
-#include "base/quantity.h"
+#include "base/quantities.h"
 
 const struct sy_column_fact sy_column_facts[SY_FIXED] = {
 #define COLUMN(cell, name, unit, ...) [SY_##cell] = {name, SY_UNIT_##unit},

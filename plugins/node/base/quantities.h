@@ -1,6 +1,6 @@
 /* The columns of the samples and the totals of the record, as facts/quantities.def has them. */
-#ifndef STEELYARD_BASE_QUANTITY_H
-#define STEELYARD_BASE_QUANTITY_H
+#ifndef STEELYARD_BASE_QUANTITIES_H
+#define STEELYARD_BASE_QUANTITIES_H
 
 #include <stdbool.h>
 

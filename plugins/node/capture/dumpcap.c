@@ -1,4 +1,4 @@
-#include "capture/capture.h"
+#include "capture/dumpcap.h"
 
 #include "base/file.h"
 #include "base/rights.h"

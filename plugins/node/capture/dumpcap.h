@@ -2,8 +2,8 @@
  *
  * Root only opens the file: dumpcap writes to it through a descriptor, as nobody, with CAP_NET_RAW
  * and nothing else, and no program of root's ever parses a packet. */
-#ifndef STEELYARD_CAPTURE_CAPTURE_H
-#define STEELYARD_CAPTURE_CAPTURE_H
+#ifndef STEELYARD_CAPTURE_DUMPCAP_H
+#define STEELYARD_CAPTURE_DUMPCAP_H
 
 #include <stdint.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "capture/capture.h"
+#include "capture/dumpcap.h"
 
 /* Make RECORD_DIR/JOB/NODE.START.pcapng, readable by the owner alone: a descriptor, or -1. */
 int sy_capture_make(const struct sy_capture *capture, char name[320], struct sy_error *err);

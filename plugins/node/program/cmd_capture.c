@@ -1,6 +1,6 @@
 /* steelyard-node capture: headers of a job's packets, where the policy lets the job have them. */
 #include "base/folder.h"
-#include "capture/capture.h"
+#include "capture/dumpcap.h"
 #include "netem/policy/file.h"
 #include "netem/spec/values.h"
 #include "program/command_line.h"

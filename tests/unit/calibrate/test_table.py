@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.calibrate import judge, loads, table, ways, words
+from steelyard.wrappers.calibrate import job_cells, loads, table, ways, words
 from steelyard.wrappers.calibrate.job_traces import Row
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
 
@@ -114,8 +114,8 @@ def row(of: dict[str, Any] | None) -> Row:
 
 
 def judged(of_record: dict[str, Any], of_comment: dict[str, Any] | None, **more: Any) -> list[Cell]:
-    job = judge.Job([result()], [of_record], row(of_comment))
-    return list(judge.cells(way(**more), job))
+    job = job_cells.Job([result()], [of_record], row(of_comment))
+    return list(job_cells.cells(way(**more), job))
 
 
 def wrong(cells: list[Cell]) -> set[tuple[str, str]]:
@@ -189,13 +189,13 @@ def test_two_nodes_are_summed_and_an_idle_one_adds_nothing() -> None:
                  "io.write_bytes", "memory.max_memory_bytes"):  # fmt: skip
         set_at(idle, path, None)
         idle["missing"][path] = "no process of the job was named to the sampler"
-    job = judge.Job([result()], [record(), idle], row(comment()))
-    assert not wrong(list(judge.cells(way(), job)))
+    job = job_cells.Job([result()], [record(), idle], row(comment()))
+    assert not wrong(list(job_cells.cells(way(), job)))
     null = comment() | {"cpu_s": None}
-    job = judge.Job([result()], [record(), idle], row(null))
-    assert wrong(list(judge.cells(way(), job))) == {("CPU", "accounting")}
-    both = judge.Job([result(), result(node="n2")], [record(), record("n2")], row(comment()))
-    short = wrong(list(judge.cells(way(), both)))
+    job = job_cells.Job([result()], [record(), idle], row(null))
+    assert wrong(list(job_cells.cells(way(), job))) == {("CPU", "accounting")}
+    both = job_cells.Job([result(), result(node="n2")], [record(), record("n2")], row(comment()))
+    short = wrong(list(job_cells.cells(way(), both)))
     assert ("read calls", "accounting") in short and ("memory", "accounting") not in short
 
 
@@ -238,10 +238,10 @@ def test_what_a_job_without_a_cgroup_cannot_know_excuses_orphans_alone() -> None
     set_at(blind, "cpu.cpu_s", 0.1)
     assert ("CPU", "record") in wrong(judged(blind, comment()))
     (orphans,) = (load for load in loads.LOADS if load.name == "10 orphans")
-    job = judge.Job([result()], [blind], row(comment()))
+    job = job_cells.Job([result()], [blind], row(comment()))
     of_orphans = ways.Way("sbatch", orphans, lambda _: [])
-    assert not wrong(list(judge.cells(of_orphans, job)))
+    assert not wrong(list(job_cells.cells(of_orphans, job)))
     set_at(blind, "cpu.cpu_s", 0.6)
-    assert wrong(list(judge.cells(of_orphans, job))) == {("CPU", "record")}
-    short = judge.Job([result()], [record()], row(comment() | {"cpu_s": 0.1}))
-    assert wrong(list(judge.cells(of_orphans, short))) == {("CPU", "accounting")}
+    assert wrong(list(job_cells.cells(of_orphans, job))) == {("CPU", "record")}
+    short = job_cells.Job([result()], [record()], row(comment() | {"cpu_s": 0.1}))
+    assert wrong(list(job_cells.cells(of_orphans, short))) == {("CPU", "accounting")}

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster import cluster, start_guests
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import guest as virtual_guest
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import state as cluster_state
-from steelyard.wrappers.cluster import virtual as virtual_start
 from steelyard.wrappers.cluster.config import ClusterConfig, Network, Ports
 from steelyard.wrappers.cluster.guest import Guest
 from steelyard.wrappers.cluster.state import Daemon, State
@@ -42,8 +41,8 @@ def able(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where virtual nodes can start."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/{name}")
-    monkeypatch.setattr(virtual_start, "MODULES", Path("/"))
-    monkeypatch.setattr(virtual_start, "TUN", Path("/"))
+    monkeypatch.setattr(start_guests, "MODULES", Path("/"))
+    monkeypatch.setattr(start_guests, "TUN", Path("/"))
     room = namedtuple("room", "free")(1 << 40)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: room)
 
@@ -128,7 +127,7 @@ def test_what_the_host_lacks_is_named(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: room)
     with pytest.raises(MissingError, match=r"2 guests of 256 MB need 512 MB in /dev/shm, which h"):
         cluster.check(config)
-    monkeypatch.setattr(virtual_start, "TUN", Path("/none"))
+    monkeypatch.setattr(start_guests, "TUN", Path("/none"))
     with pytest.raises(MissingError, match="need /none, not found here: modprobe tun"):
         cluster.check(config)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
@@ -164,8 +163,8 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
     folders = [tmp_path / name for name in names]
     for folder in folders:
         folder.mkdir(parents=True)
-    monkeypatch.setattr(virtual_start, "how_mounted", lambda folder: f"as {folder.name}")
-    found = virtual_start.mounts(tmp_path / "c", folders)
+    monkeypatch.setattr(start_guests, "how_mounted", lambda folder: f"as {folder.name}")
+    found = start_guests.mounts(tmp_path / "c", folders)
     assert list(found.items()) == [
         (tmp_path / "a", "as a"),
         (tmp_path / "ab", "as ab"),
@@ -175,9 +174,9 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_an_ordinary_users_folder_goes_through_bindfs(tmp_path: Path) -> None:
-    assert virtual_start.how_mounted(tmp_path) == "hostfs"
+    assert start_guests.how_mounted(tmp_path) == "hostfs"
     shutil.chown(tmp_path, "nobody")
-    assert virtual_start.how_mounted(tmp_path) == "bindfs"
+    assert start_guests.how_mounted(tmp_path) == "bindfs"
 
 
 def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import EXPORTS
 
-from ..summary.test_split import BYTES, FAR, add_runs
+from ..summary.test_latency_share import BYTES, FAR, add_runs
 
 FORMATS = ("csv", "parquet", "json", "latex")
 RELATIONS = ("means", "runs", "values", "slopes", "shares", "findings")

@@ -14,9 +14,9 @@ import pytest
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.as_json import document
 from steelyard.analysis.report.export import relations
-from steelyard.analysis.report.split import split_part
-from steelyard.analysis.stats.split import Side, difference, split
-from steelyard.analysis.summary.split import split_rows
+from steelyard.analysis.report.latency_share import split_part
+from steelyard.analysis.stats.latency_share import Side, difference, split
+from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
