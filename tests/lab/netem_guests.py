@@ -45,15 +45,16 @@ class Job:
         assert (found["undone"], found["undone_by"]) == (True, "job")
         return found
 
-    def median_ms(self, moment: str) -> float:
-        """Of the round-trip times at one of the four moments."""
-        return float(self.conditions["rtt"][moment]["median_s"] * 1e3)
+    def rtt_ms(self, moment: str, which: str) -> float:
+        """Of the round-trip times at one of the four moments: `min` or `median`."""
+        return float(self.conditions["rtt"][moment][f"{which}_s"] * 1e3)
 
-    def added_ms(self) -> tuple[float, float]:
-        """By how much the round trip was longer at the job's start and at its end."""
-        before = self.median_ms("before")
-        start, end = self.median_ms("during_start"), self.median_ms("during_end")
-        assert self.median_ms("after") < before + 1, "and not afterwards"
+    def added_ms(self, which: str = "min") -> tuple[float, float]:
+        """By how much the round trip was longer at the job's start and at its end. A delay is in
+        the shortest, too, and guests on a busy machine only add; of a jitter the median tells."""
+        before = self.rtt_ms("before", which)
+        start, end = self.rtt_ms("during_start", which), self.rtt_ms("during_end", which)
+        assert self.rtt_ms("after", "min") < self.rtt_ms("before", "min") + 1, "not afterwards"
         return start - before, end - before
 
     def word(self, name: str) -> str:
