@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,20 @@ def test_one_that_has_left_our_tree_is_known(tmp_path: Path, environment: str) -
     )
     line = f"{shlex.join(words)} >&- 2>&- &"
     subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True)
+    wait_for("sleep 602", before, tmp_path)
     found = leftovers.end(before, str(tmp_path))
     assert sorted(found) == [f"sh {script}", "sleep 602"]
+
+
+def wait_for(line: str, before: set[int], folder: Path) -> None:
+    """Until a process of ours has that command line."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        ours = leftovers.running(before, str(folder))
+        if any(leftovers.read(pid, "cmdline").replace("\0", " ").strip() == line for pid in ours):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no '{line}' after 30 s")
 
 
 def test_one_that_ends_by_itself_is_waited_for(tmp_path: Path) -> None:
