@@ -127,12 +127,14 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
 SPREAD = -n $(WORKERS) --dist worksteal
 
-# The cluster's tests wait most of their time: their halves go on beside one group after another of
-# the rest, each shown when it ends.
-TEST_GROUPS = check-lab-guests check-lab-nodes lint failsafe check-c check-unit check-bats check-npb
+# The tests of virtual nodes measure delays: nothing but one light group after another beside them.
+# The cluster's other tests wait most of their time: beside the units. Each is shown when it ends.
+WITH_GUESTS = check-lab-guests lint failsafe check-c check-bats check-npb
+WITH_UNITS = check-lab-nodes check-unit
 
 test: packages-test setup $(VENV)/.test  ## set up, then every check and test
-	@$(MAKE) --no-print-directory -s -j3 -Otarget groups
+	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_GUESTS)'
+	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_UNITS)'
 
 groups: $(TEST_GROUPS)
 
