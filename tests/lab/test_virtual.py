@@ -62,7 +62,7 @@ def test_features_are_by_where_a_node_really_is(virtual_lab: Lab) -> None:
 
 
 def test_every_node_reaches_every_other_by_name(virtual_lab: Lab) -> None:
-    script = "for node in n1 v1 v2; do ping -c1 -W5 -q $node >/dev/null || echo no $node; done"
+    script = "for node in n1 v1 v2; do ping -c3 -i.2 -W5 -q $node >/dev/null || echo no $node; done"
     done = virtual_lab.run("srun", "-N3", "sh", "-c", script)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
