@@ -1,6 +1,7 @@
 #include "base/exec.h"
 
 #include "base/file.h"
+#include "base/kernel.h"
 #include "base/tree.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 

@@ -1,10 +1,10 @@
 #include "base/file.h"
 
+#include "base/kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 int sy_root_open(const char *dir, struct sy_error *err)
 {
@@ -25,9 +25,9 @@ static int open_without_openat2(int root, const char *path)
 
 int sy_open_at(int root, const char *path)
 {
-	struct open_how how = {
+	struct sy_open_how how = {
 	    .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-	    .resolve = RESOLVE_IN_ROOT,
+	    .resolve = SY_RESOLVE_IN_ROOT,
 	};
 	long fd;
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,4 +67,21 @@ int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
 		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
 			       node);
 	return open_job_folder(record_dir, job_id, err);
+}
+
+int sy_folder_below(const char *run_dir, const char *name, bool make, struct sy_error *err)
+{
+	char path[4096];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", run_dir, name);
+	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make %s", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open %s", path);
+	if (sy_folder_check(fd, path, err) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
 }

@@ -18,4 +18,7 @@ int sy_folder_check(int fd, const char *what, struct sy_error *err);
 int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
 		  struct sy_error *err);
 
+/* Open the folder `name` of `run_dir`, made first if `make`: a descriptor, or -1. */
+int sy_folder_below(const char *run_dir, const char *name, bool make, struct sy_error *err);
+
 #endif

@@ -1,12 +1,12 @@
 #include "base/tree.h"
 
+#include "base/kernel.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 static int by_version(const void *a, const void *b)
 {
@@ -54,7 +54,8 @@ int sy_list_at(int root, const char *path, struct sy_names *names)
 /* A descriptor of the thing itself, a link not followed. */
 static int open_path(int root, const char *path, uint64_t flags)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = RESOLVE_IN_ROOT};
+	struct sy_open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
+				  .resolve = SY_RESOLVE_IN_ROOT};
 	long fd;
 
 	while (*path == '/')

@@ -1,6 +1,7 @@
 #include "capture/dumpcap.h"
 
 #include "base/file.h"
+#include "base/kernel.h"
 #include "base/rights.h"
 #include "capture/file.h"
 #include "counters/netdev.h"
@@ -18,7 +19,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define DUMPCAP	 "/usr/bin/dumpcap"

@@ -198,16 +198,21 @@ static int64_t read_resident(struct sy_cgroup *group)
 	return anonymous + mapped;
 }
 
+#define SETTLED (256 << 10)
+
 int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact)
 {
 	int64_t charged, change;
+	bool settled;
 	char text[64];
 
 	if (read_text(group->memory_fd, text, sizeof(text)) < 0 ||
 	    sy_parse_number(text, &charged) < 0)
 		return SY_UNKNOWN;
 	change = llabs(charged - group->charged_bytes);
-	if (exact || group->resident_bytes == SY_UNKNOWN ||
+	settled = llabs(charged - group->seen_bytes) < SETTLED && change >= SETTLED;
+	group->seen_bytes = charged;
+	if (exact || settled || group->resident_bytes == SY_UNKNOWN ||
 	    change > (1 << 20) + group->charged_bytes / 64) {
 		group->resident_bytes = read_resident(group);
 		group->charged_bytes = charged;

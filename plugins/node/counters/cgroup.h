@@ -28,6 +28,7 @@ struct sy_cgroup {
 	int64_t zero_us, user_zero,
 	    system_zero;	/* what does not count; the latter as split below */
 	int64_t charged_bytes;	/* memory.current when memory.stat was read last */
+	int64_t seen_bytes;	/* and in the last sample */
 	int64_t resident_bytes; /* then; SY_UNKNOWN: not read yet */
 };
 
@@ -52,7 +53,8 @@ void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us,
 int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system);
 
 /* Memory without page cache, or SY_UNKNOWN. memory.stat is read only when what is charged to the
- * group has changed by more than 1 MB and a sixty-fourth, or when `exact`. */
+ * group has changed by more than 1 MB and a sixty-fourth, or by 256 kB and stays there, or when
+ * `exact`. */
 int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact);
 
 #endif

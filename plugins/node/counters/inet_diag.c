@@ -1,5 +1,7 @@
 #include "counters/inet_diag.h"
 
+#include "base/kernel.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -103,7 +105,7 @@ static void take_attribute(struct sy_tcp_socket *socket, const struct nlattr *at
 
 	if (attribute->nla_type == INET_DIAG_INFO)
 		take_info(socket, mnl_attr_get_payload(attribute), size);
-	else if (attribute->nla_type == INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
+	else if (attribute->nla_type == SY_INET_DIAG_CGROUP_ID && size == sizeof(uint64_t))
 		socket->cgroup_id = mnl_attr_get_u64(attribute);
 }
 

@@ -93,6 +93,7 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 {
 	enum {
 		PPID = 4,
+		SESSION = 6,
 		CMINFLT = 11,
 		UTIME = 14,
 		STIME,
@@ -119,6 +120,7 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 	*stat = (struct sy_stat){
 	    .state = state,
 	    .ppid = (pid_t)field[PPID],
+	    .session = (pid_t)field[SESSION],
 	    .cminflt = field[CMINFLT],
 	    .utime = field[UTIME],
 	    .stime = field[STIME],

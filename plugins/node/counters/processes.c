@@ -300,3 +300,11 @@ int sy_processes_alive(const struct sy_processes *all)
 		alive += !all->process[i].root;
 	return alive;
 }
+
+pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t))
+{
+	for (int i = 0; i < all->count; i++)
+		if (!all->process[i].root && !all->process[i].gone && lives(all->process[i].pid))
+			return all->process[i].pid;
+	return 0;
+}

@@ -42,6 +42,8 @@ struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *con
 struct sy_usage sy_processes_told(const struct sy_processes *all); /* by roots at their end */
 int64_t sy_processes_rss_bytes(const struct sy_processes *all);
 int sy_processes_alive(const struct sy_processes *all);
+/* One of them that `lives`; 0: none. */
+pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t));
 
 /* Is any process of the job in the cgroup as `controller` has it ("": version 2)? Also when there
  * is none to be asked. */

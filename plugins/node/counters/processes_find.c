@@ -2,13 +2,12 @@
 
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/processes_handed.h"
 #include "counters/processes_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* So many ids are tried one by one, 0.2 µs each; above that /proc is listed, 1 µs a process of the
@@ -17,7 +16,7 @@
 #define BATCH 512 /* candidates looked at together */
 
 struct candidate {
-	pid_t pid, ppid;
+	pid_t pid, ppid, session;
 };
 
 struct search {
@@ -42,36 +41,6 @@ bool sy_process_is_in_cgroup(struct sy_processes *all, pid_t pid, const char *co
 	       sy_parse_in_cgroup(text, all->cgroup, controller) == 0;
 }
 
-/* What a process was started with: words, each ended by a NUL. */
-static bool has_word(const char *environment, ssize_t length, const char *word)
-{
-	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
-		if (!strcmp(at, word))
-			return true;
-	return false;
-}
-
-/* Orphaned at birth, it was never seen below the job. Its environment is its user's to write, so
- * only the job's own user is believed. */
-static bool is_marked_orphan(struct sy_processes *all, const struct candidate *c)
-{
-	static char text[65536];
-	char name[16];
-	struct stat st;
-	ssize_t length;
-
-	if (!all->marks.count || c->ppid != 1)
-		return false;
-	(void)snprintf(name, sizeof(name), "%d", c->pid);
-	if (fstatat(all->proc, name, &st, 0) < 0 || st.st_uid != all->marks.owner)
-		return false;
-	length = sy_process_file(all, c->pid, "environ", NULL, text, sizeof(text));
-	for (int i = 0; i < all->marks.count; i++)
-		if (!has_word(text, length, all->marks.text[i]))
-			return false;
-	return true;
-}
-
 /* Its parent may be one that was added a moment ago, and it may be the parent of such. */
 static void add_apart(struct search *search, const struct candidate *c)
 {
@@ -79,10 +48,15 @@ static void add_apart(struct search *search, const struct candidate *c)
 
 	(void)sy_process_add(search->all, c->pid, parent, false);
 	sy_processes_ask_for_parents(search->all);
+	if (!parent && c->session == c->pid)
+		sy_processes_session(search->all, c->session);
+	if (!parent && search->all->starter.pid && c->ppid != 1)
+		sy_processes_head(search->all, c->pid);
+	search->all->named = search->all->starter.found = true;
 }
 
 /* A child may stand before its parent in the list: go through it until nothing is new. */
-static void resolve(struct search *search)
+static void take_children(struct search *search)
 {
 	bool added = true;
 
@@ -97,15 +71,38 @@ static void resolve(struct search *search)
 			c->pid = 0;
 		}
 	}
-	for (int i = 0; i < search->count; i++) {
-		pid_t pid = search->candidate[i].pid;
+}
 
-		if (pid && (sy_process_is_in_cgroup(search->all, pid, NULL) ||
-			    is_marked_orphan(search->all, &search->candidate[i])))
-			add_apart(search, &search->candidate[i]);
-		else if (pid && search->all->others_count < SY_MAX_OTHERS)
-			search->all->others[search->all->others_count++] = pid;
+/* Those that are the job's whatever their parent is; false: none. */
+static bool take_apart(struct search *search)
+{
+	bool any = false;
+
+	for (int i = 0; i < search->count; i++) {
+		struct candidate *c = &search->candidate[i];
+
+		if (!c->pid || (!sy_process_is_in_cgroup(search->all, c->pid, NULL) &&
+				!sy_process_is_handed(search->all, c->pid, c->ppid, c->session)))
+			continue;
+		add_apart(search, c);
+		c->pid = 0;
+		any = true;
 	}
+	return any;
+}
+
+/* Who was taken apart may have children in the same list: on a busy node a task and what it has
+ * started are found at once. */
+static void resolve(struct search *search)
+{
+	struct sy_processes *all = search->all;
+
+	do {
+		take_children(search);
+	} while (take_apart(search));
+	for (int i = 0; i < search->count; i++)
+		if (search->candidate[i].pid && all->others_count < SY_MAX_OTHERS)
+			all->others[all->others_count++] = search->candidate[i].pid;
 	search->count = 0;
 }
 
@@ -141,7 +138,7 @@ static void look_at(struct search *search, pid_t pid)
 		return;
 	if (search->count == BATCH)
 		resolve(search);
-	search->candidate[search->count++] = (struct candidate){pid, stat.ppid};
+	search->candidate[search->count++] = (struct candidate){pid, stat.ppid, stat.session};
 }
 
 /* List /proc and look at the ids that `wanted` tells. */
@@ -181,16 +178,40 @@ static int64_t read_last_pid(struct sy_processes *all)
 	return sy_parse_loadavg(text, &last) < 0 ? -1 : last;
 }
 
+/* What the daemon had forked off before has become the user's program. */
+static void look_again(struct search *search)
+{
+	int at = 0;
+	pid_t pid;
+
+	while ((pid = sy_process_next_handed(search->all, &at))) {
+		struct candidate found = {pid, 0, 0};
+		struct sy_stat stat;
+		char text[1024];
+
+		if (sy_process_find(search->all, pid) ||
+		    sy_process_file(search->all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
+		    sy_parse_stat(text, &stat) < 0)
+			continue;
+		found.session = stat.session;
+		add_apart(search, &found);
+		search->all->walk_all = true; /* for what it has started meanwhile */
+	}
+}
+
 /* Ids between the last two samples are looked at once more: a process may have had its id before
  * it could be seen. */
 void sy_processes_discover(struct sy_processes *all)
 {
 	struct search search = {.all = all, .count = 0};
-	int64_t last = read_last_pid(all);
-	bool everything = all->walk_all || last < 0;
+	int64_t last;
+	bool everything;
 
-	if (!all->named)
+	if (!all->named && !all->starter.pid)
 		return;
+	look_again(&search);
+	last = read_last_pid(all);
+	everything = all->walk_all || last < 0;
 	search.low = all->last_pid_before;
 	search.high = last;
 	all->last_pid_before = all->last_pid;

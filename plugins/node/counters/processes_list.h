@@ -12,6 +12,10 @@
 #define SY_MAX_PROCESSES  4096
 #define SY_MAX_MARKS	  4
 #define SY_MAX_OTHERS	  256
+#define SY_MAX_WAITING	  64
+#define SY_MAX_HEADS	  64
+#define SY_MAX_SESSIONS	  64
+#define SY_NAME_SIZE	  17 /* of a process, with its newline */
 #define SY_THREADED_ROOTS 64 /* steps at once; of more, I/O is known at their ends */
 
 enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
@@ -28,6 +32,8 @@ struct sy_process {
 	bool force;	   /* read it whatever its clock says */
 	bool deaf;	   /* its io may not be read */
 	bool gone;
+	bool head;	       /* of nobody's tree: a scheduler's daemon has started it */
+	bool final;	       /* it was read after its end, and before it was waited for */
 	bool inherits;	       /* its parent has gone: look for the new one */
 	bool old_stat, old_io; /* it has run since they were read */
 	bool bereaved;	       /* `lost` holds something */
@@ -61,11 +67,32 @@ struct sy_process {
 };
 
 /* By what an orphan is known that has left the tree of its job: its owner, and what stands in its
- * environment, all of it. */
+ * environment, all of it; the first names the job. */
 struct sy_marks {
 	const char *text[SY_MAX_MARKS];
 	int count;
 	uid_t owner;
+};
+
+struct sy_waiting {
+	pid_t pid;
+	bool own; /* a child of this very daemon, not of one that has its name */
+};
+
+/* The daemon that starts the job's processes, and others', each in a session of its own. */
+struct sy_starter {
+	pid_t pid; /* 0: none */
+	char name[SY_NAME_SIZE];
+	struct sy_waiting wait[SY_MAX_WAITING]; /* its children that may become the job's */
+	int waiting;
+	bool found;	       /* any process of the job */
+	int64_t soon_until_us; /* until then a process of the job may come at any moment */
+	pid_t session[SY_MAX_SESSIONS];
+	int sessions;
+	int events_fd;		   /* epoll: where the ends of heads are told; 0: nowhere */
+	int head_fd[SY_MAX_HEADS]; /* pidfd */
+	pid_t head[SY_MAX_HEADS];
+	int heads;
 };
 
 struct sy_processes {
@@ -74,6 +101,7 @@ struct sy_processes {
 	pid_t keeper;	    /* a daemon that keeps the job's place, as the extern step's; or 0 */
 	const char *cgroup; /* the job's, or NULL */
 	struct sy_marks marks;
+	struct sy_starter starter;
 	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
 	bool walk_all;	    /* the next sample looks at every process */
 	bool named;	    /* a root or a cgroup has been given */

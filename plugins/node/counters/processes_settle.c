@@ -12,7 +12,7 @@
 
 static bool may_show(const struct sy_process *process)
 {
-	return !process->gone || process->root;
+	return !process->gone || process->root || process->final;
 }
 
 /* The nearest ancestor that is there, or a root; `direct`: it is the parent itself. */
@@ -56,6 +56,7 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 			all->process[i].inherits = all->process[i].force = true;
 	if (!heir) {
 		sy_usage_add(&all->kept, &process->now);
+		all->unwaited += process->head && !process->final;
 		return;
 	}
 	leave_to(heir, &process->now, at_work);

@@ -52,7 +52,7 @@ static int look_at(struct sy_thread_io *threads, int folder, const char *name)
 	errno = 0;
 	if (length <= 0 || sy_parse_io(text, &io) < 0)
 		return -1;
-	if (atoi(name) == gettid())
+	if (atoi(name) == (int)syscall(SYS_gettid))
 		io.rchar -= threads->just_read;
 	threads->just_read += length;
 	threads->thread[place].id = atoi(name);

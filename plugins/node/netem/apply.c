@@ -70,6 +70,8 @@ static json_t *new_document(const struct sy_condition *condition)
 	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
 	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
 	sy_state_own(document, request->watch);
+	if (request->marks)
+		(void)json_object_set(document, "marks", request->marks);
 	return document;
 }
 
@@ -183,6 +185,7 @@ static void roll_back(struct sy_condition *condition)
 	(void)json_object_set_new(condition->document, "invalid_reason", json_string(why.text));
 	/* Nobody's: whoever comes next tries again. */
 	(void)json_object_set_new(condition->document, "watch_pid", json_integer(INT32_MAX));
+	(void)json_object_del(condition->document, "marks");
 	(void)sy_state_save(&condition->states, condition->name, condition->document, NULL);
 }
 

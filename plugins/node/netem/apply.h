@@ -26,6 +26,8 @@ struct sy_netem_request {
 	const char *node, *job_id;	/* whose it is: file words (sy_is_file_word) */
 	uid_t uid;			/* the job's user, for `show` */
 	pid_t watch;			/* stale once this process has ended; 0: only by hand */
+	json_t *marks; /* NULL, or words that processes of the job have in their environment: as
+			* long as one of the user's has them all, it is not stale */
 	const char *cgroup; /* the job's cgroup as in /proc/PID/cgroup; NULL: the whole device */
 	const char *peer;   /* address for round-trip times; NULL: found, or none */
 	int protected_count;

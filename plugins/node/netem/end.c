@@ -218,6 +218,19 @@ bool sy_netem_any(const char *run_dir)
 	return found;
 }
 
+bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id)
+{
+	cleanup_states struct sy_states states = SY_STATES_NONE;
+	char name[SY_STATE_NAME_SIZE];
+	json_t *state;
+
+	if (sy_state_name(name, node, job_id, false, NULL) < 0 ||
+	    sy_states_open(run_dir, false, &states, NULL))
+		return false;
+	state = json_object_get(states.all, name);
+	return json_is_object(state) && sy_state_owner(state) == SY_OWNER_LIVES;
+}
+
 json_t *sy_netem_show(const char *run_dir, struct sy_error *err)
 {
 	cleanup_states struct sy_states states = SY_STATES_NONE;

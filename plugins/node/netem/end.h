@@ -26,6 +26,9 @@ int sy_netem_clear_all(const char *run_dir, struct sy_error *err);
 /* Whether anything for sy_netem_reap lies in run_dir: cheap enough for every job's start. */
 bool sy_netem_any(const char *run_dir);
 
+/* Whether a job has conditions here that are not stale. */
+bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id);
+
 /* All states, as an array of documents with node, job_id, user_id, stale, devices. */
 json_t *sy_netem_show(const char *run_dir, struct sy_error *err);
 

@@ -4,6 +4,8 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "counters/process_alive.h"
+#include "counters/processes_list.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -158,13 +160,10 @@ int sy_state_remove(struct sy_states *states, const char *name, struct sy_error 
 
 void sy_state_strip(json_t *state)
 {
-	static const char *const own[] = {"node",
-					  "job_id",
-					  "user_id",
-					  "watch_pid",
-					  "boot_id",
-					  "watch_start_ticks",
-					  "network_namespace",
+	static const char *const own[] = {"node",    "job_id",
+					  "user_id", "watch_pid",
+					  "boot_id", "watch_start_ticks",
+					  "marks",   "network_namespace",
 					  "undo"};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -177,26 +176,6 @@ static void read_boot_id(char *text, size_t size)
 
 	if (root < 0 || sy_read_line_at(root, BOOT_ID, text, size) < 0)
 		text[0] = '\0';
-}
-
-/* Field 22 of /proc/PID/stat; -1: no such process, or it is dead and only waited for. */
-static int64_t start_ticks(pid_t pid)
-{
-	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char path[40], text[1024], *after;
-	long long ticks;
-	char state;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (root < 0 || sy_read_line_at(root, path, text, sizeof(text)) < 0)
-		return -1;
-	after = strrchr(text, ')');
-	if (!after || sscanf(after + 1,
-			     " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			     "%*d %*d %lld",
-			     &state, &ticks) != 2)
-		return -1;
-	return state == 'Z' || state == 'X' ? -1 : ticks;
 }
 
 static int64_t namespace_of(const char *path)
@@ -233,12 +212,28 @@ void sy_state_own(json_t *state, pid_t watch)
 				  json_integer(namespace_of("/proc/self/ns/net")));
 	(void)json_object_set_new(state, "watch_pid", json_integer(watch));
 	(void)json_object_set_new(state, "watch_start_ticks",
-				  watch ? json_integer(start_ticks(watch)) : json_null());
+				  watch ? json_integer(sy_start_ticks(watch)) : json_null());
 }
 
 static int64_t number(const json_t *state, const char *key)
 {
 	return json_integer_value(json_object_get(state, key));
+}
+
+/* Whoever watched over it may have been killed under a job that goes on. */
+static bool job_lives(const json_t *state)
+{
+	const char *mark[SY_MAX_MARKS];
+	int count = 0;
+	json_t *word;
+	size_t i;
+
+	json_array_foreach(json_object_get(state, "marks"), i, word)
+	{
+		if (json_is_string(word) && count < SY_MAX_MARKS)
+			mark[count++] = json_string_value(word);
+	}
+	return sy_marked_process_lives((uid_t)number(state, "user_id"), mark, count);
 }
 
 enum sy_owner sy_state_owner(const json_t *state)
@@ -258,7 +253,8 @@ enum sy_owner sy_state_owner(const json_t *state)
 			   : SY_OWNER_AND_KERNEL_GONE;
 	if (!watch)
 		return SY_OWNER_LIVES;
-	ticks = start_ticks(watch);
-	return ticks < 0 || ticks != number(state, "watch_start_ticks") ? SY_OWNER_GONE
-									: SY_OWNER_LIVES;
+	ticks = sy_start_ticks(watch);
+	if (ticks >= 0 && ticks == number(state, "watch_start_ticks"))
+		return SY_OWNER_LIVES;
+	return job_lives(state) ? SY_OWNER_LIVES : SY_OWNER_GONE;
 }

@@ -1,4 +1,6 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
+#include "base/document.h"
+#include "counters/processes_list.h"
 #include "netem/apply.h"
 #include "netem/policy/file.h"
 #include "netem/spec/values.h"
@@ -20,6 +22,8 @@ static const char help[] =
     "the policy, or it could not be put in place: then nothing has changed.\n"
     "\n"
     "  --watch PID         when this process has ended, anybody may undo it\n"
+    "  --mark NAME=VALUE   nor then, as long as a process of --uid has that in its environment\n"
+    "                      (repeatable: with all of them)\n"
     "  --cgroup PATH       shape this job's traffic alone: its cgroup, as in /proc/PID/cgroup\n"
     "  --peer ADDRESS      whom round-trip times are measured to\n"
     "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
@@ -42,6 +46,17 @@ static int add_protected(const char *text, struct sy_netem_request *request, str
 	if (request->protected_count == SY_PROTECTED_MAX)
 		return sy_fail(err, "expected at most %d of them", SY_PROTECTED_MAX);
 	return sy_parse_network(text, &request->protect[request->protected_count++], err);
+}
+
+static int add_mark(const char *text, struct sy_netem_request *request, struct sy_error *err)
+{
+	if (!strchr(text, '='))
+		return sy_fail(err, "expected NAME=VALUE");
+	if (!request->marks)
+		request->marks = json_array();
+	if (json_array_size(request->marks) == SY_MAX_MARKS)
+		return sy_fail(err, "expected at most %d of them", SY_MAX_MARKS);
+	return json_array_append_new(request->marks, sy_json_text(text));
 }
 
 static int take_watch(const char *text, struct sy_netem_request *request, struct sy_error *err)
@@ -76,6 +91,8 @@ static int take_option(int option, void *context, struct sy_error *err)
 		return 0;
 	case 'P':
 		return add_protected(optarg, &wish->request, err);
+	case 'm':
+		return add_mark(optarg, &wish->request, err);
 	case 'w':
 		return take_watch(optarg, &wish->request, err);
 	default:
@@ -84,11 +101,17 @@ static int take_option(int option, void *context, struct sy_error *err)
 }
 
 static const struct option table[] = {
-    {"run-dir", required_argument, NULL, 'r'}, {"node", required_argument, NULL, 'N'},
-    {"job-id", required_argument, NULL, 'j'},  {"watch", required_argument, NULL, 'w'},
-    {"cgroup", required_argument, NULL, 'c'},  {"peer", required_argument, NULL, 'e'},
-    {"protect", required_argument, NULL, 'P'}, SY_POLICY_OPTIONS,
-    {"help", no_argument, NULL, 'h'},	       {NULL, 0, NULL, 0},
+    {"run-dir", required_argument, NULL, 'r'},
+    {"node", required_argument, NULL, 'N'},
+    {"job-id", required_argument, NULL, 'j'},
+    {"watch", required_argument, NULL, 'w'},
+    {"cgroup", required_argument, NULL, 'c'},
+    {"peer", required_argument, NULL, 'e'},
+    {"protect", required_argument, NULL, 'P'},
+    {"mark", required_argument, NULL, 'm'},
+    SY_POLICY_OPTIONS,
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static int apply(struct wish *wish)

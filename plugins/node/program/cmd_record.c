@@ -1,6 +1,7 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
 #include "base/document.h"
 #include "base/file.h"
+#include "netem/end.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 #include "record/conditions.h"
@@ -244,6 +245,14 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 	return result;
 }
 
+/* The job goes on under its conditions, which finishing the record would end. */
+static bool must_wait(const char *run_dir, const char *samples)
+{
+	memset(&current, 0, sizeof(current));
+	return split_path(samples, &current, NULL) == 0 &&
+	       sy_netem_is_live(run_dir, current.node, job_id());
+}
+
 /* Those of samplers that were killed; one that cannot be finished is told, and not tried again. */
 static int finish_all(const char *run_dir, const char *reason)
 {
@@ -252,6 +261,8 @@ static int finish_all(const char *run_dir, const char *reason)
 	struct sy_error err;
 
 	while (sy_unfinished_take(run_dir, name, samples, sizeof(name), &held)) {
+		if (must_wait(run_dir, samples))
+			continue; /* held until we end, so that it is not taken again */
 		if (run(samples, reason, run_dir, &err) < 0) {
 			(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
 			code = SY_EXIT_MISSING;

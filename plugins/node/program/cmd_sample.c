@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,10 @@ static const char help[] =
     "  --owner UID[:GID]     whom the files belong to [this user]\n"
     "  --orphan NAME=VALUE   an orphan of the owner's with that in its environment is the job's;\n"
     "                        repeatable: with all of them\n"
+    "  --parent PID          a daemon: its children that are the owner's and have every --orphan "
+    "in\n"
+    "                        their environment are the job's, and those of its successor\n"
+    "  --linger S            when --watch and the job are gone, wait so long for word [0]\n"
     "  --job FIELD=VALUE     a field of `job` in the record, `exclusive=yes` too; repeatable\n"
     "  --tag KEY=VALUE       a tag; repeatable\n"
     "  --cache JSON          what was done to the node's caches before (docs/formats.md part 1)\n"
@@ -67,6 +72,8 @@ enum {
 	WITH_PARENT,
 	OWNER,
 	ORPHAN,
+	PARENT,
+	LINGER,
 	JOB,
 	TAG,
 	CACHE,
@@ -88,6 +95,8 @@ static const struct option options[] = {
     {"with-parent", no_argument, NULL, WITH_PARENT},
     {"owner", required_argument, NULL, OWNER},
     {"orphan", required_argument, NULL, ORPHAN},
+    {"parent", required_argument, NULL, PARENT},
+    {"linger", required_argument, NULL, LINGER},
     {"job", required_argument, NULL, JOB},
     {"tag", required_argument, NULL, TAG},
     {"cache", required_argument, NULL, CACHE},
@@ -198,9 +207,39 @@ static int add_mark(const char *text, struct sy_sampling *sampling, struct sy_er
 	return 0;
 }
 
+/* Whole numbers into fields of their own. */
+static const struct {
+	int option;
+	const char *name;
+	size_t at;
+	long least, most;
+} numbers[] = {
+    {CONTROL_FD, "control-fd", offsetof(struct sy_sampling, control_fd), 0, INT32_MAX},
+    {WATCH, "watch", offsetof(struct sy_sampling, watch), 1, INT32_MAX},
+    {PARENT, "parent", offsetof(struct sy_sampling, parent), 1, INT32_MAX},
+    {LINGER, "linger", offsetof(struct sy_sampling, linger_s), 0, 86400},
+    {PRINT_PATH, "print-path", offsetof(struct sy_sampling, print_fd), 0, INT32_MAX},
+};
+
+/* 1: it is none of them. */
+static int take_number(int option, const char *text, struct sy_sampling *sampling,
+		       struct sy_error *err)
+{
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (numbers[i].option == option)
+			return parse_number(numbers[i].name, text, numbers[i].least,
+					    numbers[i].most,
+					    (int *)((char *)sampling + numbers[i].at), err);
+	return 1;
+}
+
 static int take_option(int option, const char *text, struct sy_sampling *sampling,
 		       struct sy_error *err)
 {
+	int result = take_number(option, text, sampling, err);
+
+	if (result < 1)
+		return result;
 	switch (option) {
 	case RECORD_DIR:
 		sampling->record_dir = text;
@@ -216,12 +255,8 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 	case CONTROL:
 		sampling->control = text;
 		return 0;
-	case CONTROL_FD:
-		return parse_number("control-fd", text, 0, INT32_MAX, &sampling->control_fd, err);
 	case PID:
 		return add_root(text, sampling, err);
-	case WATCH:
-		return parse_number("watch", text, 1, INT32_MAX, &sampling->watch, err);
 	case WITH_PARENT:
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		return 0;
@@ -241,8 +276,6 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 	case RUN_DIR:
 		sampling->run_dir = text;
 		return 0;
-	case PRINT_PATH:
-		return parse_number("print-path", text, 0, INT32_MAX, &sampling->print_fd, err);
 	default:
 		return sy_fail(err, "unknown option (--help tells them)");
 	}

@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"send", sy_cmd_send, "send a message to a running sampler"},
     {"netem", sy_cmd_netem, "network conditions: parse, check, apply, undo"},
     {"cache", sy_cmd_cache, "drop page cache, dentries, inodes and CVMFS' cache"},
+    {"job", sy_cmd_job, "what a scheduler's prologue, epilogue or hook hands over to"},
     {"capture", sy_cmd_capture, "record the headers of a job's packets"},
 };
 

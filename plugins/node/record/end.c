@@ -89,7 +89,8 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
 	else if (status->io_unseen)
-		why = "not all processes of the job were seen (cpu.unseen_s)";
+		why = status->unwaited_io ? "the end of a process of the job was not seen"
+					  : "not all processes of the job were seen (cpu.unseen_s)";
 	sy_record_put(record, "io.source", io ? source(status->io_source) : json_null(), why);
 	if (status->nothing_named || status->io_unreadable || status->io_unseen)
 		explain_io(record, status, why);
@@ -320,8 +321,9 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 		    "in between a counter may have wrapped");
 }
 
-const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, int ended, char *text,
-				 size_t size)
+/* Why it may lack anything. */
+static const char *job_reason(const struct sy_status *status, pid_t child, int ended, char *text,
+			      size_t size)
 {
 	if (child <= 0)
 		return "the sampler could not be started";
@@ -333,20 +335,42 @@ const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, in
 	else if (status->lost)
 		(void)snprintf(text, size, "%lld samples could not be written: %s",
 			       (long long)status->lost, strerror(status->lost_errno));
-	else if (status->overflowed)
-		(void)snprintf(text, size,
-			       "more than %d processes at once: the others were not "
-			       "counted",
-			       SY_MAX_PROCESSES);
+	else if (status->begun_late)
+		return "nobody told the job's begin on this node: what it did before start_unix_s "
+		       "is not in here";
 	else if (status->watch_lost)
 		(void)snprintf(text, size,
 			       "whoever was to tell the job's end was gone without a word: what "
 			       "the job did after end_unix_s is not in here");
+	else if (status->dropped_notes)
+		(void)snprintf(text, size, "%lld messages with tags did not fit into %d bytes",
+			       (long long)status->dropped_notes, SY_NOTES_SIZE);
+	else
+		return NULL;
+	return text;
+}
+
+/* Why what its processes have used may be too little, or too much. */
+static const char *processes_reason(const struct sy_status *status, char *text, size_t size)
+{
+	if (status->overflowed)
+		(void)snprintf(text, size,
+			       "more than %d processes at once: the others were not "
+			       "counted",
+			       SY_MAX_PROCESSES);
 	else if (status->cpu_held_us)
 		(void)snprintf(text, size,
 			       "the job's processes were found to have used %.2f s more CPU than "
 			       "the node's CPUs can give in that time: not counted in cpu_s",
 			       (double)status->cpu_held_us / 1e6);
+	else if (status->group_gone)
+		return "the job's cgroup was removed before it was read for the last time: cpu "
+		       "lacks what the job did after the last sample that saw it";
+	else if (status->io_unseen && status->unwaited_io)
+		(void)snprintf(text, size,
+			       "%lld processes ended before their last counters could be read, "
+			       "without anyone's waiting for them: their I/O is not known",
+			       (long long)status->unwaited_io);
 	else if (status->io_unseen)
 		(void)snprintf(
 		    text, size,
@@ -360,10 +384,17 @@ const char *sy_incomplete_reason(const struct sy_status *status, pid_t child, in
 			       "cpu and io lack what they did after their last sample, and others "
 			       "like them that no sample saw",
 			       (long long)status->unwaited);
-	else if (status->dropped_notes)
-		(void)snprintf(text, size, "%lld messages with tags did not fit into %d bytes",
-			       (long long)status->dropped_notes, SY_NOTES_SIZE);
 	else
 		return NULL;
 	return text;
+}
+
+void sy_record_completeness(json_t *record, const struct sy_status *status, pid_t child, int ended)
+{
+	char text[256];
+	const char *why = job_reason(status, child, ended, text, sizeof(text));
+
+	sy_record_complete(record, why ? why : processes_reason(status, text, sizeof(text)));
+	if (!why && !json_is_true(json_object_get(record, "complete")))
+		(void)json_object_set_new(record, "incomplete_of", json_string("processes"));
 }

@@ -27,13 +27,16 @@ static const struct {
     {"unmet", SY_WORD_UNMET, GIVEN},
     {"totals", SY_WORD_TOTALS, MAYBE},
     {"leave", SY_WORD_LEAVE, NONE},
+    {"lost", SY_WORD_LOST, NONE},
+    {"late", SY_WORD_LATE, NONE},
+    {"session", SY_WORD_SESSION, GIVEN},
     {"end", SY_WORD_END, NONE},
 };
 
 /* Fields of `job` that may be set; "exclusive" has a word of its own. */
 static const char *const job_fields[] = {
     "scheduler",     "cluster", "job_id", "array_job_id", "array_task_id",
-    "restart_count", "user_id", "nodes",  "name",
+    "restart_count", "user_id", "nodes",  "name",	  "exit_status",
 };
 
 static int parse_pid(const char *text, pid_t *pid, const char **rest, struct sy_error *err)
@@ -164,10 +167,11 @@ static int parse_job(const char *text, struct sy_message *message, struct sy_err
 	for (size_t i = 0; i < sizeof(job_fields) / sizeof(job_fields[0]); i++)
 		if (!strcmp(job_fields[i], message->key))
 			return 0;
-	return sy_fail(err,
-		       "job field '%s': expected scheduler, cluster, job_id, array_job_id, "
-		       "array_task_id, restart_count, user_id, nodes, name or exclusive",
-		       message->key);
+	return sy_fail(
+	    err,
+	    "job field '%s': expected scheduler, cluster, job_id, array_job_id, "
+	    "array_task_id, restart_count, user_id, nodes, name, exit_status or exclusive",
+	    message->key);
 }
 
 /* docs/formats.md part 9: what was asked for, done and refused. */
@@ -214,6 +218,7 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 {
 	switch (message->word) {
 	case SY_WORD_ROOT:
+	case SY_WORD_SESSION:
 		return parse_root(text, message, err);
 	case SY_WORD_CGROUP:
 		return parse_cgroup(text, message, err);
@@ -236,6 +241,8 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 	case SY_WORD_TOTALS:
 		return parse_question(text, message, err);
 	case SY_WORD_LEAVE:
+	case SY_WORD_LOST:
+	case SY_WORD_LATE:
 	case SY_WORD_END:
 		break;
 	}
@@ -258,7 +265,7 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 	}
 	return sy_fail(err,
 		       "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
-		       "peak, cache, unmet, totals, leave, end",
+		       "peak, cache, unmet, totals, leave, lost, late, session, end",
 		       (int)(length < 40 ? length : 40), text);
 }
 

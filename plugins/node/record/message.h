@@ -26,12 +26,15 @@ enum sy_word {
 	SY_WORD_UNMET,
 	SY_WORD_TOTALS,
 	SY_WORD_LEAVE,
+	SY_WORD_LOST,
+	SY_WORD_LATE,
+	SY_WORD_SESSION,
 	SY_WORD_END,
 };
 
 struct sy_message {
 	enum sy_word word;
-	pid_t pid;	   /* root, done */
+	pid_t pid;	   /* root, done, session */
 	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; totals:
 			    * the question's number, or -1 */
 	double rate_hz;

@@ -281,10 +281,11 @@ static void put_empty_totals(json_t *record)
 json_t *sy_record_new(const struct sy_head *head)
 {
 	const struct sy_sampling *sampling = head->sampling;
-	json_t *record = json_pack("{ss si ss sb ss so}", "format", "steelyard-record", "version",
-				   1, "steelyard", SY_VERSION, "complete", 0, "incomplete_reason",
-				   "the job was still running when this was written", "node",
-				   sy_json_text(sampling->node));
+	json_t *record =
+	    json_pack("{ss si ss sb ss ss so}", "format", "steelyard-record", "version", 1,
+		      "steelyard", SY_VERSION, "complete", 0, "incomplete_reason",
+		      "the job was still running when this was written", "incomplete_of", "job",
+		      "node", sy_json_text(sampling->node));
 	const char *no_exit =
 	    sampling->command ? SY_NOT_YET : "the sampler did not start the command";
 
@@ -314,6 +315,7 @@ void sy_record_complete(json_t *record, const char *why)
 {
 	(void)json_object_set_new(record, "complete", json_boolean(!why));
 	(void)json_object_set_new(record, "incomplete_reason", text_or_null(why));
+	(void)json_object_set_new(record, "incomplete_of", text_or_null(why ? "job" : NULL));
 }
 
 void sy_record_labels(const json_t *record, struct sy_labels *labels)

@@ -18,7 +18,9 @@ struct sy_sampling {
 	double rate_hz;
 	pid_t root[SY_MAX_ROOTS];
 	int roots;
-	pid_t watch; /* 0: nobody */
+	pid_t watch;  /* 0: nobody */
+	pid_t parent; /* a daemon whose marked children are the job's; 0: none */
+	int linger_s; /* how long to wait for word when he and the job are gone */
 	bool has_owner;
 	uid_t owner_uid;
 	gid_t owner_gid;

@@ -28,10 +28,13 @@ struct sy_status {
 	int lost_errno;
 	int64_t dropped_notes;
 	bool nothing_named; /* no process of the job was named */
+	bool begun_late;    /* nobody told the job's begin */
 	bool watch_lost;    /* whoever was to tell the job's end was gone without a word */
 	struct sy_tcp_status tcp;
 	struct sy_unseen unseen;
+	bool group_gone;	   /* the cgroup went before it could be read for the last time */
 	int64_t unwaited;	   /* processes that nobody has waited for */
+	int64_t unwaited_io;	   /* the same, where a cgroup has counted their CPU */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
 	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */

@@ -14,19 +14,7 @@
 
 static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 {
-	char path[4096];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/sample", run_dir);
-	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
-		return sy_fail_errno(err, errno, "cannot make %s", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return sy_fail_errno(err, errno, "cannot open %s", path);
-	if (sy_folder_check(fd, path, err) == 0)
-		return fd;
-	(void)close(fd);
-	return -1;
+	return sy_folder_below(run_dir, "sample", make, err);
 }
 
 int sy_unfinished_mark(const struct sy_sampling *sampling, const char *record, char *mark,

@@ -3,11 +3,13 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
+#include "counters/processes_find.h"
+#include "counters/processes_handed.h"
 #include "counters/tcp_owner.h"
 #include "sampler/answer.h"
 #include "sampler/footprint.h"
 #include "sampler/job.h"
-#include "sampler/open_roots.h"
+#include "sampler/life.h"
 #include "sampler/wakeup.h"
 
 #include <errno.h>
@@ -20,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SOON_US 50000 /* how often processes that may come at any moment are looked for */
+
 static struct {
 	struct sy_child *child;
 	struct sy_job job;
@@ -29,10 +33,8 @@ static struct {
 	struct sy_line line; /* of this sample */
 	int64_t start_us, cpu_at_us, period_us, next_us;
 	struct sy_wakeup wakeup;
-	struct sy_open_roots open;
+	struct sy_life life;
 	bool end;
-	bool leaving; /* who started us has said that he goes */
-	bool look;    /* whether anybody is left */
 } s;
 
 static volatile sig_atomic_t told_to_end;
@@ -94,15 +96,6 @@ static void read_split(void)
 	s.status.system_us = system;
 }
 
-/* Now, or the end of the second that the files are named by, which the parent has found a moment
- * ago. */
-static int64_t start_unix_us(int64_t start_unix_s)
-{
-	int64_t now = sy_now_us(CLOCK_REALTIME), end = (start_unix_s + 1) * 1000000;
-
-	return now >= end && now < end + 1000000 ? end - 1 : now;
-}
-
 static void take_sample(void)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
@@ -112,7 +105,7 @@ static void take_sample(void)
 	if (first)
 		s.start_us = now;
 	s.line.cell[SY_UNIX] =
-	    first ? start_unix_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
+	    first ? sy_now_within_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
 	s.line.cell[SY_ELAPSED] = now - s.start_us;
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
 	sy_job_read(&s.job, s.end, &s.line, &s.status);
@@ -167,6 +160,22 @@ static void use_cgroup(const char *path)
 	}
 }
 
+static void new_rate(double rate_hz)
+{
+	set_rate(rate_hz);
+	write_lines(sy_now_us(CLOCK_MONOTONIC));
+	publish(sy_now_us(CLOCK_MONOTONIC));
+}
+
+static void new_root(pid_t pid)
+{
+	sy_processes_root(&s.job.processes, pid);
+	sy_open_roots_add(&s.life.open, pid);
+	sy_tcp_recheck(&s.tcp);
+	if (!s.period_us) /* from now on it is known that a step came here */
+		take_sample();
+}
+
 static void root_done(const struct sy_message *message)
 {
 	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
@@ -175,6 +184,12 @@ static void root_done(const struct sy_message *message)
 	sy_processes_done(&s.job.processes, message->pid, &final);
 	s.job.processes.named = true;
 	s.job.exact |= s.child->command;
+	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
+	if (!s.period_us || sy_job_all_told(&s.job)) {
+		take_sample();
+		read_split();
+	}
+	write_lines(sy_now_us(CLOCK_MONOTONIC));
 }
 
 /* For the parent, who writes the record. */
@@ -200,29 +215,16 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		return; /* `send` has checked it; a stranger gets no answer */
 	switch (message.word) {
 	case SY_WORD_ROOT:
-		sy_processes_root(&s.job.processes, message.pid);
-		sy_open_roots_add(&s.open, message.pid);
-		sy_tcp_recheck(&s.tcp);
-		if (!s.period_us) /* from now on it is known that a step came here */
-			take_sample();
+		new_root(message.pid);
 		break;
 	case SY_WORD_CGROUP:
 		use_cgroup(message.value);
 		break;
 	case SY_WORD_RATE:
-		set_rate(message.rate_hz);
-		write_lines(sy_now_us(CLOCK_MONOTONIC));
-		publish(sy_now_us(CLOCK_MONOTONIC));
+		new_rate(message.rate_hz);
 		break;
 	case SY_WORD_DONE:
 		root_done(&message);
-		/* The job may end now: its cgroup goes, and another node sums up what lies in our
-		 * file. */
-		if (!s.period_us || sy_job_all_told(&s.job)) {
-			take_sample();
-			read_split();
-		}
-		write_lines(sy_now_us(CLOCK_MONOTONIC));
 		break;
 	case SY_WORD_PEAK:
 		if (sy_sums_peak(&s.status.sums, message.number[0]))
@@ -232,7 +234,16 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		answer_totals(message.number[0], from, length);
 		break;
 	case SY_WORD_LEAVE:
-		s.leaving = s.look = true;
+		s.life.leaving = s.life.look = true;
+		break;
+	case SY_WORD_SESSION:
+		sy_processes_session(&s.job.processes, message.pid);
+		break;
+	case SY_WORD_LATE:
+		s.status.begun_late = true;
+		break;
+	case SY_WORD_LOST:
+		s.status.watch_lost = s.end = true;
 		break;
 	case SY_WORD_END:
 		s.end = true;
@@ -261,32 +272,37 @@ static void listen_to(int fd)
 	}
 }
 
-/* The one who started us goes, or was killed: as long as a step of the job runs, so do we. */
+/* The one who started us goes, or was killed: as long as a process of the job runs, so do we. */
 static void look_who_is_left(void)
 {
-	pid_t next = sy_open_roots_living(&s.open);
-
-	s.look = false;
-	if (next) {
-		sy_wakeup_watch(&s.wakeup, next);
-	} else {
-		s.status.watch_lost = !s.leaving && !s.end;
-		s.end = true;
-	}
+	if (s.job.processes.starter.pid && !s.life.leaving && !s.life.until_us)
+		take_sample(); /* there may be some that no sample has seen yet */
+	if (sy_life_goes_on(&s.life, &s.job.processes, &s.wakeup, sy_now_us(CLOCK_MONOTONIC)))
+		return;
+	s.status.watch_lost = !s.life.leaving && !s.end;
+	s.end = true;
 }
 
 static void wait_until_next(void)
 {
-	int64_t left = s.next_us - sy_now_us(CLOCK_MONOTONIC);
-	unsigned woken = sy_wakeup_sleep(&s.wakeup, !s.period_us ? -1 : left > 0 ? left : 0);
+	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = s.period_us ? s.next_us : 0;
+	bool soon = next && sy_processes_soon(&s.job.processes, now);
+	int64_t left = sy_life_sleep_us(&s.life, next, now);
+	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
 
+	if (woken & SY_WOKEN_HEAD) /* first of all: it is a race */
+		sy_processes_heads_ended(&s.job.processes);
+	if (woken & SY_WOKEN_HEAD && s.job.cgroup.cpu_source) /* its group may go next */
+		take_sample();
+	if (soon && !woken)
+		sy_processes_discover(&s.job.processes);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		listen_to(s.child->control_fd);
 	s.job.processes.heard++;
 	if (woken & SY_WOKEN_PARENT)
 		listen_to(s.child->parent_fd);
 	s.end |= (woken & SY_WOKEN_END) != 0;
-	if (s.look || woken & SY_WOKEN_WATCH)
+	if (s.life.look || woken & SY_WOKEN_WATCH || (s.life.until_us && !woken))
 		look_who_is_left();
 }
 
@@ -312,24 +328,6 @@ static void take_last_sample(void)
 	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
-/* SIGTERM comes in ppoll only, what a terminal sends is not for us. */
-static void set_signals(void)
-{
-	struct sigaction end = {.sa_handler = on_term};
-	sigset_t term;
-
-	(void)sigemptyset(&term);
-	(void)sigaddset(&term, SIGTERM);
-	(void)sigaction(SIGTERM, &end, NULL);
-	(void)signal(SIGINT, SIG_IGN);
-	(void)signal(SIGQUIT, SIG_IGN);
-	(void)signal(SIGHUP, SIG_IGN);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN);
-	(void)sigprocmask(SIG_SETMASK, &term, NULL);
-	(void)setpgid(0, 0);
-}
-
 /* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
 static uid_t job_user(const struct sy_sampling *sampling)
 {
@@ -349,7 +347,7 @@ static void prepare(struct sy_child *child)
 	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
 	sy_columns_init(&s.columns, &child->node->labels);
 	sy_tcp_init(&s.tcp, job_user(child->sampling), &child->shared->rtt_counts);
-	set_signals();
+	sy_wakeup_signals(on_term);
 	s.wakeup = (struct sy_wakeup){.parent_fd = child->parent_fd,
 				      .control_fd = child->control_fd,
 				      .watch_fd = child->watch_fd,
@@ -358,7 +356,11 @@ static void prepare(struct sy_child *child)
 	    sy_processes_init(&s.job.processes, child->self, child->parent, sy_raise_file_limit(),
 			      NULL) < 0)
 		_exit(1);
-	s.job.processes.keeper = child->sampling->watch;
+	s.life.linger_us = child->sampling->linger_s * 1000000LL;
+	if (child->sampling->parent)
+		sy_processes_starter(&s.job.processes, child->sampling->parent, s.wakeup.events_fd);
+	else
+		s.job.processes.keeper = child->sampling->watch;
 	s.job.processes.marks = child->sampling->marks;
 	s.job.processes.marks.owner =
 	    child->sampling->has_owner ? child->sampling->owner_uid : geteuid();

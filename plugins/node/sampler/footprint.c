@@ -38,7 +38,9 @@ static int forget(struct dl_phdr_info *info, size_t size, void *unused)
 
 void sy_shrink(void)
 {
+#ifdef __GLIBC__
 	(void)malloc_trim(0);
+#endif
 	(void)dl_iterate_phdr(forget, NULL);
 }
 

@@ -1,6 +1,7 @@
 #include "sampler/job.h"
 
 #include "base/clock.h"
+#include "sampler/open_roots.h"
 
 #include <time.h>
 
@@ -68,6 +69,9 @@ static void leave_strange_groups(struct sy_job *job)
 /* The group is read before and after the clocks of those who may be running in it. */
 void sy_job_count_from_here(struct sy_job *job, int root)
 {
+	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
+	 * processes do not show is its. */
+	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
 	int64_t before_us, after_us, total_us, counted_us, used_us;
 	struct sy_daemons daemons;
 
@@ -82,7 +86,7 @@ void sy_job_count_from_here(struct sy_job *job, int root)
 	/* With what the living have waited for; so little beyond it is the rounding of that, by
 	 * clock ticks, and no earlier job's. */
 	counted_us = (before_us + after_us) / 2;
-	used_us = counted_us < total_us + ROUNDING_US ? counted_us : total_us;
+	used_us = counted_us < total_us + rounding_us ? counted_us : total_us;
 	sy_cgroup_count_from(&job->cgroup, root, counted_us, used_us);
 	daemons = daemons_of(job);
 	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
@@ -143,7 +147,8 @@ static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 {
 	status->io_source = sy_job_all_told(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
 	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job);
-	status->io_unseen = (end || sy_job_all_told(job)) && sy_unseen_matters(&job->unseen);
+	status->io_unseen = (end || sy_job_all_told(job)) &&
+			    (sy_unseen_matters(&job->unseen) || status->unwaited_io);
 	for (int i = 0; i < SY_USES; i++)
 		status->io_least[i] = total->use[i];
 	if (status->io_unreadable || status->io_unseen || !processes_are_known(job))
@@ -153,24 +158,51 @@ static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 			 (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
 }
 
+/* A group is removed as soon as nobody is in it (OpenPBS' pbs_cgroups: before its other hooks hear
+ * of the job's end): who comes later does not know what the last ones have used. */
+static int64_t group_cpu_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
+{
+	bool alive = sy_processes_any(&job->processes, sy_lives) > 0;
+	int64_t now_us = alive ? before_us : sy_cgroup_cpu_us(&job->cgroup);
+	int64_t group_us = now_us != SY_UNKNOWN ? now_us : before_us;
+
+	if (group_us != SY_UNKNOWN) {
+		job->group_in_use = alive;
+		job->group_unused = group_us <= 0;
+	}
+	status->group_gone =
+	    group_us == SY_UNKNOWN && !sy_job_all_told(job) &&
+	    (job->group_in_use || (job->group_unused && job->processes.unwaited > 0));
+	return group_us;
+}
+
 void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status)
 {
 	struct sy_processes *processes = &job->processes;
 	int64_t group_us = SY_UNKNOWN;
 	struct sy_usage total;
 
-	status->nothing_named = !processes->named;
+	status->nothing_named = !processes->named && !processes->starter.pid;
 	if (status->nothing_named)
 		return;
 	/* First, so that what is used between the two readings is no gap. */
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_cgroup_cpu_us(&job->cgroup);
 	sy_processes_refresh(processes, end);
+	/* Without samples nobody has looked for what the daemon has started. */
+	status->nothing_named = !processes->named && job->sampled;
+	/* The group has counted what they used, and their parents have waited for their I/O: but
+	 * for the processes that a batch daemon waits for, of which nobody tells it. */
+	status->unwaited = job->unseen.known ? 0 : processes->unwaited;
+	status->unwaited_io = job->unseen.known && processes->starter.pid ? processes->unwaited : 0;
+	if (!processes->named)
+		return;
 	total = sy_processes_total(processes);
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = group_cpu_us(job, group_us, status);
 	read_cpu(job, group_us, &total, line, status);
 	read_memory(job, end, line);
 	read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
 	status->overflowed = processes->overflowed;
-	status->unwaited = job->unseen.known ? 0 : processes->unwaited;
 }

@@ -14,8 +14,10 @@ struct sy_job {
 	struct sy_cgroup cgroup;
 	struct sy_cpu_guard guard;
 	struct sy_unseen unseen;
-	bool sampled; /* samples are taken, not totals alone */
-	bool exact;   /* the counters of a command that has ended are known */
+	bool group_in_use; /* when its cgroup was read last, somebody was in it */
+	bool group_unused; /* then it had counted nothing */
+	bool sampled;	   /* samples are taken, not totals alone */
+	bool exact;	   /* the counters of a command that has ended are known */
 };
 
 /* Every step that came here has told its final counters. */

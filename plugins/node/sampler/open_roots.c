@@ -1,13 +1,13 @@
 #include "sampler/open_roots.h"
 
+#include "base/kernel.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* One that has ended and was not waited for does not; kernels before 5.3 cannot tell. */
-static bool lives(pid_t pid)
+bool sy_lives(pid_t pid)
 {
 	struct pollfd ended = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
 	bool gone;
@@ -24,7 +24,7 @@ static void forget_the_dead(struct sy_open_roots *roots)
 	int kept = 0;
 
 	for (int i = 0; i < roots->count; i++)
-		if (lives(roots->pid[i]))
+		if (sy_lives(roots->pid[i]))
 			roots->pid[kept++] = roots->pid[i];
 	roots->count = kept;
 }

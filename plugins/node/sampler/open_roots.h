@@ -19,4 +19,7 @@ void sy_open_roots_add(struct sy_open_roots *roots, pid_t pid);
  * totals, or say that the job ends. */
 pid_t sy_open_roots_living(struct sy_open_roots *roots);
 
+/* One that has ended and was not waited for does not; kernels before 5.3 cannot tell. */
+bool sy_lives(pid_t pid);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/kernel.h"
 #include "counters/command_usage.h"
 #include "probe/probe.h"
 #include "record/conditions.h"
@@ -25,7 +26,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -105,7 +105,7 @@ static void run_child(int parent_fd)
 
 	if (p.sampling->watch) {
 		child.watch_fd = (int)syscall(SYS_pidfd_open, p.sampling->watch, 0);
-		if (child.watch_fd < 0 && errno == ESRCH)
+		if (child.watch_fd < 0 && errno == ESRCH && !p.sampling->linger_s)
 			_exit(0); /* gone before we began: nothing to weigh */
 	}
 	(void)close(p.child_fd);
@@ -330,7 +330,6 @@ static void write_last_record(void)
 {
 	struct sy_status *status = &p.shared->status[atomic_load(&p.shared->current) & 1];
 	json_t *record;
-	char why[256];
 
 	(void)take_notes();
 	status->lost += sy_sample_buffer_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
@@ -348,8 +347,7 @@ static void write_last_record(void)
 		status->unwaited = 0;
 	if (p.sampling->command)
 		sy_record_exact(record, &p.exact, status);
-	sy_record_complete(record,
-			   sy_incomplete_reason(status, p.child, p.child_status, why, sizeof(why)));
+	sy_record_completeness(record, status, p.child, p.child_status);
 	write_record(record);
 }
 

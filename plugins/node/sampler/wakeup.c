@@ -1,12 +1,13 @@
 #include "sampler/wakeup.h"
 
+#include "base/kernel.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ static unsigned what_happened(const struct sy_wakeup *wakeup)
 			woken |= SY_WOKEN_CONTROL;
 		else if (events[i].data.fd == wakeup->watch_fd)
 			woken |= SY_WOKEN_WATCH;
+		else if (events[i].data.fd != wakeup->parent_fd)
+			woken |= SY_WOKEN_HEAD;
 		else if (ended)
 			woken |= SY_WOKEN_END;
 		if (events[i].data.fd == wakeup->parent_fd && (events[i].events & EPOLLIN))
@@ -79,4 +82,21 @@ unsigned sy_wakeup_sleep(const struct sy_wakeup *wakeup, int64_t left_us)
 	if (ppoll(&events, 1, left_us < 0 ? NULL : &timeout, &none) > 0)
 		return what_happened(wakeup);
 	return must_look && kill(wakeup->watch, 0) < 0 && errno == ESRCH ? SY_WOKEN_WATCH : 0;
+}
+
+void sy_wakeup_signals(void (*on_term)(int))
+{
+	struct sigaction end = {.sa_handler = on_term};
+	sigset_t term;
+
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	(void)sigaction(SIGTERM, &end, NULL);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGQUIT, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &term, NULL);
+	(void)setpgid(0, 0);
 }

@@ -1,5 +1,6 @@
 #include "netem/kernel/qdisc_counters.h"
 
+#include "base/kernel.h"
 #include "netem/kernel/rtnl.h"
 
 #include <linux/gen_stats.h>
@@ -31,7 +32,7 @@ static int take_statistics(const struct nlattr *attribute, void *context)
 		counters->sent_bytes = (int64_t)basic.bytes;
 		if (counters->sent_packets < basic.packets)
 			counters->sent_packets = basic.packets;
-	} else if (mnl_attr_get_type(attribute) == TCA_STATS_PKT64) {
+	} else if (mnl_attr_get_type(attribute) == SY_TCA_STATS_PKT64) {
 		copy_struct(&packets, sizeof(packets), data, size);
 		counters->sent_packets = (int64_t)packets;
 	} else if (mnl_attr_get_type(attribute) == TCA_STATS_QUEUE) {

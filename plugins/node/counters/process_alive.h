@@ -1,0 +1,22 @@
+/* Whether others' processes are there: told apart from a later one of the same id, or by marks. */
+#ifndef STEELYARD_COUNTERS_PROCESS_ALIVE_H
+#define STEELYARD_COUNTERS_PROCESS_ALIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* When it was started, in clock ticks since boot; -1: no such process, or it is dead and only not
+ * waited for yet. */
+int64_t sy_start_ticks(pid_t pid);
+
+/* The topmost of its name above it: a daemon itself, not a process that it has forked off. */
+pid_t sy_topmost(pid_t pid);
+
+/* Whether /proc/PID/environ has it: words, each ended by a NUL. */
+bool sy_has_word(const char *environment, ssize_t length, const char *word);
+
+/* Whether a process of that user has all of the `count` words in its environment. Walks /proc. */
+bool sy_marked_process_lives(uid_t uid, const char *const *mark, int count);
+
+#endif

@@ -1,0 +1,399 @@
+#include "job/begin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/document.h"
+#include "base/file.h"
+#include "counters/process_alive.h"
+#include "job/conditions.h"
+#include "job/control.h"
+#include "job/end.h"
+#include "job/journal.h"
+#include "job/launch.h"
+#include "job/outbox.h"
+#include "job/state.h"
+#include "job/totals_files.h"
+#include "netem/spec/text.h"
+
+#define PATIENCE_MS 40000 /* for an end of the same job */
+#define LINGER_S    300	  /* a pbs_mom that was started anew looks at its jobs every 45 s */
+#define READY_MS    2000
+#define COUNTED_MS  700 /* twice: below what a prologue waits for us */
+
+struct begin {
+	struct sy_job_begin *job;
+	struct sy_job_state state;
+	struct sockaddr_un control;
+	struct sy_outbox outbox;
+	struct sy_command_job command;
+	struct sy_addresses protect;
+	gid_t groups[SY_GROUPS_MAX];
+	pid_t watch; /* at whose end anybody may undo the conditions */
+	double begin_unix_s;
+	char netem[SY_NETEM_SIZE];
+};
+
+static struct sy_job_end end_of(const struct sy_job_begin *job)
+{
+	return (struct sy_job_end){.config = job->config,
+				   .program = job->program,
+				   .job_id = job->job_id,
+				   .node = job->node};
+}
+
+#define TELL(job, ...) sy_journal((job)->config.run_dir, (job)->node, (job)->job_id, __VA_ARGS__)
+
+/* --- an earlier begin of this job --- */
+
+static bool is_same_start(const struct begin *b)
+{
+	const char *known = json_string_value(json_object_get(b->state.json, "restart_count"));
+	const char *now = b->job->restart_count;
+
+	if (known && now && strcmp(known, now) != 0)
+		return false;
+	return sy_job_state_is_process(&b->state, "parent", b->job->parent) ||
+	       sy_job_state_job_lives(&b->state);
+}
+
+/* Whether this very start has been seen to already: then only what is new is told. */
+static bool goes_on(const struct begin *b)
+{
+	return json_is_true(json_object_get(b->state.json, "begun")) &&
+	       sy_control_is_live(&b->control) && is_same_start(b);
+}
+
+static void end_leftover(struct begin *b)
+{
+	struct sy_job_end end = end_of(b->job);
+
+	if (json_object_size(b->state.json) > 0 || sy_control_is_live(&b->control) ||
+	    sy_conditions_are_there(&b->command))
+		sy_job_abandon(&end, &b->state, "left by an earlier start of the job");
+}
+
+/* --- the sampler --- */
+
+static void write_state(struct begin *b, pid_t sampler, bool begun)
+{
+	const struct sy_job_begin *job = b->job;
+	json_t *marks = json_array();
+	struct sy_error err;
+
+	for (int i = 0; i < job->marks; i++)
+		(void)json_array_append_new(marks, sy_json_text(job->mark[i]));
+	(void)json_object_set_new(b->state.json, "node", sy_json_text(job->node));
+	(void)json_object_set_new(b->state.json, "job_id", sy_json_text(job->job_id));
+	(void)json_object_set_new(b->state.json, "marks", marks);
+	(void)json_object_set_new(b->state.json, "user_id", json_integer(job->uid));
+	(void)json_object_set_new(b->state.json, "begun", json_boolean(begun));
+	(void)json_object_set_new(b->state.json, "begin_unix_s", json_real(b->begin_unix_s));
+	if (job->restart_count)
+		(void)json_object_set_new(b->state.json, "restart_count",
+					  sy_json_text(job->restart_count));
+	sy_job_state_set_process(&b->state, "parent", job->parent);
+	sy_job_state_set_process(&b->state, "sampler", sampler);
+	if (sy_job_state_save(&b->state, &err) < 0)
+		TELL(job, "%s", err.text);
+}
+
+static struct sy_launch launch_of(struct begin *b, char (*text)[64])
+{
+	struct sy_job_begin *job = b->job;
+	struct sy_launch launch = {.program = b->command.program,
+				   .record_dir = job->config.record_dir,
+				   .job_id = job->job_id,
+				   .node = job->node,
+				   .root = job->config.root[0] ? job->config.root : NULL,
+				   .rate_hz = job->config.rate_hz,
+				   .watch = job->parent,
+				   .parent = job->parent,
+				   .linger_s = LINGER_S,
+				   .uid = job->uid,
+				   .gid = job->gid,
+				   .control = &b->control,
+				   .marks = job->marks,
+				   .job_fields = job->field};
+
+	(void)snprintf(text[0], 64, "user_id=%u", job->uid);
+	job->field[job->fields] = text[0];
+	if (job->restart_count) {
+		(void)snprintf(text[1], 64, "restart_count=%.40s", job->restart_count);
+		job->field[job->fields + 1] = text[1];
+	}
+	memcpy(launch.mark, job->mark, sizeof(job->mark));
+	return launch;
+}
+
+/* 0: there is none, and the journal says why. */
+static pid_t start_sampler(struct begin *b)
+{
+	char text[2][64];
+	struct sy_launch launch = launch_of(b, text);
+	struct sy_error err;
+	pid_t pid = 0;
+
+	if (sy_launch_sampler(&launch, &pid, &err) < 0) {
+		TELL(b->job, "not sampled: %s", err.text);
+		return 0;
+	}
+	return pid;
+}
+
+static void announce(struct begin *b)
+{
+	const struct sy_job_begin *job = b->job;
+	char answer[4096];
+
+	if (!sy_outbox_open(&b->outbox, &b->control))
+		return;
+	if (job->late)
+		sy_outbox_send(&b->outbox, "late");
+	if (job->session > 0)
+		sy_outbox_send(&b->outbox, "session %d", (int)job->session);
+	if (job->cgroup)
+		sy_outbox_send(&b->outbox, "cgroup %s", job->cgroup);
+	if (job->exclusive || job->shared)
+		sy_outbox_send(&b->outbox, "exclusive %s", job->exclusive ? "yes" : "no");
+	if (job->wishes.has_rate)
+		sy_outbox_send(&b->outbox, "rate %g", job->wishes.rate_hz);
+	for (size_t i = 0; i < job->wishes.tags.count; i++)
+		sy_outbox_send(&b->outbox, "tag %s", job->wishes.tags.items[i]);
+	/* What the group has counted by now is not the job's: read before the job may start. */
+	if (job->cgroup) {
+		sy_outbox_drain(&b->outbox, COUNTED_MS);
+		(void)sy_outbox_ask(&b->outbox, answer, sizeof(answer), COUNTED_MS);
+	}
+}
+
+/* --- conditions --- */
+
+static void find_protected(struct begin *b)
+{
+	char hosts[SY_HOSTS_SIZE], *rest = hosts, *host;
+
+	(void)snprintf(hosts, sizeof(hosts), "%s", b->job->config.protect);
+	while ((host = strsep(&rest, ",")))
+		sy_addresses_add_host(&b->protect, host);
+}
+
+/* All of the user's groups: the policy may name any. */
+static void find_asker(struct begin *b)
+{
+	const struct sy_job_begin *job = b->job;
+	const struct passwd *user = getpwuid(job->uid);
+	int count = SY_GROUPS_MAX;
+
+	b->groups[0] = job->gid;
+	if (!user || getgrouplist(user->pw_name, job->gid, b->groups, &count) < 0)
+		count = user ? SY_GROUPS_MAX : 1;
+	b->command.policy = job->config.netem_policy;
+	b->command.uid = job->uid;
+	b->command.groups = b->groups;
+	b->command.group_count = (size_t)count;
+	b->command.partition = job->partition;
+	b->command.whole_host = job->exclusive;
+}
+
+/* Their children, which are the job's, inherit the group. */
+static int join(const struct sy_job_begin *job, const char *path, struct sy_error *err)
+{
+	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char text[16];
+
+	for (int i = 0; i < job->joins; i++) {
+		int length = snprintf(text, sizeof(text), "%d", (int)job->join[i]);
+
+		if (fd < 0 || write(fd, text, (size_t)length) != length)
+			return sy_fail_errno(err, errno, "process %d cannot be put into %s",
+					     (int)job->join[i], path);
+	}
+	return 0;
+}
+
+static int shape(struct begin *b, struct sy_error *err)
+{
+	const struct sy_job_begin *job = b->job;
+	struct sy_addresses peers = {.count = 0};
+	char join_path[SY_PATH_SIZE] = "", peer[SY_ADDRESS_SIZE] = "";
+	struct sy_netem_wish wish = {.text = b->netem,
+				     .watch = b->watch,
+				     .cgroup = job->cgroup ? job->cgroup : "/",
+				     .peer = peer,
+				     .protect = &b->protect,
+				     .mark = job->mark,
+				     .marks = job->marks > 0}; /* as sy_job_state_job_lives */
+
+	if (job->exclusive)
+		wish.cgroup = NULL;
+	else if (!job->cgroup && !job->joins)
+		return sy_fail(err, "the job shares its node, and has no cgroup there by which its "
+				    "traffic could be told from others': ask for whole nodes");
+	if (sy_refuse_scheduler(&job->wishes.netem, &b->protect, "its server or a node's daemon",
+				err) < 0)
+		return -1;
+	sy_addresses_add_host(&peers, job->peer);
+	if (peers.count > 0)
+		(void)snprintf(peer, sizeof(peer), "%s", peers.text[0]);
+	sy_peer_of(&job->wishes.netem, peer);
+	if (sy_conditions_shape(&b->command, &wish, join_path, err) < 0)
+		return -1;
+	if (join_path[0] && !job->joins)
+		return sy_fail(err,
+			       "the job shares its node, and its cgroup %s there is of version "
+			       "1, by which its traffic cannot be told from others': ask for "
+			       "whole nodes",
+			       job->cgroup);
+	return join_path[0] ? join(job, join_path, err) : 0;
+}
+
+static int capture(struct begin *b, struct sy_error *err)
+{
+	const struct sy_job_begin *job = b->job;
+	struct sy_capture_wish wish = {
+	    .record_dir = job->config.record_dir,
+	    .device = job->wishes.has_netem ? job->wishes.netem.device : "",
+	    .gid = job->gid,
+	    .watch = b->watch,
+	    .no_watch = "the job has no sampler on this node, at whose end it would end",
+	    .protect = &b->protect};
+
+	return sy_conditions_capture(&b->command, &wish, err);
+}
+
+/* Whose end tells that nobody sees to the job any more. Asked, since one that cannot write its
+ * record is gone in a moment. */
+static void find_watch(struct begin *b, pid_t sampler)
+{
+	char answer[4096];
+
+	sy_outbox_drain(&b->outbox, READY_MS);
+	b->watch = sampler && sy_outbox_ask(&b->outbox, answer, sizeof(answer), READY_MS) > 0
+		       ? sampler
+		       : 0;
+	if (!b->watch)
+		b->watch = b->job->parent;
+}
+
+static int put_in_place(struct begin *b, struct sy_error *why)
+{
+	const struct sy_wishes *wishes = &b->job->wishes;
+	struct sy_error err;
+
+	find_protected(b);
+	find_asker(b);
+	if (wishes->has_netem && !wishes->netem.none && shape(b, &err) < 0)
+		return sy_fail(why, "--netem=%s: %s", b->netem, err.text);
+	if (wishes->cache == SY_CACHE_COLD && sy_conditions_cold(&b->command, &b->outbox, &err) < 0)
+		return sy_fail(why, "--cache=cold: %s", err.text);
+	if (wishes->capture && capture(b, &err) < 0)
+		return sy_fail(why, "--capture: %s", err.text);
+	return 0;
+}
+
+static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
+{
+	const struct sy_wishes *wishes = &b->job->wishes;
+	int result = 0;
+
+	if (wishes->has_netem)
+		(void)sy_netem_format(&wishes->netem, b->netem);
+	if (wishes->has_netem && wishes->netem.none && !wishes->fault[0])
+		sy_outbox_send(&b->outbox, "tag network=none");
+	sy_conditions_unmet(wishes, "asked for, not in place yet", NULL, &b->outbox);
+	if (b->job->late) {
+		(void)sy_fail(why, "nobody told the job's begin on this node");
+		sy_conditions_unmet(wishes, "refused", why->text, &b->outbox);
+	} else if (wishes->fault[0]) {
+		result = sy_fail(why, "%s", wishes->fault);
+	} else if (sy_wishes_change_node(wishes)) {
+		find_watch(b, sampler);
+		result = put_in_place(b, why);
+	}
+	if (result < 0)
+		sy_conditions_unmet(wishes, "refused", why->text, &b->outbox);
+	return result;
+}
+
+/* --- all of it --- */
+
+/* Whether anything tells of the job already: who comes late has nothing to add then. */
+static bool is_known(const struct begin *b)
+{
+	char folder[2 * SY_PATH_SIZE];
+
+	(void)snprintf(folder, sizeof(folder), "%s/%s", b->job->config.record_dir, b->job->job_id);
+	return json_object_size(b->state.json) > 0 ||
+	       sy_newest_start(folder, b->job->node, ".json");
+}
+
+static int begin_anew(struct begin *b, struct sy_error *refusal)
+{
+	struct sy_job_end end = end_of(b->job);
+	pid_t sampler;
+	int result;
+
+	sy_job_sweep_rest(&end);
+	b->begin_unix_s = (double)sy_now_us(CLOCK_REALTIME) / 1e6;
+	write_state(b, 0, false);
+	sampler = start_sampler(b);
+	write_state(b, sampler, false);
+	announce(b);
+	result = conditions(b, sampler, refusal);
+	sy_outbox_drain(&b->outbox, READY_MS);
+	sy_outbox_close(&b->outbox);
+	if (result < 0) {
+		TELL(b->job, "refused: %s", refusal->text);
+		sy_job_give_up(&end, &b->state);
+		return -1;
+	}
+	write_state(b, sampler, true);
+	return 0;
+}
+
+int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
+{
+	struct begin b = {.job = job, .state = SY_JOB_STATE_NONE, .outbox = {.fd = -1}};
+	struct sy_error err;
+	int result = 0;
+
+	if (job->parent > 0)
+		job->parent = sy_topmost(job->parent);
+	b.command = (struct sy_command_job){.program = {.path = job->program,
+							.run_dir = job->config.run_dir,
+							.way_out = sy_way_out_top},
+					    .node = job->node,
+					    .job_id = job->job_id};
+	if (!sy_control_address(&b.control, job->config.run_dir, job->node, job->job_id))
+		(void)sy_fail(&err, "run_dir=%s is too long for a socket", job->config.run_dir);
+	else if (sy_run_dir_make(job->config.run_dir, &err) == 0 &&
+		 sy_job_state_open(&b.state, job->config.run_dir, job->node, job->job_id, true,
+				   PATIENCE_MS, &err) == 0) {
+		if (job->late && is_known(&b)) {
+			if (json_object_size(b.state.json) == 0)
+				sy_job_state_remove(&b.state);
+		} else if (goes_on(&b)) {
+			announce(&b);
+			sy_outbox_drain(&b.outbox, READY_MS);
+			sy_outbox_close(&b.outbox);
+		} else {
+			end_leftover(&b);
+			result = begin_anew(&b, refusal);
+		}
+		sy_job_state_close(&b.state);
+		return result;
+	}
+	TELL(job, "not sampled: %s", err.text);
+	if (!sy_wishes_change_node(&job->wishes) && !job->wishes.fault[0])
+		return 0;
+	return sy_fail(refusal, "%s", err.text);
+}

@@ -1,0 +1,270 @@
+#include "job/comment.h"
+
+#include "base/document.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? json_string(text) : json_null();
+}
+
+/* What is the whole node's is the job's only where it was alone there. */
+static bool is_told(const struct sy_job_totals *totals, enum sy_total which)
+{
+	return totals->sum.known[which] && !totals->silent &&
+	       (sy_total_facts[which].whose != SY_OF_NODE || totals->sum.exclusive == SY_ALONE);
+}
+
+static json_t *total_value(const struct sy_job_totals *totals, enum sy_total which)
+{
+	double value = totals->sum.value[which];
+
+	if (!is_told(totals, which))
+		return json_null();
+	return sy_is_micro(sy_total_facts[which].unit) ? json_real(value)
+						       : json_integer((json_int_t)value);
+}
+
+static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
+{
+	const struct sy_job_totals *totals = comment->totals;
+
+	if (totals->silent)
+		return json_string("the sampler did not answer");
+	if (totals->sum.known[which])
+		return json_string(totals->sum.exclusive == SY_SHARED
+				       ? "of the whole node, which the job shared"
+				       : "of the whole node; not known whether the job was alone");
+	if (which == SY_CPU_UNSEEN_S && totals->unknown_on[which] && totals->nodes_weighed == 1)
+		return json_string("no cgroup counts the CPU of all processes");
+	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES &&
+	    totals->sum.known[SY_CPU_UNSEEN_S] && totals->sum.value[SY_CPU_UNSEEN_S] > 0)
+		return json_string("not all processes were seen (cpu_unseen_s)");
+	if (totals->unknown_on[which] == 0)
+		return json_string("no step of the job was on any node");
+	if (comment->kind.why[which][0])
+		return json_string(comment->kind.why[which]);
+	return json_sprintf("not known on %u of %u nodes", totals->unknown_on[which],
+			    totals->nodes_weighed);
+}
+
+static json_t *reasons(const struct sy_comment *comment)
+{
+	json_t *missing = json_object();
+
+	for (int i = 0; i < SY_TOTALS; i++) {
+		enum sy_total which = (enum sy_total)i;
+
+		if (sy_is_in_comment(which) && !is_told(comment->totals, which))
+			(void)json_object_set_new(missing, sy_total_facts[i].name,
+						  why_not(comment, which));
+	}
+	return missing;
+}
+
+/* `energy_scope`, where `energy.energy_j` is told. */
+static void put_node_scopes(json_t *object, const struct sy_job_totals *totals)
+{
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
+		char name[64];
+
+		if (fact->whose != SY_OF_NODE || !sy_is_in_comment((enum sy_total)i) ||
+		    !is_told(totals, (enum sy_total)i))
+			continue;
+		(void)snprintf(name, sizeof(name), "%.*s_scope", (int)strcspn(fact->path, "."),
+			       fact->path);
+		(void)json_object_set_new(object, name, json_string("node"));
+	}
+}
+
+/* Beside the totals: whose they are, and why some are null. */
+static void put_scope(json_t *object, const struct sy_comment *comment)
+{
+	const struct sy_job_totals *totals = comment->totals;
+	enum sy_exclusive exclusive = totals->sum.exclusive;
+	json_t *missing;
+
+	(void)json_object_set_new(object, "exclusive",
+				  exclusive == SY_NOT_SAID ? json_null()
+							   : json_boolean(exclusive == SY_ALONE));
+	put_node_scopes(object, totals);
+	missing = reasons(comment);
+	if (json_object_size(missing))
+		(void)json_object_set(object, "missing", missing);
+	json_decref(missing);
+}
+
+static json_t *first_tags(const struct sy_tags *tags, size_t count)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < count; i++) {
+		const char *equals = strchr(tags->items[i], '=');
+		char key[SY_TAG_KEY_MAX + 1];
+
+		(void)snprintf(key, sizeof(key), "%.*s", (int)(equals - tags->items[i]),
+			       tags->items[i]);
+		(void)json_object_set_new(object, key, json_string(equals + 1));
+	}
+	return object;
+}
+
+static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
+{
+	json_t *object = json_object();
+
+	(void)json_object_set_new(object, SY_COMMENT_KEY, json_integer(1));
+	(void)json_object_set_new(object, "node_type", text_or_null(comment->kind.node_type));
+	(void)json_object_set_new(object, "vm", text_or_null(comment->kind.vm));
+	(void)json_object_set_new(object, "container", text_or_null(comment->kind.container));
+	(void)json_object_set_new(object, "kernel", text_or_null(comment->kind.kernel));
+	(void)json_object_set_new(object, "tags", first_tags(comment->tags, tags));
+	(void)json_object_set_new(object, "nodes",
+				  comment->nodes < 0 ? json_null() : json_integer(comment->nodes));
+	(void)json_object_set_new(object, "nodes_weighed",
+				  json_integer(comment->totals->nodes_weighed));
+	if (comment->totals->nodes_idle)
+		(void)json_object_set_new(object, "nodes_idle",
+					  json_integer(comment->totals->nodes_idle));
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (sy_is_in_comment((enum sy_total)i))
+			(void)json_object_set_new(object, sy_total_facts[i].name,
+						  total_value(comment->totals, (enum sy_total)i));
+	if (comment->totals->nodes_weighed || comment->totals->silent)
+		put_scope(object, comment);
+	if (comment->netem) {
+		(void)json_object_set_new(object, "netem", json_string(comment->netem));
+		(void)json_object_set_new(
+		    object, "netem_valid",
+		    comment->netem_valid < 0 ? json_null() : json_boolean(comment->netem_valid));
+	}
+	return object;
+}
+
+/* {name: why} as {why: [names]}: most reasons are that of several. Of each the first words: the
+ * record has it whole. */
+static json_t *by_reason(json_t *missing)
+{
+	json_t *found = json_object(), *why;
+	const char *name;
+
+	json_object_foreach(missing, name, why)
+	{
+		const char *whole = json_string_value(why);
+		char words[SY_WHY_SIZE];
+		json_t *names;
+
+		(void)snprintf(words, sizeof(words), "%.*s", (int)strcspn(whole, ":;,"), whole);
+		names = json_object_get(found, words);
+		if (!names) {
+			names = json_array();
+			(void)json_object_set_new(found, words, names);
+		}
+		(void)json_array_append_new(names, json_string(name));
+	}
+	return found;
+}
+
+/* What goes without saying in a short one (docs/formats.md, part 5). A layer that is not known
+ * stays, as null, where the node is: left out means that there is none. */
+static bool is_understood(const char *name, const json_t *value, const json_t *object)
+{
+	bool is_layer = strcmp(name, "vm") == 0 || strcmp(name, "container") == 0;
+
+	if (is_layer && json_is_string(json_object_get(object, "node_type")))
+		return json_is_string(value) && strcmp(json_string_value(value), "none") == 0;
+	if (strcmp(name, "nodes_weighed") == 0)
+		return json_equal(value, json_object_get(object, "nodes"));
+	return json_is_null(value) || strcmp(name, SY_COMMENT_KEY) == 0 || strstr(name, "_scope") ||
+	       (json_is_object(value) && !json_object_size(value));
+}
+
+static json_t *shortened(json_t *object)
+{
+	json_t *result = json_object(), *value;
+	const char *name;
+
+	json_object_foreach(object, name, value)
+	{
+		if (strcmp(name, "missing") == 0)
+			(void)json_object_set_new(result, name, by_reason(value));
+		else if (!is_understood(name, value, object))
+			(void)json_object_set(result, name, value);
+	}
+	json_decref(object);
+	return result;
+}
+
+static char *text_with_tags(const struct sy_comment *comment, size_t tags, bool is_short)
+{
+	json_t *object = document_with_tags(comment, tags);
+	char *text;
+
+	if (is_short)
+		object = shortened(object);
+	/* Nine digits: microseconds in a job of 15 minutes, and no 0.30000000000000004. */
+	text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+	json_decref(object);
+	return text;
+}
+
+static char *text_that_fits(const struct sy_comment *comment, bool is_short)
+{
+	size_t tags = comment->tags->count;
+	char *text = text_with_tags(comment, tags, is_short);
+
+	while (text && strlen(text) > SY_COMMENT_MAX && tags > 0) {
+		free(text);
+		text = text_with_tags(comment, --tags, is_short);
+	}
+	return text;
+}
+
+char *sy_comment_text(const struct sy_comment *comment)
+{
+	return text_that_fits(comment, false);
+}
+
+char *sy_comment_short(const struct sy_comment *comment)
+{
+	return text_that_fits(comment, true);
+}
+
+static void copy_text(char *to, size_t size, const json_t *value)
+{
+	(void)snprintf(to, size, "%s", json_is_string(value) ? json_string_value(value) : "");
+}
+
+/* A reason of the record's start that it was not over yet is none. */
+static void copy_reasons(struct sy_node_kind *kind, const json_t *missing)
+{
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const json_t *why = json_object_get(missing, sy_total_facts[i].path);
+
+		if (json_is_string(why) && strcmp(json_string_value(why), SY_NOT_YET) != 0)
+			copy_text(kind->why[i], sizeof(kind->why[i]), why);
+	}
+}
+
+void sy_node_kind_from_record(struct sy_node_kind *kind, const char *text)
+{
+	json_t *record = json_loads(text, 0, NULL);
+	const json_t *probe = json_object_get(record, "probe");
+	const json_t *layers = json_object_get(probe, "virtualization");
+	const json_t *kernel = json_object_get(probe, "kernel");
+
+	*kind = (struct sy_node_kind){0};
+	copy_text(kind->node_type, sizeof(kind->node_type), json_object_get(probe, "node_type"));
+	copy_text(kind->vm, sizeof(kind->vm),
+		  json_object_get(json_object_get(layers, "vm"), "name"));
+	copy_text(kind->container, sizeof(kind->container),
+		  json_object_get(json_object_get(layers, "container"), "name"));
+	copy_text(kind->kernel, sizeof(kind->kernel), json_object_get(kernel, "release"));
+	copy_reasons(kind, json_object_get(record, "missing"));
+	json_decref(record);
+}

@@ -1,0 +1,116 @@
+#include "job/comment_merge.h"
+
+#include "base/quantities.h"
+#include "job/comment.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a member of a valid object ends: at its comma, or the brace after the last one. */
+static const char *member_end(const char *at)
+{
+	bool quoted = false;
+
+	for (int depth = 0; *at; at++) {
+		if (quoted) {
+			quoted = *at != '"';
+			at += *at == '\\' && at[1];
+		} else if (*at == '"') {
+			quoted = true;
+		} else if (depth == 0 && (*at == ',' || *at == '}')) {
+			break;
+		} else {
+			depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+		}
+	}
+	return at;
+}
+
+static bool is_named(const char *member, const char *name)
+{
+	size_t length = strlen(name);
+
+	return *member == '"' && strncmp(member + 1, name, length) == 0 &&
+	       member[length + 1] == '"';
+}
+
+/* One of ours before there was a key: all of it stood beside "steelyard":1. */
+static bool is_flat(const char *member)
+{
+	static const char *const names[] = {
+	    "node_type",     "vm",	   "container", "kernel",	"tags",		 "nodes",
+	    "nodes_weighed", "nodes_idle", "exclusive", "energy_scope", "network_scope", "missing",
+	    "netem",	     "netem_valid"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is_named(member, names[i]))
+			return true;
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (is_named(member, sy_total_facts[i].name))
+			return true;
+	return false;
+}
+
+/* Its members but ours, as they stand there, with a comma behind each. */
+static char *others(const char *present, bool was_flat)
+{
+	char *kept = malloc(strlen(present) + 2), *to = kept;
+	const char *at = strchr(present, '{') + 1, *end;
+
+	for (; kept && *at; at = *end == ',' ? end + 1 : "") {
+		end = member_end(at);
+		while (isspace((unsigned char)*at))
+			at++;
+		if (at == end || is_named(at, SY_COMMENT_KEY) || (was_flat && is_flat(at)))
+			continue;
+		to = mempcpy(to, at, (size_t)(end - at));
+		*to++ = ',';
+	}
+	if (kept)
+		*to = '\0';
+	return kept;
+}
+
+static bool is_blank(const char *text)
+{
+	return !text || text[strspn(text, " \t\r\n")] == '\0';
+}
+
+static char *joined(const char *kept, const char *own)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "{%s\"" SY_COMMENT_KEY "\":%s}", kept, own) < 0)
+		return NULL;
+	return text;
+}
+
+char *sy_comment_merge(const char *present, const char *own, const char **why)
+{
+	json_t *document = NULL;
+	char *kept, *text;
+
+	*why = "no memory";
+	if (is_blank(present))
+		return joined("", own);
+	document = json_loads(present, JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_object(document)) {
+		json_decref(document);
+		*why = "there is text of somebody else that is no JSON object";
+		return NULL;
+	}
+	kept = others(present, json_is_integer(json_object_get(document, SY_COMMENT_KEY)));
+	text = kept ? joined(kept, own) : NULL;
+	free(kept);
+	json_decref(document);
+	if (text && strlen(text) > SY_ADMIN_COMMENT_MAX) {
+		*why = "what others wrote leaves no room";
+		free(text);
+		return NULL;
+	}
+	return text;
+}

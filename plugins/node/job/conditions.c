@@ -1,0 +1,205 @@
+#include "job/conditions.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "capture/file.h"
+#include "netem/end.h"
+#include "netem/spec/text.h"
+#include "record/stale_files.h"
+
+#define DOCUMENT_SIZE 65536
+/* Below Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node. Torque's
+ * prologue has 300 s, a hook of OpenPBS 30 s unless its alarm says more. */
+#define APPLY_LIMIT_MS	30000
+#define FINISH_LIMIT_MS 20000
+#define REAP_LIMIT_MS	10000
+
+/* Where a task must go so that its traffic is the job's: told by the node's own program. */
+static void keep_join_path(const char *text, char join_path[SY_PATH_SIZE])
+{
+	json_t *document = json_loads(text, 0, NULL);
+	const char *path = json_string_value(json_object_get(document, "join_path"));
+
+	(void)snprintf(join_path, SY_PATH_SIZE, "%s", path ? path : "");
+	json_decref(document);
+}
+
+static void protect(struct sy_command *command, const struct sy_addresses *addresses)
+{
+	for (int i = 0; i < addresses->count; i++)
+		sy_option(&command->arguments, "--protect", addresses->text[i]);
+}
+
+int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_wish *wish,
+			char join_path[SY_PATH_SIZE], struct sy_error *err)
+{
+	static struct sy_command command;
+	cleanup_free char *out = malloc(DOCUMENT_SIZE);
+
+	if (!out)
+		return sy_fail(err, "no memory");
+	sy_command_begin(&command, job, "netem", "apply");
+	sy_command_job(&command, job);
+	sy_command_asker(&command, job);
+	sy_command_number(&command, "--watch", (unsigned)wish->watch);
+	if (wish->cgroup)
+		sy_option(&command.arguments, "--cgroup", wish->cgroup);
+	if (wish->peer[0])
+		sy_option(&command.arguments, "--peer", wish->peer);
+	for (int i = 0; i < wish->marks; i++)
+		sy_option(&command.arguments, "--mark", wish->mark[i]);
+	protect(&command, wish->protect);
+	sy_argument(&command.arguments, "--");
+	sy_argument(&command.arguments, wish->text);
+	if (sy_command_run(&command, APPLY_LIMIT_MS, out, DOCUMENT_SIZE, err) < 0)
+		return -1;
+	keep_join_path(out, join_path);
+	return 0;
+}
+
+/* Of the answer, what the record has (docs/formats.md part 1). */
+static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_error *err)
+{
+	static const char *const fields[] = {"requested", "done", "refused"};
+	json_t *answer = json_loads(text, 0, NULL), *told = json_object();
+	cleanup_free char *line = NULL;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		json_t *value = json_object_get(answer, fields[i]);
+
+		if (value)
+			(void)json_object_set(told, fields[i], value);
+	}
+	line = json_dumps(told, JSON_COMPACT | JSON_ENSURE_ASCII);
+	if (line && answer)
+		sy_outbox_send(outbox, "cache %s", line);
+	json_decref(told);
+	if (!answer)
+		return sy_fail(err, "what steelyard-node said is no JSON: %.80s", text);
+	json_decref(answer);
+	return 0;
+}
+
+int sy_conditions_cold(const struct sy_command_job *job, struct sy_outbox *outbox,
+		       struct sy_error *err)
+{
+	static struct sy_command command;
+	char out[SY_MESSAGE_MAX];
+
+	sy_command_begin(&command, job, "cache", "--cold");
+	sy_command_asker(&command, job);
+	/* Dropping 100 GB of page cache takes some 10 s. */
+	if (sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err) < 0)
+		return -1;
+	return tell_sampler(out, outbox, err);
+}
+
+/* Somebody has asked for it before. A state alone may be of one that was killed. */
+static bool capture_goes_on(const struct sy_command_job *job)
+{
+	char path[2 * SY_PATH_SIZE], name[SY_PATH_SIZE];
+	cleanup_close int folder = -1;
+
+	(void)snprintf(path, sizeof(path), "%s/capture", job->program.run_dir);
+	(void)snprintf(name, sizeof(name), "%s.%s.json", job->node, job->job_id);
+	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return folder >= 0 && sy_capture_is_held(folder, name);
+}
+
+int sy_conditions_capture(const struct sy_command_job *job, const struct sy_capture_wish *wish,
+			  struct sy_error *err)
+{
+	static struct sy_command command;
+	char owner[32], out[SY_MESSAGE_MAX];
+
+	if (capture_goes_on(job))
+		return 0;
+	if (wish->watch == 0)
+		return sy_fail(err, "%s", wish->no_watch);
+	(void)snprintf(owner, sizeof(owner), "%u:%u", job->uid, wish->gid);
+	sy_command_begin(&command, job, "capture", "--record-dir");
+	sy_argument(&command.arguments, wish->record_dir);
+	sy_command_job(&command, job);
+	sy_command_asker(&command, job);
+	sy_command_number(&command, "--watch", (unsigned)wish->watch);
+	sy_option(&command.arguments, "--owner", owner);
+	if (wish->device[0])
+		sy_option(&command.arguments, "--device", wish->device);
+	protect(&command, wish->protect);
+	return sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err);
+}
+
+void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,
+			 struct sy_outbox *outbox)
+{
+	char netem[SY_NETEM_SIZE] = "";
+
+	if (wishes->has_netem && !wishes->netem.none) {
+		(void)sy_netem_format(&wishes->netem, netem);
+		sy_outbox_send(outbox, "unmet network_conditions %s: %s%s", how,
+			       what ? "" : "--netem=", what ? what : netem);
+	}
+	if (wishes->cache == SY_CACHE_COLD)
+		sy_outbox_send(outbox, "unmet cache %s: %s", how, what ? what : "--cache=cold");
+	if (wishes->capture)
+		sy_outbox_send(outbox, "unmet capture %s: %s", how, what ? what : "--capture");
+}
+
+static void state_path(char *path, size_t size, const struct sy_command_job *job)
+{
+	(void)snprintf(path, size, "%s/netem/%s.%s.json", job->program.run_dir, job->node,
+		       job->job_id);
+}
+
+bool sy_conditions_are_there(const struct sy_command_job *job)
+{
+	char path[2 * SY_PATH_SIZE];
+
+	state_path(path, sizeof(path), job);
+	return access(path, F_OK) == 0;
+}
+
+int sy_conditions_hold(const struct sy_command_job *job)
+{
+	char path[2 * SY_PATH_SIZE];
+	json_t *state;
+	const json_t *valid;
+	int answer;
+
+	state_path(path, sizeof(path), job);
+	state = json_load_file(path, 0, NULL);
+	valid = json_object_get(state, "valid");
+	answer = json_is_boolean(valid) ? json_is_true(valid) : -1;
+	json_decref(state);
+	return answer;
+}
+
+int sy_conditions_finish(const struct sy_command_job *job, const char *by, struct sy_error *err)
+{
+	static struct sy_command command;
+
+	if (!sy_conditions_are_there(job))
+		return 0;
+	sy_command_begin(&command, job, "netem", "finish");
+	sy_command_job(&command, job);
+	sy_option(&command.arguments, "--by", by);
+	return sy_command_tell(&command, FINISH_LIMIT_MS, err);
+}
+
+int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by, struct sy_error *err)
+{
+	static struct sy_command command;
+
+	if (!sy_netem_any(job->program.run_dir) && !sy_stale_files_any(job->program.run_dir))
+		return 0;
+	sy_command_begin(&command, job, "netem", "reap");
+	sy_command_states(&command, job);
+	sy_option(&command.arguments, "--by", by);
+	return sy_command_tell(&command, REAP_LIMIT_MS, err);
+}

@@ -1,0 +1,64 @@
+/* The conditions a job was asked to run under, put in place and undone by commands of our own
+ * program: what dies meanwhile leaves nothing half done. */
+#ifndef STEELYARD_JOB_CONDITIONS_H
+#define STEELYARD_JOB_CONDITIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "job/addresses.h"
+#include "job/command.h"
+#include "job/outbox.h"
+#include "job/run_dir.h"
+#include "job/wishes.h"
+
+struct sy_netem_wish {
+	const char *text; /* canonical */
+	pid_t watch;	  /* when it is gone, anybody may undo it */
+	const char
+	    *cgroup;	  /* the job's; "/": one is made, for its tasks to join; NULL: the device */
+	const char *peer; /* "": none is known */
+	const struct sy_addresses *protect;
+	const char *const *mark; /* as `netem apply --mark` */
+	int marks;
+};
+
+/* Waits for the kernel to be asked and the conditions to be verified. `join_path`: where a task
+ * must go so that its traffic is the job's; "": nowhere. */
+int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_wish *wish,
+			char join_path[SY_PATH_SIZE], struct sy_error *err);
+
+/* Drop this node's page caches, and tell the sampler what was done. */
+int sy_conditions_cold(const struct sy_command_job *job, struct sy_outbox *outbox,
+		       struct sy_error *err);
+
+struct sy_capture_wish {
+	const char *record_dir, *device; /* device "": the node's uplinks */
+	gid_t gid;
+	pid_t watch;	      /* it ends with this one; 0: nobody is there */
+	const char *no_watch; /* what to say then */
+	const struct sy_addresses *protect;
+};
+
+/* It goes on beside the sampler, which takes it into the record. Nothing to do when it does. */
+int sy_conditions_capture(const struct sy_command_job *job, const struct sy_capture_wish *wish,
+			  struct sy_error *err);
+
+/* For the record: what was asked for stands there from the beginning, and why it is not had. What
+ * is had after all takes its place. `what` NULL: the option itself. */
+void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,
+			 struct sy_outbox *outbox);
+
+/* Whether the job has its network conditions here; and whether they hold: 1, 0, -1: not known. */
+bool sy_conditions_are_there(const struct sy_command_job *job);
+int sy_conditions_hold(const struct sy_command_job *job);
+
+/* The job's end on this node: undo what is there. */
+int sy_conditions_finish(const struct sy_command_job *job, const char *by, struct sy_error *err);
+
+/* Undo what dead jobs have left. One look into a folder when there is nothing. */
+int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by,
+			     struct sy_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* The socket on which a job's sampler listens: RUN_DIR/NODE.JOBID.sock. */
+#ifndef STEELYARD_JOB_CONTROL_H
+#define STEELYARD_JOB_CONTROL_H
+
+#include <stdbool.h>
+#include <sys/un.h>
+
+#include "base/error.h"
+
+/* Its address; names that are too long for one stand there as a number made of them. False when
+ * RUN_DIR alone is too long for a Unix socket. */
+bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
+			const char *job_id);
+
+/* A socket only root can send to: its descriptor, or -1. */
+int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err);
+
+/* Whether a sampler listens there. */
+bool sy_control_is_live(const struct sockaddr_un *address);
+
+/* Remove the node's sockets that nobody listens to any more. */
+void sy_remove_stale_sockets(const char *run_dir, const char *node);
+
+#endif

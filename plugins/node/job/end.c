@@ -1,0 +1,185 @@
+#include "job/end.h"
+
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/kernel.h"
+#include "base/file.h"
+#include "job/conditions.h"
+#include "job/control.h"
+#include "job/journal.h"
+#include "job/launch.h"
+#include "job/outbox.h"
+#include "job/report.h"
+
+#define PATIENCE_MS 40000 /* for a begin of the same job */
+#define ANSWER_MS   500
+#define END_MS	    5000 /* a capture is closed within 2 s */
+#define BEGIN_S	    60	 /* of a job that has just begun processes may still come */
+
+static struct sy_command_job command_of(const struct sy_job_end *job)
+{
+	return (struct sy_command_job){.program = {.path = job->program,
+						   .run_dir = job->config.run_dir,
+						   .way_out = sy_way_out_top},
+				       .node = job->node,
+				       .job_id = job->job_id};
+}
+
+static void undo(const struct sy_job_end *job, const char *by)
+{
+	struct sy_command_job command = command_of(job);
+	struct sy_error err;
+
+	if (sy_conditions_finish(&command, by, &err) < 0)
+		sy_journal(job->config.run_dir, job->node, job->job_id,
+			   "network conditions not undone yet: %s", err.text);
+}
+
+/* Until the sampler has written its record and is gone; where it was killed, its child, too, which
+ * listens a moment longer: before that nobody else may finish the record. */
+static void wait_for_end(pid_t sampler, const struct sockaddr_un *control)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	cleanup_close int fd = sampler > 0 ? (int)syscall(SYS_pidfd_open, sampler, 0) : -1;
+	struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+	if (fd >= 0)
+		(void)poll(&ended, 1, END_MS);
+	for (int waited = 0; waited < END_MS && sy_control_is_live(control); waited += 10)
+		(void)nanosleep(&pause, NULL);
+}
+
+/* What it has counted so far; then `last` ends it. False: it did not answer. */
+static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char *last, char *totals,
+			size_t size)
+{
+	static struct sy_outbox outbox;
+	struct sockaddr_un control;
+	bool answered;
+
+	if (!sy_control_address(&control, job->config.run_dir, job->node, job->job_id) ||
+	    !sy_outbox_open(&outbox, &control))
+		return false;
+	if (job->exclusive)
+		sy_outbox_send(&outbox, "exclusive yes");
+	if (job->exit_status)
+		sy_outbox_send(&outbox, "job exit_status %s", job->exit_status);
+	answered = sy_outbox_ask(&outbox, totals, size, ANSWER_MS) > 0;
+	sy_outbox_send(&outbox, "%s", last);
+	sy_outbox_close(&outbox);
+	wait_for_end(sampler, &control);
+	(void)unlink(control.sun_path);
+	return answered;
+}
+
+char *sy_job_end(const struct sy_job_end *job)
+{
+	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
+	char totals[4096] = "";
+	struct sy_error err;
+	struct sy_report report = {
+	    .record_dir = job->config.record_dir, .job_id = job->job_id, .node = job->node};
+
+	if (sy_job_state_open(&state, job->config.run_dir, job->node, job->job_id, false,
+			      PATIENCE_MS, &err) < 0)
+		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", err.text);
+	undo(job, "job");
+	report.sampled = end_sampler(job, state.json ? sy_job_state_process(&state, "sampler") : 0,
+				     "end", totals, sizeof(totals));
+	report.totals = totals;
+	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
+	sy_job_sweep_rest(job);
+	sy_job_state_remove(&state);
+	return sy_report_text(&report);
+}
+
+void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *why)
+{
+	char totals[4096];
+
+	sy_journal(job->config.run_dir, job->node, job->job_id, "%s: ended here", why);
+	undo(job, "next job");
+	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "lost", totals,
+			  sizeof(totals));
+	(void)json_object_clear(state->json);
+}
+
+void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state)
+{
+	char totals[4096];
+
+	undo(job, "job");
+	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "end", totals,
+			  sizeof(totals));
+	sy_job_state_remove(state);
+}
+
+void sy_job_sweep_rest(const struct sy_job_end *job)
+{
+	struct sy_command_job command = command_of(job);
+	struct sy_error err;
+
+	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
+		sy_journal(job->config.run_dir, job->node, "-",
+			   "network conditions of dead jobs not undone: %s", err.text);
+	sy_remove_stale_sockets(job->config.run_dir, job->node);
+	sy_finish_records(&command.program, job->node);
+}
+
+static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
+{
+	for (int i = 0; i < sweep->alive_count; i++)
+		if (!strcmp(sweep->alive[i], job_id))
+			return true;
+	return !sweep->knows_alive;
+}
+
+/* NULL: it goes on, or may still come. */
+static const char *why_gone(const struct sy_job_sweep *sweep, const struct sy_job_state *state,
+			    const char *job_id)
+{
+	bool sampled = sy_job_state_process(state, "sampler") > 0;
+	bool begun = json_is_true(json_object_get(state->json, "begun"));
+	bool known = is_alive(sweep, job_id);
+
+	if ((known && sampled && begun) || state->age_s < BEGIN_S || sy_job_state_job_lives(state))
+		return NULL;
+	return !known	  ? "the scheduler does not know it any more"
+	       : !sampled ? "its sampler and its processes are gone"
+			  : "its begin was killed, and nothing of it has come";
+}
+
+static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
+{
+	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
+	struct sy_job_end job = sweep->job;
+	const char *why, *told;
+
+	job.job_id = job_id;
+	if (sy_job_state_open(&state, job.config.run_dir, job.node, job_id, false, 0, NULL) != 0)
+		return; /* somebody is at it */
+	told = json_string_value(json_object_get(state.json, "job_id"));
+	if (told && strcmp(told, job_id) != 0)
+		return; /* of a node whose name is ours, a point, and more */
+	why = why_gone(sweep, &state, job_id);
+	if (!why)
+		return;
+	sy_job_abandon(&job, &state, why);
+	sy_job_state_remove(&state);
+}
+
+void sy_job_sweep(const struct sy_job_sweep *sweep)
+{
+	json_t *list = sy_job_states(sweep->job.config.run_dir, sweep->job.node), *id;
+	size_t i;
+
+	json_array_foreach(list, i, id) sweep_one(sweep, json_string_value(id));
+	json_decref(list);
+	sy_job_sweep_rest(&sweep->job);
+}

@@ -1,0 +1,65 @@
+#include "job/run_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/folder.h"
+#include "record/file.h"
+
+#define TOLD_MAX 8192 /* bytes at a time: a log that is full of us helps nobody */
+
+int sy_run_dir_make(const char *run_dir, struct sy_error *err)
+{
+	cleanup_close int fd = -1;
+
+	if (mkdir(run_dir, 0700) != 0 && errno != EEXIST)
+		return sy_fail_errno(err, errno, "cannot make the folder %s", run_dir);
+	fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open the folder %s", run_dir);
+	return sy_folder_check(fd, run_dir, err);
+}
+
+static int open_complaints(const char *run_dir, const char *node, int flags)
+{
+	char path[SY_PATH_SIZE + 260];
+
+	(void)snprintf(path, sizeof(path), "%s/%s.log", run_dir, node);
+	return open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+}
+
+int sy_complaints_open(const char *run_dir, const char *node)
+{
+	return open_complaints(run_dir, node, O_WRONLY | O_APPEND | O_CREAT);
+}
+
+static void tell_lines(char *text, void (*tell)(const char *line))
+{
+	char *rest = NULL;
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		for (char *c = line; *c; c++) {
+			if ((unsigned char)*c < ' ')
+				*c = '?';
+		}
+		tell(line);
+	}
+}
+
+void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(const char *line))
+{
+	char text[TOLD_MAX];
+	cleanup_close int fd = open_complaints(run_dir, node, O_RDWR);
+
+	/* Locked: of several slurmstepd that begin or end together one tells it. */
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+		return;
+	(void)ftruncate(fd, 0);
+	tell_lines(text, tell);
+}

@@ -1,0 +1,20 @@
+/* The node's own folder: whose it must be, and what samplers complained about. */
+#ifndef STEELYARD_JOB_RUN_DIR_H
+#define STEELYARD_JOB_RUN_DIR_H
+
+#include "base/error.h"
+
+#define SY_PATH_SIZE 512 /* of a folder that an administrator names */
+
+/* Make the folder when it is not there (/run is emptied at every start of the machine); -1 when
+ * somebody else than root could put something into it. */
+int sy_run_dir_make(const char *run_dir, struct sy_error *err);
+
+/* RUN_DIR/NODE.log, for a sampler's stderr: it goes on when the slurmstepd that started it has
+ * ended. -1: cannot be had. */
+int sy_complaints_open(const char *run_dir, const char *node);
+
+/* Hand over each line of that file once, and empty it. */
+void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(const char *line));
+
+#endif

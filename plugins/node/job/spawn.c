@@ -1,0 +1,246 @@
+#include "job/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/close_from.h"
+#include "base/file.h"
+
+#define VARIABLE_SIZE  1024
+#define OUT_OF_THE_WAY 10 /* above every descriptor that the program gets */
+
+void sy_argument(struct sy_arguments *to, const char *word)
+{
+	if (to->count + 1 < SY_ARGUMENTS_MAX)
+		to->argv[to->count++] = (char *)word;
+	to->argv[to->count] = NULL;
+}
+
+void sy_option(struct sy_arguments *to, const char *option, const char *value)
+{
+	if (to->count + 2 >= SY_ARGUMENTS_MAX)
+		return;
+	sy_argument(to, option);
+	sy_argument(to, value);
+}
+
+/* System calls only. First all out of the way, then each to its place. */
+static void place_descriptors(const int fds[SY_SPAWN_FDS])
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SY_SPAWN_FDS];
+
+	for (int i = 0; i < SY_SPAWN_FDS; i++)
+		high[i] = fcntl(fds[i] >= 0 ? fds[i] : null, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	for (int i = 0; i < SY_SPAWN_FDS; i++) {
+		if (i < 3 || fds[i] >= 0)
+			(void)dup2(high[i], i);
+	}
+	sy_close_from(fds[3] >= 0 ? 4 : 3);
+}
+
+void sy_be_root_again(void)
+{
+	if (getuid() != 0)
+		return;
+	(void)syscall(SYS_setresuid, 0, 0, 0);
+	(void)syscall(SYS_setresgid, 0, 0, 0);
+	(void)syscall(SYS_setgroups, 0, NULL);
+}
+
+/* In the grandchild, between fork and exec of a process with threads: system calls only. */
+__attribute__((noreturn)) static void become(char *const *argv, char *const *environment,
+					     const int fds[SY_SPAWN_FDS],
+					     const struct sy_way_out *way)
+{
+	sigset_t none;
+
+	sy_be_root_again();
+	sy_leave_cgroup(way);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	place_descriptors(fds);
+	(void)chdir("/");
+	(void)execve(argv[0], argv, environment);
+	_exit(127);
+}
+
+/* Tells whose it is (`steelyard cluster down` looks for it). */
+static void keep_variable(char *to, size_t size, const char *name)
+{
+	const char *value = name ? getenv(name) : NULL;
+
+	(void)snprintf(to, size, "%s=%s", name ? name : "", value ? value : "");
+}
+
+/* Two forks and a session of its own: nobody's child, in no process group of the job. */
+static void fork_twice(char *const *argv, char *const *environment, const int fds[SY_SPAWN_FDS],
+		       const struct sy_way_out *way, int tell)
+{
+	pid_t pid;
+
+	(void)setsid();
+	pid = fork();
+	if (pid == 0)
+		become(argv, environment, fds, way);
+	if (tell >= 0 && write(tell, &pid, sizeof(pid)) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
+		 struct sy_error *err)
+{
+	struct sy_way_out way = {.count = 0};
+	char kept[VARIABLE_SIZE];
+	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
+			       arguments->keep ? kept : NULL, NULL};
+	int told[2] = {-1, -1};
+	pid_t child;
+
+	if (access(arguments->argv[0], X_OK) != 0)
+		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
+	keep_variable(kept, sizeof(kept), arguments->keep);
+	if (arguments->way_out)
+		sy_way_out_find(&way, arguments->way_out);
+	if (pid && pipe2(told, O_CLOEXEC) != 0)
+		return sy_fail_errno(err, errno, "cannot make a pipe");
+	child = fork();
+	if (child == 0)
+		fork_twice(arguments->argv, environment, fds, &way, told[1]);
+	if (pid) {
+		(void)close(told[1]);
+		if (child < 0 || read(told[0], pid, sizeof(*pid)) != (ssize_t)sizeof(*pid))
+			*pid = 0;
+		(void)close(told[0]);
+	}
+	if (child < 0)
+		return sy_fail_errno(err, errno, "cannot start a process");
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
+	     struct sy_error *err)
+{
+	return sy_spawn_pid(arguments, fds, NULL, err);
+}
+
+/* One end of a pipe that is read until it closes. */
+struct stream {
+	int fd;
+	char *text;
+	size_t size, length;
+};
+
+/* What has no room is read and dropped: the writer must not wait for us. */
+static void take(struct stream *from)
+{
+	char rest[4096];
+	size_t room = from->size - 1 - from->length;
+	ssize_t got =
+	    read(from->fd, room ? from->text + from->length : rest, room ? room : sizeof(rest));
+
+	if (got < 0 && errno == EINTR)
+		return;
+	if (got <= 0) {
+		(void)close(from->fd);
+		from->fd = -1;
+		return;
+	}
+	if (room)
+		from->length += (size_t)got;
+	from->text[from->length] = '\0';
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until both are closed; false when time is up before. */
+static bool take_all(struct stream streams[2], int limit_ms)
+{
+	int64_t end = now_ms() + limit_ms;
+
+	while (streams[0].fd >= 0 || streams[1].fd >= 0) {
+		struct pollfd ready[2] = {{.fd = streams[0].fd, .events = POLLIN},
+					  {.fd = streams[1].fd, .events = POLLIN}};
+		int64_t left = end - now_ms();
+
+		if (left <= 0)
+			break;
+		(void)poll(ready, 2, (int)left);
+		for (int i = 0; i < 2; i++) {
+			if (ready[i].revents)
+				take(&streams[i]);
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		if (streams[i].fd < 0)
+			continue;
+		(void)close(streams[i].fd);
+		return false;
+	}
+	return true;
+}
+
+/* "steelyard-node COMMAND: SENTENCE": the sentence of the last line. */
+static void keep_last_line(char *to, size_t size, char *text)
+{
+	static const char mark[] = "steelyard-node ";
+	const char *line, *colon;
+
+	for (size_t end = strlen(text); end > 0 && text[end - 1] == '\n'; end--)
+		text[end - 1] = '\0';
+	line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	colon = strncmp(line, mark, sizeof(mark) - 1) == 0 ? strstr(line, ": ") : NULL;
+	(void)snprintf(to, size, "%s", colon ? colon + 2 : line);
+}
+
+int sy_ask(const struct sy_arguments *arguments, int limit_ms, struct sy_answer *answer,
+	   struct sy_error *err)
+{
+	char said[4096] = "";
+	int out[2], errors[2], rc;
+	struct stream streams[2];
+	bool done;
+
+	answer->out[0] = answer->said[0] = '\0';
+	if (pipe2(out, O_CLOEXEC) != 0)
+		return sy_fail_errno(err, errno, "cannot make a pipe");
+	if (pipe2(errors, O_CLOEXEC) != 0) {
+		(void)sy_fail_errno(err, errno, "cannot make a pipe");
+		(void)close(out[0]);
+		(void)close(out[1]);
+		return -1;
+	}
+	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, err);
+	(void)close(out[1]);
+	(void)close(errors[1]);
+	streams[0] = (struct stream){.fd = out[0], .text = answer->out, .size = answer->out_size};
+	streams[1] = (struct stream){.fd = errors[0], .text = said, .size = sizeof(said)};
+	done = take_all(streams, rc == 0 ? limit_ms : 0);
+	if (rc < 0)
+		return -1;
+	keep_last_line(answer->said, sizeof(answer->said), said);
+	if (!done)
+		return sy_fail(err, "steelyard-node %s is not done within %d s", arguments->argv[1],
+			       limit_ms / 1000);
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* Starting steelyard-node from a scheduler's daemon, which may have threads: a process of its own,
+ * outside the job. Nothing that kills the job's processes reaches it. */
+#ifndef STEELYARD_JOB_SPAWN_H
+#define STEELYARD_JOB_SPAWN_H
+
+#include <stddef.h>
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "job/way_out.h"
+
+#define SY_ARGUMENTS_MAX 512 /* a user may be in 128 groups, two words each */
+#define SY_SPAWN_FDS	 4
+
+/* The arguments of a program; what `argv` points to must live until it was started. */
+struct sy_arguments {
+	char *argv[SY_ARGUMENTS_MAX];
+	size_t count;
+	const char *keep;	 /* a variable of our environment that it has, too */
+	sy_way_out_rule way_out; /* which cgroups it must leave; NULL: none */
+};
+
+/* Append one word, or an option with its value; what has no room is left out. Keeps the NULL that
+ * ends the list. */
+void sy_argument(struct sy_arguments *to, const char *word);
+void sy_option(struct sy_arguments *to, const char *option, const char *value);
+
+/* Start argv[0] with fds[i] as its descriptor i (-1: /dev/null; for 3, none), a session of its own,
+ * an environment of its own, and none of our descriptors. Returns when it is on its way. */
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
+	     struct sy_error *err);
+
+/* The same, and its process id; 0: not known. */
+int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
+		 struct sy_error *err);
+
+/* In a process that a daemon has just forked: a thread of slurmstepd takes the user's effective ids
+ * for a moment (24.11 and 26.05: when the extern step ends), and glibc gives them to all threads.
+ * What we start is root's whatever the moment. System calls only. */
+void sy_be_root_again(void);
+
+/* What the program said. `out` is cut at its size and ended by NUL; `said` is the last line of its
+ * stderr. */
+struct sy_answer {
+	char *out;
+	size_t out_size;
+	char said[sizeof(((struct sy_error *)0)->text)];
+};
+
+/* Start it, and wait until it has closed stdout and stderr, at most `limit_ms`. -1 when it could
+ * not be started, or is not done by then: it goes on by itself. Its exit code is not seen, since it
+ * is nobody's child; a command of ours that fails leaves stdout empty and says why on stderr. */
+int sy_ask(const struct sy_arguments *arguments, int limit_ms, struct sy_answer *answer,
+	   struct sy_error *err);
+
+#endif

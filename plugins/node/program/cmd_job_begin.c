@@ -1,0 +1,255 @@
+/* steelyard-node job begin. */
+#include "job/begin.h"
+#include "job/journal.h"
+#include "job/request.h"
+#include "netem/spec/values.h"
+#include "program/cmd_job.h"
+#include "record/message.h"
+#include "program/command_line.h"
+#include "program/job_options.h"
+#include "program/policy_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: steelyard-node job begin --job-id ID --node NAME --owner UID:GID [OPTIONS]\n"
+    "\n"
+    "A job begins on this node: starts its sampler, which is nobody's child and outlives what the\n"
+    "scheduler kills, and puts in place what its user asked for. Called again for a job that goes\n"
+    "on, it tells what is new (--session, --cgroup); what an earlier start of the job has left is\n"
+    "ended first. Exit code 4: a condition that was asked for cannot be had, stderr says why and\n"
+    "nothing is left; else 0, and DIR/NAME.log says what did not go as it should.\n"
+    "\n"
+    "  --parent PID          the scheduler's daemon, or a process it has forked off: its children\n"
+    "                        with the first mark are the job's\n"
+    "  --mark NAME=VALUE     what processes of the job have in their environment; repeatable: "
+    "those\n"
+    "                        behind the first part daemons that share a machine\n"
+    "  --session SID         orphans of this session are the job's\n"
+    "  --cgroup PATH         the job's, as in /proc/PID/cgroup\n"
+    "  --join PID            a process whose children will be the job's: put into the cgroup that\n"
+    "                        is made where only the job's traffic is shaped; repeatable\n"
+    "  --job FIELD=VALUE     a field of `job` in the record; repeatable\n"
+    "  --exclusive yes|no    whether the job has the node for itself\n"
+    "  --partition QUEUE     for the policy\n"
+    "  --peer HOST           another node of the job: round-trip times are to that one\n"
+    "  --restart-count N     another number is another start of the job\n"
+    "  --late                the job has run here already: a job that nobody knows gets a record\n"
+    "                        that says so, with no condition applied; others are left alone\n"
+    "  --request TEXT        what the user asked for (steelyard-node job "
+    "encode)\n" SY_JOB_OPTIONS_HELP;
+
+struct wish {
+	struct sy_job_options options;
+	struct sy_job_begin job;
+	const char *request;
+	bool has_owner;
+};
+
+enum {
+	OWNER = 256,
+	PARENT,
+	MARK,
+	SESSION,
+	CGROUP,
+	JOIN,
+	JOB,
+	EXCLUSIVE,
+	PARTITION,
+	PEER,
+	RESTART,
+	REQUEST,
+	LATE
+};
+
+static const struct option table[] = {
+    {"owner", required_argument, NULL, OWNER},
+    {"parent", required_argument, NULL, PARENT},
+    {"mark", required_argument, NULL, MARK},
+    {"session", required_argument, NULL, SESSION},
+    {"cgroup", required_argument, NULL, CGROUP},
+    {"join", required_argument, NULL, JOIN},
+    {"job", required_argument, NULL, JOB},
+    {"exclusive", required_argument, NULL, EXCLUSIVE},
+    {"partition", required_argument, NULL, PARTITION},
+    {"peer", required_argument, NULL, PEER},
+    {"restart-count", required_argument, NULL, RESTART},
+    {"request", required_argument, NULL, REQUEST},
+    {"late", no_argument, NULL, LATE},
+    SY_JOB_OPTIONS,
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int take_owner(struct wish *wish, char *text, struct sy_error *err)
+{
+	char *group = strchr(text, ':');
+
+	if (!group)
+		return sy_fail(err, "expected UID:GID, as numbers");
+	*group = '\0';
+	wish->has_owner = true;
+	return sy_policy_options_id(text, &wish->job.uid, err) < 0 ||
+		       sy_policy_options_id(group + 1, &wish->job.gid, err) < 0
+		   ? -1
+		   : 0;
+}
+
+static int take_pid(const char *text, pid_t *pid, struct sy_error *err)
+{
+	int64_t number;
+
+	if (sy_parse_count(text, 1, INT32_MAX, &number, err) < 0)
+		return -1;
+	*pid = (pid_t)number;
+	return 0;
+}
+
+static int take_mark(struct sy_job_begin *job, const char *text, struct sy_error *err)
+{
+	if (!strchr(text, '='))
+		return sy_fail(err, "expected NAME=VALUE");
+	if (job->marks == SY_MAX_MARKS)
+		return sy_fail(err, "expected at most %d of them", SY_MAX_MARKS);
+	job->mark[job->marks++] = text;
+	return 0;
+}
+
+static int take_join(struct sy_job_begin *job, const char *text, struct sy_error *err)
+{
+	if (job->joins == SY_JOB_JOINS)
+		return sy_fail(err, "expected at most %d of them", SY_JOB_JOINS);
+	return take_pid(text, &job->join[job->joins++], err);
+}
+
+/* A field that the sampler would refuse costs the job its record: only that one is left out. */
+static int take_field(struct sy_job_begin *job, char *text, struct sy_error *err)
+{
+	char line[SY_MESSAGE_SIZE];
+	struct sy_message message;
+
+	(void)snprintf(line, sizeof(line), "job %.4000s", text);
+	if (strchr(line, '='))
+		*strchr(line, '=') = ' ';
+	if (sy_message_parse(line, &message, err) < 0) {
+		(void)fprintf(stderr, "steelyard-node job begin: left out: %s\n", err->text);
+		return 0;
+	}
+	if (job->fields == SY_JOB_FIELDS)
+		return sy_fail(err, "expected at most %d of them", SY_JOB_FIELDS);
+	job->field[job->fields++] = text;
+	return 0;
+}
+
+static int take_exclusive(struct sy_job_begin *job, const char *text, struct sy_error *err)
+{
+	job->exclusive = !strcmp(text, "yes");
+	job->shared = !strcmp(text, "no");
+	return job->exclusive || job->shared ? 0 : sy_fail(err, "expected yes or no");
+}
+
+static int take_cgroup(struct sy_job_begin *job, const char *text, struct sy_error *err)
+{
+	char line[SY_MESSAGE_SIZE];
+	struct sy_message message;
+
+	(void)snprintf(line, sizeof(line), "cgroup %.2000s", text);
+	job->cgroup = text;
+	return sy_message_parse(line, &message, err);
+}
+
+static int take_option(int option, void *context, struct sy_error *err)
+{
+	struct wish *wish = context;
+	struct sy_job_begin *job = &wish->job;
+
+	switch (option) {
+	case OWNER:
+		return take_owner(wish, optarg, err);
+	case PARENT:
+		return take_pid(optarg, &job->parent, err);
+	case MARK:
+		return take_mark(job, optarg, err);
+	case SESSION:
+		return take_pid(optarg, &job->session, err);
+	case CGROUP:
+		return take_cgroup(job, optarg, err);
+	case JOIN:
+		return take_join(job, optarg, err);
+	case JOB:
+		return take_field(job, optarg, err);
+	case EXCLUSIVE:
+		return take_exclusive(job, optarg, err);
+	case PARTITION:
+		job->partition = optarg;
+		return 0;
+	case PEER:
+		job->peer = optarg;
+		return 0;
+	case RESTART:
+		job->restart_count = optarg;
+		return 0;
+	case LATE:
+		job->late = true;
+		return 0;
+	case REQUEST:
+		wish->request = optarg;
+		return 0;
+	default:
+		return sy_job_options_take(&wish->options, option, optarg, err);
+	}
+}
+
+/* On the node a wrong tag or rate is only noted; a condition that is not understood is remembered,
+ * so that the job does not run without it. */
+static int take_wish(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+{
+	struct sy_job_begin *job = context;
+	char said[sizeof(job->wishes.fault)];
+
+	if (sy_wish_take(&job->wishes, which, text, job->config.max_rate_hz, err) == 0)
+		return 0;
+	sy_wish_said(said, sizeof(said), which, text, err);
+	if (sy_wish_words[which].condition)
+		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", said);
+	else
+		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", said);
+	return 0;
+}
+
+static int run(struct wish *wish)
+{
+	struct sy_job_begin *job = &wish->job;
+	struct sy_error err;
+	bool wrong = sy_job_options_settle(&wish->options, &err) < 0;
+
+	job->config = wish->options.config;
+	job->exclusive |= job->config.exclusive && !job->shared;
+	job->program = sy_job_options_program(&wish->options);
+	job->job_id = wish->options.job_id;
+	job->node = wish->options.node;
+	if (wrong)
+		sy_journal(job->config.run_dir, job->node, job->job_id, "%s", err.text);
+	if (wish->request && sy_request_read(wish->request, take_wish, job, &err) < 0)
+		(void)snprintf(job->wishes.fault, sizeof(job->wishes.fault), "%s", err.text);
+	sy_wish_tag_cache(&job->wishes);
+	if (sy_job_begin(job, &err) == 0)
+		return SY_EXIT_DONE;
+	(void)fprintf(stderr, "steelyard: %s\n", err.text);
+	return SY_EXIT_CONDITION;
+}
+
+int sy_job_begin_command(int argc, char **argv)
+{
+	static const struct sy_command_line line = {"job begin", help, table, take_option};
+	static struct wish wish;
+	int code = sy_command_read(&line, argc, argv, &wish);
+
+	if (code >= 0)
+		return code;
+	if (optind == argc && wish.options.job_id && wish.options.node && wish.has_owner)
+		return run(&wish);
+	(void)fputs(help, stderr);
+	return SY_EXIT_USAGE;
+}
