@@ -1,15 +1,13 @@
-/* What can be refused in the user's own command, before anything is queued. The node asks the same
- * questions again: there it is known who asks, and where. */
+/* Whether the policy lets the user at the keyboard have a condition, before anything is queued.
+ * Where slurmctld is not reached or the policy cannot be read, nothing is known: the node decides.
+ */
 #ifndef STEELYARD_SLURM_ADMISSION_H
 #define STEELYARD_SLURM_ADMISSION_H
 
 #include "base/error.h"
-#include "netem/spec/spec.h"
+#include "job/wishes.h"
 
-/* Each 0, or -1 with one sentence. A policy that is not on this host, or that this user may not
- * read, refuses nothing here: the node's own decides. */
-int sy_admit_netem(const char *policy_path, const struct sy_netem *spec, struct sy_error *err);
-int sy_admit_cold_cache(const char *policy_path, struct sy_error *err);
-int sy_admit_capture(const char *policy_path, struct sy_error *err);
+int sy_admit_here(const char *policy_path, enum sy_wish which, const struct sy_wishes *wishes,
+		  struct sy_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,22 +9,15 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "capture/file.h"
 #include "cold_cache.h"
+#include "job/conditions.h"
 #include "job_cgroup.h"
 #include "job_facts.h"
-#include "netem/end.h"
+#include "launch_sampler.h"
 #include "netem/spec/text.h"
-#include "node_command.h"
 #include "options.h"
-#include "record/stale_files.h"
 
 #define EXIT_CONDITION 4 /* docs: a condition could not be applied */
-#define DOCUMENT_SIZE  65536
-/* Below Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node. */
-#define APPLY_LIMIT_MS	30000
-#define FINISH_LIMIT_MS 20000
-#define REAP_LIMIT_MS	10000
 
 #define NO_EXTERN_STEP                                                                             \
 	"the job has no extern step on this node, whose end would end this as well: slurm.conf "   \
@@ -62,74 +54,28 @@ static void refuse_netem(const char *sentence)
 	refuse(option, "%s", sentence);
 }
 
-/* The job's own cgroup, where Slurm makes one. */
-static bool own_cgroup(const struct sy_step *step, char *path, size_t size)
-{
-	char text[8192];
-	const char *found;
-	size_t length;
-	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
-		return false;
-	found = sy_job_cgroup_find(text, step->job_id, &length);
-	if (found)
-		(void)snprintf(path, size, "%.*s", (int)length, found);
-	return found;
-}
-
-/* Where a task must go so that its traffic is the job's: told by the node's own program. */
-static void keep_join_path(const char *text)
-{
-	json_t *document = json_loads(text, 0, NULL);
-	const char *path = json_string_value(json_object_get(document, "join_path"));
-
-	(void)snprintf(join_path, sizeof(join_path), "%s", path ? path : "");
-	json_decref(document);
-}
-
 static int apply(const struct sy_config *config, const struct sy_step *step,
 		 const struct sy_job_facts *facts, pid_t watch, struct sy_error *err)
 {
-	static struct sy_command command;
-	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE];
-	cleanup_free char *out = malloc(DOCUMENT_SIZE);
+	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE], id[SY_JOB_ID_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
+	struct sy_netem_wish wish = {
+	    .text = canonical, .watch = watch, .peer = peer, .protect = &facts->protect};
 
-	if (!out)
-		return sy_fail(err, "no memory");
-	sy_command_begin(&command, config, "netem", "apply");
-	sy_command_job(&command, config, step);
-	sy_command_asker(&command, config, step, facts);
-	sy_command_number(&command, "--watch", (unsigned)watch);
 	if (!facts->whole_host) /* "/": it has none, and one is made for its tasks to join */
-		sy_option(&command.arguments, "--cgroup",
-			  own_cgroup(step, cgroup, sizeof(cgroup)) ? cgroup : "/");
-	sy_peer_of(&sy_options.netem, facts, peer);
-	if (peer[0])
-		sy_option(&command.arguments, "--peer", peer);
-	for (int i = 0; i < facts->protect.count; i++)
-		sy_option(&command.arguments, "--protect", facts->protect.text[i]);
-	sy_argument(&command.arguments, "--");
-	sy_argument(&command.arguments, canonical);
-	if (sy_command_run(&command, APPLY_LIMIT_MS, out, DOCUMENT_SIZE, err) < 0)
-		return -1;
-	keep_join_path(out);
-	return 0;
-}
-
-static void state_path(char *path, size_t size, const struct sy_config *config,
-		       const struct sy_step *step)
-{
-	(void)snprintf(path, size, "%s/netem/%s.%u.json", config->run_dir, step->node,
-		       step->job_id);
+		wish.cgroup =
+		    sy_job_cgroup_read("self", step->job_id, cgroup, sizeof(cgroup)) ? cgroup : "/";
+	(void)snprintf(peer, sizeof(peer), "%s", facts->peer);
+	sy_peer_of(&sy_options.netem, peer);
+	return sy_conditions_shape(&job, &wish, join_path, err);
 }
 
 static bool has_state(const struct sy_config *config, const struct sy_step *step)
 {
-	char path[2 * SY_PATH_SIZE];
+	char id[SY_JOB_ID_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
 
-	state_path(path, sizeof(path), config, step);
-	return access(path, F_OK) == 0;
+	return sy_conditions_are_there(&job);
 }
 
 /* `none` touches nothing, and so needs nobody's permission. */
@@ -151,66 +97,27 @@ static void start_netem(const struct sy_config *config, const struct sy_step *st
 
 	if (watch == 0)
 		refuse_netem(NO_EXTERN_STEP);
-	else if (sy_refuse_scheduler(&sy_options.netem, &facts->protect, &err) < 0 ||
+	else if (sy_refuse_scheduler(&sy_options.netem, &facts->protect, SY_SLURM_DAEMONS, &err) <
+		     0 ||
 		 apply(config, step, facts, watch, &err) < 0)
 		refuse_netem(err.text);
-}
-
-/* Another step has asked for it before. A state alone may be of one that was killed. */
-static bool capture_goes_on(const struct sy_config *config, const struct sy_step *step)
-{
-	char path[2 * SY_PATH_SIZE], name[SY_PATH_SIZE];
-	cleanup_close int folder = -1;
-
-	(void)snprintf(path, sizeof(path), "%s/capture", config->run_dir);
-	(void)snprintf(name, sizeof(name), "%s.%u.json", step->node, step->job_id);
-	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return folder >= 0 && sy_capture_is_held(folder, name);
 }
 
 /* It goes on beside the sampler, which takes it into the record; it ends with the extern step. */
 static int start_capture(const struct sy_config *config, const struct sy_step *step,
 			 const struct sy_job_facts *facts, struct sy_error *err)
 {
-	static struct sy_command command;
-	char owner[32], out[SY_MESSAGE_MAX];
-	pid_t watch = sy_step_extern_pid(step);
+	char id[SY_JOB_ID_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
+	struct sy_capture_wish wish = {.record_dir = config->record_dir,
+				       .device =
+					   sy_options.has_netem ? sy_options.netem.device : "",
+				       .gid = step->gid,
+				       .watch = sy_step_extern_pid(step),
+				       .no_watch = NO_EXTERN_STEP,
+				       .protect = &facts->protect};
 
-	if (capture_goes_on(config, step))
-		return 0;
-	if (watch == 0)
-		return sy_fail(err, NO_EXTERN_STEP);
-	(void)snprintf(owner, sizeof(owner), "%u:%u", step->uid, step->gid);
-	sy_command_begin(&command, config, "capture", "--record-dir");
-	sy_argument(&command.arguments, config->record_dir);
-	sy_command_job(&command, config, step);
-	sy_command_asker(&command, config, step, facts);
-	sy_command_number(&command, "--watch", (unsigned)watch);
-	sy_option(&command.arguments, "--owner", owner);
-	if (sy_options.has_netem && sy_options.netem.device[0])
-		sy_option(&command.arguments, "--device", sy_options.netem.device);
-	for (int i = 0; i < facts->protect.count; i++)
-		sy_option(&command.arguments, "--protect", facts->protect.text[i]);
-	return sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err);
-}
-
-/* For the record: what was asked for stands there from the beginning, and why it is not had. What
- * is had after all takes its place. */
-static void tell_unmet(struct sy_outbox *outbox, const char *how, const char *what)
-{
-	if (sy_options.has_netem && !sy_options.netem.none)
-		sy_outbox_send(outbox, "unmet network_conditions %s: %s%s", how,
-			       what ? "" : "--netem=", what ? what : canonical);
-	if (sy_options.cache == SY_CACHE_COLD)
-		sy_outbox_send(outbox, "unmet cache %s: %s", how, what ? what : "--cache=cold");
-	if (sy_options.capture)
-		sy_outbox_send(outbox, "unmet capture %s: %s", how, what ? what : "--capture");
-}
-
-static bool asks_for_something(void)
-{
-	return (sy_options.has_netem && !sy_options.netem.none) ||
-	       sy_options.cache == SY_CACHE_COLD || sy_options.capture;
+	return sy_conditions_capture(&job, &wish, err);
 }
 
 static void try_conditions(spank_t spank, const struct sy_config *config,
@@ -243,11 +150,11 @@ void sy_conditions_start(spank_t spank, const struct sy_config *config, const st
 		refuse("", "%s", sy_options.fault);
 	else if (canonical[0] && sy_options.netem.none)
 		start_none(config, step, outbox);
-	tell_unmet(outbox, "asked for, not in place yet", NULL);
-	if (!sy_options.fault[0] && asks_for_something())
+	sy_conditions_unmet(&sy_options, "asked for, not in place yet", NULL, outbox);
+	if (!sy_options.fault[0] && sy_wishes_change_node(&sy_options))
 		try_conditions(spank, config, step, outbox);
 	if (refusal[0])
-		tell_unmet(outbox, "refused", refusal);
+		sy_conditions_unmet(&sy_options, "refused", refusal, outbox);
 }
 
 void sy_conditions_join(void)
@@ -285,40 +192,28 @@ const char *sy_conditions_netem(void)
 
 int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step)
 {
-	char path[2 * SY_PATH_SIZE];
-	json_t *state;
-	const json_t *valid;
-	int answer;
+	char id[SY_JOB_ID_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
 
-	state_path(path, sizeof(path), config, step);
-	state = json_load_file(path, 0, NULL);
-	valid = json_object_get(state, "valid");
-	answer = json_is_boolean(valid) ? json_is_true(valid) : -1;
-	json_decref(state);
-	return answer;
+	return sy_conditions_hold(&job);
 }
 
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step)
 {
-	static struct sy_command command;
+	char id[SY_JOB_ID_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
+	struct sy_error err;
 
 	sy_cold_cache_forget(config, step);
-	if (!has_state(config, step))
-		return;
-	sy_command_begin(&command, config, "netem", "finish");
-	sy_command_job(&command, config, step);
-	sy_option(&command.arguments, "--by", "job");
-	sy_command_tell(&command, FINISH_LIMIT_MS, "network conditions not undone yet");
+	if (sy_conditions_finish(&job, "job", &err) < 0)
+		slurm_error("steelyard: network conditions not undone yet: %s", err.text);
 }
 
 void sy_conditions_reap(const struct sy_config *config, const char *by)
 {
-	static struct sy_command command;
+	struct sy_command_job job = {.program = sy_slurm_program(config)};
+	struct sy_error err;
 
-	if (!sy_netem_any(config->run_dir) && !sy_stale_files_any(config->run_dir))
-		return;
-	sy_command_begin(&command, config, "netem", "reap");
-	sy_command_states(&command, config);
-	sy_option(&command.arguments, "--by", by);
-	sy_command_tell(&command, REAP_LIMIT_MS, "network conditions of dead jobs not undone");
+	if (sy_conditions_undo_stale(&job, by, &err) < 0)
+		slurm_error("steelyard: network conditions of dead jobs not undone: %s", err.text);
 }

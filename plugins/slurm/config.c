@@ -7,7 +7,7 @@
 #include "base/rate.h"
 #include "netem/policy/file.h"
 #include "netem/policy/policy.h"
-#include "tag.h"
+#include "job/tag.h"
 
 typedef void complain_f(const char *sentence);
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#define SY_PATH_SIZE 512
+#include "job/run_dir.h"
 
 struct sy_config {
 	char record_dir[SY_PATH_SIZE];	 /* where samplers leave records */

@@ -4,7 +4,7 @@
 
 #include <slurm/spank.h>
 
-#include "totals.h"
+#include "job/totals.h"
 
 /* Not said where several slurmd share a host: no node there is a job's own. */
 enum sy_exclusive sy_exclusive_of(spank_t spank, const char *node);

@@ -1,6 +1,5 @@
 #include "finish.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,19 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-
+#include "admin_comment.h"
 #include "base/file.h"
-#include "comment.h"
+#include "job/comment.h"
 #include "conditions.h"
 #include "options.h"
-#include "release.h"
-#include "totals_files.h"
+#include "job/totals_files.h"
 
 #define ANSWER_LIMIT_MS 500 /* some ms, but on a node that is too busy */
 #define FILES_LIMIT_MS	100
-#define LATE_S		5  /* how long a sampler that lives may be late with its samples */
+#define COMMENT_WAIT_MS 3000 /* some ms, but on a node that is too busy, or without slurmctld */
+#define LATE_S		5    /* how long a sampler that lives may be late with its samples */
 #define START_SPREAD_S	10 /* how much earlier than ours another node's sampler may have started */
 
 bool sy_finish_is_due(const struct sy_step *step)
@@ -81,19 +78,6 @@ static void gather(struct sy_job_totals *job, const char *folder, const struct s
 		sy_job_totals_add_others(job, &others);
 }
 
-static void write_comment(const struct sy_step *step, char *text)
-{
-	job_desc_msg_t update;
-
-	slurm_init_job_desc_msg(&update);
-	/* By number: a name like "2" would stand for all tasks of array 2. */
-	SY_JOB_ID_OF(&update) = step->job_id;
-	update.admin_comment = text;
-	if (slurm_update_job(&update) != SLURM_SUCCESS)
-		slurm_verbose("steelyard: AdminComment of job %u not written: %s", step->job_id,
-			      slurm_strerror(errno));
-}
-
 static long nodes_of_job(spank_t spank)
 {
 	char nodes[32];
@@ -104,7 +88,7 @@ static long nodes_of_job(spank_t spank)
 }
 
 /* -1: nothing measured yet is nothing to be valid. */
-void sy_finish_begin(spank_t spank, const struct sy_step *step)
+void sy_finish_begin(spank_t spank, const struct sy_config *config, const struct sy_step *step)
 {
 	static const struct sy_job_totals nothing;
 	struct sy_comment comment = {.tags = &sy_options.tags,
@@ -112,10 +96,10 @@ void sy_finish_begin(spank_t spank, const struct sy_step *step)
 				     .nodes = nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
 				     .netem_valid = -1};
-	cleanup_free char *text = sy_comment_text(&comment);
+	cleanup_free char *text = sy_comment_short(&comment);
 
 	if (text)
-		write_comment(step, text);
+		sy_admin_comment_write(config, step, text, 0);
 }
 
 void sy_finish(spank_t spank, const struct sy_finish *finish)
@@ -136,7 +120,7 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 	start = sy_newest_start(folder, step->node, ".json");
 	gather(&totals, folder, finish, start);
 	find_kind(&comment.kind, folder, step->node, start);
-	text = sy_comment_text(&comment);
+	text = sy_comment_short(&comment);
 	if (text)
-		write_comment(step, text);
+		sy_admin_comment_write(config, step, text, COMMENT_WAIT_MS);
 }

@@ -1,27 +1,63 @@
 #include "job_cgroup.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-size_t sy_job_cgroup_length(const char *path, unsigned job_id)
+#include "base/file.h"
+
+#define STEP  "/step_"
+#define STEPD "/slurm" /* version 2: what slurmstepd itself has below its step's group */
+
+/* ".../job_4711", at the end or with something below it. */
+static size_t named_by_id(const char *path, size_t length, unsigned job_id)
 {
 	char mark[32];
-	const char *job;
-	size_t length;
+	size_t size = (size_t)snprintf(mark, sizeof(mark), "/job_%u", job_id);
+	const char *job = memmem(path, length, mark, size);
+	size_t end = job ? (size_t)(job - path) + size : 0;
 
-	length = (size_t)snprintf(mark, sizeof(mark), "/job_%u", job_id);
-	job = strstr(path, mark);
-	if (!job || (job[length] != '/' && job[length] != '\0' && job[length] != '\n'))
+	return job && (end == length || path[end] == '/') ? end : 0;
+}
+
+size_t sy_job_cgroup_of_stepd(const char *path, size_t length)
+{
+	size_t below = strlen(STEPD);
+	const char *step;
+
+	if (length < below || memcmp(path + length - below, STEPD, below) != 0)
 		return 0;
-	return (size_t)(job - path) + length;
+	step = memrchr(path, '/', length - below);
+	return step && strncmp(step, STEP, strlen(STEP)) == 0 ? (size_t)(step - path) : 0;
 }
 
 const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *length)
 {
 	for (const char *at = cgroups; at && (at = strstr(at, ":/")); at = strchr(at, '\n')) {
-		*length = sy_job_cgroup_length(at + 1, job_id);
-		if (*length > 0 && !memchr(at, '\n', *length + 1))
-			return at + 1;
+		const char *path = at + 1;
+		size_t whole = strcspn(path, "\n");
+
+		*length = named_by_id(path, whole, job_id);
+		if (*length == 0 && at > cgroups && at[-1] == ':') /* no controllers: version 2 */
+			*length = sy_job_cgroup_of_stepd(path, whole);
+		if (*length > 0)
+			return path;
 	}
 	return NULL;
+}
+
+bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t size)
+{
+	char text[8192];
+	const char *found;
+	size_t length;
+	cleanup_close int fd = -1;
+
+	(void)snprintf(text, sizeof(text), "/proc/%s/cgroup", process);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+		return false;
+	found = sy_job_cgroup_find(text, job_id, &length);
+	return found && snprintf(path, size, "%.*s", (int)length, found) < (int)size;
 }

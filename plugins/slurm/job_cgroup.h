@@ -1,14 +1,22 @@
-/* Which part of a cgroup's path is the whole job's. */
+/* Which cgroup is the whole job's. Slurm has SCOPE/job_4711/step_…; from 26.05 on, with version 2
+ * of cgroups, SCOPE/SLUID/step_… (cgroup.conf: CgroupJobIdPaths). Nothing tells a plugin the SLUID,
+ * but slurmstepd itself is in SCOPE/SLUID/step_…/slurm, where nobody else ever is: not even a
+ * slurmd that runs in a job of another cluster, and what it starts without cgroups of its own. */
 #ifndef STEELYARD_SLURM_JOB_CGROUP_H
 #define STEELYARD_SLURM_JOB_CGROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* The length of a cgroup path's part that is the whole job's (".../job_4711"), 0: in no job. */
-size_t sy_job_cgroup_length(const char *path, unsigned job_id);
+/* The length of the part that is the whole job's in the path, of version 2, that a slurmstepd is
+ * in; 0: Slurm has made no cgroup for it. */
+size_t sy_job_cgroup_of_stepd(const char *path, size_t length);
 
-/* The same found in a text of /proc/PID/cgroup: where it begins, and its length; NULL: in no job.
+/* The job's cgroup in a text of /proc/PID/cgroup: where it begins, and its length; NULL: in none.
  */
 const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *length);
+
+/* The same from /proc/PROCESS/cgroup, "self" or a number. */
+bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t size);
 
 #endif

@@ -1,44 +1,14 @@
 #include "job_facts.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
 #include "release.h"
-
-static void add_text(struct sy_addresses *to, const char *text)
-{
-	for (int i = 0; i < to->count; i++) {
-		if (strcmp(to->text[i], text) == 0)
-			return;
-	}
-	if (to->count < SY_PROTECTED_MAX)
-		(void)snprintf(to->text[to->count++], SY_ADDRESS_SIZE, "%s", text);
-}
-
-/* Every address of a host; a name that is not known has none. */
-static void add_host(struct sy_addresses *to, const char *host)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-	char text[SY_ADDRESS_SIZE];
-
-	if (!host || !*host || getaddrinfo(host, NULL, &hints, &list) != 0)
-		return;
-	for (const struct addrinfo *at = list; at; at = at->ai_next) {
-		if (getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof(text), NULL, 0,
-				NI_NUMERICHOST) == 0 &&
-		    !strchr(text, '%')) /* link-local: no router passes it on */
-			add_text(to, text);
-	}
-	freeaddrinfo(list);
-}
 
 bool sy_scheduler_addresses(struct sy_addresses *addresses)
 {
@@ -48,9 +18,9 @@ bool sy_scheduler_addresses(struct sy_addresses *addresses)
 	if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS || !conf)
 		return false;
 	for (uint32_t i = 0; i < conf->control_cnt; i++)
-		add_host(addresses, conf->control_addr[i]);
-	add_host(addresses, conf->accounting_storage_host);
-	add_host(addresses, conf->accounting_storage_backup_host);
+		sy_addresses_add_host(addresses, conf->control_addr[i]);
+	sy_addresses_add_host(addresses, conf->accounting_storage_host);
+	sy_addresses_add_host(addresses, conf->accounting_storage_backup_host);
 	sy_free_conf(conf);
 	return true;
 }
@@ -84,7 +54,7 @@ static void find_peer(const char *nodes, const char *own, char *peer)
 	    found->record_count > 0 && found->node_array[0].node_addr) {
 		struct sy_addresses addresses = {.count = 0};
 
-		add_host(&addresses, found->node_array[0].node_addr);
+		sy_addresses_add_host(&addresses, found->node_array[0].node_addr);
 		if (addresses.count > 0)
 			(void)snprintf(peer, SY_ADDRESS_SIZE, "%s", addresses.text[0]);
 	}
@@ -128,48 +98,9 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_fa
 		       job->partition ? job->partition : "");
 	facts->exclusive = job->shared == JOB_SHARED_NONE;
 	facts->whole_host = facts->exclusive && node_is_host(step->node);
-	add_host(&facts->protect, job->alloc_node);
+	sy_addresses_add_host(&facts->protect, job->alloc_node);
 	if (job->nodes)
 		find_peer(job->nodes, step->node, facts->peer);
 	slurm_free_job_info_msg(found);
-	return 0;
-}
-
-static bool is_one_host(const struct sy_network *network)
-{
-	return network->prefix == (network->family == AF_INET ? 32 : 128);
-}
-
-void sy_peer_of(const struct sy_netem *spec, const struct sy_job_facts *facts,
-		char peer[SY_ADDRESS_SIZE])
-{
-	(void)snprintf(peer, SY_ADDRESS_SIZE, "%s", facts->peer);
-	if (spec->to_count == 1 && is_one_host(&spec->to[0]))
-		(void)inet_ntop(spec->to[0].family, spec->to[0].address, peer, SY_ADDRESS_SIZE);
-}
-
-/* Whether `address` is all that `network` names. */
-static bool names_only(const struct sy_network *network, const char *address)
-{
-	uint8_t bytes[16];
-
-	if (inet_pton(network->family, address, bytes) != 1)
-		return false;
-	return is_one_host(network) &&
-	       memcmp(bytes, network->address, (size_t)network->prefix / 8) == 0;
-}
-
-int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *addresses,
-			struct sy_error *err)
-{
-	for (int i = 0; i < spec->to_count; i++) {
-		for (int j = 0; j < addresses->count; j++) {
-			if (names_only(&spec->to[i], addresses->text[j]))
-				return sy_fail(err,
-					       "to=%s is an address of the scheduler (slurmctld or "
-					       "slurmdbd), which is never shaped: name another",
-					       addresses->text[j]);
-		}
-	}
 	return 0;
 }

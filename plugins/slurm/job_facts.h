@@ -8,17 +8,11 @@
 #include <slurm/spank.h>
 
 #include "base/error.h"
-#include "netem/apply.h"
+#include "job/addresses.h"
+#include "job/command.h"
 #include "step.h"
 
-#define SY_ADDRESS_SIZE 64 /* more than INET6_ADDRSTRLEN */
-#define SY_GROUPS_MAX	128
-
-/* Addresses as text, each once. */
-struct sy_addresses {
-	int count;
-	char text[SY_PROTECTED_MAX][SY_ADDRESS_SIZE];
-};
+#define SY_SLURM_DAEMONS "slurmctld or slurmdbd"
 
 struct sy_job_facts {
 	char partition[256];
@@ -37,14 +31,5 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_fa
 
 /* The addresses of slurmctld and slurmdbd, for any user; false when slurmctld does not answer. */
 bool sy_scheduler_addresses(struct sy_addresses *addresses);
-
-/* -1 with a sentence when a `to=` names nothing but such an address: it would never be shaped. */
-int sy_refuse_scheduler(const struct sy_netem *spec, const struct sy_addresses *addresses,
-			struct sy_error *err);
-
-/* Whom round-trip times tell most of: the one host that `to` names, else the job's first other
- * node; "": neither. */
-void sy_peer_of(const struct sy_netem *spec, const struct sy_job_facts *facts,
-		char peer[SY_ADDRESS_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Starting the sampler: a process of its own, outside the job. */
+/* The sampler of a job of Slurm. */
 #ifndef STEELYARD_SLURM_LAUNCH_SAMPLER_H
 #define STEELYARD_SLURM_LAUNCH_SAMPLER_H
 
@@ -6,23 +6,22 @@
 
 #include "base/error.h"
 #include "config.h"
+#include "job/command.h"
+#include "job/launch.h"
+#include "job_facts.h"
 #include "step.h"
 
-struct sy_launch {
-	const struct sy_config *config;
-	const struct sy_step *step;
-	const struct sockaddr_un *control;
-	char *const *job_fields; /* NULL-terminated FIELD=VALUE */
-};
+/* Our program as slurmstepd starts it: out of the job's cgroups. */
+struct sy_node_program sy_slurm_program(const struct sy_config *config);
 
-/* Bind the control socket and start `steelyard-node sample` on it. Returns when the process is on
- * its way, without waiting for it to be ready: messages wait in the socket meanwhile. */
-int sy_launch_sampler(const struct sy_launch *launch, struct sy_error *err);
+/* Whose commands a step's are. `facts` NULL: none is needed. The job's id stands in `id`. */
+struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
+					   const struct sy_step *step,
+					   const struct sy_job_facts *facts,
+					   char id[SY_JOB_ID_SIZE]);
 
-/* Let records whose sampler was killed be finished, without waiting; as a rule there are none. */
-void sy_finish_records(const struct sy_config *config, const char *node);
-
-/* Remove sockets of this node that a crash has left: nobody listens on them any more. */
-void sy_remove_stale_sockets(const char *run_dir, const char *node);
+/* Start it, as sy_launch_sampler(); `fields` is NULL-terminated. */
+int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,
+		    const struct sockaddr_un *control, char *const *fields, struct sy_error *err);
 
 #endif

@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "admission.h"
-#include "base/rate.h"
 
-#define SHOWN_MAX 80 /* how much of a faulty value a message repeats */
-
-struct sy_options sy_options;
+struct sy_wishes sy_options;
 static const struct sy_config *config;
 
 /* Leave all tags so far where the job's steps find them. */
@@ -22,102 +19,36 @@ static void carry_tags(void)
 		slurm_error("steelyard: tags cannot be handed to the job: no memory");
 }
 
-static int take_tag(const char *text, bool remote, struct sy_error *err)
+/* In the user's own command: what the policy says to it, and what the job must be handed. */
+static int take_here(enum sy_wish which, struct sy_error *err)
 {
-	if (sy_tags_add(&sy_options.tags, text, err) < 0)
-		return -1;
-	if (!remote)
+	if (which == SY_WISH_TAG)
 		carry_tags();
-	return 0;
-}
-
-static int take_rate(const char *text, bool remote, struct sy_error *err)
-{
-	(void)remote;
-	if (sy_rate_parse(text, config->max_rate_hz, &sy_options.rate_hz, err) < 0)
-		return -1;
-	sy_options.has_rate = true;
-	return 0;
-}
-
-static int take_netem(const char *text, bool remote, struct sy_error *err)
-{
-	sy_options.has_netem = false;
-	if (sy_netem_parse(text, &sy_options.netem, err) < 0)
-		return -1;
-	if (!remote && sy_admit_netem(config->netem_policy, &sy_options.netem, err) < 0)
-		return -1;
-	sy_options.has_netem = true;
-	return 0;
-}
-
-static int take_cache(const char *text, bool remote, struct sy_error *err)
-{
-	if (strcmp(text, "cold") != 0 && strcmp(text, "warm") != 0)
-		return sy_fail(err, "expected cold or warm");
-	sy_options.cache = text[0] == 'c' ? SY_CACHE_COLD : SY_CACHE_WARM;
-	if (remote) /* the record says so */
-		return sy_tags_add(&sy_options.tags, text[0] == 'c' ? "cache=cold" : "cache=warm",
-				   err);
-	if (sy_options.cache == SY_CACHE_WARM)
+	if (sy_admit_here(config->netem_policy, which, &sy_options, err) == 0)
 		return 0;
-	return sy_admit_cold_cache(config->netem_policy, err);
-}
-
-static int take_capture(const char *text, bool remote, struct sy_error *err)
-{
-	(void)text;
-	sy_options.capture = true;
-	return remote ? 0 : sy_admit_capture(config->netem_policy, err);
-}
-
-static const struct {
-	const char *name, *value, *help;
-	int (*take)(const char *text, bool remote, struct sy_error *err);
-	bool condition; /* a job must not run without it */
-} table[] = {
-    {"tag", "KEY=VALUE", "[steelyard] note a condition with the job's record; repeatable", take_tag,
-     false},
-    {"sample-rate", "HZ",
-     "[steelyard] samples of energy, CPU, I/O and network a second; 0: totals only", take_rate,
-     false},
-    {"netem", "SPEC", "[steelyard] network conditions, say delay=50ms,loss=0.1%; none: as they are",
-     take_netem, true},
-    {"cache", "cold|warm", "[steelyard] cold: drop the nodes' page caches before the job",
-     take_cache, true},
-    {"capture", NULL, "[steelyard] record the headers of the job's packets", take_capture, true},
-};
-
-#define OPTIONS (sizeof(table) / sizeof(table[0]))
-
-/* The beginning of what was given, fit for a log: whoever gave it must not write lines there. */
-static void show(char to[SHOWN_MAX + 4], const char *text)
-{
-	(void)snprintf(to, SHOWN_MAX + 4, "%.*s%s", SHOWN_MAX, text,
-		       strlen(text) > SHOWN_MAX ? "..." : "");
-	for (char *c = to; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	if (which == SY_WISH_NETEM)
+		sy_options.has_netem = false;
+	return -1;
 }
 
 /* In the user's own command a wrong value is refused, before anything is queued. On the node a
  * wrong tag or rate is only logged; a condition that is not understood is remembered, so that the
  * job does not run without it. */
-static int take(int which, const char *text, int remote)
+static int take(int value, const char *text, int remote)
 {
-	char shown[SHOWN_MAX + 4], said[sizeof(sy_options.fault)];
+	enum sy_wish which = (enum sy_wish)value;
+	char said[sizeof(sy_options.fault)];
 	struct sy_error err;
-	const char *name = table[which].name;
 
 	text = text ? text : "";
-	if (table[which].take(text, remote, &err) == 0)
+	if (sy_wish_take(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
+	    (remote || take_here(which, &err) == 0)) {
+		if (remote && which == SY_WISH_CACHE)
+			sy_wish_tag_cache(&sy_options);
 		return 0;
-	show(shown, text);
-	(void)snprintf(said, sizeof(said), "--%s%s%s: %.*s", name, table[which].value ? "=" : "",
-		       table[which].value ? shown : "", (int)sizeof(said) - SHOWN_MAX - 32,
-		       err.text);
-	if (remote && table[which].condition)
+	}
+	sy_wish_said(said, sizeof(said), which, text, &err);
+	if (remote && sy_wish_words[which].condition)
 		(void)snprintf(sy_options.fault, sizeof(sy_options.fault), "%s", said);
 	else
 		slurm_error("steelyard: %s", said);
@@ -126,23 +57,25 @@ static int take(int which, const char *text, int remote)
 
 void sy_options_register(spank_t spank, const struct sy_config *arguments)
 {
-	static struct spank_option options[OPTIONS];
+	static struct spank_option options[SY_WISHES];
+	static char help[SY_WISHES][128];
 	const char *inherited = getenv(SY_TAGS_VARIABLE);
 
 	config = arguments;
 	if (inherited) /* srun inside a job: what it adds comes after the job's own tags */
 		sy_tags_add_joined(&sy_options.tags, inherited);
-	for (size_t i = 0; i < OPTIONS; i++) {
-		options[i] = (struct spank_option){.name = (char *)table[i].name,
-						   .arginfo = (char *)table[i].value,
-						   .usage = (char *)table[i].help,
-						   .has_arg = table[i].value != NULL,
+	for (size_t i = 0; i < SY_WISHES; i++) {
+		(void)snprintf(help[i], sizeof(help[i]), "[steelyard] %s", sy_wish_words[i].help);
+		options[i] = (struct spank_option){.name = (char *)sy_wish_words[i].name,
+						   .arginfo = (char *)sy_wish_words[i].value,
+						   .usage = help[i],
+						   .has_arg = sy_wish_words[i].value != NULL,
 						   .val = (int)i,
 						   .cb = take};
 		if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
 			slurm_error("steelyard: Slurm does not take the option --%s: another "
 				    "plugin may have it",
-				    table[i].name);
+				    sy_wish_words[i].name);
 	}
 }
 
@@ -151,9 +84,9 @@ void sy_options_forget_environment(void)
 	char name[96];
 
 	(void)unsetenv(SY_TAGS_VARIABLE);
-	for (size_t i = 0; i < OPTIONS; i++) {
+	for (size_t i = 0; i < SY_WISHES; i++) {
 		(void)snprintf(name, sizeof(name), "SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_%s",
-			       table[i].name);
+			       sy_wish_words[i].name);
 		for (char *c = name; *c; c++) {
 			if (*c == '-')
 				*c = '_';

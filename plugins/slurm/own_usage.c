@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "counters/thread_io.h"
 
 static struct sy_thread_io threads;
+static struct {
+	long long cpu_us, faults;
+} own_children;
 
 /* A child begins as a copy of us: what is not larger than we are may be that copy, before it became
  * the user's program. */
@@ -39,9 +42,12 @@ static bool children_io(struct sy_io *io)
 	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (int i = 0; proc >= 0 && i < TRIES; i++) {
+		const struct timespec pause = {.tv_nsec = 500000};
 		struct sy_io before, after;
 		ssize_t length;
 
+		if (i > 0)
+			(void)nanosleep(&pause, NULL); /* a scan of /proc lasts some ms */
 		if (!whole_io(&before, &length))
 			return false;
 		*io = before;
@@ -53,6 +59,18 @@ static bool children_io(struct sy_io *io)
 			return true;
 	}
 	return proc >= 0; /* never at rest: as near as can be */
+}
+
+static long long cpu_us(const struct rusage *usage)
+{
+	return (long long)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000 +
+	       usage->ru_utime.tv_usec + usage->ru_stime.tv_usec;
+}
+
+void sy_own_usage_leave_out(const struct rusage *child)
+{
+	own_children.cpu_us += cpu_us(child);
+	own_children.faults += child->ru_minflt;
 }
 
 /* The thread that polls for the accounting does so once more when it is ended, and what it read is
@@ -78,9 +96,8 @@ bool sy_own_usage_read(struct sy_own_usage *usage)
 	usage->io[1] = io.wchar;
 	usage->io[2] = io.read;
 	usage->io[3] = io.write;
-	usage->cpu_us = (long long)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) * 1000000 +
-			children.ru_utime.tv_usec + children.ru_stime.tv_usec;
-	usage->faults = children.ru_minflt;
+	usage->cpu_us = cpu_us(&children) - own_children.cpu_us;
+	usage->faults = children.ru_minflt - own_children.faults;
 	keep_back(usage);
 	usage->largest_bytes = largest_bytes(&children);
 	return true;

@@ -4,6 +4,7 @@
 #define STEELYARD_SLURM_OWN_USAGE_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 
 struct sy_own_usage {
 	long long cpu_us;	 /* of the children alone */
@@ -12,6 +13,9 @@ struct sy_own_usage {
 	long long io[4];  /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
 			   * threads that had ended before they were ever looked at */
 };
+
+/* A child of our own making was waited for (wait4(2)): what it used is not the job's. */
+void sy_own_usage_leave_out(const struct rusage *child);
 
 /* Our own threads are told apart by the last call before they end: call it also when tasks end.
  * False when the kernel does not tell. */

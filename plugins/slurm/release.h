@@ -4,6 +4,9 @@
 
 #include <slurm/slurm.h>
 
+/* ESPANK_JOB_FAILURE of slurm_errno.h, by number for headers before 25.05. */
+#define SY_JOB_FAILURE 3012
+
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
 
 #define SY_JOB_ID_OF(message) ((message)->step_id.job_id)

@@ -8,11 +8,16 @@
 
 #include <slurm/spank.h>
 
+#include "release.h"
 #include "user_commands.h"
 #include "conditions.h"
 #include "stepd.h"
 
 SPANK_PLUGIN(steelyard, 1)
+
+/* Slurm 25.05 and later drain the node when slurm_spank_init fails, unless a plugin says that the
+ * job is at fault. Ours does not fail; should it ever, no node is lost. */
+int slurm_spank_init_failure_mode = SY_JOB_FAILURE;
 
 int slurm_spank_init(spank_t spank, int ac, char **av)
 {

@@ -8,6 +8,8 @@
 
 #include <slurm/spank.h>
 
+#define SY_JOB_ID_SIZE 16 /* as text */
+
 struct sy_step {
 	uint32_t job_id;
 	uint32_t step_id;

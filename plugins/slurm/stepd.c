@@ -8,17 +8,19 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "admin_comment.h"
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
 #include "job_cgroup.h"
 #include "exclusive.h"
 #include "finish.h"
+#include "job/control.h"
 #include "launch_sampler.h"
 #include "options.h"
-#include "outbox.h"
+#include "job/outbox.h"
 #include "own_usage.h"
-#include "run_dir.h"
+#include "job/run_dir.h"
 #include "step.h"
 
 #define LONG_STEP_S 1 /* so that nobody sees what its end costs */
@@ -29,7 +31,8 @@ static struct sy_outbox outbox = {.fd = -1};
 static struct sockaddr_un control;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
-static bool comments;		    /* this step's end sets AdminComment */
+static bool comments; /* this step's end sets AdminComment */
+static bool totals_told;
 static enum sy_exclusive exclusive; /* of the job on this node */
 static struct timespec started;
 
@@ -47,11 +50,18 @@ void sy_stepd_init(spank_t spank, int ac, char **av)
 	sy_options_register(spank, &config);
 }
 
+static void finish_records(const char *node)
+{
+	struct sy_node_program program = sy_slurm_program(&config);
+
+	sy_finish_records(&program, node);
+}
+
 void sy_stepd_reap(int ac, char **av)
 {
 	sy_config_parse(&config, ac, av, complain);
 	sy_conditions_reap(&config, "slurmd");
-	sy_finish_records(&config, "slurmd");
+	finish_records("slurmd");
 }
 
 static void start_sampler(void)
@@ -60,16 +70,14 @@ static void start_sampler(void)
 	char *alone = (char *)(exclusive == SY_ALONE ? "exclusive=yes" : "exclusive=no");
 	char *fields[] = {(char *)"scheduler=slurm", user, exclusive == SY_NOT_SAID ? NULL : alone,
 			  NULL};
-	struct sy_launch launch = {
-	    .config = &config, .step = &step, .control = &control, .job_fields = fields};
 	struct sy_error err;
 
 	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
 	sy_complaints_tell(config.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
-	sy_finish_records(&config, step.node);
-	if (sy_launch_sampler(&launch, &err) < 0)
+	finish_records(step.node);
+	if (sy_slurm_launch(&config, &step, &control, fields, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
 			    err.text);
 	else
@@ -146,11 +154,14 @@ static bool has_lasted(void)
 
 void sy_stepd_start(spank_t spank)
 {
+	char id[SY_JOB_ID_SIZE];
+
 	if (sy_step_identify(spank, &step) < 0) {
 		slurm_error("steelyard: Slurm does not tell the job's id: job not sampled");
 		return;
 	}
-	if (!sy_control_address(&control, config.run_dir, step.node, step.job_id)) {
+	(void)snprintf(id, sizeof(id), "%u", step.job_id);
+	if (!sy_control_address(&control, config.run_dir, step.node, id)) {
 		slurm_error("steelyard: run_dir=%s is too long for a socket: job %u not sampled",
 			    config.run_dir, step.job_id);
 		return;
@@ -164,34 +175,34 @@ void sy_stepd_start(spank_t spank)
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
 		start_sampler();
-	if (step.extern_step)
+	if (step.extern_step) {
+		/* Not only at its end, when it may have the user's rights for a moment (24.11). */
+		if (started_sampler)
+			(void)sy_outbox_open(&outbox, &control);
 		return;
+	}
 	if (outbox.fd < 0 && !sy_outbox_open(&outbox, &control))
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
 	announce(spank);
 	sy_conditions_start(spank, &config, &step, &outbox);
 	if (comments && comment_is_asked())
-		sy_finish_begin(spank, &step);
+		sy_finish_begin(spank, &config, &step);
 }
 
-/* The cgroup that is the whole job's, from one of its tasks. */
+/* The cgroup that is the whole job's: this step's, or one of its tasks' knows it. */
 static void tell_cgroup(spank_t spank)
 {
-	char path[64], text[8192];
-	const char *found;
-	size_t length;
+	char task[16], path[SY_MESSAGE_MAX - 16];
 	pid_t pid;
-	cleanup_close int fd = -1;
 
-	if (spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
-		return;
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
-		return;
-	found = sy_job_cgroup_find(text, step.job_id, &length);
-	if (found)
-		sy_outbox_send(&outbox, "cgroup %.*s", (int)length, found);
+	if (!sy_job_cgroup_read("self", step.job_id, path, sizeof(path))) {
+		if (spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
+			return;
+		(void)snprintf(task, sizeof(task), "%d", (int)pid);
+		if (!sy_job_cgroup_read(task, step.job_id, path, sizeof(path)))
+			return;
+	}
+	sy_outbox_send(&outbox, "cgroup %s", path);
 }
 
 void sy_stepd_task(spank_t spank)
@@ -247,6 +258,7 @@ static void finish(spank_t spank)
 				     sy_options.has_rate ? sy_options.rate_hz : config.rate_hz};
 
 	sy_finish(spank, &what);
+	totals_told = true;
 }
 
 /* All of this is before srun hears of the last task's end. The totals, so that what a batch step on
@@ -283,7 +295,7 @@ void sy_stepd_exit(spank_t spank)
 		return;
 	if (!step.extern_step) {
 		tell_done();
-		if (comments)
+		if (comments && !(totals_told && sy_admin_comment_is_tried()))
 			finish(spank);
 		if (is_left_to_tell())
 			sy_outbox_send(&outbox, "leave");
@@ -300,7 +312,7 @@ void sy_stepd_exit(spank_t spank)
 		if (!step.extern_step || outbox.fd < 0)
 			(void)unlink(control.sun_path);
 		if (outbox.fd < 0)
-			sy_finish_records(&config, step.node);
+			finish_records(step.node);
 	}
 	sy_outbox_close(&outbox);
 }

@@ -1,0 +1,298 @@
+#include "admin_comment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+
+#include "base/file.h"
+#include "job/comment_merge.h"
+#include "job/run_dir.h"
+#include "job/spawn.h"
+#include "leave_cgroup.h"
+#include "own_usage.h"
+#include "release.h"
+
+#define LIMIT_S 60 /* of all tries */
+#define TRIES	4
+#define SAID	256
+#define SENT	"s" /* told when slurmctld is asked: from then on it takes its time, not ours */
+/* 22.05 looks again after a second when it is just telling slurmdbd of the job. */
+#define SENT_MS 1200
+
+/* What became of it. It is told as one letter and a sentence: one for the log, or for who wants to
+ * know all. */
+enum verdict { WRITTEN, AGAIN, OVER, LEFT };
+
+struct what {
+	const struct sy_step *step;
+	const char *own;
+	int tell, complaints;
+};
+
+static struct {
+	int fd; /* what it says; -1: none is tried */
+	pid_t pid;
+} writer = {.fd = -1};
+
+/* --- in a process of its own ------------------------------------------------------------------ */
+
+/* Of an array's last task Slurm tells all tasks. */
+static const job_info_t *find(const job_info_msg_t *found, uint32_t job_id)
+{
+	for (uint32_t i = 0; found && i < found->record_count; i++)
+		if (SY_JOB_ID_OF(&found->job_array[i]) == job_id)
+			return &found->job_array[i];
+	return NULL;
+}
+
+static enum verdict refused(char *said)
+{
+	int number = errno;
+
+	(void)snprintf(said, SAID, "%s", slurm_strerror(number));
+	return number == ESLURM_ALREADY_DONE || number == ESLURM_JOB_FINISHED ||
+		       number == ESLURM_INVALID_JOB_ID
+		   ? OVER
+		   : AGAIN;
+}
+
+static enum verdict put(const struct what *what, const char *present, char *said)
+{
+	job_desc_msg_t update;
+	const char *why;
+	cleanup_free char *text = sy_comment_merge(present, what->own, &why);
+
+	if (!text) {
+		(void)snprintf(said, SAID, "left as it is: %s", why);
+		return LEFT;
+	}
+	if (present && strcmp(present, text) == 0)
+		return WRITTEN;
+	slurm_init_job_desc_msg(&update);
+	/* By number: a name like "2" would stand for all tasks of array 2. */
+	SY_JOB_ID_OF(&update) = what->step->job_id;
+	update.admin_comment = text;
+	(void)!write(what->tell, SENT, 1);
+	return slurm_update_job(&update) == SLURM_SUCCESS ? WRITTEN : refused(said);
+}
+
+/* A job that is over is not asked about: slurmctld would log an error. */
+static enum verdict try_once(const struct what *what, char *said)
+{
+	job_info_msg_t *found = NULL;
+	const job_info_t *job;
+	enum verdict verdict;
+
+	if (sy_load_job(&found, what->step->job_id, SHOW_LOCAL | SHOW_ALL) != SLURM_SUCCESS)
+		return refused(said);
+	job = find(found, what->step->job_id);
+	if (!job || (job->job_state & JOB_STATE_BASE) > JOB_SUSPENDED)
+		verdict = OVER;
+	else
+		verdict = put(what, job->admin_comment, said);
+	slurm_free_job_info_msg(found);
+	return verdict;
+}
+
+static void tell(const struct what *what, char level, const char *sentence)
+{
+	char line[SAID + 128];
+	int length = snprintf(line, sizeof(line), "%cAdminComment of job %u: %s\n", level,
+			      what->step->job_id, sentence);
+
+	/* Who started this has gone on: the next job on the node tells it. */
+	if (write(what->tell, line, (size_t)length) < 0 && level == 'i')
+		(void)!write(what->complaints, line + 1, (size_t)length - 1);
+}
+
+static void write_it(const struct what *what)
+{
+	char said[SAID] = "";
+	enum verdict verdict = try_once(what, said);
+	int tries = 1;
+
+	for (unsigned pause_s = 1; verdict == AGAIN && tries < TRIES; tries++, pause_s *= 3) {
+		(void)sleep(pause_s);
+		verdict = try_once(what, said);
+	}
+	if (verdict == LEFT)
+		tell(what, 'i', said);
+	else if (verdict == WRITTEN)
+		tell(what, 'v', "written");
+	else if (tries == 1)
+		tell(what, 'v', "not written: the job is over");
+	else {
+		strncat(said, "; `steelyard publish` writes it", SAID - strlen(said) - 1);
+		tell(what, 'i', said);
+	}
+}
+
+/* The job's pipes would stay open, and Slurm's log has nothing to get from here; what is written to
+ * a number that is in use nevertheless goes nowhere. */
+static void let_go(const struct what *what)
+{
+	int null = open("/dev/null", O_RDWR);
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (entry->d_name[0] != '.' && fd != dirfd(dir) && fd != null && fd != what->tell &&
+		    fd != what->complaints)
+			(void)dup2(null, fd);
+	}
+}
+
+/* A copy of a process that had other threads, of which one may have held a lock: the alarm ends it
+ * then, and what it wanted to write is one more for `steelyard publish`. */
+__attribute__((noreturn)) static void go_aside(const struct what *what)
+{
+	sigset_t none;
+
+	(void)alarm(LIMIT_S);
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)prctl(PR_SET_NAME, "sy-comment");
+	let_go(what);
+	write_it(what);
+	_exit(0);
+}
+
+/* --- in slurmstepd ---------------------------------------------------------------------------- */
+
+/* Outside of the job's groups before it begins, and nobody's child: a sampler that looks at this
+ * moment would take it, and all that it reads and writes, for a process of the job. One that saw
+ * `above` below slurmstepd, and us below that, does not know whom we start. */
+__attribute__((noreturn)) static void start_unseen(const struct what *what, pid_t above)
+{
+	const struct timespec pause = {.tv_nsec = 200000};
+	pid_t pid;
+
+	while (getppid() == above)
+		(void)nanosleep(&pause, NULL);
+	pid = fork();
+	if (pid == 0)
+		go_aside(what);
+	_exit(write(what->tell, &pid, sizeof(pid)) != (ssize_t)sizeof(pid));
+}
+
+__attribute__((noreturn)) static void step_aside(const struct what *what,
+						 const struct sy_way_out *way)
+{
+	pid_t self = getpid();
+
+	(void)setsid();
+	sy_be_root_again();
+	sy_leave_cgroup(way);
+	if (fork() == 0)
+		start_unseen(what, self);
+	_exit(0);
+}
+
+static void start(struct what *what)
+{
+	struct sy_way_out way = {.count = 0};
+	struct pollfd ready = {.events = POLLIN};
+	struct rusage usage;
+	int told[2];
+	pid_t child, waited = 0;
+
+	if (pipe2(told, O_CLOEXEC) != 0)
+		return;
+	sy_way_out_find(&way, sy_way_out_of_slurm);
+	what->tell = told[1];
+	child = fork();
+	if (child == 0)
+		step_aside(what, &way);
+	(void)close(told[1]);
+	while (child > 0 && (waited = wait4(child, NULL, 0, &usage)) < 0 && errno == EINTR)
+		;
+	if (waited > 0)
+		sy_own_usage_leave_out(&usage);
+	ready.fd = told[0];
+	writer.fd = told[0];
+	/* Whatever holds it up does not hold up the job. */
+	if (child < 0 || poll(&ready, 1, SENT_MS) <= 0 ||
+	    read(told[0], &writer.pid, sizeof(pid_t)) != (ssize_t)sizeof(pid_t)) {
+		(void)close(told[0]);
+		writer.fd = -1;
+	}
+}
+
+static void log_line(char *line, size_t length)
+{
+	line[length - 1] = '\0'; /* in the newline's place */
+	if (line[0] == 'i')
+		slurm_info("steelyard: %s", line + 1);
+	else
+		slurm_verbose("steelyard: %s", line + 1);
+}
+
+/* What it has said, if it does within `wait_ms`, of which there are SENT_MS once slurmctld has been
+ * asked; it may go on otherwise. */
+static void hear(int wait_ms)
+{
+	struct pollfd ready = {.fd = writer.fd, .events = POLLIN};
+	char line[SAID + 128];
+
+	while (writer.fd >= 0 && poll(&ready, 1, wait_ms) > 0) {
+		ssize_t got = read(writer.fd, line, sizeof(line) - 1);
+		size_t sent;
+
+		line[got > 0 ? got : 0] = '\0';
+		sent = strspn(line, SENT);
+		wait_ms = wait_ms < SENT_MS ? wait_ms : SENT_MS;
+		if (got > 0 && !line[sent])
+			continue;
+		if (got > 0)
+			log_line(line + sent, (size_t)got - sent);
+		(void)close(writer.fd);
+		writer.fd = -1;
+	}
+}
+
+/* It must not come after what is to be written now. */
+static void give_up_earlier(void)
+{
+	hear(0);
+	if (writer.fd < 0)
+		return;
+	if (writer.pid > 0)
+		(void)kill(writer.pid, SIGKILL);
+	(void)close(writer.fd);
+	writer.fd = -1;
+}
+
+bool sy_admin_comment_is_tried(void)
+{
+	hear(0);
+	return writer.fd >= 0;
+}
+
+void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,
+			    const char *own, int wait_ms)
+{
+	cleanup_close int complaints = sy_complaints_open(config->run_dir, step->node);
+	struct what what = {.step = step, .own = own, .complaints = complaints};
+
+	give_up_earlier();
+	start(&what);
+	hear(wait_ms);
+}
