@@ -272,6 +272,18 @@ def note_too_old(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) ->
         jobs.too_old[off[0].submission_id] = min(known, off[1])
 
 
+def unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
+    """Lines of jobs that the accounting has and nobody could understand; kept in `extra`."""
+    rows = connection.execute(
+        "SELECT run_id, attempt, JobID, extra->>'unreadable_lines', extra->>'$.unreadable[0].reason' "
+        "FROM accounting WHERE extra->>'unreadable_lines' IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    for run_id, attempt, job_id, count, reason in rows:
+        lines = "a line" if count == "1" else f"{count} lines"
+        told = f"{lines} of job {job_id} in the accounting cannot be read, and are kept: {reason}"
+        yield Gap(run_id, attempt, None, "accounting", told)
+
+
 def job_gaps(submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float) -> Iterator[Gap]:
     """Jobs that the accounting was asked for and does not know at all."""
     known = {n.submission.submission_id for n in jobs.numbered}

@@ -12,7 +12,7 @@ from steelyard.analysis.collect.job_index import (
     JobIndex,
     NumberedRow,
 )
-from steelyard.analysis.sources import schedulers
+from steelyard.analysis.sources import run_end, schedulers
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.records import Record
 from steelyard.analysis.sources.study_files import NO_JOB, RESULT_STATES, RunFolder, Submission
@@ -87,7 +87,8 @@ def waiting_attempts(
 def from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
     """An attempt that the accounting knows, with its folder if it left one."""
     row = numbered.row
-    state, reason = join_states(row, folder)
+    told = run_end.Told(row.state, row.reason, row.start_unix_s is not None)
+    state, reason = run_end.join(told, folder)
     attempt = Attempt(
         run_id=numbered.run_id,
         attempt=numbered.attempt,
@@ -134,28 +135,6 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     codes = [code for code in folder.exit_codes if code is not None]
     if attempt.exit_code is None and codes:
         attempt.exit_code = max(codes)
-
-
-def join_states(row: AccountingRow, folder: RunFolder | None) -> tuple[str, str | None]:
-    """State and reason from the accounting's word and result.json's.
-
-    The accounting knows how the job ended; result.json knows whether the run in it came to its
-    end, and says why not in better words.
-    """
-    said = folder.text("state") if folder is not None else None
-    why = folder.text("reason") if folder is not None else None
-    if row.state == "failed":
-        return ("timeout" if said == "timeout" else "failed"), why or row.reason
-    if row.state == "lost" and said in RESULT_STATES:  # purged before its end was asked for
-        return said, why
-    if row.state != "completed" or said == "completed":
-        return row.state, row.reason
-    if said in ("failed", "timeout"):
-        return said, why or "the run's own script says so"
-    if said == "started":
-        return "failed", "the job ended, but the run in it did not: result.json says 'started'"
-    problem = folder.problem if folder is not None else None
-    return "failed", problem or "the job ended, but left no folder: did its script begin?"
 
 
 @dataclass(frozen=True, slots=True)

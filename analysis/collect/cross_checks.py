@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.sources.pbs.cells import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
 
@@ -97,6 +98,25 @@ FROM accounting SEMI JOIN (
 GROUP BY run_id, attempt"""
 
 
+# What our hook in OpenPBS wrote into the accounting of each node (docs/formats.md part 5).
+BY_NODE = """
+CREATE OR REPLACE TEMP TABLE scheduler_nodes AS
+SELECT run_id, attempt, node, {columns} FROM (
+    SELECT run_id, attempt, node, hook->('$."' || node || '"') AS told FROM (
+        SELECT run_id, attempt, hook, unnest(json_keys(hook)) AS node FROM (
+            SELECT run_id, attempt, extra->'$."{resource}"' AS hook FROM accounting
+            WHERE step IS NULL AND json_type(extra->'$."{resource}"') = 'OBJECT'
+        )
+    ) WHERE regexp_full_match(node, '[A-Za-z0-9._-]+')
+)"""
+
+
+def scheduler_nodes() -> str:
+    """BY_NODE with every counter."""
+    cells = (f"TRY_CAST(told->>'{name}' AS DOUBLE) AS {name}" for name in COUNTERS)
+    return BY_NODE.format(columns=", ".join(cells), resource=HOOK)
+
+
 def sums(table: str, where: str) -> str:
     """Totals over the nodes of the attempts of which `table` has every node."""
     columns = ", ".join(
@@ -132,6 +152,10 @@ def comparisons() -> Iterator[str]:
     for quantity in COUNTERS:
         bound = REAL if METRICS[quantity].is_real else WHOLE
         yield pair(quantity, ("samples", "records"), both, "1", bound, "a.node")
+    told = "whole_records AS a JOIN scheduler_nodes AS b USING (run_id, attempt, node)"
+    for quantity in COUNTERS:
+        bound = REAL if METRICS[quantity].is_real else WHOLE
+        yield pair(quantity, ("records", "scheduler"), told, "1", bound, "a.node")
     for quantity, bound in TO_SCHEDULER.items():
         for source in ("records", "samples"):
             tables = f"{source}_sums AS a JOIN scheduler_totals AS b USING (run_id, attempt)"
@@ -140,7 +164,7 @@ def comparisons() -> Iterator[str]:
 
 def write_checks(connection: DuckDBPyConnection) -> None:
     """The table `checks`; attempts, records, sources and accounting must be there already."""
-    for statement in (BYTES, SECONDS, SCHEDULER):
+    for statement in (BYTES, SECONDS, SCHEDULER, scheduler_nodes()):
         connection.execute(statement)
     views = {
         "whole_records": "SELECT * FROM records WHERE complete",

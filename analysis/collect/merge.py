@@ -14,7 +14,13 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect import captures_in, network, samples_in, tables
-from steelyard.analysis.collect.accounting_in import Jobs, Progress, job_gaps, take_in
+from steelyard.analysis.collect.accounting_in import (
+    Jobs,
+    Progress,
+    job_gaps,
+    take_in,
+    unreadable_gaps,
+)
 from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
@@ -178,6 +184,7 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
             jobs.waiting += found.waiting
             jobs.answered |= found.answered
             work.gaps += [*found.gaps, *job_gaps(mine, found, work.now_unix_s)]
+    work.gaps += unreadable_gaps(work.connection)
     work.attempts = [
         a
         for a in build_attempts(

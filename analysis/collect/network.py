@@ -164,14 +164,22 @@ def refusal(study_dir: Path, attempt: Attempt) -> str | None:
     """The line of a failed job whose condition could not be applied; None: it says none.
 
     It stands in the attempt's own output; of a job that was refused before it had a folder, in
-    that of its submission, which the tasks of an array share.
+    that of its submission, which the tasks of an array share where they have none of their own.
     """
     if attempt.state != "failed" or attempt.exit_code not in (EXIT_CONDITION, 1, None):
         return None
     lines = [line for path in outputs(attempt) for line in refusals(path)]
-    if not lines and attempt.exit_code == EXIT_CONDITION:
-        lines = list(refusals(study_dir / "submissions" / f"{attempt.submission_id}.out"))
+    if not lines:
+        lines = list(refusals(of_submission(study_dir, attempt)))
     return lines[-1] if lines else None
+
+
+def of_submission(study_dir: Path, attempt: Attempt) -> Path:
+    """What was said before the run had its folder."""
+    common = study_dir / "submissions" / f"{attempt.submission_id}.out"
+    own = common.with_name(f"{common.name}-{attempt.array_task_id}")
+    shared = attempt.array_task_id is not None and attempt.exit_code == EXIT_CONDITION
+    return common if attempt.array_task_id is None or (shared and not own.is_file()) else own
 
 
 def outputs(attempt: Attempt) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +15,11 @@ from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import incomplete_reason
+from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
 from steelyard.analysis.stats.readable import quantity
+from steelyard.facts.quantities import METRICS
 
 
 @dataclass(slots=True)
@@ -55,14 +56,15 @@ class JobView:
 
     def total_or_why(self, column: str) -> tuple[float | None, str | None]:
         """The total, or None and the reason."""
-        whole = [(n.record, n.values) for n in self.nodes if n.values["complete"]]
+        of_node = METRICS[column].is_of_node
+        whole = [(n.record, n.values) for n in self.nodes if n.record.is_whole(of_node)]
         if len(whole) < len(self.all_nodes) or not whole:
             return None, f"{len(whole)} of {len(self.all_nodes)} nodes have a whole record"
         return job_totals.job_total(whole, column)
 
 
 def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) -> JobView:
-    """The job of this id, `4711`, `4711_3` or `4711+1`, as the scheduler writes it.
+    """The job of this id, `4711`, `4711_3`, `4711+1` or `4711[3].srv`, as a person types it.
 
     UsageError when it is no job id or stands for several jobs; MissingError when neither the
     accounting nor a record knows it.
@@ -72,7 +74,7 @@ def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) ->
     view = JobView(job_id)
     rows = ask(view, accounting)
     choose_row(view, rows)
-    find_records(view, record_dirs)
+    find_records(view, record_dirs, raw_id(view, record_dirs, accounting))
     if view.row is None and not view.nodes:
         where = ", ".join(str(path) for path in record_dirs)
         raise MissingError(
@@ -96,7 +98,7 @@ def ask(view: JobView, accounting: Accounting) -> list[AccountingRow]:
 
 def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
     """The last start of the job; an array as a whole is no job."""
-    tasks = {task_name(row) for row in rows if row.array_job_id == view.job_id}
+    tasks = {task_name(row) for row in rows if row.array_job_id is not None}
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
         raise UsageError(
@@ -110,14 +112,17 @@ def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
     mine.sort(key=age)
     view.row = mine[-1] if mine else None
     view.earlier_starts = tuple(r.start_unix_s for r in mine[:-1] if r.start_unix_s is not None)
+    if view.row is not None and view.row.told_by is not None:
+        view.notes.append(
+            f"{view.row.told_by} stood in for the accounting, which cannot be read here"
+        )
     if view.row is not None and view.row.admin_comment:
-        view.admin_comment = own_comment(view.row.admin_comment)
+        view.admin_comment = admin_comment.own(view.row.admin_comment)
 
 
 def task_name(row: AccountingRow) -> str:
     """`4711_3`, or the job id of what waits in the array."""
-    task = row.array_task_id or f"[{len(row.waiting_tasks)} waiting]"
-    return f"{row.array_job_id}_{task}"
+    return row.task_id or f"{row.array_job_id}_[{len(row.waiting_tasks)} waiting]"
 
 
 def natural(text: str) -> list[tuple[int, str]]:
@@ -125,18 +130,25 @@ def natural(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
-def own_comment(text: str) -> dict[str, Any] | None:
-    """Steelyard's line in AdminComment; None when it is somebody else's."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) and "steelyard" in document else None
+def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
+    """The name of the folder with the job's records; without the accounting by what is there."""
+    if view.row is not None:
+        return view.row.job_id
+    names = {
+        folder.name
+        for path in record_dirs
+        if path.is_dir()
+        for folder in path.iterdir()
+        if accounting.means(view.job_id, folder.name)
+    }
+    if len(names) > 1 and view.job_id not in names:
+        shown = ", ".join(sorted(names, key=natural)[:10])
+        raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
+    return names.pop() if len(names) == 1 else view.job_id
 
 
-def find_records(view: JobView, record_dirs: Sequence[Path]) -> None:
-    """The records of the job's last start."""
-    raw_id = view.row.job_id if view.row is not None else view.job_id
+def find_records(view: JobView, record_dirs: Sequence[Path], raw_id: str) -> None:
+    """The records of the job's last start, in the folder of its id."""
     found = []
     for folder in (path / raw_id for path in record_dirs):
         found += [p for p in sorted(folder.glob("*.json")) if name_parts(p)]
@@ -168,6 +180,15 @@ def unmet(record: Record) -> Iterator[str]:
             yield f"{record.node}: {reason}"
 
 
+def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
+    """What the records of a job's last start say of a condition that a node refused, its name and
+    its words; None: nothing, or none can be read."""
+    view = JobView(job_id)
+    find_records(view, record_dirs, job_id)
+    lines = (line.split(": refused: ", 1) for node in view.nodes for line in unmet(node.record))
+    return next((": ".join(parts) for parts in lines if len(parts) == 2), None)
+
+
 def parts_node(path: Path) -> str:
     """The node in the name of a record."""
     parts = name_parts(path)
@@ -190,8 +211,9 @@ def fits_last_start(view: JobView, start: int, newest: int) -> bool:
     row = view.row
     if row is None:
         return start >= newest - CLOCK_SLACK_S
-    if row.start_unix_s is None:
-        return False
+    if row.start_unix_s is None:  # it waits; or a node refused it, and PBS tells no start then
+        known_since = max(row.submit_unix_s or 0.0, newest)
+        return row.state == "failed" and start >= known_since - CLOCK_SLACK_S
     end = float("inf") if row.end_unix_s is None else row.end_unix_s
     nearest = min((*view.earlier_starts, row.start_unix_s), key=lambda s: abs(s - start))
     in_time = row.start_unix_s - CLOCK_SLACK_S <= start <= end + CLOCK_SLACK_S

@@ -13,8 +13,9 @@ KIND = Kind(
     title="records were cut short",
     why="A total that ends before the job does is too small.",
     advice=(
-        "Their totals cover only a part of the job and are in no mean; the samples are kept. Look "
-        "in the node's log what ended the sampler before the job."
+        "What they lack is in no mean; the samples are kept. Where only what processes have used "
+        "was cut short, joules and bytes of the network are whole, and used. Look in the node's "
+        "log what ended the sampler before the job."
     ),
     example="x-51a7535d-013 on n1: cut short by a kill",
     source="docs/formats.md",
@@ -26,8 +27,8 @@ def check(summary: Summary) -> Iterator[Finding]:
     if cut:
         yield Finding(
             KIND,
-            f"{len(cut)} of {counted(len(summary.data.records), 'record')} do not reach to the "
-            f"job's end.",
+            f"{len(cut)} of {counted(len(summary.data.records), 'record')} do not tell all of "
+            f"the job.",
             tuple(
                 f"{r.run_id} on {r.node}: {r.incomplete_reason or 'no reason given'}" for r in cut
             ),

@@ -15,8 +15,8 @@ KIND = Kind(
     why="The levels' names promise a comparison that was not made.",
     advice=(
         "What is told between these levels is no difference between such nodes. With Slurm "
-        "look at the nodes' Features (docs/study.md); without a scheduler all runs are on one"
-        " machine."
+        "look at the nodes' Features, with PBS at their properties or resources (docs/study.md); "
+        "without a scheduler all runs are on one machine."
     ),
     example="1 group of runs. x · clients=1 node_type=virtual: physical",
     source="docs/study.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import importlib.resources
 import os
@@ -11,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
@@ -36,6 +37,9 @@ from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
 from steelyard.analysis.report.slopes import slope_table
 from steelyard.analysis.summary.summary import Summary
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MAX_VARIANTS_DRAWN = 12  # figures of more would take the report beyond its size and time
 MAX_PLACES = 30
@@ -97,23 +101,28 @@ def drawn_variants(summary: Summary) -> list[str]:
 
 def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
     """The page: all that context() gives, with the figures by their places."""
+    css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
+    variants = [part | figures_of(part, shown) for part in whole["variants"]]
+    sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
+    rtt = next(iter(shown.get(ROUND_TRIPS, ())), None)
+    undrawn = sum(part["name"] not in shown for part in variants)
+    figures = {"variants": variants, "sections": sections, "rtt": rtt, "undrawn": undrawn}
+    return template().render(css=css, **(whole | figures))
+
+
+@functools.cache
+def template() -> Template:
+    """Compiled once a process: as much time as a page of a small study takes."""
     import jinja2
 
-    folder = importlib.resources.files(__package__)
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["svg"] = attrgetter("svg")
     environment.filters["cells"] = cells
     environment.filters["prose"] = prose
-    template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
-    css = folder.joinpath("report.css").read_text("utf-8")
-    variants = [part | figures_of(part, shown) for part in whole["variants"]]
-    sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
-    rtt = next(iter(shown.get(ROUND_TRIPS, ())), None)
-    undrawn = sum(part["name"] not in shown for part in variants)
-    figures = {"variants": variants, "sections": sections, "rtt": rtt, "undrawn": undrawn}
-    return template.render(css=css, **(whole | figures))
+    text = importlib.resources.files(__package__).joinpath("report.html.j2").read_text("utf-8")
+    return environment.from_string(text)
 
 
 def cells(row: Sequence[str]) -> Markup:

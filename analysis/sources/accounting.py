@@ -46,6 +46,15 @@ class AccountingRow:
     nodes: tuple[str, ...]
     admin_comment: str | None
     fields: tuple[str, ...] = ()  # the line as it was, in the order of Accounting.fields
+    told_by: str | None = None  # what stood in for the accounting; None: the accounting itself
+
+    @property
+    def task_id(self) -> str | None:
+        """The array task as a person types it; None: of no array. PBS' ids name the task themselves."""
+        if self.array_job_id is None or self.array_task_id is None:
+            return None
+        is_number = self.job_id.isdigit()
+        return f"{self.array_job_id}_{self.array_task_id}" if is_number else self.job_id
 
 
 class StepRow(NamedTuple):
@@ -77,6 +86,10 @@ class Accounting(Protocol):
     @classmethod
     def hurried(cls) -> Self:
         """For a person who waits: what does not answer at once is not asked again."""
+
+    @classmethod
+    def means(cls, typed: str, written: str) -> bool:
+        """Whether a person who types the one means the job (or its array) that has the other id."""
 
     def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
         """All rows of these jobs, restarts and steps too; each job's row before its steps.

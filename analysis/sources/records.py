@@ -102,6 +102,10 @@ class Record:
         """False: cut short."""
         return bool(self.document["complete"])
 
+    def is_whole(self, of_node: bool) -> bool:
+        """Whether what the node has counted (`of_node`), or its processes, is told to the end."""
+        return self.complete or (of_node and self.get("incomplete_of") == "processes")
+
     @property
     def tags(self) -> Mapping[str, str]:
         """The user's tags."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from steelyard.analysis.sources.accounting import Accounting
+from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.analysis.sources.sacct import Sacct
 
-READERS: dict[str, type[Accounting]] = {"slurm": Sacct}
+READERS: dict[str, type[Accounting]] = {"slurm": Sacct, "pbs": Pbs}
 
 
 def every() -> dict[str, Accounting]:
@@ -23,3 +24,9 @@ def of_job(job_id: str) -> str:
     """The scheduler that gives such ids; the first where none says so."""
     fitting = (name for name, one in READERS.items() if one.job_ids.fullmatch(job_id))
     return next(fitting, next(iter(READERS)))
+
+
+def meant(job_id: str) -> list[type[Accounting]]:
+    """Whose job a person can mean by this id: who gives such ids, of them those that are here."""
+    fitting = [reader for reader in READERS.values() if reader.job_ids.fullmatch(job_id)]
+    return [reader for reader in fitting if reader.is_here()] or fitting[:1] or [here()]

@@ -225,6 +225,14 @@ def executed_now(study_dir: Path, submissions: Sequence[Submission]) -> str | No
         os.close(fd)
 
 
+def output_of(study_dir: Path, submission: Submission, run_id: str) -> Path:
+    """What the scheduler kept of a run's output before the run had its folder: the submission's,
+    or where each task of an array has a file of its own, that one."""
+    common = study_dir / "submissions" / f"{submission.submission_id}.out"
+    own = common.with_name(f"{common.name}-{submission.run_ids.index(run_id)}")
+    return own if own.is_file() else common
+
+
 def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
     try:

@@ -136,7 +136,7 @@ CREATE TABLE records (
 );
 COMMENT ON TABLE records IS 'one row per job and node; key run_id, attempt, node';
 COMMENT ON COLUMN records.complete IS
-    'false: the totals are those of the last sample and cover only a part of the job';
+    'false: the totals are those of the last sample and cover only a part of the job; what of it: incomplete_of in record';
 @comments_on_totals@
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';

@@ -1,7 +1,8 @@
 -- What is read from the tables of schema.sql; filled in as that is.
 
 -- One value per run and metric, of the attempt that counts. A total over nodes is NULL as soon as
--- one node has no record, a record cut short, or no value in it: a part is not the whole. So are
+-- one node has no record, a record cut short, or no value in it: a part is not the whole; where only
+-- its processes' part was cut short, joules and bytes of the network stand. So are
 -- those of processes when a container's processes were (maybe) no children of the job
 -- (docs/launchers.md). A node that no step came to adds nothing to what processes use. Joules and
 -- bytes of the network are whole nodes': NULL unless the job had each for itself (what no scheduler
@@ -16,11 +17,14 @@ weighed AS (
         CASE WHEN cpu_s IS NULL THEN json_extract_string(record, '$.processes.named') = 'false'
             ELSE FALSE END IS TRUE AS idle,
         CASE WHEN exclusive IS NULL THEN json_extract_string(record, '$.job.scheduler') = 'none'
-            ELSE exclusive END IS TRUE AS alone
+            ELSE exclusive END IS TRUE AS alone,
+        complete OR json_extract_string(record, '$.incomplete_of') IS NOT DISTINCT FROM 'processes'
+            AS node_told
     FROM records
 ),
 totals AS (
     SELECT run_id, attempt, count(*) AS records, bool_and(complete) AS complete,
+        bool_and(node_told) AS nodes_told,
         @totals_over_nodes@
     FROM weighed GROUP BY run_id, attempt
 ),
@@ -41,9 +45,9 @@ UNION ALL
 SELECT c.run_id, c.attempt, m.metric,
     CASE
         WHEN m.metric = 'elapsed_s' THEN c.elapsed_s
-        WHEN NOT t.complete OR t.records < c.nodes THEN NULL
+        WHEN NOT t.nodes_told OR t.records < c.nodes THEN NULL
         @metrics_of_nodes@
-        WHEN e.run_id IS NOT NULL THEN NULL
+        WHEN NOT t.complete OR e.run_id IS NOT NULL THEN NULL
         @metrics_of_processes@
     END AS value,
     m.unit, 'lower' AS better, FALSE AS is_primary

@@ -21,6 +21,7 @@ from steelyard.analysis.summary.disagreements import Checks, read_checks
 from steelyard.analysis.summary.environment import Program, TagValue
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.network import NodeNetwork, read_network
+from steelyard.analysis.summary.stand_ins import read_stand_ins
 from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
 from steelyard.facts.quantities import METRICS
 
@@ -150,6 +151,7 @@ class StudyData:
     network: list[NodeNetwork] = field(default_factory=list)
     repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
     checks: Checks = field(default_factory=Checks)
+    stand_ins: dict[str, int] = field(default_factory=dict)  # for the accounting: program, runs
     other_units: list[OtherUnit] = field(default_factory=list)
     tags: list[TagValue] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
@@ -257,6 +259,7 @@ def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
             network=read_network(connection),
             repeated=read_repeated(connection),
             checks=read_checks(connection),
+            stand_ins=read_stand_ins(connection),
             other_units=other_units,
             tags=environment.read_tags(connection),
             programs=environment.read_programs(connection),
@@ -284,7 +287,8 @@ def read_runs(connection: duckdb.DuckDBPyConnection, include_invalid: bool = Fal
         SELECT r.run_id, r.block, r.position, r.benchmark, r.variant, r.condition,
             r.condition_label, r.is_baseline, r.repeat, r.attempts, r.attempt, r.state,
             coalesce(r.reason, a.reason), r.valid, r.invalid_reason,
-            coalesce(a.array_job_id || '_' || a.array_task_id, a.job_id),
+            CASE WHEN contains(a.job_id, '[') THEN a.job_id  -- names the task itself
+                ELSE coalesce(a.array_job_id || '_' || a.array_task_id, a.job_id) END,
             a.start_unix_s, a.elapsed_s, a.nodes, coalesce(a.tries, 1)
         FROM runs AS r LEFT JOIN attempts AS a ON a.run_id = r.run_id AND a.attempt = r.attempt
         ORDER BY a.start_unix_s NULLS LAST, r.block, r.position, r.run_id

@@ -1,0 +1,109 @@
+"""What the plugin writes into AdminComment at a job's end, from the job's records (formats.md part 5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from steelyard.analysis.collect import job_totals
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.sources.admin_comment import IN_COMMENT
+from steelyard.analysis.sources.records import Record
+from steelyard.facts.quantities import METRICS, TOTALS
+
+
+def short(view: JobView) -> str:
+    """One line of JSON, without what goes without saying."""
+    weighed = whole_records(view)
+    totals = {name: total(view, weighed, name) for name in IN_COMMENT}
+    document: dict[str, Any] = {
+        **kind(view),
+        "tags": {key: value for record in weighed for key, value in record.tags.items()},
+        "nodes": len(view.all_nodes),
+        "nodes_weighed": len(weighed),
+        "nodes_idle": sum(map(job_totals.is_idle, weighed)),
+        **{name: rounded(name, value) for name, (value, _) in totals.items()},
+        "exclusive": exclusive(weighed),
+        "missing": by_reason({name: why for name, (_, why) in totals.items() if why is not None}),
+        **conditions(weighed),
+    }
+    if document["nodes_weighed"] == document["nodes"]:
+        del document["nodes_weighed"]
+    layers = ("vm", "container") if document["node_type"] else ()
+    left_out: tuple[Any, ...] = (None, {})
+    told = {
+        name: value
+        for name, value in document.items()
+        if (value != "none" if name in layers else value not in left_out)
+        and not (name == "nodes_idle" and not value)
+    }
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+
+def whole_records(view: JobView) -> list[Record]:
+    """Of the nodes whose record holds all of the job."""
+    return [node.record for node in view.nodes if node.record.is_whole(of_node=False)]
+
+
+def kind(view: JobView) -> dict[str, Any]:
+    """What the first node is."""
+    names = ("node_type", "vm", "container", "kernel")
+    first = next((n for n in view.nodes if n.node == view.all_nodes[0]), None)
+    return {name: first.values[name] if first else None for name in names}
+
+
+def total(view: JobView, weighed: list[Record], name: str) -> tuple[float | None, str | None]:
+    """A total over the job's nodes, or None and the reason: of one node its record's own."""
+    path = TOTALS[name].path
+    if name in METRICS:
+        value, why = view.total_or_why(name)
+    else:
+        value, why = sum_of(view, weighed, path, TOTALS[name].over_nodes == "LARGEST")
+    if value is None and len(view.all_nodes) == len(weighed) == 1:
+        why = weighed[0].why_missing(path) or why
+    return value, why
+
+
+def sum_of(
+    view: JobView, weighed: list[Record], path: str, largest: bool
+) -> tuple[float | None, str | None]:
+    """Of what is no metric of runs."""
+    used = [record for record in weighed if not job_totals.is_idle(record)]
+    numbers = [value for r in used if isinstance(value := r.get(path), int | float)]
+    unknown = len(view.all_nodes) - len(weighed) + len(used) - len(numbers)
+    if unknown or not numbers:
+        return None, f"not known on {unknown} of {len(view.all_nodes)} nodes"
+    return float(max(numbers) if largest else sum(numbers)), None
+
+
+def rounded(name: str, value: float | None) -> float | int | None:
+    """Microseconds and microjoules; bytes are whole."""
+    if value is None:
+        return None
+    return round(value, 6) if TOTALS[name].is_real else int(value)
+
+
+def exclusive(records: list[Record]) -> bool | None:
+    """Whether the job had all of its nodes for itself."""
+    said = [record.get("job.exclusive") for record in records]
+    if False in said:
+        return False
+    return True if said and None not in said else None
+
+
+def by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
+    """For each reason, in its first words, what is not known."""
+    found: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        found.setdefault(re.split("[:;,]", why)[0], []).append(name)
+    return found
+
+
+def conditions(records: list[Record]) -> dict[str, Any]:
+    """What was asked for of the network, and whether it was had."""
+    for record in records:
+        asked = record.get("network_conditions.requested")
+        if asked is not None:
+            return {"netem": asked, "netem_valid": record.get("network_conditions.valid")}
+    return {}

@@ -1,0 +1,1 @@
+"""The accounting of Torque and OpenPBS (PBS Pro): its readers."""

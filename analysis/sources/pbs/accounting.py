@@ -1,0 +1,139 @@
+"""The accounting of Torque and OpenPBS, from the best that this user may read.
+
+The server's logs; where they cannot be read, qstat; of jobs that qstat has forgotten, tracejob. The
+column `extra` of every row says which it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, StepRow
+from steelyard.analysis.sources.pbs import (
+    cells,
+    programs,
+    qstat,
+    rows,
+    server_log,
+    tracejob,
+)
+from steelyard.analysis.sources.pbs.history import History
+from steelyard.analysis.sources.pbs.states import OPENPBS
+from steelyard.analysis.sources.pbs.values import JOB_ID, JobId, split_job_id
+
+
+class Pbs:
+    """The accounting of the server that the environment (PBS_DEFAULT, PBS_CONF_FILE) points to."""
+
+    fields: tuple[str, ...] = cells.FIELDS
+    chunk_size = 10_000  # the logs are read once for all of them
+    job_ids = re.compile(JOB_ID.pattern, re.ASCII)
+    job_ids_words = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
+    reached_by = "PBS_DEFAULT, PBS_CONF_FILE"
+
+    def __init__(self, time_out_s: float = 120) -> None:
+        self.time_out_s = time_out_s
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """By qstat."""
+        return programs.is_here()
+
+    @classmethod
+    def hurried(cls) -> Self:
+        """See Accounting.hurried."""
+        return cls(time_out_s=30)
+
+    @classmethod
+    def means(cls, typed: str, written: str) -> bool:
+        """See Accounting.means."""
+        a, b = split_job_id(typed), split_job_id(written)
+        return a is not None and b is not None and a.means(b)
+
+    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow | StepRow]:
+        """See Accounting.rows."""
+        asked = [job for text in job_ids if (job := split_job_id(text)) is not None]
+        if not asked:
+            return
+        found, why = self.from_logs(asked)
+        found = list(self.asked_again(found))
+        yield from found
+        left = [one for one in asked if not any(told_of(one, row) for row in found)]
+        if left:
+            yield from self.from_programs(left, why)
+
+    def from_logs(self, asked: Sequence[JobId]) -> tuple[list[AccountingRow], str]:
+        """What the server's logs say; and why they were not read, if so."""
+        place = server_log.folder()
+        if place is None:
+            return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
+        try:
+            found = server_log.scan(place, asked)
+        except OSError as error:
+            return [], f"{error.filename or place}: {error.strerror}"
+        return list(all_rows(list(server_log.histories(found)))), ""
+
+    def asked_again(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
+        """Jobs without an end in the logs, as qstat has them.
+
+        Torque writes none for some reruns, and nothing at all of an array's tasks that were deleted
+        while they waited.
+        """
+        open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
+        told: dict[str, qstat.Job] | None = None
+        if open_ids and programs.is_here():
+            with contextlib.suppress(MissingError):  # what the logs say will do
+                told = programs.jobs(open_ids, self.time_out_s)
+        dialect = (programs.dialect() or OPENPBS) if told is not None else OPENPBS
+        for row in found:
+            if told is None or row.state not in WAITING_STATES or row.waits_in_array:
+                yield row
+            else:
+                yield rows.as_qstat_has_it(row, told.get(row.job_id), dialect)
+
+    def from_programs(self, asked: Sequence[JobId], why: str) -> Iterator[AccountingRow]:
+        """What stands in; MissingError where neither logs nor programs could be asked."""
+        if not programs.is_here():
+            if why:
+                raise MissingError(f"{why}, and qstat is not here either: ask on a login node")
+            return
+        dialect = programs.dialect() or OPENPBS
+        told = programs.jobs([written(job) for job in asked], self.time_out_s)
+        found = [r for i, job in told.items() if (r := rows.qstat_row(i, job, dialect))]
+        yield from found
+        left = [one for one in asked if not any(told_of(one, row) for row in found)]
+        if left and shutil.which("tracejob") is not None:
+            traced = tracejob.histories([written(job) for job in left], dialect, self.time_out_s)
+            yield from all_rows(list(traced))
+
+    def parse(self, fields: Sequence[str]) -> AccountingRow:
+        """See Accounting.parse."""
+        return cells.row_of(tuple(field or "" for field in fields))
+
+
+def written(job: JobId) -> str:
+    """The id as text."""
+    task = "" if job.task is None else f"[{job.task}]"
+    return job.number + task + (f".{job.server}" if job.server else "")
+
+
+def told_of(asked: JobId, row: AccountingRow) -> bool:
+    """Whether the row is of the job that was asked for."""
+    job = split_job_id(row.job_id)
+    return job is not None and asked.means(job)
+
+
+def all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
+    """Of all jobs; the tasks of an array are known to its own."""
+    tasks: dict[str | None, list[History]] = defaultdict(list)
+    for one in histories:
+        job = split_job_id(one.job_id)
+        tasks[job.array() if job is not None else None].append(one)
+    for one in histories:
+        yield from rows.rows_of(one, tasks.get(one.job_id, ()))

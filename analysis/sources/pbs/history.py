@@ -1,0 +1,145 @@
+"""What happened to one job: its starts, from the lines of its accounting in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from steelyard.analysis.sources.pbs.cells import SERVER_LOG
+from steelyard.analysis.sources.pbs.lines import Line, Unreadable
+from steelyard.analysis.sources.pbs.states import NOT_BEGUN, OPENPBS, TORQUE
+from steelyard.analysis.sources.pbs.values import epoch, whole
+
+Fields = dict[str, str]
+
+
+@dataclass(slots=True)
+class Start:
+    """One start of the job's script; `fields` of its latest record."""
+
+    fields: Fields
+    tries: int = 1  # starts that came to nothing (a prologue that failed, a hook that refused)
+    ended: bool = False
+    requeued: bool = False
+    end_unix_s: float | None = None
+    status: int | None = None
+    doubts: frozenset[str] = frozenset()
+
+    @property
+    def start_unix_s(self) -> float | None:
+        """As the server has it."""
+        return epoch(self.fields.get("start"))
+
+
+@dataclass(slots=True)
+class History:
+    """All that the lines say."""
+
+    job_id: str
+    dialect: str = OPENPBS
+    queued: Fields = field(default_factory=dict)
+    submit_unix_s: float | None = None
+    starts: list[Start] = field(default_factory=list)
+    deleted_by: str | None = None
+    deleted_unix_s: float | None = None
+    aborted: str | None = None
+    waits_again: bool = False  # sent back to the queue after its last start
+    unreadable: list[Unreadable] = field(default_factory=list)
+    source: str = SERVER_LOG
+
+    def add(self, line: Line, unix_s: float | None) -> None:
+        """The next line; `unix_s`: when it was written."""
+        fields = {name: value for name, value in line.fields.items() if name}
+        step = {"Q": self.queue, "S": self.begin, "E": self.end, "R": self.requeue}.get(line.kind)
+        if step is not None:
+            step(fields, unix_s)
+        elif line.kind == "D" and not self.is_over:
+            self.deleted_by = fields.get("requestor") or "somebody"
+            self.deleted_unix_s = unix_s
+        elif line.kind == "A":
+            self.aborted = " ".join(line.fields.values())[:200] or "by the server"
+            self.deleted_unix_s = unix_s
+            if self.open_start is not None:
+                self.open_start.end_unix_s = unix_s
+        if self.starts and line.kind in "SE":
+            self.starts[-1].doubts |= line.doubts
+
+    @property
+    def is_over(self) -> bool:
+        """Whoever deletes it now takes it out of the server's memory only."""
+        return bool(self.starts) and self.open_start is None and not self.waits_again
+
+    @property
+    def open_start(self) -> Start | None:
+        """The start that has not ended."""
+        last = self.starts[-1] if self.starts else None
+        return None if last is None or last.ended else last
+
+    def queue(self, fields: Fields, unix_s: float | None) -> None:
+        """Q; a job that is routed or moved comes by several queues."""
+        self.queued |= fields
+        submitted = epoch(fields.get("ctime")) or unix_s
+        if self.submit_unix_s is None:
+            self.submit_unix_s = submitted
+
+    def begin(self, fields: Fields, unix_s: float | None) -> None:
+        """S; directly behind another one it is a new try, for no script has begun."""
+        fields.setdefault("start", "" if unix_s is None else f"{unix_s:.0f}")
+        self.waits_again = False
+        last = self.starts[-1] if self.starts else None
+        if last is not None and (not last.ended or self.came_to_nothing(last)):
+            last.tries += 1
+            last.fields, last.ended, last.requeued, last.status = fields, False, False, None
+            last.end_unix_s = None
+        else:
+            self.starts.append(Start(fields))
+        # A deletion of before has not ended it.
+        self.deleted_by = self.deleted_unix_s = None
+
+    def came_to_nothing(self, start: Start) -> bool:
+        """Whether it was sent back before its script began."""
+        return start.requeued and start.status in NOT_BEGUN[self.dialect]
+
+    def end(self, fields: Fields, unix_s: float | None) -> None:
+        """E; without an S before it (in a log that is gone) it tells of a start all the same."""
+        last = self.starts[-1] if self.starts else None
+        same = last is not None and last.fields.get("start") == fields.get("start")
+        if last is None or not (same or not last.ended):
+            last = Start(fields)
+            self.starts.append(last)
+        last.fields = last.fields | fields
+        last.ended, last.requeued = True, False
+        last.end_unix_s = epoch(fields.get("end")) or unix_s
+        last.status = whole(fields.get("Exit_status"))
+        self.waits_again = False
+
+    def requeue(self, fields: Fields, unix_s: float | None) -> None:
+        """R: back to the queue; of a job that had ended, too."""
+        self.waits_again = True
+        start = self.open_start
+        if start is not None:
+            start.fields = start.fields | fields
+            start.ended = start.requeued = True
+            start.end_unix_s = epoch(fields.get("end")) or unix_s
+            start.status = whole(fields.get("Exit_status"))
+
+
+def read_history(
+    job_id: str, lines: Iterable[tuple[Line | Unreadable, float | None]], dialect: str | None
+) -> History:
+    """From a job's lines with their times."""
+    lines = list(lines)
+    history = History(job_id, dialect or dialect_of(lines))
+    for line, unix_s in lines:
+        if isinstance(line, Line):
+            history.add(line, unix_s)
+        else:
+            history.unreadable.append(line)
+            history.submit_unix_s = history.submit_unix_s or unix_s
+    return history
+
+
+def dialect_of(lines: Iterable[tuple[Line | Unreadable, float | None]]) -> str:
+    """By what only Torque writes."""
+    names = {name for line, _ in lines if isinstance(line, Line) for name in line.fields}
+    return TORQUE if names & {"owner", "start_count", "total_execution_slots"} else OPENPBS

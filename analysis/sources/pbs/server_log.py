@@ -1,0 +1,185 @@
+"""The server's accounting logs: a file a day, `YYYYMMDD`, in PBS_HOME/server_priv/accounting."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import re
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.analysis.sources.pbs.history import History, read_history
+from steelyard.analysis.sources.pbs.lines import Line, LineReader, Unreadable, records
+from steelyard.analysis.sources.pbs.values import JobId, split_job_id
+
+VARIABLE = "STEELYARD_PBS_ACCOUNTING"
+BELOW_HOME = Path("server_priv/accounting")
+HOMES = ("/var/spool/pbs", "/var/spool/torque", "/var/lib/torque", "/var/spool/PBS")
+CONFIGURATION = "/etc/pbs.conf"
+NAME = re.compile(r"\d{8}(?:\.\w+)?", re.ASCII)
+
+Told = list[tuple[Line | Unreadable, float | None]]
+
+# Which field of a record tells, in seconds since 1970, about when it was written.
+WRITTEN = re.compile(r"^.{20}(?:S;.* start|E;.* end)=(\d{9,11})\b", re.ASCII | re.DOTALL)
+QUARTER_S = 900  # zones are quarters of an hour apart
+TURNED_S = 600  # stamps that go back by more than this: summer time has ended
+
+
+def folder() -> Path | None:
+    """Where this machine's server keeps them, if an ordinary user may look there."""
+    named = os.environ.get(VARIABLE)
+    homes = [os.environ.get("PBS_HOME"), configured_home(), *HOMES]
+    places = [Path(named)] if named else [Path(home) / BELOW_HOME for home in homes if home]
+    return next((place for place in places if is_readable(place)), None)
+
+
+def is_readable(place: Path) -> bool:
+    """A folder whose names can be listed."""
+    try:
+        return place.is_dir() and os.access(place, os.R_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def configured_home() -> str | None:
+    """PBS_HOME of OpenPBS' configuration."""
+    path = Path(os.environ.get("PBS_CONF_FILE") or CONFIGURATION)
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return None
+    found = re.search(r"^\s*PBS_HOME\s*=\s*(\S+)", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def naive_s(stamp: str) -> float | None:
+    """`11/21/2026 05:46:50` as if it were UTC."""
+    try:
+        return float(calendar.timegm(time.strptime(stamp, "%m/%d/%Y %H:%M:%S")))
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(slots=True)
+class Clock:
+    """The server's local time, as its own records tell it: they have both times."""
+
+    reference: str = ""  # the last record that has
+    offset_s: float | None = None
+    last_stamp: str = ""
+    turned: int = 0  # how often stamps went back since
+
+    def see(self, record: str) -> None:
+        """The next record of the log; cheap, since every one comes by here."""
+        stamp = record[:19]
+        if stamp < self.last_stamp and stamp[:10] == self.last_stamp[:10]:
+            self.turned += went_back(self.last_stamp, stamp)
+        self.last_stamp = stamp
+        if record[20:22] in ("S;", "E;"):
+            self.reference, self.turned, self.offset_s = record, 0, None
+
+    def unix_s(self, stamp: str) -> float | None:
+        """Seconds since 1970 of a stamp of the record seen last."""
+        local = naive_s(stamp)
+        if local is None:
+            return None
+        if self.offset_s is None:
+            self.offset_s = offset_of(self.reference)
+        if self.offset_s is not None:
+            return local - self.offset_s + 3600 * self.turned
+        # No record has told: then as in the zone of this machine, in a repeated hour first summer's.
+        return time.mktime((*time.gmtime(local)[:8], 0 if self.turned else -1))
+
+
+def went_back(before: str, stamp: str) -> bool:
+    """By more than servers write out of order."""
+    a, b = naive_s(before), naive_s(stamp)
+    return a is not None and b is not None and a - b > TURNED_S
+
+
+def offset_of(record: str) -> float | None:
+    """How far local time was ahead of UTC, from a record that has both."""
+    match = WRITTEN.match(record)
+    local = naive_s(record[:19])
+    if match is None or local is None:
+        return None
+    ahead = local - float(match[1])
+    return round(ahead / QUARTER_S) * QUARTER_S if abs(ahead) < 16 * 3600 else None
+
+
+@dataclass(slots=True)
+class Scan:
+    """What the logs say of some jobs."""
+
+    wanted: dict[str, list[JobId]]  # by number
+    found: dict[str, Told] = field(default_factory=dict)
+    headless: list[tuple[Path, Unreadable]] = field(default_factory=list)
+    dialect: str | None = None
+
+    def file(self, path: Path) -> None:
+        """One day; later days come first."""
+        told: dict[str, Told] = defaultdict(list)
+        clock, reader = Clock(), LineReader(self.dialect)
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for record in records(file):
+                parts = record.split(";", 3)
+                if len(parts) < 4:
+                    self.headless.append((path, Unreadable(record, "it has fewer than three ';'")))
+                    continue
+                clock.see(record)
+                if self.wants(parts[2]):
+                    line = reader.read(record)
+                    told[parts[2]].append((line, clock.unix_s(record[:19])))
+        self.dialect = reader.dialect or self.dialect
+        for job_id, lines in told.items():
+            self.found[job_id] = lines + self.found.get(job_id, [])
+
+    def wants(self, text: str) -> bool:
+        """Whether the record is of a job that was asked for."""
+        asked = self.wanted.get(text.partition(".")[0].partition("[")[0])
+        if asked is None:
+            return False
+        job = split_job_id(text)
+        return job is not None and any(one.means(job) for one in asked)
+
+    def is_whole(self) -> bool:
+        """Whether every job's first line has been seen: earlier days know another of that id."""
+        begun = {
+            number.partition(".")[0].partition("[")[0]
+            for number, told in self.found.items()
+            if any(isinstance(line, Line) and line.kind == "Q" for line, _ in told)
+        }
+        return begun >= self.wanted.keys()
+
+
+def days(place: Path) -> list[Path]:
+    """Its files, the latest first."""
+    try:
+        with os.scandir(place) as entries:
+            return sorted((Path(e.path) for e in entries if NAME.fullmatch(e.name)), reverse=True)
+    except OSError:
+        return []
+
+
+def scan(place: Path, job_ids: Iterable[JobId]) -> Scan:
+    """The lines of these jobs; OSError when a file cannot be read."""
+    wanted: dict[str, list[JobId]] = defaultdict(list)
+    for job in job_ids:
+        wanted[job.number].append(job)
+    found = Scan(dict(wanted))
+    for path in days(place):
+        found.file(path)
+        if found.is_whole():
+            break
+    return found
+
+
+def histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
+    """Of each job that was found."""
+    for job_id, told in found.found.items():
+        if not only or job_id in only:
+            yield read_history(job_id, told, found.dialect)
