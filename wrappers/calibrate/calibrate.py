@@ -1,4 +1,4 @@
-"""Fills the table of `steelyard calibrate`: `steelyard run` first, then jobs of Slurm."""
+"""Fills the table of `steelyard calibrate`: `steelyard run` first, then jobs of Slurm or PBS."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base import node
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import slurm as calibrate_slurm
@@ -129,6 +130,31 @@ def slurm_config() -> dict[str, Any]:
     }
 
 
+def pbs(
+    asked: Asked, place: Path, program: Path, table: Table, progress: Progress
+) -> dict[str, Any]:
+    """Jobs of Torque or OpenPBS, as above."""
+    from steelyard.wrappers.calibrate import pbs as calibrate_pbs
+    from steelyard.wrappers.calibrate import pbs_ways
+    from steelyard.wrappers.schedulers.pbs import Pbs
+
+    try:
+        here = Pbs(place, patient=False)
+        cluster = here.cluster()
+        calibrate_pbs.check_node_part(here)
+    except MissingError as error:
+        if asked.insists:
+            raise
+        add(table, Trouble("jobs of PBS", str(error)))
+        return {}
+    make = pbs_ways.Maker(program, here.dialect, calibrate_pbs.request_of(here), asked.options)
+    ways = [way for way in pbs_ways.every(make, asked.quick) if asked.only in way.name]
+    progress(f"{here.dialect.title}: {len(ways)} ways, all at once")
+    site = calibrate_slurm.Site(place, asked.record_dirs, asked.options, asked.patience_s)
+    calibrate_pbs.weigh(site, ways, table)
+    return {"pbs": f"{here.dialect.title} {programs.version()}", "server": cluster}
+
+
 def add(table: Table, found: Cell | Trouble) -> None:
     """Where it belongs."""
     if isinstance(found, Cell):
@@ -138,4 +164,4 @@ def add(table: Table, found: Cell | Trouble) -> None:
 
 
 # By scheduler, in this order: how its jobs are weighed.
-WAYS = {"local": local, "slurm": slurm}
+WAYS = {"local": local, "slurm": slurm, "pbs": pbs}

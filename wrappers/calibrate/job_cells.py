@@ -12,6 +12,8 @@ from steelyard.wrappers.calibrate.loads import Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
 from steelyard.wrappers.calibrate.ways import Way
 
+SHELL = "the login shell before the script: what it has used from when the sampler knows it"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -101,8 +103,10 @@ def limit_of(way: Way, job: Job, quantity: Quantity, here: Sequence[Result]) -> 
     """Of one node's loads."""
     truth = loads.truth(quantity, here)
     if quantity is table.ELAPSED:
-        return limits.of_elapsed(truth, job.row.elapsed_s if job.row else None)
-    limit = limits.of_slurm(quantity, way.steps, way.sruns)
+        return way.limit_of_elapsed(truth, job.row.elapsed_s if job.row else None)
+    limit = way.limit(quantity)
+    if (shells := loads.of_parents(quantity, here)) > 0:
+        limit += Limit(0, shells, SHELL)
     if way.requeued and not job.last:
         limit += limits.KILLED.get(quantity.name, Limit())
     if quantity is table.MEMORY:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources import admin_comment, slurm_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
@@ -53,16 +53,12 @@ def rows(jobs: Iterable[str]) -> dict[str, list[Row]]:
 
 def of_row(row: AccountingRow) -> Row:
     """What calibrate looks at."""
-    try:
-        comment = json.loads(row.admin_comment or "null")
-    except ValueError:
-        comment = None
     return Row(
         row.job_id,
         row.end_unix_s is not None and row.state not in WAITING_STATES,
         row.elapsed_s,
         row.nodes,
-        comment if isinstance(comment, dict) else None,
+        admin_comment.own(row.admin_comment or ""),
     )
 
 

@@ -63,6 +63,47 @@ def of_slurm(quantity: Quantity, steps: int, sruns: int) -> Limit:
     return limit + times(STEPD.get(quantity.name, Limit()), steps)
 
 
+# PBS: nobody but pbs_mom waits for the job's shell, and it tells nobody. A shell's own use is in
+# the limit by what the load has read of it; the rest is what it does after the load.
+LOGIN_SHELL = {
+    table.CPU.name: Limit(
+        0.02, 0.01, "of a shell's children the kernel tells CPU in ticks; what its files start"
+    ),
+    table.READS.name: Limit(0, 20_000, "the login shell's end: its ~/.bash_logout"),
+    table.WRITES.name: Limit(0, 1_000, "the login shell's end: its ~/.bash_logout"),
+    table.MEMORY.name: Limit(0, 16 * MIB, "the login shell is a process of the job, too"),
+}
+# Of a job on several nodes the first has a pbs_demux, which passes the tasks' output on.
+DEMUX = {
+    table.CPU.name: Limit(0, 0.005, "pbs_demux"),
+    table.READS.name: Limit(0, 40_000, "pbs_demux: its libraries, the tasks' output"),
+    table.WRITES.name: Limit(0, 1_000, "pbs_demux: the tasks' output"),
+    table.FETCHED.name: Limit(0, MIB // 4, "pbs_demux: its program, where nobody ran it before"),
+    table.MEMORY.name: Limit(
+        0, 256 * MIB, "pbs_demux, for a moment a copy of pbs_mom: Torque's locks all of its memory"
+    ),
+}
+TM_MEMORY = Limit(0, 16 * MIB, "pbsdsh in the job is a process of it, too")
+HOOKS_S = 6.0
+
+
+def of_pbs(quantity: Quantity, demux: bool, tasks: int) -> Limit:
+    """A job; `tasks`: started by another program in it, pbsdsh or mpirun."""
+    limit = of_run(quantity) if quantity is not table.ELAPSED else Limit()
+    limit += LOGIN_SHELL.get(quantity.name, Limit())
+    if demux:
+        limit += DEMUX.get(quantity.name, Limit())
+    if quantity is table.MEMORY and tasks:
+        limit += times(TM_MEMORY, tasks)
+    return limit
+
+
+def of_elapsed_pbs(truth_s: float, walltime_s: float | None) -> Limit:
+    """From the load's own time to PBS' walltime, and what runs before and after the job."""
+    why = "up to PBS' walltime, and the prologue or hook before it, the epilogue after it"
+    return BESIDE + Limit(0, max((walltime_s or 0) - truth_s, 0) + HOOKS_S, why)
+
+
 def times(limit: Limit, count: int) -> Limit:
     """The same for each of several; of none: nothing."""
     return Limit(limit.less * count, limit.more * count, limit.why if count else "")

@@ -76,11 +76,10 @@ class Result:
 
 
 def results(folder: Path) -> list[Result]:
-    """Of a way's folder; files are named JOB.NODE.PROCESS.result."""
+    """Of a way's folder; files are named JOB,NODE,PROCESS.result: the names may have points."""
     found = []
     for path in sorted(folder.glob("*.result")):
-        job, rest = path.name.split(".", 1)
-        node = rest.rsplit(".", 2)[0]
+        job, node, _ = path.name.split(",")
         found.append(Result(job, node, read(path)))
     return found
 
@@ -106,6 +105,22 @@ def truth(quantity: Quantity, every: Iterable[Result]) -> float:
     if quantity is table.MEMORY:
         return max(part.values["memory_bytes"] for part in parts)
     return sum(PARTS[quantity.name](part.values) for part in parts)
+
+
+def of_parents(quantity: Quantity, every: Iterable[Result]) -> float:
+    """What shells that wait for these loads had used before; nothing where that was not asked."""
+    name = PARENTS.get(quantity.name)
+    unit = 1e6 if quantity is table.CPU else 1
+    return sum(one.values[f"parent_{name}"] for one in every) / unit if name else 0
+
+
+PARENTS = {
+    "CPU": "cpu_us",
+    "read calls": "read_calls_bytes",
+    "write calls": "write_calls_bytes",
+    "from storage": "from_storage_bytes",
+    "to storage": "to_storage_bytes",
+}
 
 
 def _cpu(values: dict[str, float]) -> float:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers.calibrate import loads
+from steelyard.wrappers.calibrate import limits, loads
 from steelyard.wrappers.calibrate.loads import Load
+from steelyard.wrappers.calibrate.table import Limit, Quantity
 
-RESULT = "%j.%n.%p.result"
+RESULT = "%j,%n,%p.result"
 NAME = "steelyard-calibrate"
 RATE = "--sample-rate=10"
 LONG = Load("a little of all", (*loads.standard().actions, "sleep=1"))  # a step of over a second
@@ -23,7 +24,7 @@ RACE = "Slurm had ended the job before its comment came (docs/admin.md)"
 
 @dataclass(frozen=True)
 class Command:
-    """One command of Slurm's, and what it reads."""
+    """One command of the scheduler's, and what it reads."""
 
     argv: tuple[str, ...]
     script: str | None = None
@@ -41,6 +42,14 @@ class Way:
     sruns: int = 0  # in the job itself: processes of it
     no_comment: str | None = None  # why AdminComment may not be there
     requeued: bool = False  # once a result is there, the job is sent back to the queue
+
+    def limit(self, quantity: Quantity) -> Limit:
+        """Of one node's loads, of all but time."""
+        return limits.of_slurm(quantity, self.steps, self.sruns)
+
+    def limit_of_elapsed(self, truth_s: float, told_s: float | None) -> Limit:
+        """`told_s`: the scheduler's own time of the job."""
+        return limits.of_elapsed(truth_s, told_s)
 
 
 @dataclass(frozen=True)

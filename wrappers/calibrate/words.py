@@ -9,7 +9,6 @@ from steelyard.wrappers.base import console
 from steelyard.wrappers.calibrate.table import (
     ACCOUNTING,
     EXACT,
-    RECORD,
     TOLD,
     WITHIN,
     WRONG,
@@ -64,10 +63,10 @@ def limit(cell: Cell) -> str:
 
 
 def place(cell: Cell) -> str:
-    """`record n1`; `sacct`, which is where AdminComment is read."""
+    """`record n1`, `qstat n1`; `sacct`, which is where AdminComment is read."""
     if cell.where == ACCOUNTING:
         return "sacct"
-    return cell.where + (f" {cell.node}" if cell.node and cell.where == RECORD else "")
+    return cell.where + (f" {cell.node}" if cell.node else "")
 
 
 def detail(cell: Cell) -> list[str]:

@@ -217,6 +217,7 @@ class Starter:
             "--innodb-flush-log-at-trx-commit=0",  # thrown away with the cluster
             "--innodb-lock-wait-timeout=900",  # slurmdbd warns below
             "--innodb-buffer-pool-size=64M",
+            "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd ends itself by it (MariaDB 11.6)
         )
 
     def slurmdbd(self) -> Daemon:

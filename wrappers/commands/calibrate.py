@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--scheduler",
         choices=tuple(WAYS),
-        help="jobs of Slurm, or `steelyard run` alone (default: both, where Slurm answers)",
+        help="jobs of Slurm or of PBS, or `steelyard run` alone (default: all that are here)",
     )
     add("--quick", action="store_true", help="leave out loads that others stand for")
     add("--only", default="", metavar="TEXT", help="ways that have this in their name")
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTION",
-        help="of sbatch, srun and salloc, such as --option=--partition=short; repeatable",
+        help="of sbatch, srun and salloc, such as --option=--partition=short; of qsub: --option=-qshort; "
+        "repeatable",
     )
     add(
         "--dir",

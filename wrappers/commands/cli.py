@@ -22,6 +22,7 @@ COMMANDS = {
     "summary": "means of every condition from Parquet, on DuckDB or Spark",
     "compare": "two conditions of a study side by side",
     "show": "one job: what it was, where it ran, what it used",
+    "publish": "fill in what Slurm's accounting has missed, from records",
     "list": "the benchmarks with their parameters and results",
     "netem": "network conditions on this machine: check, apply, show, clear",
     "probe": "what this node is",

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 # Gaps of a kind, in words, and what to do about them.
 WHAT = {
-    "accounting": ("the accounting could not be asked", "collect again when it answers"),
+    "accounting": (
+        "the accounting could not be asked, or a part of it not be read",
+        "collect again when it answers",
+    ),
     "job": (
         "jobs that the scheduler does not know",
         "submit again: it adds what is missing",

@@ -1,9 +1,9 @@
 """Is everything in place on this machine, and if not, what to do.
 
-Looks at what `steelyard` needs here: the node program, a scheduler with our plugin in it, the
-record folder, RAPL, what network conditions need, and the programs of the benchmarks. Exit code 3
-when something is missing without which nothing can be weighed; what only narrows the result is a
-warning.
+Looks at what `steelyard` needs here: the node program, a scheduler with our part in it (Slurm's
+plugin, Torque's prologues and submit filter, OpenPBS' hook), the record folder, RAPL, what network
+conditions need, and the programs of the benchmarks. Exit code 3 when something is missing without
+which nothing can be weighed; what only narrows the result is a warning.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base import console, errors, node, options
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.doctor import netem as doctor_netem
+from steelyard.wrappers.doctor import openpbs as doctor_openpbs
+from steelyard.wrappers.doctor import torque as doctor_torque
 from steelyard.wrappers.schedulers import known
 
 TIMEOUT_S = 10
@@ -50,6 +53,8 @@ def all_checks() -> Iterator[Check]:
     yield check_energy(Path("/"))
     for scheduler in known.here():
         yield from scheduler.checks()
+    yield from doctor_torque.checks(programs.torque_home())
+    yield from doctor_openpbs.checks(doctor_openpbs.home())
     yield check_record_dir(record_dir())
     yield from doctor_netem.checks()
     yield from benchmark_checks()

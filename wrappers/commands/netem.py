@@ -5,9 +5,9 @@
   steelyard netem show                             what holds on this machine, and whose it is
   steelyard netem clear --all                      root: undo it, whoever asked for it
 
-A job has its own conditions for as long as it runs: sbatch --netem=SPEC, where the admin allows
-it; root weighs one command by `steelyard run --netem=SPEC -- COMMAND`. The grammar of SPEC is on
-the page docs/netem.md.
+A job has its own conditions for as long as it runs, where the admin allows it: sbatch --netem=SPEC
+(Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root weighs one
+command by `steelyard run --netem=SPEC -- COMMAND`. The grammar of SPEC is on the page docs/netem.md.
 """
 
 from __future__ import annotations

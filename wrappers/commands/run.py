@@ -5,9 +5,9 @@ writes to files, so that all run alike: what the first one said is shown when it
 what a failed one said on stderr. Failed runs are told, and kept out of the figures; exit code 5.
 Intervals are Student's, 95 %.
 
-With --netem or --cache=cold (root; on a cluster any user says the same to sbatch) every run is
-preceded by what was asked for, the network is put back when the run ends or is killed, and what
-was measured is shown. What cannot be applied is exit code 4, and nothing is run; a run that was
+With --netem or --cache=cold (root; on a cluster any user says the same to sbatch or qsub) every
+run is preceded by what was asked for, the network is put back when the run ends or is killed, and
+what was measured is shown. What cannot be applied is exit code 4, and nothing is run; a run that was
 not under the conditions asked for is told and kept out of the figures like a failed one.
 
 With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE

@@ -6,7 +6,9 @@ Needs no study. Reads the scheduler's accounting and the records that the nodes 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.facts.quantities import METRICS
@@ -18,24 +20,43 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard show`."""
-    parser.add_argument("job_id", metavar="JOBID", help="4711, or an array task: 4711_3")
+    parser.add_argument(
+        "job_id", metavar="JOBID", help="4711, or an array task: 4711_3 (Slurm), 4711[3] (PBS)"
+    )
     options.add_record_dir(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Look the job up and print it."""
-    from steelyard.analysis.collect.one_job import look_up
-    from steelyard.analysis.collect.records_in import default_record_dirs
-    from steelyard.analysis.sources import schedulers
-
-    record_dirs = args.record_dir or default_record_dirs()
-    view = look_up(args.job_id, record_dirs, schedulers.here().hurried())
+    view = find(args.job_id, args.record_dir)
     if args.json:
         console.print_json(as_json(view))
     else:
         print_view(view)
     return errors.DONE
+
+
+def find(job_id: str, record_dirs: Sequence[Path] | None) -> JobView:
+    """Of the schedulers that this machine has and that give such ids, the first that knows it."""
+    from steelyard.analysis.collect.one_job import look_up
+    from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.analysis.sources import schedulers
+
+    unknown: list[errors.MissingError] = []
+    alone: JobView | None = None
+    for reader in schedulers.meant(job_id):
+        try:
+            view = look_up(job_id, record_dirs or default_record_dirs(), reader.hurried())
+        except errors.MissingError as error:
+            unknown.append(error)
+            continue
+        if view.row is not None:
+            return view
+        alone = alone or view
+    if alone is None:
+        raise unknown[0] if len(unknown) == 1 else errors.MissingError("; ".join(map(str, unknown)))
+    return alone
 
 
 def as_json(view: JobView) -> dict[str, object]:
@@ -99,10 +120,10 @@ def print_job(view: JobView) -> None:
     if row is None:
         console.print_line(f"job {view.job_id}, from its records alone")
         return
-    task = f"{row.array_job_id}_{row.array_task_id}"
-    also = f" (array task {task})" if row.array_task_id and view.job_id != task else ""
+    name = row.job_id if row.task_id == row.job_id else view.job_id
+    also = f" (array task {row.task_id})" if row.task_id and row.task_id != name else ""
     console.print_line(
-        f"job {view.job_id}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
+        f"job {name}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
     )
     code = "" if row.exit_code is None else f", exit code {row.exit_code}"
     why = f" ({row.reason})" if row.reason else ""
@@ -253,7 +274,7 @@ def print_comment(view: JobView) -> None:
         return
     where = [comment.get("node_type"), comment.get("vm"), comment.get("container")]
     console.print_line(
-        f"  from AdminComment: {' '.join(str(w) for w in where if w)}, kernel "
+        f"  from the accounting: {' '.join(str(w) for w in where if w)}, kernel "
         f"{comment.get('kernel') or '–'}; sums over {comment.get('nodes_weighed')} of "
         f"{comment.get('nodes')} nodes:"
     )

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--scheduler",
         metavar="NAME",
-        help="slurm, or local: this machine (default: the batch system whose commands are here)",
+        help="slurm, pbs (Torque, OpenPBS), or local: this machine (default: the batch system whose commands are here)",
     )
     add(
         "--dir",

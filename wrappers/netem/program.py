@@ -122,9 +122,9 @@ def need_root(wish: str) -> None:
     """ConditionError for an ordinary user, with the way that is open to him."""
     if os.geteuid() != 0:
         raise ConditionError(
-            f"{wish}: needs root on this machine; on a Slurm cluster with the plugin any user "
-            "asks for it: sbatch --netem=SPEC --cache=cold --capture (what is allowed there: "
-            "docs/netem.md)"
+            f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
+            "asks for it: sbatch --netem=SPEC --cache=cold --capture, or qsub -v "
+            "STEELYARD_NETEM=SPEC,STEELYARD_CACHE=cold (what is allowed there: docs/netem.md)"
         )
 
 

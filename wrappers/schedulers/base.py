@@ -51,6 +51,7 @@ class Task:
     state: str
     reason: str | None = None
     job_id: str | None = None  # raw id, as in the name of the attempt's folder
+    begun: bool = True  # of one that has ended: its start is known
 
 
 class Scheduler(ABC):
@@ -66,6 +67,8 @@ class Scheduler(ABC):
     runs_here: ClassVar[bool] = False
     not_in_paths: ClassVar[str] = ""  # characters that its jobs' files cannot have in their names
     job_variables: ClassVar[tuple[str, ...]] = ()  # how the names of variables begin that jobs get
+    # It kills a job's children before its shell, which may then write that the run is completed.
+    ends_children_first: ClassVar[bool] = False
 
     def __init__(self, study_dir: Path, patient: bool = True) -> None:
         self.study_dir = study_dir

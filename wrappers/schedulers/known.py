@@ -13,7 +13,7 @@ from steelyard.wrappers.study.reader import Table
 from steelyard.wrappers.study.study import Study
 
 # Module and class. The first is meant where none is named and none is found.
-CLASSES = {"slurm": "Slurm", "local": "Local"}
+CLASSES = {"slurm": "Slurm", "pbs": "Pbs", "local": "Local"}
 
 
 def kind(name: str) -> type[Scheduler]:

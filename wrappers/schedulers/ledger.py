@@ -49,12 +49,12 @@ def orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
     return sorted(path for path in lists if path.stem not in ids)
 
 
-def write_whole(path: Path, text: str | bytes, durable: bool = True) -> None:
+def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int = 0o644) -> None:
     """Write a file whole or not at all; not `durable`: a power cut may still take it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     data = text.encode() if isinstance(text, str) else text
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         write_all(fd, data)
         if durable:

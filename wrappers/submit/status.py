@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources import run_end, study_files
 from steelyard.analysis.sources.study_files import RESULT_STATES, RunFolder, Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import known, ledger
@@ -20,7 +20,6 @@ from steelyard.wrappers.submit.status_time import time_left_s
 RUNNING = ("running",)
 WAITING = ("pending", "requeued")
 FAILED = ("failed", "timeout", "cancelled", "node_fail", "out_of_memory", "lost")
-STOPPED = "stopped by SIG"  # as steelyard.sh begins the reason
 LOST = "the scheduler no longer knows the job, and it left no result"
 
 
@@ -35,6 +34,7 @@ class RunState:
     start_unix_s: float | None = None
     end_unix_s: float | None = None
     elapsed_s: float | None = None
+    folder: RunFolder | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -148,24 +148,38 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
     runs = plan.read_runs(study.plan)
     states = {run.run_id: state_of(study, run, None) for run in runs}
-    if all(entry.state == "completed" for entry in states.values()):
-        return list(states.values())
     submissions = ledger.read(study)
-    # The queue first, the files again after: a run that ends in between has left its result.
-    active = ask(study, submissions, patient)
-    for run in runs:
-        if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
-            states[run.run_id] = state_of(study, run, active.get(run.run_id))
+    if any(entry.state != "completed" for entry in states.values()):
+        # The queue first, the files again after: a run that ends in between has left its result.
+        active = ask(study, submissions, patient)
+        for run in runs:
+            if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
+                states[run.run_id] = state_of(study, run, active.get(run.run_id))
     unsure = {key for key, entry in states.items() if is_unsure(entry)}
+    unsure |= maybe_killed(study, submissions, states)
     for run_id, task in ask_ended(study, submissions, unsure).items():
         states[run_id] = with_end(states[run_id], task)
     return list(states.values())
 
 
+def maybe_killed(
+    study: StudyDir, submissions: Sequence[Submission], states: Mapping[str, RunState]
+) -> set[str]:
+    """Runs that say they are completed, of schedulers under which that is not the last word."""
+    doubted = {
+        run_id
+        for scheduler, group in known.of(submissions, study.path)
+        if scheduler.ends_children_first
+        for entry in group
+        for run_id in entry.run_ids
+    }
+    return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
+
+
 def is_unsure(entry: RunState) -> bool:
     """Only the scheduler can tell: no result, or stopped from outside."""
-    stopped = entry.state == "failed" and (entry.reason or "").startswith(STOPPED)
-    return stopped or entry.state in ("lost", "planned")
+    stopped = entry.state == "failed" and run_end.STOPPED.match(entry.reason or "")
+    return bool(stopped) or entry.state in ("lost", "planned")
 
 
 def ask(study: StudyDir, submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
@@ -184,9 +198,8 @@ def ask_ended(
     tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
     for scheduler, group in known.of(open_ones, study.path):
         tasks |= scheduler.ended(group)
-    told = (
-        refusals(study, open_ones) if any(t.reason == NOT_APPLIED for t in tasks.values()) else {}
-    )
+    refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}
+    told = refusals(study, open_ones, refused) if refused else {}
     return {
         run_id: replace(task, reason=told.get(run_id, task.reason))
         if task.reason == NOT_APPLIED
@@ -196,28 +209,44 @@ def ask_ended(
     }
 
 
-def refusals(study: StudyDir, submissions: Sequence[Submission]) -> dict[str, str]:
+def refusals(
+    study: StudyDir, submissions: Sequence[Submission], refused: Mapping[str, Task]
+) -> dict[str, str]:
     """Why a condition could not be applied, by run: the last line that says so in the output of
-    its submission, which runs of the same conditions share."""
+    its submission, which runs of the same conditions share; else what the job's record says: Torque
+    brings back no output of a job that its prologue refused."""
     from steelyard.analysis.collect import network
+    from steelyard.analysis.collect.one_job import why_refused
+    from steelyard.analysis.collect.records_in import default_record_dirs
 
     told: dict[str, str] = {}
     for entry in submissions:
-        output = study.script(entry.submission_id).with_suffix(".out")
-        lines = list(network.refusals(output))
-        where = f"{NOT_APPLIED}: " + (lines[-1] if lines else f"{output} may say why")
-        told |= dict.fromkeys(entry.run_ids, where)
+        outputs = {r: study_files.output_of(study.path, entry, r) for r in entry.run_ids}
+        lines = {path: list(network.refusals(path)) for path in set(outputs.values())}
+        for run_id, path in outputs.items():
+            task = refused.get(run_id)
+            if task is None:
+                continue
+            said = lines[path][-1] if lines[path] else None
+            if said is None and task.job_id is not None:
+                said = why_refused(task.job_id, default_record_dirs())
+            nothing = f"{path} may say why" if path.is_file() else "its node's log says why"
+            told[run_id] = f"{NOT_APPLIED}: {said or nothing}"
     return told
 
 
 def with_end(entry: RunState, task: Task) -> RunState:
-    """A run that left no result, as its scheduler tells its end."""
-    state = task.state
-    if entry.state == "failed" and state in ("lost", "completed", "failed"):
-        return entry  # its own words say more
-    if state == "completed":  # the job ended well, and yet there is no result
-        state = "lost"
-    return RunState(entry.run, state, task.reason, entry.attempt, entry.start_unix_s)
+    """A run as its scheduler tells its end, by the rule that collect has, too."""
+    folder = entry.folder
+    if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
+        return entry  # of another job of this run, or nobody knows it
+    told = run_end.Told(task.state, task.reason, task.begun)
+    state, reason = run_end.join(told, folder)
+    if state == entry.state:
+        return replace(entry, reason=reason)
+    if folder is None and task.state == "completed":  # the job ended well, and yet left nothing
+        state, reason = "lost", task.reason
+    return RunState(entry.run, state, reason, entry.attempt, entry.start_unix_s, folder=folder)
 
 
 def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
@@ -235,9 +264,9 @@ def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
         return RunState(run, state)
     start = last.number("start_unix_s")
     if state not in RESULT_STATES:
-        return RunState(run, "lost", LOST, attempt, start)
+        return RunState(run, "lost", LOST, attempt, start, folder=last)
     end, elapsed = last.number("end_unix_s"), last.number("elapsed_s")
-    return RunState(run, state, last.text("reason"), attempt, start, end, elapsed)
+    return RunState(run, state, last.text("reason"), attempt, start, end, elapsed, last)
 
 
 def last_attempt(study_dir: Path, run_id: str) -> RunFolder | None:

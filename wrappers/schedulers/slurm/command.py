@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.base import PATIENCE_S
-
-Answer = TypeVar("Answer")
+from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
 
 TIMEOUT_S = 120
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 16
 
 # Slurm's own words for a controller that is not there now but may be again.
 LOST = re.compile(
@@ -30,18 +24,6 @@ NO_SLURM = (
     "Slurm's commands have to work here (Debian: slurm-client; SLURM_CONF); without a cluster: "
     "`steelyard submit --scheduler local`, or a throwaway one, `steelyard cluster up`"
 )
-
-
-class LostError(MissingError):
-    """slurmctld did not answer; the same may work a moment later."""
-
-
-class CommandError(MissingError):
-    """A command of Slurm's said no; `message` is its own last line."""
-
-    def __init__(self, program: str, message: str) -> None:
-        super().__init__(f"{program}: {message}")
-        self.message = message
 
 
 def run_once(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
@@ -69,26 +51,6 @@ def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if "error: steelyard: " in line] or lines
     return re.sub(r"^\w+: (error|fatal): ", "", lines[-1]) if lines else ""
-
-
-def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
-    """`action()` until it is answered, at most `limit_s` long; each new try is said on stderr."""
-    limit_s = PATIENCE_S if limit_s is None else limit_s
-    deadline = time.monotonic() + limit_s
-    pause_s = FIRST_PAUSE_S
-    while True:
-        try:
-            return action()
-        except LostError as error:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                raise MissingError(
-                    f"{error}; given up after {limit_s:.0f} s. "
-                    "What was submitted is recorded: the same command goes on from there"
-                ) from error
-            print(f"steelyard: {error}; trying again, {left_s:.0f} s left", file=sys.stderr)
-            time.sleep(min(pause_s, left_s))
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 def run(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:

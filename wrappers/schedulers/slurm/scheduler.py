@@ -18,12 +18,12 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import options as slurm_options
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
-from steelyard.wrappers.schedulers.slurm.command import CommandError
 from steelyard.wrappers.study.reader import Table
 
 # What a job gets of the submitting shell; a run must not depend on what else stands there.
@@ -154,7 +154,7 @@ class Slurm(Scheduler):
             tried = True
             return found or self.sbatch(batch, script)
 
-        return slurm_command.retry(attempt)
+        return retry(attempt)
 
     def sbatch(self, batch: Batch, script: Path) -> str:
         """One call of sbatch: the job id."""
@@ -184,7 +184,7 @@ class Slurm(Scheduler):
         except NoAccountingError:  # the queue was all there is to ask
             return None
         except MissingError as error:  # it may be there: to be asked again, never handed in twice
-            raise slurm_command.LostError(str(error)) from error
+            raise LostError(str(error)) from error
         return next((row.array_job_id or row.job_id for row in rows), None)
 
     def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:

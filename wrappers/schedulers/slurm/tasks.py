@@ -11,8 +11,8 @@ from steelyard.analysis.sources.sacct import INDEX, Sacct, waiting_tasks
 from steelyard.analysis.sources.slurm_states import STATES
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
+from steelyard.wrappers.schedulers.patience import CommandError
 from steelyard.wrappers.schedulers.slurm import command
-from steelyard.wrappers.schedulers.slurm.command import CommandError
 
 # Array job, index, raw id, state, reason. -r: a line for every task of an array.
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
@@ -109,7 +109,8 @@ def ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -> dict
         if entry is None or row.state not in FINAL_STATES:
             continue
         words, code = row.fields[INDEX["State"]], row.fields[INDEX["ExitCode"]]
-        task = Task(row.state, why_ended(words, code), row.job_id)
+        begun = row.start_unix_s is not None
+        task = Task(row.state, why_ended(words, code), row.job_id, begun)
         own = () if row.array_task_id is None else (int(row.array_task_id),)
         for run_id in runs_of(entry, own or row.waiting_tasks):
             tasks[run_id] = task

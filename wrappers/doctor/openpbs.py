@@ -1,0 +1,135 @@
+"""The hook of OpenPBS, in its server and on this node: for `steelyard doctor`.
+
+Only a manager may look at hooks, and only root into mom_priv: others hear nothing of them here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from steelyard.wrappers.base.check import Check
+
+TIMEOUT_S = 10
+EVENTS = frozenset(
+    [
+        "queuejob",
+        "modifyjob",
+        "execjob_begin",
+        "execjob_epilogue",
+        "execjob_end",
+        "execjob_abort",
+        "exechost_startup",
+        "exechost_periodic",
+    ]
+)
+AGAIN = "as a manager of the server: make install-openpbs RUN=yes (docs/admin-pbs.md)"
+# As a mom asks of it, and then the hook: mode bits that must not be there.
+WRITABLE_BY_OTHERS = 0o022
+
+
+def home() -> Path | None:
+    """PBS_HOME of this host, as pbs.conf says."""
+    try:
+        text = Path(os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf")).read_text(errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^PBS_(?:MOM_)?HOME=(\S+)", text, re.MULTILINE)
+    return Path(found[1]) if found else None
+
+
+def checks(home: Path | None) -> Iterator[Check]:
+    """What this person can see of it."""
+    listed = listing()
+    if listed is not None:
+        yield check_server(listed)
+    if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK):
+        yield from node_checks(home / "mom_priv")
+
+
+def listing() -> str | None:
+    """What qmgr says of the hook; None: not a manager, or no server."""
+    try:
+        done = subprocess.run(
+            ["qmgr", "-c", "list hook steelyard"],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False, errors="replace",
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.stdout.startswith("Hook ") else None
+
+
+def check_server(listed: str) -> Check:
+    """Enabled, and with all events?"""
+    said = dict(re.findall(r"^\s+(\w+) = (.*(?:\n\t.*)*)", listed, re.MULTILINE))
+    events = set(re.findall(r"\w+", said.get("event", "")))
+    if said.get("enabled", "").lower() != "true":
+        return Check("hook in the server", "warning", "not enabled: no job is weighed", AGAIN)
+    if EVENTS - events:
+        lacking = ", ".join(sorted(EVENTS - events))
+        return Check("hook in the server", "warning", f"lacks the events {lacking}", AGAIN)
+    return Check("hook in the server", "ok", "enabled, with all its events")
+
+
+def node_checks(private: Path) -> Iterator[Check]:
+    """On a node with a mom, as root."""
+    name = "hook on this node"
+    hook, config = private / "hooks/steelyard.PY", private / "hooks/steelyard.CF"
+    if not hook.exists():
+        yield Check(name, "warning", f"no {hook}: jobs are not weighed here", AGAIN)
+        return
+    program = Path(str(read(config).get("node_program", "")))
+    if not is_roots(program):
+        yield Check(
+            name, "missing",
+            f"node_program={program} of {config}: expected a program of root's that nobody else "
+            "can write to",
+            "make install-openpbs on this node, or mend /etc/steelyard/openpbs.json and import it",
+        )  # fmt: skip
+        return
+    yield Check(name, "ok", f"{hook}, with {program}")
+    yield from check_epilogue(private / "epilogue", read(config).get("classic_epilogue", "run"))
+
+
+def read(config: Path) -> dict[str, Any]:
+    """The hook's configuration; empty where it cannot be read."""
+    try:
+        told = json.loads(config.read_text())
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def is_roots(path: Path, bits: int = 0o111) -> bool:
+    """A regular file of root's with these bits, that nobody else can write to."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return (
+        path.is_file() and not found.st_uid and found.st_mode & (bits | WRITABLE_BY_OTHERS) == bits
+    )
+
+
+def check_epilogue(path: Path, setting: object) -> Iterator[Check]:
+    """A mom runs no classic epilogue once a hook has the event: who does?"""
+    name = "classic epilogue"
+    if not path.exists():
+        return
+    if setting != "run":
+        yield Check(
+            name, "warning", f"{path} is run by nobody: the mom leaves it, and the hook was told so",
+            'classic_epilogue: "run" in /etc/steelyard/openpbs.json, and import it',
+        )  # fmt: skip
+    elif not is_roots(path, 0o100):
+        yield Check(
+            name, "warning", f"{path} is not run: a mom wants it root's, and written by nobody else",
+            f"chown root {path} && chmod 0500 {path}",
+        )  # fmt: skip
+    else:
+        yield Check(name, "ok", f"{path} is run by the hook, as the mom did")

@@ -1,0 +1,81 @@
+"""Prologues and epilogues of Torque on this node: for `steelyard doctor`.
+
+pbs_mom runs what root alone can write to. Anything else it refuses, and then requeues every job for
+ever; an epilogue.precancel, which it runs as the job's user and cannot, takes the node down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from steelyard.wrappers.base.check import Check
+
+AS_ROOT = ("prologue", "epilogue", "prologue.parallel", "epilogue.parallel")
+AS_USER = "epilogue.precancel"
+OURS = b"# Steelyard: around a job of Torque"
+SWEEP = Path("/etc/cron.d/steelyard-torque")
+OWNER = 0
+INSTALL = "on the node: make install-torque PBS_HOME={home} (docs/admin-pbs.md)"
+
+
+def checks(home: Path, sweep: Path = SWEEP) -> Iterator[Check]:
+    """Nothing where no pbs_mom has its files."""
+    folder = home / "mom_priv"
+    if not folder.is_dir():
+        return
+    yield check_scripts(folder)
+    if not sweep.exists():
+        yield Check(
+            "Torque sweep", "warning",
+            f"no {sweep}: what a job leaves on a node whose epilogue.parallel Torque does not run stays",
+            INSTALL.format(home=home) + ", or call torque-sweep each minute by other means",
+        )  # fmt: skip
+
+
+def check_scripts(folder: Path) -> Check:
+    """Are all there, ours, and such that pbs_mom runs them?"""
+    name = "Torque prologues"
+    names = [*AS_ROOT, AS_USER]
+    faults = [fault for base in names for fault in faults_of(folder, base)]
+    if faults:
+        return Check(
+            name, "missing", f"{folder}: {'; '.join(faults)}",
+            "pbs_mom will not run them, and requeues jobs for ever: chown root, chmod 0755",
+        )  # fmt: skip
+    lacking = [base for base in names if not is_ours(folder / base)]
+    if lacking:
+        return Check(
+            name, "warning", f"{folder}: not Steelyard's: {', '.join(lacking)}",
+            INSTALL.format(home=folder.parent),
+        )  # fmt: skip
+    sites = [base for base in names if (folder / f"{base}.site").exists()]
+    beside = f", and the site's own: {', '.join(sites)}" if sites else ""
+    return Check(name, "ok", f"{folder}: all {len(names)}{beside}")
+
+
+def faults_of(folder: Path, base: str) -> Iterator[str]:
+    """What pbs_mom, or ours for a site's own, would stumble over."""
+    for path in (folder / base, folder / f"{base}.site"):
+        try:
+            status = path.lstat()
+        except OSError:
+            continue
+        wanted = 0o505 if base == AS_USER else 0o500
+        if status.st_uid != OWNER:
+            yield f"{path.name} belongs to user {status.st_uid}, expected root"
+        elif status.st_mode & 0o170000 != 0o100000:
+            yield f"{path.name} is no regular file"
+        elif status.st_mode & 0o022 or status.st_mode & wanted != wanted:
+            yield f"{path.name} has mode {status.st_mode & 0o7777:04o}, expected 0755"
+
+
+def is_ours(path: Path) -> bool:
+    """By its first lines; what cannot be read is taken for ours where it is there."""
+    try:
+        with path.open("rb") as file:
+            return OURS in file.read(4096)
+    except PermissionError:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""`steelyard publish`: what Slurm's accounting has missed, from records."""

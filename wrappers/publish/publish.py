@@ -1,0 +1,159 @@
+"""What Slurm's accounting has missed of jobs that are over, filled in from their records: one question
+to slurmdbd, one connection to write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steelyard.analysis.collect import job_comment
+from steelyard.analysis.collect.job_index import age
+from steelyard.analysis.collect.one_job import JobView, find_records
+from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
+from steelyard.analysis.sources.sacct import INDEX, Sacct
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.base.node import find_program
+
+FIELDS = ("State", "Submit", "Start", "End", "Cluster", "NodeList", "AdminComment")
+ENERGY = "ConsumedEnergyRaw"
+# The sampler, and Slurm, write until then.
+SETTLED_S = 60.0
+PROGRAM = "steelyard-slurmdb"
+LIMIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be done."""
+
+    since_s: float
+    record_dirs: Sequence[Path]
+    energy: bool = False
+    most: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a job is to have."""
+
+    job_id: str  # as a person types it
+    document: dict[str, Any]  # what steelyard-slurmdb takes
+
+
+@dataclass(slots=True)
+class Found:
+    """What there was, and what became of it; jobs by their ids."""
+
+    jobs: int = 0
+    wishes: list[Wish] = field(default_factory=list)
+    had: int = 0  # it was all there
+    no_record: int = 0
+    later: int = 0  # beyond what one pass does
+    left: dict[str, str] = field(default_factory=dict)  # and why
+    failed: dict[str, str] = field(default_factory=dict)  # and why
+
+
+def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
+    """What is to be written, of the jobs that ended in the time asked for."""
+    found = Found()
+    for rows in jobs(asked, accounting, now_unix_s):
+        found.jobs += 1
+        if len(found.wishes) >= asked.most:
+            found.later += 1
+        else:
+            judge(found, rows, asked)
+    return found
+
+
+def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[AccountingRow]]:
+    """All starts of each job that is over, in their order."""
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now_unix_s - asked.since_s))
+    by_id: dict[str, list[AccountingRow]] = {}
+    fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
+    for row in accounting.starts(fields, "-a", "-S", since, "-E", "now"):
+        by_id.setdefault(row.job_id, []).append(row)
+    for rows in by_id.values():
+        rows.sort(key=age)
+        if is_settled(rows[-1], now_unix_s):
+            yield rows
+
+
+def is_settled(row: AccountingRow, now_unix_s: float) -> bool:
+    """It ran, and nothing more will come of it."""
+    if row.state not in FINAL_STATES or row.state == "requeued" or row.start_unix_s is None:
+        return False
+    return row.end_unix_s is not None and row.end_unix_s <= now_unix_s - SETTLED_S
+
+
+def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
+    """One job: its wish, or why there is none."""
+    row = rows[-1]
+    own = admin_comment.own(row.admin_comment or "")
+    is_told = own is not None and own["nodes_weighed"] == own["nodes"] is not None
+    if is_told and not asked.energy:
+        found.had += 1
+        return
+    starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
+    name = row.task_id or row.job_id
+    view = JobView(name, row, starts)
+    find_records(view, asked.record_dirs, row.job_id)
+    weighed = len(job_comment.whole_records(view))
+    if not view.nodes or not weighed:
+        found.no_record += 1
+        return
+    document: dict[str, Any] = {}
+    if own is None or (own["nodes_weighed"] or 0) < weighed:
+        try:
+            text = admin_comment.merged(row.admin_comment, job_comment.short(view))
+            document["admin_comment"] = text
+        except admin_comment.ForeignError as error:
+            found.left[name] = str(error)
+    joules = view.total("energy_j") if asked.energy else None
+    if joules is not None and row.fields[INDEX[ENERGY]] != str(round(joules)):
+        document["energy_j"] = round(joules)
+    if document:
+        found.wishes.append(Wish(name, address(row) | document))
+    elif name not in found.left:
+        found.had += 1
+
+
+def address(row: AccountingRow) -> dict[str, Any]:
+    """Which job it is, for steelyard-slurmdb: a task's raw id may be its array's."""
+    found: dict[str, Any] = {"cluster": row.cluster or "", "job_id": int(row.job_id)}
+    if row.array_job_id is not None and row.array_task_id is not None:
+        found |= {"job_id": int(row.array_job_id), "array_task_id": int(row.array_task_id)}
+    return found
+
+
+def write(found: Found) -> None:
+    """All of it, over one connection; what slurmdbd refused goes to `failed`."""
+    if not found.wishes:
+        return
+    program = find_program(PROGRAM)
+    if program is None:
+        raise MissingError(
+            f"{PROGRAM} is missing: say `make all` in the checkout, where Slurm's headers and "
+            "libslurm are (Debian: libslurm-dev), or put it on PATH"
+        )
+    lines = "".join(json.dumps(wish.document) + "\n" for wish in found.wishes)
+    try:
+        done = subprocess.run(
+            [program], input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise MissingError(f"slurmdbd was not done within {LIMIT_S:.0f} s: ask again") from None
+    if done.returncode:
+        words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise MissingError(f"nothing was written: {words}")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for wish, answer in zip(found.wishes, answers, strict=False):
+        if "error" in answer:
+            found.failed[wish.job_id] = str(answer["error"])
+    for wish in found.wishes[len(answers) :]:
+        found.failed[wish.job_id] = "no answer"

@@ -1,0 +1,5 @@
+"""The scheduler PBS, in the dialects of Torque and OpenPBS: known.py finds its class here."""
+
+from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
+
+__all__ = ["Pbs"]

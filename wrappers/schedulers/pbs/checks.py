@@ -1,0 +1,74 @@
+"""What `steelyard doctor` says of Torque and OpenPBS."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from steelyard.analysis.sources.pbs import programs
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
+from steelyard.wrappers.schedulers.pbs.torque import Torque
+
+TITLES = {"torque": Torque, "openpbs": OpenPbs}
+PROGRAMS = ("qsub", "qstat", "qdel", "qselect", "pbsnodes")
+# Slurm has no qselect; whatever else is called so is no help.
+PAGE = "docs/admin-pbs.md"
+
+
+def absence() -> str:
+    """Why this machine has no PBS, in a sentence."""
+    found = shutil.which("qsub")
+    if found is None:
+        return "qsub is not in PATH"
+    if programs.of_slurm(found):
+        return f"{found} is Slurm's imitation of Torque's qsub: its jobs are Slurm's"
+    return f"{found} is there, but qstat and pbsnodes of Torque or OpenPBS are not"
+
+
+def is_here() -> bool:
+    """A qsub and a qstat of PBS; nothing is asked of them."""
+    found = shutil.which("qsub")
+    return found is not None and not programs.of_slurm(found) and programs.is_here()
+
+
+def checks() -> Iterator[Check]:
+    """Its commands, its server, which dialect, and our part of it."""
+    found = shutil.which("qsub")
+    if not is_here():
+        imitation = found is not None and programs.of_slurm(found)
+        advice = "use --scheduler slurm" if imitation else "studies run here by --scheduler local"
+        yield Check("PBS", "warning", absence(), advice)
+        return
+    lacking = [name for name in PROGRAMS if shutil.which(name) is None]
+    if lacking:
+        yield Check(
+            "PBS", "missing", f"{', '.join(lacking)} not in PATH",
+            "the commands of Torque or OpenPBS belong together: mend PATH",
+        )  # fmt: skip
+        return
+    yield from server_checks()
+
+
+def server_checks() -> Iterator[Check]:
+    """What the server and its users' side tell."""
+    name = programs.dialect()
+    if name is None:
+        yield Check(
+            "PBS", "warning", "qstat --version tells neither Torque nor OpenPBS",
+            "Steelyard knows Torque 4 to 6, OpenPBS and PBS Professional",
+        )  # fmt: skip
+        return
+    dialect = TITLES[name]()
+    title = f"{dialect.title} {programs.version() or '(version not told)'}"
+    try:
+        server, _ = dialect.server(patient=False)
+    except MissingError as error:
+        yield Check(
+            "PBS", "warning", f"{title}: its server does not answer ({error})",
+            "is it up, and do PBS_DEFAULT, PBS_SERVER or pbs.conf name it?",
+        )  # fmt: skip
+        return
+    yield Check("PBS", "ok", f"{title}, server {server} answers")
+    yield from dialect.checks()

@@ -1,0 +1,92 @@
+"""What Torque and OpenPBS say differently; everything else of PBS is the same for both."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.schedulers.pbs import command
+from steelyard.wrappers.schedulers.pbs.places import Wanted
+from steelyard.wrappers.study.job import Job
+
+Attributes = Mapping[str, str]
+
+
+class Dialect(ABC):
+    """One of them: words of qsub, and how its programs are read."""
+
+    title: ClassVar[str]
+    node_part: ClassVar[str]  # what of Steelyard runs on its nodes, in words
+    qsub: ClassVar[tuple[str, ...]]  # with the options that a script cannot have
+
+    # --- words of qsub ------------------------------------------------------------------------
+
+    @abstractmethod
+    def array(self, number: int, at_once: int | None) -> str:
+        """`number` runs, at most `at_once` of them at the same time."""
+
+    @abstractmethod
+    def output(self, path: str, number: int) -> str:
+        """Where the output goes of what runs before a run has its folder; a file for each task."""
+
+    @abstractmethod
+    def place(self, spec: str | None, wanted: Wanted, job: Job, others: Sequence[str]) -> list[str]:
+        """The options for nodes: `spec` is what the study says of them itself."""
+
+    @abstractmethod
+    def request(self, text: str) -> str:
+        """The door by which the text gets to the node."""
+
+    @abstractmethod
+    def after(self, job_id: str) -> str:
+        """Not before this job has ended, however it did."""
+
+    # --- what it says -------------------------------------------------------------------------
+
+    @abstractmethod
+    def named(self, name: str, user: str) -> list[str]:
+        """Ids of a user's jobs and arrays of that name, ended ones included."""
+
+    @abstractmethod
+    def features(self) -> dict[str, frozenset[str]]:
+        """What each node is said to have."""
+
+    @abstractmethod
+    def most_runs(self, server: Attributes) -> int | None:
+        """How many tasks an array may have, by the server's attributes."""
+
+    @abstractmethod
+    def has_node_part(self) -> bool:
+        """Whether Steelyard is installed on the nodes, as far as a user can see."""
+
+    @abstractmethod
+    def checks(self) -> Iterator[Check]:
+        """What `steelyard doctor` says of our part on this kind of server."""
+
+    def server(self, patient: bool) -> tuple[str, Attributes]:
+        """The server's name and attributes."""
+        ask = command.run if patient else command.run_once
+        return parse_server(ask(["qstat", "-B", "-f"]))
+
+
+def parse_server(text: str) -> tuple[str, dict[str, str]]:
+    """Of `qstat -B -f`; continued lines begin with a tab."""
+    lines = text.replace("\n\t", "").splitlines()
+    name = next((line.partition(":")[2].strip() for line in lines if line[:7] == "Server:"), "")
+    pairs = (line.partition(" = ") for line in lines if " = " in line)
+    return name, {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def parse_blocks(text: str) -> dict[str, dict[str, str]]:
+    """Of `pbsnodes -a`: a name alone on its line, and below it its attributes."""
+    blocks: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition(" = ")
+        if re.match(r"\S", line):
+            blocks[line.strip()] = {}
+        elif equals and blocks:
+            blocks[next(reversed(blocks))][key.strip()] = value.strip()
+    return blocks

@@ -1,0 +1,111 @@
+"""Options of qsub: brought into one form, and which of them a study may set."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.study.reader import Table
+
+ALLOWED = "clmMpPrRuW"  # of qsub's letters; all others are Steelyard's or change what a job is
+KEY_OF = {"q": "partition", "A": "account", "v": "export", "V": "export", "n": "exclusive"}
+KEY_OF_RESOURCE = {"walltime": "time_limit", "ppn": "tasks_per_node", "mpiprocs": "tasks_per_node"}
+OUR_RESOURCES = ("other", "steelyard")  # by them conditions and tags reach the node
+ATTRIBUTES = ("depend", "block", "interactive", "stagein", "stageout", "run_count", "sandbox",
+              "max_run_subjobs", "umask")  # fmt: skip
+PLACING = ("nodes", "select")
+
+
+def normal(words: Iterable[str]) -> list[str]:
+    """`-l`, `nodes=1`, or `-lnodes=1`, as `-l nodes=1`; what is no option stands alone."""
+    options: list[str] = []
+    open_letter = ""
+    for word in words:
+        if open_letter:
+            options[-1] += f" {word}"
+            open_letter = ""
+        elif re.match("-[A-Za-z]", word):
+            letter, value = word[1], word[2:].lstrip()
+            options.append(f"-{letter} {value}" if value else f"-{letter}")
+            open_letter = "" if value else letter
+        else:
+            options.append(word)
+    return options
+
+
+def resources(option: str) -> list[str]:
+    """`mem=4gb`, `ncpus=2` of `-l mem=4gb,ncpus=2`; none of another option."""
+    return option[3:].split(",") if option.startswith("-l ") else []
+
+
+def check(table: Table, key: str, options: Sequence[str]) -> None:
+    """UsageError for the first of them that is none, or not the study's."""
+    placing = []
+    for option in normal(words_of(table, key, options)):
+        if not re.match("-[A-Za-z] .", option):
+            allowed = (
+                f"options of qsub with their values, letters {', '.join(f'-{a}' for a in ALLOWED)}"
+            )
+            table.wrong(key, shlex.join(options), allowed)
+        refuse_ours(table, key, option)
+        placing += [item for item in resources(option) if name_of(item) in PLACING]
+    if len(placing) > 1:
+        table.fail(key, f"{' and '.join(map(shown, placing))}: nodes are said once")
+
+
+def words_of(table: Table, key: str, options: Sequence[str]) -> list[str]:
+    """[job] options are each one text with its value (`-l mem=4gb`), those of a level are words."""
+    if key != "options":
+        return list(options)
+    try:
+        return shell_words(options)
+    except ValueError as error:
+        table.fail(key, f"{shown(' '.join(options))}: {error}")
+
+
+def shell_words(options: Iterable[str]) -> list[str]:
+    """As a shell would split them."""
+    return [word for option in options for word in shlex.split(option)]
+
+
+def name_of(resource: str) -> str:
+    """`nodes` of `nodes=2:virtual`."""
+    return resource.partition("=")[0].strip()
+
+
+def refuse_ours(table: Table, key: str, option: str) -> None:
+    """UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+    letter = option[1]
+    if letter in KEY_OF:
+        table.fail(key, f"{shown(option)}: use [job] {KEY_OF[letter]} instead")
+    if letter not in ALLOWED:
+        allowed = ", ".join(f"-{one}" for one in ALLOWED)
+        table.fail(key, f"{shown(option)}: Steelyard sets this itself; a study may set {allowed}")
+    for resource in resources(option):
+        name = name_of(resource)
+        if name in KEY_OF_RESOURCE:
+            table.fail(key, f"{shown(option)}: use [job] {KEY_OF_RESOURCE[name]} instead")
+        if name in OUR_RESOURCES:
+            table.fail(key, f"{shown(option)}: Steelyard sets the resource {name} itself")
+    if letter == "W" and name_of(option[3:]) in ATTRIBUTES:
+        table.fail(key, f"{shown(option)}: Steelyard sets this itself, or a run cannot have it")
+
+
+def split_placing(options: Iterable[str]) -> tuple[str | None, list[str]]:
+    """What says which nodes (`nodes=…` or `select=…`), and all the other options."""
+    placing = None
+    others = []
+    for option in options:
+        rest = []
+        for item in resources(option):
+            if name_of(item) in PLACING:
+                placing = item.strip()
+            else:
+                rest.append(item)
+        if rest:
+            others.append(f"-l {','.join(rest)}")
+        elif not option.startswith("-l "):
+            others.append(option)
+    return placing, others

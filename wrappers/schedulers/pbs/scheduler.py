@@ -1,0 +1,254 @@
+"""The scheduler PBS: qsub, qstat, qdel, qselect and pbsnodes, as any user may call them."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.analysis.sources.pbs import environment, programs
+from steelyard.analysis.sources.schedulers import READERS
+from steelyard.analysis.sources.study_files import Submission
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.patience import CommandError, retry
+from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
+from steelyard.wrappers.schedulers.pbs import command
+from steelyard.wrappers.schedulers.pbs import options as pbs_options
+from steelyard.wrappers.schedulers.pbs import script as pbs_script
+from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
+from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
+from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
+from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.study.reader import Table
+
+DIALECTS: Mapping[str, type[Dialect]] = {"torque": Torque, "openpbs": OpenPbs}
+FULL = re.compile("limit|exceed|too many|maximum number", re.IGNORECASE)
+JOB_ID = re.compile(r"\d+(\[\])?(\.\S+)?")
+CHUNK = 200  # job ids on one command line; each may stand for an array of thousands
+
+
+class Pbs(Scheduler):
+    """One server: the one that PBS_DEFAULT, PBS_SERVER or pbs.conf leads to."""
+
+    name = "pbs"
+    # qsub takes `host:path`, lists with commas and a word for the array's index.
+    not_in_paths = "\\:,^\"'"
+    job_variables = ("PBS",)
+    ends_children_first = True
+
+    @classmethod
+    def is_here(cls) -> bool:
+        """By qsub, unless it is Slurm's or another one's of this name."""
+        return pbs_checks.is_here()
+
+    @classmethod
+    def checks(cls) -> Iterator[Check]:
+        """Its commands, server, and our part of it."""
+        return pbs_checks.checks()
+
+    def stand_in(self) -> tuple[Scheduler, str]:
+        """One that knows of no server."""
+        return AbsentPbs(self.study_dir), "OpenPBS and its defaults, with our hook"
+
+    @functools.cached_property
+    def dialect(self) -> Dialect:
+        """Torque or OpenPBS; MissingError where neither is here."""
+        found = programs.dialect() if pbs_checks.is_here() else None
+        if found is None:
+            raise MissingError(f"{pbs_checks.absence()}: {command.NO_PBS}")
+        return DIALECTS[found]()
+
+    @functools.cached_property
+    def server(self) -> tuple[str, Attributes]:
+        """Name and attributes; MissingError says what to do where it does not answer."""
+        dialect = self.dialect
+        try:
+            return dialect.server(self.patient)
+        except CommandError as error:
+            raise MissingError(f"no PBS server answers ({error}): {command.NO_PBS}") from error
+
+    @functools.cached_property
+    def has_node_part(self) -> bool:
+        """Our prologue or hook reads what we ask for."""
+        return self.dialect.has_node_part()
+
+    def cluster(self) -> str | None:
+        """The server's name."""
+        return self.server[0] or None
+
+    def most_runs(self) -> int | None:
+        """As the server's attributes have it."""
+        return self.dialect.most_runs(self.server[1])
+
+    @classmethod
+    def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
+        """Of qsub."""
+        pbs_options.check(table, key, options)
+
+    def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
+        """What the study says, or nodes with the property of the level's name."""
+        options = [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normal(given)
+        return [option.replace("{nodes}", str(nodes)) for option in options]
+
+    def condition_options(self, condition: Mapping[str, object]) -> list[str]:
+        """In the words of `steelyard-node job encode`: script() makes one resource of them."""
+        asked = netem.of_levels(condition)
+        options = [f"--netem={asked.network}"] if asked.shapes else []
+        return options + ([f"--cache={asked.cache}"] if "cache" in condition else [])
+
+    def is_placed(self, batch: Batch) -> bool:
+        """By nodes of its own, or a queue or property."""
+        options = pbs_options.normal(pbs_options.shell_words(batch.job.options))
+        placing, _ = pbs_options.split_placing([*batch.options, *options])
+        return bool(placing or batch.job.constraint or batch.job.partition)
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """From pbsnodes."""
+        try:
+            return self.dialect.features()
+        except MissingError:
+            return {}
+
+    def script(self, batch: Batch, after: str | None) -> str:
+        """The batch script; ConditionError for what nodes without our part cannot do."""
+        return pbs_script.render(batch, after, self.dialect, self.request(batch))
+
+    def request(self, batch: Batch) -> str | None:
+        """What the node is told; None where nobody is there to be told, and nothing is asked."""
+        if self.has_node_part:
+            return pbs_script.encoded(pbs_script.request_words(batch))
+        asked = [o for o in batch.options if o.startswith("--") and o != "--cache=warm"]
+        if asked:
+            raise ConditionError(
+                f"{asked[0]}: Steelyard's {self.dialect.node_part} cannot be seen on this server, "
+                "so the condition cannot be asked for: its admin installs it (docs/admin-pbs.md)"
+            )
+        return None
+
+    def submit(self, batch: Batch, script: Path) -> str:
+        """qsub; after a lost answer it is looked up first, so that nothing comes twice."""
+        write_private(script.with_suffix(".env"), pbs_script.environment_file(batch))
+        tried = False
+        since = script.stat().st_mtime
+
+        def attempt() -> str:
+            nonlocal tried
+            found = self.find(batch, since) if tried else None
+            tried = True
+            return found or self.qsub(batch, script)
+
+        return retry(attempt)
+
+    def qsub(self, batch: Batch, script: Path) -> str:
+        """One call of qsub: the job id."""
+        try:
+            argv = [*self.dialect.qsub, str(script)]
+            text = command.run_once(argv, submit_environment(), batch.study_dir)
+        except CommandError as error:
+            if "ependency" in error.message and pbs_script.without_dependency(script):
+                return self.qsub(batch, script)  # that job is over, and forgotten
+            if re.match("steelyard: .*(netem|cache)", error.message):
+                raise ConditionError(f"refused by the server: {error.message}") from error
+            hint = "; submit again when some have ended" if FULL.search(error.message) else ""
+            raise MissingError(f"{error}{hint}") from error
+        job_id = text.strip().splitlines()[-1].strip() if text.strip() else ""
+        if not JOB_ID.fullmatch(job_id):
+            raise MissingError(f"qsub: expected a job id, found '{text.strip()}'")
+        return job_id
+
+    def find(self, batch: Batch, since_unix_s: float) -> str | None:
+        """By the job's name; a server that keeps no ended jobs knows only those that are not."""
+        found = self.dialect.named(pbs_script.job_name(batch), getpass.getuser())
+        return next(iter(found), None)
+
+    def active(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """From qstat."""
+        jobs = pbs_tasks.by_job(submissions)
+        if jobs:
+            self.check_server(submissions)
+        tasks: dict[str, Task] = {}
+        for part in chunks(list(jobs)):
+            tasks |= pbs_tasks.active(self.told(part), jobs)
+        return tasks
+
+    def check_server(self, submissions: Sequence[Submission]) -> None:
+        """MissingError for jobs of another server: this one would say that there are none."""
+        here = self.cluster() or ""
+        names = {entry.cluster for entry in submissions if entry.cluster}
+        foreign = sorted(name for name in names if name.partition(".")[0] != here.partition(".")[0])
+        if foreign:
+            raise MissingError(
+                f"jobs of this study are of the PBS server {', '.join(foreign)}, and {here or 'another'} "
+                "answers: name theirs in PBS_DEFAULT (Torque), PBS_SERVER or PBS_CONF_FILE (OpenPBS)"
+            )
+
+    def told(self, job_ids: Sequence[str]) -> dict[str, Attributes]:
+        """What qstat says of jobs; a lost server is asked again where we have the patience."""
+
+        def ask() -> dict[str, Attributes]:
+            try:
+                return dict(programs.jobs(job_ids, command.TIMEOUT_S))
+            except MissingError as error:
+                raise command.sorted_out(error) from error
+
+        return retry(ask) if self.patient else ask()
+
+    def ended(self, submissions: Sequence[Submission]) -> dict[str, Task]:
+        """From the accounting, and qstat where that cannot be read."""
+        jobs = pbs_tasks.by_job(submissions)
+        return pbs_tasks.ended(READERS[self.name]().rows, jobs) if jobs else {}
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """qdel of every job that has an active run."""
+        active = self.active(submissions)
+        jobs = [
+            e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
+        ]
+        for part in chunks(jobs):
+            retry(functools.partial(command.of_jobs, ["qdel", *part]))
+
+
+class AbsentPbs(Pbs):
+    """For a dry run where no server answers: OpenPBS, our hook in it."""
+
+    @functools.cached_property
+    def dialect(self) -> Dialect:
+        """That of the commands that are here, if any are."""
+        return DIALECTS[programs.dialect() or "openpbs"]()
+
+    @functools.cached_property
+    def server(self) -> tuple[str, Attributes]:
+        """Nothing is known."""
+        return "", {}
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """Nothing is known."""
+        return {}
+
+    @functools.cached_property
+    def has_node_part(self) -> bool:
+        """Shown as it would be with it."""
+        return True
+
+
+def chunks(job_ids: Sequence[str]) -> list[Sequence[str]]:
+    """Pieces short enough for a command line."""
+    return [job_ids[start : start + CHUNK] for start in range(0, len(job_ids), CHUNK)]
+
+
+def submit_environment() -> dict[str, str]:
+    """What qsub needs to find the server, and writes into the job: nothing else of the user's."""
+    names = (*pbs_script.EXPORTED, *environment.WAY)
+    return {name: os.environ[name] for name in names if name in os.environ} | {"LC_ALL": "C.UTF-8"}
+
+
+def write_private(path: Path, text: str) -> None:
+    """For its owner only: [job] export may name what others must not see."""
+    ledger.write_whole(path, text, durable=False, mode=0o600)

@@ -1,0 +1,149 @@
+"""The text that qsub gets: one array, each task executes the run that its index stands for."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.base import Batch
+from steelyard.wrappers.schedulers.pbs import options as pbs_options
+from steelyard.wrappers.schedulers.pbs import places
+from steelyard.wrappers.schedulers.pbs.dialect import Dialect
+from steelyard.wrappers.study.job import Job
+
+# What a job gets of the submitting shell, by a file: -V and -v break on quotes, commas and ends of
+# lines. TMPDIR is the server's.
+EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
+            "SHELL", "USER")  # fmt: skip
+NAME_LENGTH = 200  # 230 in OpenPBS, 256 in Torque
+
+# The number behind the job's id tells starts of a job that was run again: PBS does not tell it.
+BODY = """\
+
+# Each task of the array executes one run; line INDEX + 1 of the list names it.
+set -u
+study={study}
+cd -- "$study" || exit 1
+mapfile -t runs <submissions/{submission_id}.runs || exit 1
+run=${{runs[${{PBS_ARRAYID:-${{PBS_ARRAY_INDEX:-0}}}}]}}
+. submissions/{submission_id}.env || exit 1
+number=0
+until mkdir -- "runs/$run/$PBS_JOBID.$number" 2>/dev/null; do
+    [[ -d runs/$run/$PBS_JOBID.$number ]] || {{ mkdir -- "runs/$run/$PBS_JOBID.$number"; exit 1; }}
+    number=$((number + 1))
+done
+export SY_SCHEDULER=pbs SY_ATTEMPT=$PBS_JOBID.$number{time_limit}
+exec bash "$study/runs/$run/run.sh" >"runs/$run/$SY_ATTEMPT/job.out" 2>&1
+"""
+
+
+def render(batch: Batch, after: str | None, dialect: Dialect, request: str | None) -> str:
+    """The batch script; `after` is a job that has to end before, `request` what the node is told."""
+    options = own_options(batch, dialect) + job_options(batch.job)
+    # Before the nodes: of a very long list Torque's prologue gets only the beginning.
+    options += [] if request is None else [dialect.request(request)]
+    options += place(batch, dialect)
+    if after is not None:
+        options.append(dialect.after(after))
+    lines = ["#!/bin/bash", *(f"#PBS {quoted(option)}" for option in options)]
+    limit_s = batch.job.time_limit_s
+    body = BODY.format(
+        study=shlex.quote(str(batch.study_dir)),
+        submission_id=batch.submission_id,
+        time_limit="" if limit_s is None else f" SY_TIME_LIMIT_S={limit_s}",
+    )
+    return "\n".join(lines) + "\n" + body
+
+
+def quoted(option: str) -> str:
+    """An option as qsub reads it from a script: quotes and backslashes are nearly a shell's."""
+    letter, _, value = option.partition(" ")
+    return f"{letter} {shlex.quote(value)}" if value else letter
+
+
+def job_name(batch: Batch) -> str:
+    """Must begin with a letter; by it a submission is found that was never recorded."""
+    name = batch.job_name if re.match("[A-Za-z]", batch.job_name) else f"s{batch.job_name}"
+    return name[-NAME_LENGTH:]
+
+
+def own_options(batch: Batch, dialect: Dialect) -> list[str]:
+    """What Steelyard itself needs."""
+    number = len(batch.run_ids)
+    array = [dialect.array(number, batch.job.at_once)] if number > 1 else []
+    return [
+        f"-N {job_name(batch)}",
+        *array,
+        "-S /bin/bash",
+        "-j oe",
+        f"-o {dialect.output(f'{batch.study_dir}/submissions/{batch.submission_id}.out', number)}",
+    ]
+
+
+def job_options(job: Job) -> list[str]:
+    """[job] of the study file, but for its nodes."""
+    if job.qos is not None:
+        raise UsageError(
+            f"job.qos = '{job.qos}': PBS has no such thing. Name a queue (partition), or say what "
+            "your site's scheduler takes in [job] options, such as -W x=QOS:NAME for Maui and Moab"
+        )
+    _, others = pbs_options.split_placing(pbs_options.normal(pbs_options.shell_words(job.options)))
+    mail = [] if any(option.startswith("-m ") for option in others) else ["-m n"]
+    options = [] if job.time_limit_s is None else [f"-l walltime={clock(job.time_limit_s)}"]
+    options += [] if job.partition is None else [f"-q {job.partition}"]
+    options += [] if job.account is None else [f"-A {job.account}"]
+    return options + mail + others
+
+
+def clock(limit_s: int) -> str:
+    """HH:MM:SS with as many hours as it takes: PBS knows no days."""
+    return f"{limit_s // 3600:02}:{limit_s // 60 % 60:02}:{limit_s % 60:02}"
+
+
+def place(batch: Batch, dialect: Dialect) -> list[str]:
+    """The nodes: of the run's condition, or of [job] options, or any."""
+    job = batch.job
+    of_level, others = pbs_options.split_placing(
+        option for option in batch.options if not option.startswith("--")
+    )
+    of_job, _ = pbs_options.split_placing(pbs_options.normal(pbs_options.shell_words(job.options)))
+    if of_level is not None and of_job is not None:
+        raise UsageError(
+            f"job.options has '{of_job}' and [place.LEVEL] '{of_level}': nodes are said in one place"
+        )
+    wanted = places.Wanted(batch.nodes, job.tasks_per_node, places.properties_of(job.constraint))
+    return [*dialect.place(of_level or of_job, wanted, job, others), *others]
+
+
+def without_dependency(script: Path) -> bool:
+    """Take out the job that has to end before; false: there is none."""
+    lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(("#PBS -W depend=", "#PBS -W 'depend="))]
+    if len(kept) == len(lines):
+        return False
+    ledger.write_whole(script, "".join(kept), durable=False)
+    return True
+
+
+def request_words(batch: Batch, with_conditions: bool = True) -> list[str]:
+    """The words of `steelyard-node job encode`: conditions first, then tags."""
+    asked = [option for option in batch.options if option.startswith("--")]
+    tags = [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
+    return (asked if with_conditions else []) + tags
+
+
+def encoded(words: list[str]) -> str:
+    """What travels to the node, as one word without blanks, commas and quotes."""
+    return netem.ask("job", "encode", *words).strip()
+
+
+def environment_file(batch: Batch) -> str:
+    """Shell lines that give the job what it gets of our environment."""
+    names = dict.fromkeys((*EXPORTED, *batch.job.export))
+    lines = [f"export {n}={shlex.quote(os.environ[n])}" for n in names if n in os.environ]
+    return "\n".join(["# What the submitting shell had.", *lines]) + "\n"

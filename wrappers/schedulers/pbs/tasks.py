@@ -1,0 +1,96 @@
+"""What qstat and the accounting say about the runs of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, StepRow
+from steelyard.analysis.sources.pbs import states
+from steelyard.analysis.sources.pbs.values import split_job_id
+from steelyard.analysis.sources.study_files import Submission
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
+
+Attributes = Mapping[str, str]
+
+
+def by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
+    """Submissions by job id, as qsub printed it."""
+    return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
+
+
+def run_of(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
+    """The run that a job or a task of an array executes; None: an array as a whole, or not ours."""
+    parts = split_job_id(job_id)
+    _, index, _ = parts or ("", "", None)
+    if parts is None or index == "":
+        return None
+    entry, place = jobs.get(parts.array() or job_id), int(index or 0)
+    return entry.run_ids[place] if entry and place < len(entry.run_ids) else None
+
+
+def active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> dict[str, Task]:
+    """Waiting and running runs, by run id."""
+    tasks = {}
+    for job_id, attributes in told.items():
+        run_id, letter = run_of(job_id, jobs), attributes.get("job_state", "")
+        if run_id is None or not (letter in states.WAITING or letter in states.RUNNING):
+            continue
+        waits = letter in states.WAITING
+        why = why_waiting(letter, attributes) if waits else None
+        tasks[run_id] = Task("pending" if waits else "running", why, job_id)
+    return tasks
+
+
+def why_waiting(letter: str, attributes: Attributes) -> str | None:
+    """The scheduler's own words, or what holds it: Torque says `held` of at_once, too."""
+    if attributes.get("comment"):
+        return attributes["comment"]
+    if letter == "H" and attributes.get("depend"):
+        return "held until the job before it has ended"
+    if letter == "H" and "l" in attributes.get("Hold_Types", ""):
+        return "held by at_once"
+    return states.WAITING[letter]
+
+
+def ended(
+    ask: Callable[[Sequence[str]], Iterable[AccountingRow | StepRow]],
+    jobs: Mapping[str, Submission],
+) -> dict[str, Task]:
+    """What became of runs, by run id; nothing where nobody can tell. Of a job that was started
+    again the last row counts."""
+    try:
+        rows = list(ask(list(jobs)))
+    except MissingError:
+        return {}
+    return dict(ends(rows, jobs))
+
+
+def ends(
+    rows: Iterable[AccountingRow | StepRow], jobs: Mapping[str, Submission]
+) -> Iterator[tuple[str, Task]]:
+    """Each run that has ended."""
+    for row in rows:
+        if isinstance(row, StepRow) or row.state not in FINAL_STATES:
+            continue
+        run_id = run_of(row.job_id, jobs)
+        if run_id is not None:
+            refused = row.reason in REFUSED and asked(row, jobs)
+            state, why = ("failed", NOT_APPLIED) if refused else (row.state, row.reason)
+            yield run_id, Task(state, why, row.job_id, row.start_unix_s is not None)
+
+
+def asked(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
+    """Whether the node had to apply something before the run."""
+    parts = split_job_id(row.job_id)
+    entry = jobs.get((parts and parts.array()) or row.job_id)
+    return entry is not None and any(option.startswith("--") for option in entry.options)
+
+
+# The node's prologue or hook ended the job before its script began.
+REFUSED = frozenset(
+    text
+    for meanings in states.MEANINGS.values()
+    for code, (_, text) in meanings.items()
+    if code in (-2, -17, -19)
+)

@@ -1,0 +1,110 @@
+"""Torque: `-t`, `-l nodes=`, `-l other=`, and answers as XML."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from steelyard.analysis.sources.pbs import programs
+from steelyard.analysis.sources.pbs.values import split_job_id
+from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.wrappers.schedulers.pbs import command
+from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
+from steelyard.wrappers.schedulers.pbs.places import Wanted, nodes_spec
+from steelyard.wrappers.study.job import Job
+
+PLAIN = f"{string.ascii_letters}{string.digits}/._+@=~%#-"  # of a path's characters
+
+
+class Torque(Dialect):
+    """Torque 4 to 6."""
+
+    title = "Torque"
+    node_part = "prologue and epilogue"
+    qsub = ("qsub",)
+
+    def array(self, number: int, at_once: int | None) -> str:
+        """See Dialect."""
+        return f"-t 0-{number - 1}" + ("" if at_once is None else f"%{at_once}")
+
+    def output(self, path: str, number: int) -> str:
+        """pbs_server puts -INDEX behind it. UsageError for a name that pbs_mom copies nothing to:
+        the output of every run would stay on its node."""
+        odd = sorted(set(path) - set(PLAIN))
+        if odd:
+            raise UsageError(
+                f"the study's folder has {', '.join(map(repr, odd))} in its name, and Torque cannot "
+                f"deliver output to {path}: choose another folder, with --dir"
+            )
+        return path
+
+    def place(self, spec: str | None, wanted: Wanted, job: Job, others: Sequence[str]) -> list[str]:
+        """`-n` keeps other jobs off the nodes."""
+        if spec is not None and not spec.startswith("nodes="):
+            raise UsageError(f"'-l {spec}' is for OpenPBS, and this server is Torque: -l nodes=…")
+        whole = nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
+        return [f"-l {whole}"] + (["-n"] if job.exclusive else [])
+
+    def request(self, text: str) -> str:
+        """Resource_List, which the prologue gets."""
+        return f"-l other=steelyard:{text}"
+
+    def after(self, job_id: str) -> str:
+        """An array's id has empty brackets."""
+        kind = "afteranyarray" if "[]" in job_id else "afterany"
+        return f"-W depend={kind}:{job_id}"
+
+    def named(self, name: str, user: str) -> list[str]:
+        """qselect does not know arrays, but their tasks, which are called NAME-INDEX."""
+        mine = ["qselect", "-u", user, "-N"]
+        tasks = map(split_job_id, command.run_once([*mine, f"{name}-0"]).split())
+        arrays = [array for task in tasks if task is not None and (array := task.array())]
+        return arrays or command.run_once([*mine, name]).split()
+
+    def features(self) -> dict[str, frozenset[str]]:
+        """Their properties."""
+        try:
+            nodes = ElementTree.fromstring(command.run_once(["pbsnodes", "-x"]))
+        except ElementTree.ParseError as error:
+            raise MissingError(f"pbsnodes -x is not XML: {error}") from None
+        return {
+            node.findtext("name", ""): frozenset(
+                filter(None, node.findtext("properties", "").split(","))
+            )
+            for node in nodes.iter("Node")
+        }
+
+    def most_runs(self, server: Attributes) -> int | None:
+        """max_job_array_size; without it there is no limit."""
+        text = server.get("max_job_array_size", "")
+        return int(text) if text.isdigit() else None
+
+    def has_node_part(self) -> bool:
+        """Our submit filter, in the file that qsub itself reads."""
+        return "steelyard" in (submit_filter() or "")
+
+    def checks(self) -> Iterator[Check]:
+        """The submit filter, which a user sees; prologues only root does."""
+        program = submit_filter()
+        if self.has_node_part():
+            yield Check("submit filter", "ok", f"qsub asks {program}")
+        else:
+            yield Check(
+                "submit filter", "warning",
+                f"qsub asks {program or 'none'}: jobs cannot ask for conditions by #STEELYARD lines,"
+                " and studies do not see whether the prologues are there",
+                "an admin installs it: docs/admin-pbs.md",
+            )  # fmt: skip
+
+
+def submit_filter() -> str | None:
+    """The program that torque.cfg has qsub ask; None: there is none."""
+    try:
+        text = (programs.torque_home() / "torque.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.findall(r"^\s*SUBMITFILTER\s+(\S+)", text, re.MULTILINE | re.IGNORECASE)
+    return found[-1] if found else None
