@@ -4,12 +4,12 @@
 
 sy_client() {
     local code start end start_up end_up
-    start_up=$(sy_uptime_us)
+    sy_read_uptime start_up
     start=${EPOCHREALTIME//[^0-9]/}
     bash -c "$SY_PARAM_COMMAND" </dev/null
     code=$?
     end=${EPOCHREALTIME//[^0-9]/}
-    end_up=$(sy_uptime_us)
+    sy_read_uptime end_up
     printf '%d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" \
         >"$SY_ATTEMPT_DIR/app.$SY_CLIENT" || return
     return "$code"

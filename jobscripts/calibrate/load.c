@@ -3,7 +3,8 @@
  *	steelyard-load RESULT ACTION… [-- COMMAND…]
  *
  * does the actions in their order (files in the current folder) and leaves one line of JSON in
- * RESULT, a path in which %j becomes the job, %n the node, %p the process. Nothing is printed.
+ * RESULT, a path in which %j becomes the job, %n the node (on PBS its number in the job), %p the
+ * process. Nothing is printed.
  *
  *	cpu=S				seconds of CPU in this process
  *	threads=N:S			in N threads
@@ -19,6 +20,7 @@
  *	sleep=S, until=FILE		time; until a file is there (a minute at most)
  *	meet=MINE:OTHER			makes a file, and waits for the other one
  *	note				RESULT as it is so far, in case this is killed
+ *	parent				what shells that wait for this have used until now
  *	-- COMMAND…			another program, whose CPU and bytes count as others'
  */
 #include "load_tcp.h"
@@ -38,9 +40,17 @@ static int64_t
     before_us; /* CPU of this process before main(): a shell that became it, the linker */
 static double started_s, started_unix_s;
 
+static const char *first_of(const char *slurm, const char *pbs)
+{
+	const char *found = getenv(slurm);
+
+	return found ? found : getenv(pbs);
+}
+
 static void make_path(char *path, size_t size)
 {
-	const char *job = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
+	const char *job = first_of("SLURM_JOB_ID", "PBS_JOBID");
+	const char *node = first_of("SLURMD_NODENAME", "PBS_NODENUM");
 	size_t used = 0;
 
 	for (const char *at = result_path; *at && used + 1 < size; at++) {
@@ -96,6 +106,11 @@ static int print_result(char *text, size_t size)
 	    {"others_write_calls_bytes", counts->others_write_calls_bytes},
 	    {"others_from_storage_bytes", counts->others_from_storage_bytes},
 	    {"others_to_storage_bytes", counts->others_to_storage_bytes},
+	    {"parent_cpu_us", counts->parent_cpu_us},
+	    {"parent_read_calls_bytes", counts->parent_read_calls_bytes},
+	    {"parent_write_calls_bytes", counts->parent_write_calls_bytes},
+	    {"parent_from_storage_bytes", counts->parent_from_storage_bytes},
+	    {"parent_to_storage_bytes", counts->parent_to_storage_bytes},
 	    {"kernel_from_storage_bytes", at_end.read_bytes},
 	    {"kernel_to_storage_bytes", at_end.write_bytes},
 	    {"memory_bytes", counts->memory_bytes},
@@ -156,6 +171,43 @@ static void meet(const char *mine, const char *other)
 		die("%s: %s", mine, strerror(errno));
 	(void)close(fd);
 	until(other);
+}
+
+static void add_parent(pid_t pid)
+{
+	char path[64], text[128];
+	long long on_cpu_ns;
+	struct io io;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+	io = io_of(path);
+	(void)snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	if (io.rchar < 0 || !counted_text(path, text, sizeof(text)) ||
+	    sscanf(text, "%lld", &on_cpu_ns) != 1)
+		die("%s: cannot be read", path);
+	counts->parent_cpu_us += on_cpu_ns / 1000;
+	counts->parent_read_calls_bytes += io.rchar;
+	counts->parent_write_calls_bytes += io.wchar;
+	counts->parent_from_storage_bytes += io.read_bytes;
+	counts->parent_to_storage_bytes += io.write_bytes;
+}
+
+/* For schedulers that begin a shell around the job's script: our parent and its parents in the
+ * same session, which wait for us. CPU from the kernel's scheduler (schedstat, ns on a processor),
+ * of their children none. */
+static void count_parents(void)
+{
+	pid_t session = getsid(getppid());
+
+	for (pid_t pid = getppid(), next = 0; pid > 1 && getsid(pid) == session; pid = next) {
+		char path[64], text[512];
+
+		add_parent(pid);
+		(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+		if (!counted_text(path, text, sizeof(text)) || !strrchr(text, ')') ||
+		    sscanf(strrchr(text, ')'), ") %*c %d", &next) != 1)
+			die("%s: not understood", path);
+	}
 }
 
 /* Our program into the page cache: not page by page later on, as "from storage" of a load. Whatever
@@ -250,6 +302,8 @@ static bool do_rest(const char *name, const struct action *a)
 		meet(a->text[0], a->text[1]);
 	else if (!strcmp(name, "note") && a->fields == 0)
 		leave_result();
+	else if (!strcmp(name, "parent") && a->fields == 0)
+		count_parents();
 	else
 		return false;
 	return true;

@@ -31,6 +31,9 @@ struct counts {
 	_Atomic int64_t unwaited_ended, processes, memory_bytes;
 	_Atomic int64_t others_read_calls_bytes, others_write_calls_bytes; /* of programs we ran */
 	_Atomic int64_t others_to_storage_bytes, others_from_storage_bytes;
+	_Atomic int64_t parent_cpu_us; /* of a shell that waits for us, before it began to */
+	_Atomic int64_t parent_read_calls_bytes, parent_write_calls_bytes;
+	_Atomic int64_t parent_to_storage_bytes, parent_from_storage_bytes;
 };
 
 static struct counts *counts;
@@ -103,28 +106,37 @@ static void counted_write(int fd, const void *buffer, size_t bytes)
 		counts->unwaited_write_calls_bytes += n;
 }
 
-/* What the kernel has counted for this process and those it has waited for; counted itself, as
- * any other reading. */
-static struct io kernel_io(void)
+/* A small file of /proc; false: it is not there, or not for us. Counted as any other reading. */
+static bool counted_text(const char *path, char *text, size_t size)
 {
-	char text[512];
-	struct io io;
-	long long r, w, rb, wb;
-	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
-	size_t length;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return (struct io){-1, -1, -1, -1};
-	length = counted_read(fd, text, sizeof(text) - 1);
-	text[length] = '\0';
+		return false;
+	text[counted_read(fd, text, size - 1)] = '\0';
 	(void)close(fd);
+	return true;
+}
+
+/* What the kernel has counted for a process and those it has waited for. */
+static struct io io_of(const char *path)
+{
+	char text[512];
+	long long r, w, rb, wb;
+
+	if (!counted_text(path, text, sizeof(text)))
+		return (struct io){-1, -1, -1, -1};
 	if (sscanf(
 		text,
 		"rchar: %lld wchar: %lld syscr: %*d syscw: %*d read_bytes: %lld write_bytes: %lld",
 		&r, &w, &rb, &wb) != 4)
-		die("/proc/self/io: not understood");
-	io = (struct io){r, w, rb, wb};
-	return io;
+		die("%s: not understood", path);
+	return (struct io){r, w, rb, wb};
+}
+
+static struct io kernel_io(void)
+{
+	return io_of("/proc/self/io");
 }
 
 /* A process ends: what nobody will be told by wait() goes to the common counts. */

@@ -7,6 +7,7 @@ rank): it is left out.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,12 @@ NOT_FROM_SUMMARY = ("hpl_residual",)
 PTRANS = re.compile(r"^ +([1-9]\d*) tests completed and passed residual checks\.$", re.MULTILINE)
 
 
+@functools.cache
+def described() -> Mapping[str, registry.ResultSpec]:
+    """The figures of benchmark.toml, read once for the outputs of many runs."""
+    return registry.load("hpcc").results
+
+
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Every figure that benchmark.toml describes, checked against the problem asked for."""
     name = f"out.{client}"
@@ -59,7 +66,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         _check_section(name, section, text)
     found = [Result("hpl_residual", float(solution.residual), "1", 1)]
     values = {key.lower(): value for key, value in hpl.summary(text).items()}
-    for metric, spec in registry.load("hpcc").results.items():
+    for metric, spec in described().items():
         if metric not in NOT_FROM_SUMMARY:
             value = hpl.value(name, metric, values)
             if value >= 0:  # below: not measured

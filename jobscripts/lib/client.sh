@@ -98,12 +98,12 @@ sy_child() {
 sy_timed_child() { # <descriptor>
     local code start end start_up end_up to=$1
     trap : TERM INT
-    start_up=$(sy_uptime_us)
+    sy_read_uptime start_up
     start=${EPOCHREALTIME//[^0-9]/}
     (sy_child) {to}>&-
     code=$?
     end=${EPOCHREALTIME//[^0-9]/}
-    end_up=$(sy_uptime_us)
+    sy_read_uptime end_up
     printf 'end %d %s %s %s %s\n' "$code" "$start" "$end" "${start_up:--}" "${end_up:--}" >&"$to"
 }
 

@@ -6,8 +6,10 @@
 # Inside, the scheduler's commands are asked for at a door: SY_FAR_DOOR, a folder on the first node's disk
 # that is the same inside and outside. Behind it the client, which is outside, executes them. A
 # request is a folder with `argv` and four FIFOs: out, err, code, and `alive`, which the one who
-# asks holds open: when it is gone, what was asked for is stopped. On the other node run.sh is
-# executed with SY_ROLE=far and the name of a file beside the attempt's with the command in it.
+# asks holds open: when it is gone, what was asked for is stopped. `taken` appears in it when somebody
+# is behind the door. Whoever opens a FIFO waits for the other end, for ever if that was killed: so
+# each is opened for both directions first. On the other node run.sh is executed with SY_ROLE=far and
+# the name of a file beside the attempt's with the command in it.
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
 
 # --- outside, on the first node --------------------------------------------------------------
@@ -40,23 +42,29 @@ sy_far_keep() {
     done
 }
 
+# shellcheck disable=SC2094 # FIFOs
 sy_far_answer() { # <folder of the request>
-    local pid watcher code
+    local pid watcher code hold out err
     local -a argv=()
     mapfile -d '' -t argv <"$1/argv"
     sy_scheduler is_command "${argv[0]}" || argv=(false)
+    exec {hold}<>"$1/out" {out}>"$1/out" {hold}<&- {hold}<>"$1/err" {err}>"$1/err" {hold}<&-
+    : >"$1/taken"
     # Not on the command line, which only adds to what is there.
-    SY_ROLE=far SY_FAR_DOOR='' sy_scheduler command "${argv[@]}" </dev/null >"$1/out" 2>"$1/err" &
+    SY_ROLE=far SY_FAR_DOOR='' sy_scheduler command "${argv[@]}" \
+        </dev/null >&"$out" 2>&"$err" {out}>&- {err}>&- &
     pid=$!
+    exec {out}>&- {err}>&-
     (
-        read -r _ <"$1/alive"
+        exec {hold}<>"$1/alive" {alive}<"$1/alive" {hold}<&-
+        read -r _ <&"$alive"
         sy_signal_below TERM "$pid"
     ) &
     watcher=$!
     wait "$pid"
     code=$?
     sy_signal_below KILL "$watcher"
-    printf '%d\n' "$code" >"$1/code"
+    exec {hold}<>"$1/code" && printf '%d\n' "$code" >&"$hold"
 }
 
 sy_far_close() {
@@ -69,20 +77,35 @@ sy_far_close() {
 # --- inside, on the first node ---------------------------------------------------------------
 
 # A command of the scheduler's; its output, errors and exit code.
+# shellcheck disable=SC2094 # FIFOs
 sy_far_ask() { # <command> <argument>...
-    local folder alive code=1
+    local folder door alive out err hold_out hold_err result code=1
     folder=$(mktemp -d -- "$SY_FAR_DOOR/XXXXXXXX") &&
         mkfifo "$folder/out" "$folder/err" "$folder/alive" "$folder/code" || return
     printf '%s\0' "$@" >"$folder/argv"
-    printf '%s\n' "${folder##*/}" >"$SY_FAR_DOOR/door"
-    exec {alive}<>"$folder/alive"
-    cat -- "$folder/err" >&2 {alive}<&- &
-    cat -- "$folder/out" {alive}<&-
+    exec {hold_out}<>"$folder/out" {out}<"$folder/out" {hold_err}<>"$folder/err" {err}<"$folder/err"
+    exec {alive}<>"$folder/alive" {result}<>"$folder/code" {door}<>"$SY_FAR_DOOR/door"
+    printf '%s\n' "${folder##*/}" >&"$door"
+    sy_far_is_taken "$folder"
+    exec {hold_out}<&- {hold_err}<&- {door}<&-
+    cat <&"$err" >&2 {alive}<&- &
+    cat <&"$out" {alive}<&-
     wait "$!"
-    read -r code <"$folder/code"
-    exec {alive}<&-
+    [[ -e $folder/taken ]] && read -r -t "${SY_FAR_LIMIT_S:-10}" -u "$result" code || code=1
+    exec {alive}<&- {out}<&- {err}<&- {result}<&-
     rm -rf -- "$folder"
     return "$code"
+}
+
+sy_far_is_taken() { # <folder of the request>
+    local -r deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_FAR_LIMIT_S:-10} * 1000000))
+    until [[ -e $1/taken ]]; do
+        if ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+            sy_say "nobody outside of the container answers: the client there is gone"
+            return 1
+        fi
+        sy_pause 0.01
+    done
 }
 
 # As sy_on_node, for another node.

@@ -40,12 +40,13 @@ sy_json_or_null() { # <text, empty for null>
 # The wall clock is ${EPOCHREALTIME//[^0-9]/}, as it stands: a $(…) would be a process, and Slurm
 # sends its SIGTERM to every process of the job.
 
-# Time since boot: does not jump when the wall clock is set; 10 ms fine. Empty where unknown.
-sy_uptime_us() {
-    local up=''
-    { read -r up _ </proc/uptime; } 2>/dev/null || :
-    up=${up%% *}
-    [[ $up == *.* ]] && printf '%s0000' "${up/./}"
+# Time since boot: does not jump when the wall clock is set; 10 ms fine. Empty where unknown. By no
+# process either: on a busy node its end may be waited for longer than two readings may lie apart.
+sy_read_uptime() { # <the variable to set>
+    local sy_up=''
+    { read -r sy_up _ </proc/uptime; } 2>/dev/null || :
+    [[ $sy_up == *.* ]] && sy_up=${sy_up/./}0000 || sy_up=''
+    printf -v "$1" %s "$sy_up"
 }
 
 sy_seconds() { # <microseconds, empty for null>

@@ -27,6 +27,10 @@
 #   is_this_node NODE   whether nothing need be started elsewhere to be on this node
 #   node_address NODE   an address that the other nodes reach, or a name that has one
 #   on_node NODE COMMAND ARGUMENT…  run a command on another node, without input
+#   starter             by what on_node starts commands: the program's name
+#   slots NODE          how many ranks of MPI it was given for; nothing: the job was not told
+#   mpi_native MPIRUN   whether that mpirun (Open MPI's) starts its daemons by the scheduler's own means;
+#                       then add to `start`, the words before it, and `options`, and tag mpi.start
 #   clients_per_node    how many of the clients share a node, where no containers part it (SY_SHARERS)
 #   weighs_leavers      `yes` or `unknown`: whether the record holds who left the job's cgroup
 # Asked at the door of a container (launcher_other_nodes.sh), by a scheduler with several nodes:

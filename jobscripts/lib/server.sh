@@ -28,8 +28,8 @@ sy_server_start() { # <node> <seconds> <command> <argument>...
 # On another node it says by which word it can be stopped there.
 sy_server_run() { # <node> <command> <argument>...
     trap - EXIT
-    # shellcheck disable=SC2016 # for the shell there to expand
-    sy_on_node "$1" "$BASH" -c "$(declare -f sy_scheduler "sy_${SY_SCHEDULER}_where")"'
+    # shellcheck disable=SC2016,SC2046 # for the shell there to expand; names
+    sy_on_node "$1" "$BASH" -c "$(declare -f sy_scheduler $(compgen -A function "sy_${SY_SCHEDULER}_"))"'
         (sy_scheduler where && printf "step %s\n" "$SY_STEP") >"$0"; exec "$@"' \
         "$SY_ATTEMPT_DIR/server.$SY_CLIENT" "${@:2}"
 }

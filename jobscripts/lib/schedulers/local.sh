@@ -71,6 +71,14 @@ sy_local_on_node() { # <node> <command> <argument>...
     "${@:2}"
 }
 
+sy_local_starter() { :; }
+
+sy_local_slots() { :; }
+
+sy_local_mpi_native() {
+    return 1
+}
+
 sy_local_clients_per_node() {
     printf '%d' "$SY_CLIENTS"
 }

@@ -100,6 +100,17 @@ sy_slurm_on_node() { # <node> <command> <argument>...
         --export=ALL --input=none --cpu-bind=none --quiet --chdir=/tmp "${@:2}"
 }
 
+sy_slurm_starter() {
+    printf 'srun'
+}
+
+sy_slurm_slots() { :; }
+
+# Debian's is built against another Slurm than a site's may be.
+sy_slurm_mpi_native() {
+    return 1
+}
+
 sy_slurm_clients_per_node() {
     printf '1'
 }

@@ -1,0 +1,208 @@
+#!/bin/bash
+# MPI ranks, on this node or over the job's. Part of steelyard.sh; for benchmarks to call.
+# shellcheck disable=SC2034,SC2153 # arrays are the caller's; SY_CLIENTS and SY_CLIENT are two things
+
+# Run a program on so many MPI ranks. The one client of a job with several nodes has all of them,
+# in equal shares; clients side by side do not know of each other, and each stays on its own node.
+# One rank needs no launcher, nor the daemon that Open MPI would start beside it. Without that all of
+# a user's have one folder, jf.0, on a node, and one that ends takes it from one that starts: here
+# each has its client's.
+sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
+    local ranks=$1 mpirun=$2 launcher
+    local -a nodes=() shares=() start=() options=()
+    shift 2
+    sy_tag mpi.bind "${SY_BIND:-none}"
+    if ((ranks == 1)) && [[ ${SY_BIND:-none} == none ]]; then
+        OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_orte_tmpdir_base=${SY_MPI_TMP:-$SY_SCRATCH} \
+            "$@" </dev/null
+        return
+    fi
+    launcher=$(type -P -- "$mpirun") || {
+        sy_say "$mpirun is missing on $HOSTNAME: install the Debian package openmpi-bin"
+        return 3
+    }
+    ((SY_CLIENTS > 1)) || mapfile -t nodes < <(sy_nodes)
+    sy_mpi_options "$ranks" "$("$launcher" --version 2>/dev/null)" || return
+    "${start[@]}" "$launcher" "${options[@]}" "$@" </dev/null
+}
+
+# Sets `options`, and `start`, of the caller: the words before the program, and before the launcher.
+sy_mpi_options() { # <ranks> <what the launcher says of its version>; reads `nodes`
+    local -r several=$((${#nodes[@]} > 1))
+    ((!several)) || sy_mpi_shares "$1" || return
+    case $several$2 in
+    1*'Open MPI'*) sy_open_mpi_across "$1" ;;
+    0*'Open MPI'*) sy_open_mpi_here "$1" ;;
+    1*HYDRA*) sy_hydra_across "$1" ;;
+    1*)
+        sy_say "$mpirun is neither Open MPI's nor MPICH's: it cannot start ranks on several nodes here"
+        return 3
+        ;;
+    *) sy_hydra_here "$1" ;;
+    esac
+}
+
+# The words that stand before a program whose MPI calls are to be profiled: none, or, with the
+# benchmark's parameter profile = true, the profiler and its file (docs/mpi-profile.md).
+sy_profiler() { # sets `profiler` of the caller
+    local program
+    profiler=()
+    [[ $SY_PARAM_PROFILE == true ]] || return 0
+    program=$(sy_program steelyard-mpiprof "${STEELYARD_MPIPROF:-}" \
+        'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_MPIPROF or PATH') || return
+    # shellcheck disable=SC2034 # the caller's
+    profiler=("$program" "$SY_ATTEMPT_DIR/mpiprof.$SY_CLIENT.json")
+}
+
+# --- who gets how many -----------------------------------------------------------------------
+
+# Equal shares of the nodes, which differ by one at most. Where the job has its slots given out
+# unequally, those that get one more are the first with room for it; where equal shares do not fit,
+# what the study asks for and what the job was given disagree, and nobody guesses.
+sy_mpi_shares() { # <ranks>; reads `nodes`, sets `shares` of the caller
+    local i slots said='' more=$(($1 % ${#nodes[@]})) fits=1
+    local -r each=$(($1 / ${#nodes[@]}))
+    for i in "${!nodes[@]}"; do
+        slots=$(sy_scheduler slots "${nodes[i]}")
+        said+="${said:+, }${nodes[i]} ${slots:-any}"
+        shares[i]=$each
+        ((more == 0 || ${slots:-$1} <= each)) || shares[i]=$((each + 1)) more=$((more - 1))
+        ((${slots:-$1} >= shares[i])) || fits=
+    done
+    [[ -n $fits ]] && ((more == 0)) && return
+    sy_say "$1 ranks in equal shares on ${#nodes[@]} nodes do not fit into the job's slots ($said): ask for as many processors on each node as it gets ranks"
+    return 2
+}
+
+# NODE:RANKS for every node that has any, commas between.
+sy_mpi_hosts() { # reads `nodes` and `shares`
+    local i list=''
+    for i in "${!nodes[@]}"; do
+        ((shares[i] == 0)) || list+=${list:+,}${nodes[i]}:${shares[i]}
+    done
+    printf '%s' "$list"
+}
+
+# --- Open MPI --------------------------------------------------------------------------------
+
+# All on this node, over shared memory. Looking for fabrics (openib, ofi) takes a second a start.
+sy_open_mpi_here() { # <ranks>; sets `options` of the caller
+    local sharers=${SY_SHARERS:-$(sy_scheduler clients_per_node)}
+    options=(-np "$1" --host "localhost:$1" --oversubscribe --bind-to "${SY_BIND:-none}"
+        --mca pml ob1 --mca btl '^tcp,openib,ofi')
+    ((EUID != 0)) || options+=(--allow-run-as-root)
+    [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
+    [[ -z ${SY_MPI_SINGLE_COPY:-} ]] ||
+        options+=(--mca btl_vader_single_copy_mechanism "$SY_MPI_SINGLE_COPY")
+    if ((sharers > 1)) && [[ ${SY_BIND:-none} != none ]]; then
+        sy_say "bind = $SY_BIND: $sharers clients share this node, and each would take the same processors"
+        return 2
+    fi
+    # Waiting ranks spin: with more ranks than processors they would keep the others from work.
+    (($1 * sharers <= $(nproc))) || options+=(--mca mpi_yield_when_idle 1)
+}
+
+# Over the nodes of the job. An mpirun that can ask the scheduler itself does; else Open MPI's daemons
+# are started by sy_on_node (it calls its "rsh agent" with node and command line), which works under
+# every scheduler and leaves out Open MPI's own knowledge of them. Messages go by TCP over the networks
+# of the nodes' addresses.
+sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `start`, `options`
+    local networks most=0 i
+    networks=$(sy_mpi_networks) || return
+    for i in "${shares[@]}"; do
+        ((i <= most)) || most=$i
+    done
+    sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
+    options+=(
+        -np "$1" --host "$(sy_mpi_hosts)" --oversubscribe --bind-to "${SY_BIND:-none}"
+        --mca orte_keep_fqdn_hostnames 1 --mca pml ob1 --mca btl 'self,vader,tcp'
+        --mca btl_tcp_if_include "$networks" --mca oob_tcp_if_include "$networks"
+    )
+    ((EUID != 0)) || options+=(--allow-run-as-root)
+    [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
+    # As in sy_open_mpi_here; said either way, since mpirun would judge by slots.
+    options+=(--mca mpi_yield_when_idle "$((most > $(nproc)))")
+}
+
+sy_open_mpi_by_agent() { # adds to `options`
+    sy_mpi_agent || return
+    options+=(--mca plm rsh --mca ras '^slurm,tm' --mca plm_rsh_agent "$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT"
+        --mca plm_rsh_no_tree_spawn 1)
+    # A daemon that goes into the background ends its container, and its task of PBS: pbs_mom kills
+    # what is left of it, which may be the daemon on its way to a session of its own.
+    options+=(--leave-session-attached)
+}
+
+# ADDRESS/PREFIX of every node, commas between.
+sy_mpi_networks() { # reads `nodes`
+    local node address prefix='' list=''
+    for node in "${nodes[@]}"; do
+        address=$(sy_node_address "$node") || return
+        # Open MPI takes a /32 for "loopback too", and then mistakes one rank for another.
+        prefix=${prefix:-$(sy_prefix_length "$address")}
+        list+=${list:+,}$address/$prefix
+    done
+    printf '%s' "$list"
+}
+
+# How many bits of an address of this node name its network.
+sy_prefix_length() { # <address>
+    local line
+    [[ -z ${SY_FAR_PREFIX:-} ]] || { # an image may be without ip
+        printf '%s' "$SY_FAR_PREFIX"
+        return
+    }
+    line=$(ip -oneline address show to "$1") line=${line#* inet* } line=${line#*/}
+    line=${line%%[!0-9]*}
+    printf '%s' "${line:-24}"
+}
+
+# --- MPICH -----------------------------------------------------------------------------------
+
+sy_hydra_here() { # <ranks>; sets `options` of the caller
+    options=(-np "$1")
+    [[ ${SY_BIND:-none} == none ]] || options+=(-bind-to "$SY_BIND")
+}
+
+# MPICH's launcher is called Hydra. Its "rsh" gets node and command line, as Open MPI's does.
+sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
+    local address
+    sy_mpi_agent sy_mpi_start_or_stop && address=$(sy_node_address "$SY_THIS_NODE") || return
+    sy_hydra_here "$1"
+    options+=(
+        -hosts "$(sy_mpi_hosts)" -localhost "$address" -rmk user
+        -launcher rsh -launcher-exec "$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT"
+    )
+}
+
+# --- the agent -------------------------------------------------------------------------------
+
+# A program of its own, since mpirun executes it: the functions above, and one call.
+sy_mpi_agent() { # [function to call]
+    local -r file=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT call=${1:-sy_mpi_start}
+    sy_tag mpi.start "$(sy_scheduler starter)"
+    {
+        printf '#!/bin/bash\n# NODE COMMAND LINE, called by mpirun\n'
+        # shellcheck disable=SC2046 # names
+        declare -p SY_SCHEDULER SY_THIS_NODE $(compgen -v "SY_${SY_SCHEDULER^^}_")
+        # shellcheck disable=SC2046 # names
+        declare -f sy_say sy_pause sy_on_node sy_far_ask sy_far_is_taken sy_far_on_node sy_scheduler \
+            "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
+        printf '%s "$@"\n' "$call"
+    } >"$file" && chmod 700 "$file"
+}
+
+sy_mpi_start() { # <node> <command line>
+    sy_on_node "$1" bash -c "${*:2}"
+}
+
+# For Hydra, which waits for ever for a proxy that never began: it is stopped then.
+sy_mpi_start_or_stop() { # <node> <command line>
+    local -r begun=$0.$BASHPID
+    local code
+    sy_on_node "$1" bash -c ": >\"\$1\"; exec ${*:2}" - "$begun"
+    code=$?
+    [[ -e $begun ]] || kill -s TERM "$PPID"
+    rm -f -- "$begun"
+    return "$code"
+}

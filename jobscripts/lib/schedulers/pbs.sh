@@ -1,0 +1,166 @@
+#!/bin/bash
+# Jobs of Torque, OpenPBS and PBS Pro; the words are those of scheduler.sh. What is started on other
+# nodes is in pbs/tasks.sh. Part of steelyard.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
+
+SY_SCHEDULERS+=(pbs)
+
+# A job of Slurm that came by its qsub, or from within a job of PBS, is Slurm's.
+sy_pbs_is_ours() {
+    [[ -n ${PBS_JOBID:-} && -n ${PBS_ENVIRONMENT:-} && -z ${SLURM_JOB_ID:-} ]]
+}
+
+sy_pbs_variables() {
+    printf '%s\n' "${!PBS_@}"
+}
+
+# No variable of a job tells, and its servers may not be asked from a node.
+sy_pbs_memory_kib() { :; }
+
+# --- the run ---------------------------------------------------------------------------------
+
+# The id is the whole one: 123.server, 123[4].server. The job's first node runs this.
+sy_pbs_begin() {
+    SY_JOB_ID=${PBS_JOBID:?SY_SCHEDULER is pbs, but this is no job of PBS}
+    unset "${!SY_PBS_@}" # of a job that this one was submitted from
+    SY_PBS_NODES=$(sy_pbs_distinct_nodes) || exit 1
+    SY_PBS_NODE=${SY_PBS_NODES%% *} SY_PBS_NODE=${SY_PBS_NODE#*:}
+    SY_PBS_SLOTS=$(sy_pbs_slot_list)
+    SY_PBS_DSH=$(sy_pbs_program pbsdsh)
+    SY_PBS_END_UNIX_S=$(sy_pbs_planned_end)
+    SY_PBS_ERRORS=$(sy_pbs_errors_file)
+    export SY_PBS_NODES SY_PBS_SLOTS SY_PBS_DSH SY_PBS_NODE SY_PBS_END_UNIX_S SY_PBS_ERRORS
+    sy_pbs_remember
+}
+
+# Neither server tells a job how often it was begun: the first number that is free.
+sy_pbs_attempt_name() {
+    local n=0 runs=$SY_STUDY_DIR/runs/$SY_RUN_ID
+    until mkdir -- "$runs/$PBS_JOBID.$n" 2>/dev/null || [[ ! -d $runs/$PBS_JOBID.$n ]]; do
+        n=$((n + 1))
+    done
+    printf '%s.%d' "$PBS_JOBID" "$n"
+}
+
+# Each client on a node of its own, or as many on each as there are containers; the first node is
+# this one.
+sy_pbs_launch() { # <script>
+    local -r each=${SY_LAUNCHER_CONTAINERS:-1}
+    local -a nodes=()
+    local i node
+    read -r -a nodes <<<"$SY_PBS_NODES"
+    SY_LAUNCH_LOG=tasks.err
+    : >"$SY_ATTEMPT_DIR/$SY_LAUNCH_LOG"
+    if ((${#nodes[@]} * each < SY_CLIENTS)); then
+        printf 'steelyard: %d nodes are needed, and job %s has %d: %s\n' "$((SY_CLIENTS / each))" \
+            "$SY_JOB_ID" "${#nodes[@]}" "${nodes[*]#*:}" >"$SY_ATTEMPT_DIR/$SY_LAUNCH_LOG"
+        return 0
+    fi
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        node=${nodes[i / each]#*:}
+        if [[ $node == "$SY_PBS_NODE" ]]; then
+            SY_ROLE=client SY_CLIENT=$i "$BASH" "$1" </dev/null &
+        else
+            SY_ROLE=client SY_CLIENT=$i sy_pbs_watch "$node" "$BASH" "$1" \
+                >/dev/null 2>>"$SY_ATTEMPT_DIR/$SY_LAUNCH_LOG" </dev/null &
+        fi
+        SY_PIDS+=($!)
+    done
+}
+
+# pbsdsh says this of every task that did not end with 0; the task has said more.
+sy_pbs_is_noise() { # <line>
+    [[ $1 == *pbsdsh*': task '*' exit status '* || $1 == *pbsdsh*': killing task '* ]]
+}
+
+sy_pbs_end_unix_s() {
+    printf '%s' "${SY_PBS_END_UNIX_S:-}"
+}
+
+# pbs_mom says so in the job's own errors before its SIGTERM.
+sy_pbs_says_time_limit() {
+    [[ -n ${SY_PBS_ERRORS:-} ]] &&
+        tail -c 4096 -- "$SY_PBS_ERRORS" 2>/dev/null | grep -q '^=>> PBS: job killed: walltime '
+}
+
+# --- a client --------------------------------------------------------------------------------
+
+# A task of TM has variables of its own, by which it asks its own mom.
+sy_pbs_where() {
+    SY_CLIENT=${SY_CLIENT:-0} SY_THIS_NODE=${SY_PBS_NODE:-$HOSTNAME} SY_STEP=${SY_PBS_TASK:--}
+    sy_pbs_remember
+}
+
+# A task's word is NODE/PID.
+sy_pbs_stop_step() { # <step>
+    [[ $1 =~ ^([^/]+)/([0-9]+)$ ]] &&
+        sy_pbs_command sy_pbs_signal TERM "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+}
+
+sy_pbs_nodes() {
+    local entry
+    printf '%s\n' "$SY_THIS_NODE"
+    for entry in $SY_PBS_NODES; do
+        [[ ${entry#*:} == "$SY_THIS_NODE" ]] || printf '%s\n' "${entry#*:}"
+    done
+}
+
+sy_pbs_is_this_node() { # <node>
+    [[ $1 == "$SY_THIS_NODE" ]]
+}
+
+sy_pbs_node_address() { # <node>
+    printf '%s\n' "$1"
+}
+
+sy_pbs_on_node() { # <node> <command> <argument>...
+    sy_pbs_command sy_pbs_task "$@"
+}
+
+sy_pbs_starter() {
+    if [[ -n $SY_PBS_DSH ]]; then
+        printf 'pbsdsh'
+    else
+        printf 'ssh'
+    fi
+}
+
+sy_pbs_slots() { # <node>
+    local entry
+    for entry in $SY_PBS_SLOTS; do
+        [[ ${entry#*:} != "$1" ]] || printf '%s' "${entry%%:*}"
+    done
+}
+
+# One that was built with TM asks pbs_mom for nodes and daemons; for that it must see the job again.
+# A container's mpirun is another one, and cannot reach pbs_mom.
+sy_pbs_mpi_native() { # <mpirun>; sets `start` and `options` of the caller
+    [[ -z ${SY_FAR_DOOR:-} && ${STEELYARD_MPI_TM:-yes} != no && ${SY_PBS_V_PBS_NODEFILE:-} ]] &&
+        sy_pbs_knows_tm "$1" || return 1
+    sy_pbs_as_job
+    options=(--mca plm tm --mca ras tm)
+    sy_tag mpi.start tm
+}
+
+sy_pbs_clients_per_node() {
+    printf '1'
+}
+
+# The plugin may have followed them.
+sy_pbs_weighs_leavers() {
+    printf 'unknown'
+}
+
+# --- commands at a container's door: functions, since a task is more than one command ----------
+
+sy_pbs_is_command() { # <program>
+    [[ $1 == sy_pbs_task || $1 == sy_pbs_signal ]]
+}
+
+sy_pbs_command() { # <function> <argument>...
+    if [[ -n ${SY_FAR_DOOR:-} ]]; then
+        sy_far_ask "$@"
+    else
+        "$@"
+    fi
+}

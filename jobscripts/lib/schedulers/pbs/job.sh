@@ -1,0 +1,91 @@
+#!/bin/bash
+# What a job of PBS knows of itself. Part of steelyard.sh.
+
+# "INDEX:NODE", blanks between: each node once, with the number of its first line in the node file,
+# which is what `pbsdsh -n` takes. A node that stands there twice has two slots.
+sy_pbs_distinct_nodes() {
+    local line list='' index=0
+    [[ -r ${PBS_NODEFILE:-} ]] || {
+        sy_say "the job's node file is not there: PBS_NODEFILE=${PBS_NODEFILE:-}, expected on the job's first node"
+        return 1
+    }
+    while read -r line || [[ -n $line ]]; do
+        [[ -z $line || "$list " == *":$line "* ]] || list+="${list:+ }$index:$line"
+        index=$((index + 1))
+    done <"$PBS_NODEFILE"
+    printf '%s' "$list"
+}
+
+# "SLOTS:NODE", blanks between: how often a node stands in the node file (ppn, mpiprocs); nothing where
+# every node stands there once, which is what a job has that asked for none.
+sy_pbs_slot_list() {
+    local line node list='' more=''
+    local -A count=()
+    while read -r line || [[ -n $line ]]; do
+        [[ -z $line ]] || count[$line]=$((${count[$line]:-0} + 1))
+    done <"$PBS_NODEFILE"
+    for node in "${!count[@]}"; do
+        list+="${list:+ }${count[$node]}:$node"
+        ((count[$node] == 1)) || more=1
+    done
+    [[ -z $more ]] || printf '%s' "$list"
+}
+
+# A program of PBS: where qsub was first, for another server's may stand in this node's PATH; OpenPBS
+# gives its jobs a PATH without its own folder.
+sy_pbs_program() { # <name>
+    local folder key value conf=${PBS_CONF_FILE:-/etc/pbs.conf}
+    while IFS= read -r -d : folder; do
+        [[ $folder != /* || ! -f $folder/$1 || ! -x $folder/$1 ]] || { printf '%s' "$folder/$1" && return; }
+    done <<<"${PBS_O_PATH:-}:"
+    while IFS='=' read -r key value; do
+        [[ $key != PBS_EXEC || ! -x $value/bin/$1 ]] || { printf '%s' "$value/bin/$1" && return; }
+    done < <(cat -- "$conf" 2>/dev/null)
+    type -P -- "$1" || :
+}
+
+# When the walltime is over, in seconds of unix time; nothing: not known. Torque tells its jobs how
+# long; OpenPBS does not. The job began when its node file was made.
+sy_pbs_planned_end() {
+    local begin
+    [[ ${PBS_WALLTIME:-} =~ ^[0-9]+$ ]] || return 0
+    begin=$(stat -c %Y -- "$PBS_NODEFILE") && printf '%d' "$((begin + PBS_WALLTIME))"
+}
+
+# The file to which the job's errors go (with the output, where they are joined); nothing: not found.
+# The job's first process has it open or, of a job with several nodes, a pbs_demux beside it.
+sy_pbs_errors_file() {
+    local id=${PBS_JOBID//[/\\[}
+    find /proc/[0-9]*/fd -maxdepth 1 \( -lname "*/$id.ER" -o -lname "*/$id.OU" \) -printf '%l\n' \
+        2>/dev/null | sort | head -n 1 # .ER first
+}
+
+# Whether Open MPI was built with TM: both of its components, as the ompi_info beside it tells.
+sy_pbs_knows_tm() { # <mpirun>
+    local folder text
+    for folder in "${1%/*}" "$(dirname -- "$(readlink -f -- "$1")")"; do
+        [[ -x $folder/ompi_info ]] || continue
+        text=$("$folder/ompi_info" --parsable 2>/dev/null)
+        [[ $text == *mca:plm:tm:* && $text == *mca:ras:tm:* ]]
+        return
+    done
+    return 1
+}
+
+# What a program of TM needs, for after sy_without_scheduler.
+sy_pbs_remember() {
+    local name
+    for name in PBS_JOBID PBS_ENVIRONMENT PBS_JOBCOOKIE PBS_NODENUM PBS_TASKNUM PBS_MOMPORT \
+        PBS_NODEFILE PBS_CONF_FILE; do
+        [[ -z ${!name:-} ]] || export "SY_PBS_V_$name=${!name}"
+    done
+}
+
+# Adds it to `start` of the caller.
+sy_pbs_as_job() {
+    local name
+    start+=(env)
+    for name in "${!SY_PBS_V_@}"; do
+        start+=("${name#SY_PBS_V_}=${!name}")
+    done
+}

@@ -1,0 +1,197 @@
+#!/bin/bash
+# A command on another node of a job of PBS: a task of the Task Manager (TM) where there is pbsdsh,
+# so that pbs_mom is its parent there and what runs on that node is weighed; by ssh where there is
+# none. Part of steelyard.sh.
+#
+# The two servers' pbsdsh agree in `-n INDEX PROGRAM ARGUMENT…` and in what SIGTERM does (the
+# processes of the task get it), and in little else: the exit code is not told, of the environment
+# only the scheduler's own part arrives, and output goes to the job's files. So all of that goes
+# through a folder in the attempt's:
+#   task.sh, argv, env  written before the task starts
+#   out, err     of the command, handed on while it runs
+#   state        `pid N` of the task's shell, then `end CODE`
+#   log          what pbsdsh said
+# All are made beforehand, and opened again to look: on NFS only that asks the server anew.
+# shellcheck disable=SC2153 # SY_* are steelyard.sh's
+
+# Run it and wait for its end: output, errors and exit code are the command's. When this is asked to
+# stop, or nobody reads the output any more, so is the command. A subshell: the traps are its own.
+sy_pbs_task() { # <node> <command> <argument>...
+    (sy_pbs_watch "$@")
+}
+
+sy_pbs_watch() { # <node> <command> <argument>...
+    local node=$1 told='' folder starter code from_out from_err to_out to_err
+    local -a start=()
+    shift
+    trap '' PIPE
+    trap 'told=1' TERM INT
+    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/task.XXXXXXXX") && sy_pbs_task_files "$@" || exit
+    sy_pbs_start_words "$node" "$BASH" "$folder/task.sh" "$folder" "$node" || {
+        rm -rf -- "$folder"
+        exit 1
+    }
+    exec {from_out}<"$folder/out" {from_err}<"$folder/err" {to_out}>&1 {to_err}>&2
+    "${start[@]}" </dev/null >"$folder/log" 2>&1 {to_out}>&- {to_err}>&- &
+    starter=$!
+    sy_pbs_follow
+    code=$?
+    rm -rf -- "$folder"
+    exit "$code"
+}
+
+# Here and below `folder`, `node`, `told`, `start`, `starter`, `from_*`, `to_*` are sy_pbs_watch's.
+sy_pbs_task_files() { # <command> <argument>...
+    # shellcheck disable=SC2016 # for the shell there to expand
+    { declare -f sy_pbs_there && printf '%s\n' 'sy_pbs_there "$@"'; } >"$folder/task.sh" &&
+        printf '%s\0' "$@" >"$folder/argv" && env -0 >"$folder/env" &&
+        : >"$folder/out" && : >"$folder/err" && : >"$folder/state"
+}
+
+# Sets `start` of the caller: what starts a program on a node.
+sy_pbs_start_words() { # <node> <program> <argument>...
+    local entry index='' text
+    for entry in $SY_PBS_NODES; do
+        [[ ${entry#*:} != "$1" ]] || index=${entry%%:*}
+    done
+    if [[ -z $index ]]; then
+        sy_say "node $1 is none of this job's: $SY_PBS_NODES"
+        return 1
+    elif [[ -n $SY_PBS_DSH ]]; then
+        sy_pbs_as_job
+        start+=("$SY_PBS_DSH" -n "$index" -- "${@:2}")
+    else
+        printf -v text '%q ' exec "${@:2}"
+        start=(ssh -o BatchMode=yes -- "$1" "$text")
+    fi
+}
+
+# Until the command has ended, with its exit code; an exit code of our own when it left none.
+sy_pbs_follow() {
+    local code='' pid='' steps=0 asked=0 begun=${EPOCHREALTIME//[^0-9]/} seen=0 now
+    while true; do
+        sy_pbs_read_state
+        sy_pbs_hand_on "$from_out" "$folder/out" "$to_out" || told=1
+        sy_pbs_hand_on "$from_err" "$folder/err" "$to_err"
+        [[ -z $code ]] || return "$code"
+        now=${EPOCHREALTIME//[^0-9]/}
+        if [[ -n $told ]]; then
+            ((asked > 0)) || asked=$now
+            sy_pbs_press "$((now - asked))" || return 143
+        elif kill -0 "$starter" 2>/dev/null; then
+            seen=$now
+        elif ((now - seen > 2000000)); then # its last word may come late by NFS
+            sy_say "the task on node $node left no exit code$(sy_pbs_starter_words)"
+            return 1
+        fi
+        sy_pbs_wait_a_little "$((now - begun))"
+    done
+}
+
+# Sets `pid` and `code` of the caller.
+sy_pbs_read_state() {
+    local word value
+    while read -r word value; do
+        case $word in
+        pid) pid=$value ;;
+        end) code=$value ;;
+        esac
+    done <"$folder/state"
+}
+
+# What has come since the last time; false: nobody reads it.
+sy_pbs_hand_on() { # <descriptor to read> <its file> <descriptor to write>
+    local byte
+    : <"$2"
+    while IFS= read -r -d '' -n 1 -u "$1" byte; do
+        if [[ -n $byte ]]; then
+            printf '%s' "$byte"
+        else
+            printf '\0'
+        fi >&"$3" && cat <&"$1" >&"$3" || return 1
+    done 2>/dev/null
+}
+
+# A command that shall stop: pbsdsh's SIGTERM first, then one of our own (the task may only just have
+# begun, and ssh hands nothing on), then SIGKILL before somebody kills us. False: no more to be done.
+sy_pbs_press() { # <microseconds since it was asked first>
+    local -r grace=$((${SY_GRACE_S:-10} * 1000000))
+    if ((steps == 0)); then
+        kill -s TERM "$starter" 2>/dev/null
+        steps=1
+    elif ((steps == 1 && $1 > grace / 10)); then
+        [[ -z $pid ]] || sy_pbs_signal TERM "$node" "$pid"
+        steps=2
+    elif ((steps == 2 && $1 > grace * 7 / 10)); then
+        [[ -z $pid ]] || sy_pbs_signal KILL "$node" "$pid"
+        steps=3
+    fi
+    ((steps < 3))
+}
+
+# From 10 ms to 0.25 s, a twentieth of what it has taken so far.
+sy_pbs_wait_a_little() { # <microseconds since the start>
+    local us=$(($1 / 20)) text
+    ((us > 10000)) || us=10000
+    ((us < 250000)) || us=250000
+    printf -v text '0.%06d' "$us"
+    sy_pause "$text"
+}
+
+sy_pbs_starter_words() {
+    local line said=''
+    while IFS= read -r line || [[ -n $line ]]; do
+        [[ -z $line ]] || said=$line
+    done <"$folder/log"
+    printf '%s' "${said:+: $said}"
+}
+
+# A signal for all processes of a task: those of its shell's session.
+sy_pbs_signal() { # <signal> <node> <pid of the task's shell>
+    local -a start=()
+    # shellcheck disable=SC2016 # for the shell there to expand
+    sy_pbs_start_words "$2" "$BASH" -c \
+        "$(declare -f sy_pbs_signal_there)"'; sy_pbs_signal_there "$@"' - "$1" "$3" || return
+    timeout 5 "${start[@]}" </dev/null &>/dev/null
+}
+
+# --- on the other node; self-contained -------------------------------------------------------
+
+# Its own part of the scheduler's variables stays: by that pbs_mom, and the record, know its processes.
+sy_pbs_there() { # <folder> <node>
+    local item pid again=1 code
+    local -a argv=() given=() variables=()
+    mapfile -d '' -t argv <"$1/argv"
+    mapfile -d '' -t given <"$1/env"
+    for item in "${given[@]}"; do
+        case ${item%%=*} in
+        PBS_* | SY_PBS_V_* | SY_PBS_TASK | SY_PBS_NODE | HOSTNAME | PWD | OLDPWD | SHLVL | _) ;;
+        TMPDIR) [[ -n ${TMPDIR:-} ]] || variables+=("$item") ;;
+        *) variables+=("$item") ;;
+        esac
+    done
+    cd /tmp || exit 1
+    printf 'pid %d\n' "$$" >>"$1/state" || exit 1
+    # Who stops the task signals all processes of its session.
+    trap 'again=1' TERM INT HUP
+    env "${variables[@]}" SY_PBS_NODE="$2" SY_PBS_TASK="$2/$$" "${argv[@]}" \
+        </dev/null >>"$1/out" 2>>"$1/err" &
+    pid=$!
+    while [[ -n $again ]]; do
+        again=
+        wait "$pid"
+        code=$?
+    done
+    printf 'end %d\n' "$code" >>"$1/state"
+}
+
+sy_pbs_signal_there() { # <signal> <pid>
+    local file stat
+    local -a words=() pids=()
+    for file in /proc/[0-9]*/stat; do
+        { read -r stat <"$file"; } 2>/dev/null || continue
+        read -r -a words <<<"${stat##*) }" # state, parent, group, session
+        [[ ${words[3]} != "$2" ]] || pids+=("${stat%% *}")
+    done
+    ((${#pids[@]} == 0)) || kill -s "$1" -- "${pids[@]}"
+}
