@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
@@ -22,11 +24,20 @@
 static enum spank_context context;
 static uint32_t step_id;
 static bool slurm_answers = true;
-static char last_error[2048], admin_comment[8192], tags_variable[512];
+static char last_error[2048], last_info[2048], tags_variable[512];
 static struct spank_option *options[8];
 static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
 static size_t option_count;
-static int errors, comments;
+static int errors;
+
+/* What the job has in slurmctld: the plugin writes it from a process of its own. */
+static struct controller {
+	char admin_comment[8192];
+	int comments;	       /* how often it was set */
+	int refusals, refusal; /* how often it is not, and by which error */
+	unsigned delay_s;      /* it takes its time */
+	uint32_t state;
+} * slurmctld;
 
 enum spank_context spank_context(void)
 {
@@ -89,6 +100,15 @@ void slurm_error(const char *format, ...)
 	errors++;
 }
 
+void slurm_info(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	(void)vsnprintf(last_info, sizeof(last_info), format, list);
+	va_end(list);
+}
+
 void slurm_verbose(const char *format, ...)
 {
 	(void)format;
@@ -101,9 +121,18 @@ void slurm_init_job_desc_msg(job_desc_msg_t *message)
 
 int slurm_update_job(job_desc_msg_t *message)
 {
-	(void)snprintf(admin_comment, sizeof(admin_comment), "%u %s", SY_JOB_ID_OF(message),
+	if (SY_JOB_ID_OF(message) != JOB)
+		return SLURM_ERROR;
+	if (slurmctld->delay_s)
+		(void)sleep(slurmctld->delay_s);
+	if (slurmctld->refusals > 0) {
+		slurmctld->refusals--;
+		errno = slurmctld->refusal;
+		return SLURM_ERROR;
+	}
+	(void)snprintf(slurmctld->admin_comment, sizeof(slurmctld->admin_comment), "%s",
 		       message->admin_comment);
-	comments++;
+	slurmctld->comments++;
 	return SLURM_SUCCESS;
 }
 
@@ -120,6 +149,11 @@ int slurm_load_job(job_info_msg_t **answer, id_of_job job_id, uint16_t flags)
 
 	(void)job_id;
 	(void)flags;
+	if (slurmctld) {
+		SY_JOB_ID_OF(&job) = JOB;
+		job.admin_comment = slurmctld->admin_comment;
+		job.job_state = slurmctld->state;
+	}
 	*answer = slurm_answers ? &message : NULL;
 	return slurm_answers ? SLURM_SUCCESS : SLURM_ERROR;
 }
@@ -220,11 +254,24 @@ __attribute__((unused)) static void *load(const char *path, enum spank_context i
 	option_count = 0;
 	context = in;
 	step_id = step;
-	admin_comment[0] = last_error[0] = '\0';
-	errors = comments = 0;
+	if (!slurmctld)
+		slurmctld = mmap(NULL, sizeof(*slurmctld), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*slurmctld = (struct controller){.state = JOB_RUNNING};
+	last_error[0] = last_info[0] = '\0';
+	errors = 0;
 	if (plugin)
 		is_int(call(plugin, "slurm_spank_init"), 0, "init returns 0");
 	return plugin;
+}
+
+/* Until AdminComment was set that often. */
+__attribute__((unused)) static void wait_for_comments(int count)
+{
+	const struct timespec pause = {0, 5000000};
+
+	for (int i = 0; i < 2000 && slurmctld->comments < count; i++)
+		(void)nanosleep(&pause, NULL);
 }
 
 __attribute__((unused)) static int give(const char *name, const char *value, int remote)

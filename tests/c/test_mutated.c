@@ -17,11 +17,11 @@
 #include "netem/spec/text.h"
 #include "record/message.h"
 
-#include "../../plugins/slurm/comment.c"
+#include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/slurm/leave_cgroup.c"
-#include "../../plugins/slurm/tag.c"
-#include "../../plugins/slurm/totals.c"
+#include "../../plugins/node/job/tag.c"
+#include "../../plugins/node/job/totals.c"
 
 #define TEXT_MAX 2048
 
@@ -258,10 +258,12 @@ static bool cgroups(const char *text)
 	size_t length = 0;
 	const char *found = sy_job_cgroup_find(text, 4711, &length);
 
-	sy_way_out_read(&plan, text);
-	for (size_t i = 0; i < plan.count; i++) {
-		if (strncmp(plan.paths[i], "/sys/fs/cgroup/", 15) != 0)
-			return false;
+	for (size_t rule = 0; rule < 2; rule++) {
+		sy_way_out_read(&plan, text, rule ? sy_way_out_of_slurm : sy_way_out_top);
+		for (size_t i = 0; i < plan.count; i++) {
+			if (strncmp(plan.paths[i], "/sys/fs/cgroup/", 15) != 0)
+				return false;
+		}
 	}
 	return !found || (found >= text && found + length <= text + strlen(text));
 }

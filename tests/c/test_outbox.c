@@ -4,7 +4,7 @@
 
 #include "tap.h"
 
-#include "../../plugins/slurm/outbox.c"
+#include "../../plugins/node/job/outbox.c"
 
 static struct sy_outbox outbox;
 

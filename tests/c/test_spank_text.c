@@ -6,13 +6,13 @@
 #include "base/rate.h"
 #include "tap.h"
 
-#include "../../plugins/slurm/comment.c"
+#include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/config.c"
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/slurm/leave_cgroup.c"
-#include "../../plugins/slurm/tag.c"
-#include "../../plugins/slurm/totals.c"
-#include "../../plugins/slurm/totals_files.c"
+#include "../../plugins/node/job/tag.c"
+#include "../../plugins/node/job/totals.c"
+#include "../../plugins/node/job/totals_files.c"
 
 static void test_tag_grammar(void)
 {
@@ -231,27 +231,101 @@ static void test_comment(void)
 	is_string(comment.kind.node_type, "", "a record that is none");
 }
 
-static void test_cgroups(void)
+/* Recorded texts of /proc/PID/cgroup (tests/data/cgroups): what is the job's, and the way out. */
+#define SCOPE "/system.slice/layout_slurmstepd.scope"
+static const struct layout {
+	const char *name, *job, *way_out;
+} layouts[] = {
+    {"22.05-v1", "/slurm_layout/uid_4711/job_1", "/sys/fs/cgroup/freezer/slurm_layout"},
+    {"24.11-v1", "/slurm_layout/uid_4711/job_1", "/sys/fs/cgroup/freezer/slurm_layout"},
+    {"26.05-v1", "/slurm_layout/uid_4711/job_1", "/sys/fs/cgroup/freezer/slurm_layout"},
+    {"22.05-v2", SCOPE "/job_1", "/sys/fs/cgroup" SCOPE "/system"},
+    {"24.11-v2", SCOPE "/job_1", "/sys/fs/cgroup" SCOPE "/system"},
+    {"26.05-v2", SCOPE "/s4HNM82QZQES00", "/sys/fs/cgroup" SCOPE "/system"},
+    {"26.05-v2-ids", SCOPE "/job_1", "/sys/fs/cgroup" SCOPE "/system"},
+    {"22.05-none", NULL, NULL},
+    {"24.11-none", NULL, NULL},
+    {"26.05-none", NULL, NULL},
+};
+
+static const char *recorded(const char *layout, const char *whose)
+{
+	static char text[4096];
+	char path[128];
+	FILE *file;
+	size_t length = 0;
+
+	(void)snprintf(path, sizeof(path), "tests/data/cgroups/%s/%s", layout, whose);
+	file = fopen(path, "r");
+	if (file) {
+		length = fread(text, 1, sizeof(text) - 1, file);
+		(void)fclose(file);
+	}
+	text[length] = '\0';
+	ok(length > 0, "%s can be read", path);
+	return text;
+}
+
+static void is_the_jobs(const char *cgroups, const char *expected, const char *layout,
+			const char *whose)
+{
+	size_t length = 0;
+	const char *found = sy_job_cgroup_find(cgroups, 1, &length);
+	char path[256], what[128];
+
+	(void)snprintf(path, sizeof(path), "%.*s", (int)length, found ? found : "");
+	(void)snprintf(what, sizeof(what), "%s: the job's cgroup, from %s", layout, whose);
+	is_string(path, expected ? expected : "", what);
+}
+
+static void test_cgroup_layouts(void)
 {
 	static struct sy_way_out way;
 
-	is_int((int64_t)sy_job_cgroup_length("/slurm_n1/uid_0/job_5/step_batch", 5), 21,
-	       "version 1");
-	is_int((int64_t)sy_job_cgroup_length("/system.slice/slurmstepd.scope/job_5\n0::/", 5), 36,
-	       "version 2, at a line's end");
-	is_int((int64_t)sy_job_cgroup_length("/slurm/uid_0/job_55/step_0", 5), 0, "another job");
-	is_int((int64_t)sy_job_cgroup_length("/user.slice", 5), 0, "no job");
-	sy_way_out_read(&way, "5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
-			      "4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
-			      "3:pids:/\n");
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		const struct layout *at = &layouts[i];
+		bool by_id = at->job && strstr(at->job, "/job_1");
+		char what[128], expected[256] = "";
+
+		is_the_jobs(recorded(at->name, "stepd"), at->job, at->name, "slurmstepd");
+		is_the_jobs(recorded(at->name, "task"), by_id ? at->job : NULL, at->name, "a task");
+		sy_way_out_read(&way, recorded(at->name, "stepd"), sy_way_out_of_slurm);
+		(void)snprintf(what, sizeof(what), "%s: the way out", at->name);
+		if (at->way_out)
+			(void)snprintf(expected, sizeof(expected), "%s/cgroup.procs", at->way_out);
+		is_string(way.count > 0 ? way.paths[0] : "", expected, what);
+	}
+}
+
+/* A slurmd that runs in a job of another cluster's, and makes no cgroups itself. */
+static void test_cluster_in_a_job(void)
+{
+	is_the_jobs("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_batch/user/task_0\n",
+		    NULL, "version 2", "a cluster within another's job");
+	is_the_jobs("0::/system.slice/slurmstepd.scope/job_55/step_batch/user/task_0\n", NULL,
+		    "version 2, job ids", "a cluster within another's job");
+	is_the_jobs("5:cpu,cpuacct:/slurm_n1/uid_0/job_55/step_batch/task_0\n0::/\n", NULL,
+		    "version 1", "a cluster within another's job");
+}
+
+static void test_cgroups(void)
+{
+	static struct sy_way_out way;
+	size_t length;
+
+	ok(!sy_job_cgroup_find("4:cpu:/slurm/uid_0/job_55/step_0\n0::/\n", 5, &length),
+	   "another job's");
+	ok(sy_job_cgroup_find("0::/slurmstepd.scope/job_5", 5, &length) && length == 23,
+	   "at the text's end");
+	ok(!sy_job_cgroup_find("4:cpu:/sEKNKTV3WPV500/step_0/slurm\n", 5, &length),
+	   "version 1 has no SLUIDs");
+	sy_way_out_read(&way,
+			"5:cpu,cpuacct:/slurm_n1/uid_0/job_5/step_extern\n"
+			"4:name=systemd:/slurm_n1/uid_0/job_5/step_extern\n"
+			"3:pids:/\n",
+			sy_way_out_of_slurm);
 	is_int((int64_t)way.count, 2, "only where it is in a job's group");
-	is_string(way.paths[0], "/sys/fs/cgroup/cpu,cpuacct/slurm_n1/cgroup.procs", "version 1");
 	is_string(way.paths[1], "/sys/fs/cgroup/systemd/slurm_n1/cgroup.procs", "a named one");
-	sy_way_out_read(&way, "0::/system.slice/slurmstepd.scope/job_5/step_extern/slurm\n");
-	is_string(way.paths[0], "/sys/fs/cgroup/system.slice/slurmstepd.scope/system/cgroup.procs",
-		  "version 2");
-	sy_way_out_read(&way, "0::/\n");
-	is_int((int64_t)way.count, 0, "nowhere to go when Slurm uses no cgroups");
 }
 
 int main(void)
@@ -262,6 +336,8 @@ int main(void)
 	test_config();
 	test_comment_scope();
 	test_comment();
+	test_cgroup_layouts();
+	test_cluster_in_a_job();
 	test_cgroups();
 	return done_testing();
 }

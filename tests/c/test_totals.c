@@ -6,8 +6,8 @@
 
 #include "tap.h"
 
-#include "../../plugins/slurm/totals.c"
-#include "../../plugins/slurm/totals_files.c"
+#include "../../plugins/node/job/totals.c"
+#include "../../plugins/node/job/totals_files.c"
 
 static const char header[] =
     "unix_s,elapsed_s,cpu_s,memory_bytes,rchar_bytes,energy_j,energy_j:package-0\n";

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 MARK = "STEELYARD_TESTS"
-PATIENCE_S = 10.0  # what ends by itself (guards, servers that were told to) may take so long
+PATIENCE_S = 30.0  # what ends by itself (guards, servers that were told to) may take so long
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ CALLS = {
 SQUARES = {"bt", "sp"}  # the others: powers of two
 RUNS = [(k, n) for k in KERNELS for n in ([1, 4, 9] if k in SQUARES else [1, 2, 4])]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-MPIRUN += ["--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "^tcp,openib"]
+MPIRUN += ["--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "^tcp,openib,ofi"]
 # Else it waits for seconds after a program that exits with another code than 0.
 MPIRUN += ["--mca", "odls_base_sigkill_timeout", "0", "-np"]
 
@@ -59,8 +59,9 @@ def first_line(text: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def programs() -> None:
-    """The programs, and those that know planted errors."""
-    subprocess.run(["make", "-s", "-C", ROOT / "jobscripts/npb", "all", "plant"], check=True)
+    """The programs, and those that know planted errors; another worker may make them, too."""
+    make = ["make", "-s", "-C", ROOT / "jobscripts/npb", "all", "plant"]
+    subprocess.run(["flock", BIN, *make], check=True)
 
 
 @pytest.mark.parametrize(("kernel", "ranks"), RUNS)

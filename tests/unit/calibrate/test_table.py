@@ -75,7 +75,9 @@ KEYS = (
     "unwaited_cpu_us", "restarts", "sent_bytes", "received_bytes", "before_read_calls_bytes",
     "before_write_calls_bytes", "before_to_storage_bytes", "before_from_storage_bytes",
     "others_read_calls_bytes", "others_write_calls_bytes", "others_to_storage_bytes",
-    "others_from_storage_bytes", "kernel_to_storage_bytes", "kernel_from_storage_bytes",
+    "others_from_storage_bytes", "parent_cpu_us", "parent_read_calls_bytes",
+    "parent_write_calls_bytes", "parent_to_storage_bytes", "parent_from_storage_bytes",
+    "kernel_to_storage_bytes", "kernel_from_storage_bytes",
 )  # fmt: skip
 
 
@@ -227,7 +229,7 @@ def test_words_show_every_wrong_number(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_results_are_read_by_job_and_node(tmp_path: Path) -> None:
-    (tmp_path / "7.n1.x.99.result").write_text('{"format": "steelyard-load", "cpu_us": 5}')
+    (tmp_path / "7,n1.x,99.result").write_text('{"format": "steelyard-load", "cpu_us": 5}')
     (tmp_path / "7.n1.98.result.new").write_text("{")
     (found,) = loads.results(tmp_path)
     assert (found.job, found.node, found.values) == ("7", "n1.x", {"cpu_us": 5})

@@ -253,7 +253,7 @@ def test_what_a_killed_extern_step_leaves_behind_is_ended_with_the_cluster(tmp_p
         subprocess.Popen(argv, env={**os.environ, "SLURM_CONF": f"{conf}.other"}) as other,
     ):
         try:
-            until = time.monotonic() + 20
+            until = time.monotonic() + 90
             while time.monotonic() < until and len(cluster_state.leftovers(conf)) != 1:
                 time.sleep(0.02)
             assert [daemon.pid for daemon in cluster_state.leftovers(conf)] == [ours.pid]

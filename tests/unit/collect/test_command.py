@@ -28,7 +28,9 @@ def test_the_only_study_here_is_collected(study: Any, capsys: pytest.CaptureFixt
     text = capsys.readouterr().out
     total = sum(tasks for _, tasks in HELP.SUBMITTED.values()) + 1
     assert f"{total} runs: 4 completed, " in text
-    assert "1 × the accounting could not be asked: collect again when it answers" in text
+    assert (
+        "1 × the accounting could not be asked, or a part of it not be read: collect again" in text
+    )
     assert "slurm-client" in text
     assert "next: steelyard report" in text
     assert (study.dir / "study.duckdb").is_file()

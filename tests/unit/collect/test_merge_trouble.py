@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.collect.one_job import look_up
 from steelyard.analysis.sources import sacct
 
 from . import study as HELP
@@ -119,6 +120,25 @@ def test_a_record_cut_short_keeps_its_samples_and_stays_out_of_the_means(study: 
         "AND metric = 'cpu_s'",
     )
     assert value is None
+
+
+@pytest.mark.parametrize(("lacks", "rx_bytes"), [("processes", 1000.0), ("job", None)])
+def test_what_a_node_counts_is_whole_where_only_processes_were_missed(
+    study: Any, lacks: str, rx_bytes: float | None
+) -> None:
+    row = study.row("11")
+    alone = {"job": {"scheduler": "slurm", "job_id": "11", "exclusive": True}}
+    study.record(row, row.nodes[0], **alone)
+    study.record(row, row.nodes[1], complete=False, incomplete_of=lacks, **alone)
+    study.collect()
+    values = query(
+        study,
+        f"SELECT metric, value FROM measurements WHERE run_id = '{run_id('twonodes')}' "
+        "AND metric IN ('cpu_s', 'rx_bytes') ORDER BY metric",
+    )
+    assert values == [("cpu_s", None), ("rx_bytes", rx_bytes)]
+    view = look_up("11", [study.record_dir], study.accounting)
+    assert (view.total("cpu_s"), view.total("rx_bytes")) == (None, rx_bytes)
 
 
 def test_the_last_line_of_samples_cut_short_is_left_out(study: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import one_job
+from steelyard.analysis.sources import admin_comment
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.commands import show as cmd_show
 
@@ -129,18 +130,12 @@ def test_records_alone_of_an_id_that_was_used_twice(study: Any) -> None:
 def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
     view = look_up(study, "1")
     assert view.admin_comment is None and view.nodes == []
-    line = '{"steelyard":1,"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,'
-    view.admin_comment = one_job.own_comment(
-        line + '"nodes_weighed":1,"cpu_s":1.5,"energy_j":null}'
+    view.admin_comment = admin_comment.own(
+        '{"steelyard":{"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,"cpu_s":1.5}}'
     )
     text = screen(view, capsys)
-    assert "from AdminComment: virtual kvm, kernel 6.1.0; sums over 1 of 1 nodes" in text
+    assert "from the accounting: virtual kvm none, kernel 6.1.0; sums over 1 of 1 nodes" in text
     assert "– (of the whole nodes), 1.5 s of CPU" in text
-
-
-@pytest.mark.parametrize("text", ["", "free text", "[1]", '{"other": 1}', '{"steelyard":1'])
-def test_an_admin_comment_of_somebody_else(text: str) -> None:
-    assert one_job.own_comment(text) is None
 
 
 def test_an_unknown_job_is_told_what_to_do(study: Any) -> None:

@@ -124,6 +124,13 @@ def disagreeing(maker: Any) -> None:
         )
 
 
+def told_by_qstat(maker: Any) -> None:
+    for number, source in enumerate(("server log", "qstat", "qstat")):
+        run = {key: maker.rows["runs"][number][key] for key in ("run_id", "attempt")}
+        job = {"submission_id": "b1", "JobID": f"{number}.vm", "JobIDRaw": f"{number}.vm"}
+        maker.rows["accounting"].append(run | job | {"extra": json.dumps({"source": source})})
+
+
 def slow_node(maker: Any) -> None:
     for number in range(6):
         add_run(maker, 1, RUNS + number, value=10.2 + number / 100, nodes=("n2",))
@@ -182,7 +189,7 @@ CASES = {
     ),
     "SY09": (
         with_record(complete=False, incomplete_reason="cut short by a kill"),
-        "1 of 25 records do not reach to the job's end.",
+        "1 of 25 records do not tell all of the job.",
     ),
     "SY10": (with_record(samples_lost=3), "In 1 of 25 records."),
     "SY11": (
@@ -215,6 +222,7 @@ CASES = {
     "SY22": (with_runs(value=30.0), "1 of 2 means of a main figure."),
     "SY28": (slow_starts, "In 1 of 2 series with iterations inside the runs"),
     "SY29": (lambda maker: maker.rows.clear(), "There is nothing to report."),
+    "SY33": (told_by_qstat, "The end of 2 runs is known from them."),
     "SY27": (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 

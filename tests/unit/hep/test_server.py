@@ -22,8 +22,8 @@ FEW = [(0, 100), (500, 501), (2000, 2077)]
 
 
 def until(ready: Callable[[], object], what: str) -> None:
-    """Poll; the test fails after 10 s."""
-    end = time.monotonic() + 10
+    """Poll; the test fails after a minute."""
+    end = time.monotonic() + 60
     while not ready():
         assert time.monotonic() < end, what
         time.sleep(0.02)
@@ -100,7 +100,7 @@ def test_nobody_can_write_to_it(start: Start, tmp_path: Path) -> None:
     target = f"root://{running.address}//new.root"
     done = subprocess.run(
         ["xrdcp", "--silent", "/etc/hostname", target],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
     assert done.returncode != 0
     assert "read/only" in done.stderr
@@ -149,7 +149,7 @@ def test_it_ends_when_asked_to(start: Start) -> None:
     running = start()
     assert len(processes(running)) == 3
     running.process.terminate()
-    assert running.process.wait(10) == 128 + signal.SIGTERM
+    assert running.process.wait(60) == 128 + signal.SIGTERM
     gone(running)
 
 
@@ -157,7 +157,7 @@ def test_it_ends_when_nobody_reads_its_output(start: Start) -> None:
     running = start()
     assert running.process.stdout is not None
     running.process.stdout.close()
-    assert running.process.wait(10) == 0
+    assert running.process.wait(60) == 0
     gone(running)
 
 
@@ -183,7 +183,7 @@ def test_a_server_that_does_not_start_says_why(start: Start, tmp_path: Path) -> 
     with pytest.raises(server.ServerError, match=r"xrootd does not start: .*xrootd ended"):
         server.start(own, copies, "/bin/false")
     running = start(PATH="/nowhere")
-    assert running.process.wait(10) == 1
+    assert running.process.wait(60) == 1
     assert running.process.stderr is not None
     words = running.process.stderr.read()
     assert words == "steelyard: xrootd is missing: install the Debian package xrootd-server\n"
@@ -194,6 +194,6 @@ def test_a_damaged_input_is_not_served(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "study" / "data" / datafile.file_name(RECIPE)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     running = start()
-    assert running.process.wait(10) == 1
+    assert running.process.wait(60) == 1
     assert running.process.stderr is not None
     assert "is not the file that was made" in running.process.stderr.read()

@@ -71,7 +71,7 @@ class Study:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=60,
+            timeout=120,
         )
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
@@ -85,6 +85,18 @@ class Study:
 
     def attempt(self, name: str = "local.1") -> Path:
         return self.run_folder / name
+
+    def clock(self, client: int = 0) -> tuple[list[int], list[int]]:
+        """When a client started and ended, in us: by the wall clock, and by the time since boot."""
+        line = (self.attempt() / f"client.{client}").read_text(encoding="utf-8").splitlines()[-1]
+        start, end, up_start, up_end = map(int, line.split()[2:])
+        return [start, end], [up_start, up_end]
+
+    def elapsed_is_the_longest_clients(self, clients: int = 1) -> bool:
+        """By one of two clocks, and those are not read at the same moment."""
+        spans = [[end - start for start, end in self.clock(n)] for n in range(clients)]
+        elapsed_us = round(self.result()["elapsed_s"] * 1e6)
+        return max(map(min, spans)) <= elapsed_us <= max(map(max, spans))
 
     def result(self, attempt: str = "local.1") -> dict[str, Any]:
         """result.json, which must always be whole and in its documented form."""

@@ -126,7 +126,7 @@ def of_ended_runs(paths: Iterable[Path]) -> list[Path]:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)

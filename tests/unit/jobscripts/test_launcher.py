@@ -77,7 +77,7 @@ def test_a_stopped_run_is_told_inside_and_leaves_no_container(study: Study, laun
     with study.start(**told(launcher)) as child:
         wait_for(lambda: bool(processes("61.01")), "the benchmark runs")
         child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=30) == 143
+        assert child.wait(timeout=90) == 143
     assert set(out(study)) == {"here", "told", "after"}
     assert study.result()["exit_codes"] == [3]
     assert processes("61.01") == []
@@ -103,7 +103,7 @@ def test_a_container_that_ends_by_itself_is_no_result(study: Study, launcher: st
         else:
             (pid,) = first_of(study)
             os.kill(pid, signal.SIGKILL)
-        assert child.wait(timeout=30) == 1
+        assert child.wait(timeout=90) == 1
     found = study.result()
     assert found["exit_codes"] == [None]
     assert "ended before the benchmark did" in found["reason"]
@@ -237,7 +237,7 @@ def test_podman_runs_it_too(study: Study, image_tar: Path, tmp_path: Path) -> No
         if shutil.which("podman") is None:
             return 127
         return subprocess.run(
-            ["podman", *words], env=environment, capture_output=True, check=False, timeout=60
+            ["podman", *words], env=environment, capture_output=True, check=False, timeout=120
         ).returncode
 
     if podman("import", str(image_tar), name) or podman("run", "--rm", name, "bash", "-c", ":"):
@@ -276,7 +276,7 @@ def test_an_ordinary_user_has_unshare_with_a_loopback_only(study: Study) -> None
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     uid, *links, capabilities = out(study)

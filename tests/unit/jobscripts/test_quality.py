@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
+
+ROOT = Path(__file__).parents[3]
 
 COUNT = 'echo x >>"$SY_STUDY_DIR/count"; mapfile -t n <"$SY_STUDY_DIR/count"; n=${#n[@]}\n'
 
@@ -25,9 +28,10 @@ def test_warm_ups_run_before_and_are_kept_apart(study: Study) -> None:
 
 
 def test_a_warm_up_is_not_in_the_measured_time(study: Study) -> None:
-    study.body(COUNT + "((n > 1)) || sleep 1")
+    study.body(COUNT + '((n > 1)) || { sleep 0.1; date +%s%6N >"$SY_STUDY_DIR/warm"; }')
     assert study.run(SY_WARM_UP="1").returncode == 0
-    assert study.result()["elapsed_s"] < 1
+    assert int((study.folder / "warm").read_text()) <= study.clock()[0][0]
+    assert study.elapsed_is_the_longest_clients()
 
 
 def test_a_failed_warm_up_fails_the_run_with_its_words(study: Study) -> None:
@@ -118,6 +122,10 @@ def test_one_rank_starts_no_daemon_of_open_mpi(study: Study) -> None:
     assert study.run().returncode == 0
     found = (study.attempt() / "out.0").read_text()
     assert "OMPI_MCA_ess_singleton_isolated=1\n" in found
+    # Nor does it share a folder with others that end while it starts.
+    assert (
+        f"OMPI_MCA_orte_tmpdir_base={study.scratch}/steelyard.{study.run_folder.name}.0." in found
+    )
     assert found.endswith("after:")
 
 
@@ -137,3 +145,16 @@ def test_clients_that_share_a_node_are_not_bound_to_the_same_processors(study: S
     study.body(f"sy_mpi_run 1 mpirun {ALLOWED}", clients=2)
     assert study.run(SY_BIND="core").returncode == 1
     assert "2 clients share this node" in study.result()["reason"]
+
+
+def test_the_time_since_boot_is_read_by_no_process() -> None:
+    """Its end may be waited for on a busy node, and then the wall clock had jumped, it was said."""
+    script = """source "$1"; read() { builtin read "$@"; by=$BASHPID; }
+sy_read_uptime up; echo "$$ $by $up"; cat /proc/uptime"""
+    argv = ["bash", "-c", script, "bash", str(ROOT / "jobscripts/lib/result.sh")]
+    first, second = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split(
+        "\n"
+    )[:2]
+    shell, by, up_us = first.split()
+    assert by == shell
+    assert 0 <= float(second.split()[0]) - int(up_us) / 1e6 < 60

@@ -133,12 +133,12 @@ def test_clients_start_together_and_know_who_they_are(study: Study) -> None:
 def test_nobody_starts_before_the_last_is_ready(study: Study, tmp_path: Path) -> None:
     """The second client is held up outside of Steelyard, by what bash reads first."""
     hold = tmp_path / "hold.sh"
-    hold.write_text("[[ ${SY_CLIENT:-} != 1 ]] || sleep 1\n", encoding="utf-8")
+    held = tmp_path / "held"
+    hold.write_text(f"[[ ${{SY_CLIENT:-}} != 1 ]] || {{ sleep 0.5; date +%s%6N >{held}; }}\n")
     study.body("true", 2)
     assert study.run(BASH_ENV=str(hold)).returncode == 0
-    starts = [int(lines_of(study.attempt() / f"client.{i}")[-1][2]) for i in range(2)]
-    assert abs(starts[0] - starts[1]) < 400_000
-    assert study.result()["elapsed_s"] < 0.8  # waiting for the other is not part of the run
+    assert min(study.clock(client)[0][0] for client in range(2)) >= int(held.read_text())
+    assert study.elapsed_is_the_longest_clients(2)  # waiting for the other is not part of the run
 
 
 def test_each_execution_is_an_attempt_of_its_own(study: Study) -> None:
@@ -315,12 +315,12 @@ def test_slurm_is_asked_whether_it_was_the_time_limit(
     study.body("echo here; sleep 60", 2)
     with study.start(**slurm) as child:
         out = study.attempt("4711.0") / "out.1"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not (out.exists() and out.stat().st_size > 0):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 143
+        assert child.wait(timeout=90) == 143
     assert study.result("4711.0")["state"] == state
     assert study.result("4711.0")["exit_codes"] == [143, 143]
 

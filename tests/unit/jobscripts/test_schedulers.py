@@ -58,7 +58,7 @@ def test_a_scheduler_that_the_library_does_not_know_is_refused(tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=90,
     )
-    said = "steelyard: SY_SCHEDULER=lsf: expected one of local slurm\n"
+    said = "steelyard: SY_SCHEDULER=lsf: expected one of local pbs slurm\n"
     assert (done.returncode, done.stderr) == (1, said)

@@ -244,7 +244,7 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=90,
     )
     said = done.stdout.strip().replace(" --cgroup-manager=cgroupfs", "")
     said = said.replace('sh -c echo $$ >"$0" && exec "$@" /mine/cgroup.procs', "CGROUP")
@@ -258,7 +258,7 @@ def paths_inside(library: Path, **variables: str) -> list[str]:
     done = subprocess.run(
         ["bash", "-c", script, "bash", library],
         env={"PATH": os.environ["PATH"], "SY_STUDY_DIR": "/s", "SY_SCRATCH": "/t", **variables},
-        capture_output=True, text=True, check=True, timeout=20,
+        capture_output=True, text=True, check=True, timeout=90,
     )  # fmt: skip
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -299,7 +299,7 @@ def test_an_answer_that_comes_in_pieces_is_one_answer(tmp_path: Path) -> None:
     library = tmp_path / "steelyard.sh"
     library.write_text(registry.library(), encoding="utf-8")
     words = ["bash", "-c", script, "bash", str(library)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=90)
     assert (done.stdout, done.stderr) == ("7 1 2 gone", "")
 
 

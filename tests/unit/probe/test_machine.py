@@ -22,7 +22,7 @@ PROGRAM = os.environ.get("STEELYARD_NODE") or str(
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=90)
 
 
 def output_of(*command: str) -> str:
@@ -181,7 +181,7 @@ def test_wrong_usage_is_refused(arguments: list[str], code: int, text: str) -> N
 def test_a_full_disk_is_not_silent() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [PROGRAM, "probe"], check=False, stdout=full, stderr=subprocess.PIPE, timeout=20
+            [PROGRAM, "probe"], check=False, stdout=full, stderr=subprocess.PIPE, timeout=90
         )
     assert done.returncode != 0
     assert b"No space left" in done.stderr

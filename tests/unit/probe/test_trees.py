@@ -28,7 +28,7 @@ def probe(root: Path) -> Document:
         check=False,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=90,
     )
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     document: Document = json.loads(done.stdout)

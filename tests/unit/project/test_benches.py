@@ -1,4 +1,4 @@
-"""bench/report.py and bench/cli.py run, and say what they measured."""
+"""bench/report.py, bench/pbs_accounting.py and bench/cli.py run, and say what they measured."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ BENCH = Path(__file__).parents[3] / "bench"
     ("name", "runs", "told"),
     [
         ("report", 1000, {"conditions", "seconds", "cpu_s", "mb", "ratio_pandas"}),
+        ("pbs_accounting", 5000, {"ratio", "scan_lines_per_s"}),
         ("cli", 20, {"help_ms", "python_ms", "pip_ms", "ratio_pip", "status_s", "ratio_script"}),
     ],
 )

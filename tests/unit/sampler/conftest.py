@@ -17,7 +17,7 @@ import pytest
 
 from steelyard.wrappers.base.node import find_node_program
 
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 
 
 def wait_for(what: str, condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> Any:

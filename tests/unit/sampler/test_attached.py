@@ -31,13 +31,15 @@ os.read(0, 1)
 """
 
 
-def test_descendants_of_a_root_agree_with_psutil(sampler: Any) -> None:
+def test_descendants_of_a_root_agree_with_psutil(sampler: Any, waiting: Any) -> None:
     attached = sampler.attach("--rate", "10")
     root = start_root(2, cpu_s=0.2)
     attached.send(f"root {root.pid}")
     wait_ready(root, 2)
     children = psutil.Process(root.pid).children(recursive=True)
     assert len(children) == 2
+    # What the kernel counts of a write comes after its reader was woken.
+    waiting("they rest", lambda: all(child.status() == "sleeping" for child in children))
     totals = attached.totals()
     cpu_s = sum(sum(c.cpu_times()[:2]) for c in children)
     rss = sum(c.memory_info().rss for c in children)
@@ -110,7 +112,7 @@ def test_done_gives_the_final_counters_of_a_root(sampler: Any) -> None:
     assert record["io"]["write_bytes"] == 90000004
 
 
-def test_children_that_a_parent_does_not_wait_for_are_kept(sampler: Any) -> None:
+def test_children_that_a_parent_does_not_wait_for_are_kept(sampler: Any, waiting: Any) -> None:
     attached = sampler.attach("--rate", "20")
     script = (
         "import signal, subprocess, sys, time\n"
@@ -123,9 +125,9 @@ def test_children_that_a_parent_does_not_wait_for_are_kept(sampler: Any) -> None
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"
     root = subprocess.Popen([sys.executable, "-c", outer])
     attached.send(f"root {root.pid}")
-    time.sleep(0.9)
-    assert 3 << 20 <= attached.totals()["wchar_bytes"] < 4 << 20
-    assert root.wait(10) == 0
+    waiting("its child's work", lambda: (attached.totals()["wchar_bytes"] or 0) >= 3 << 20)
+    assert attached.totals()["wchar_bytes"] < 4 << 20
+    assert root.wait(90) == 0
     record = attached.end()
     assert 3 << 20 <= record["io"]["wchar_bytes"] < 4 << 20
     column = attached.column("wchar_bytes")
@@ -135,7 +137,7 @@ def test_children_that_a_parent_does_not_wait_for_are_kept(sampler: Any) -> None
 def test_ends_on_sigterm(sampler: Any) -> None:
     attached = sampler.attach()
     attached.process.terminate()
-    assert attached.process.wait(10) == 0
+    assert attached.process.wait(90) == 0
     assert attached.record["complete"] is True
 
 
@@ -156,7 +158,7 @@ def test_rate_changes_and_0_stops(sampler: Any, waiting: Any) -> None:
     attached.send("rate 50")
     waiting("samples at the new rate", lambda: len(attached.samples) > 10)
     attached.send("rate 0")
-    time.sleep(0.1)
+    attached.totals()  # it has read the message
     count = len(attached.samples)
     time.sleep(0.2)
     assert len(attached.samples) == count
@@ -212,7 +214,7 @@ def test_the_socket_is_the_owners_alone(sampler: Any) -> None:
 def test_send_to_nobody_exits_3(tmp_path: Path) -> None:
     done = subprocess.run(
         [find_node_program(), "send", "--control", tmp_path / "no.sock", "end"],
-        capture_output=True, text=True, check=False, timeout=10,
+        capture_output=True, text=True, check=False, timeout=90,
     )  # fmt: skip
     assert done.returncode == 3
     assert "no sampler listens to" in done.stderr
@@ -222,26 +224,23 @@ def test_send_refuses_a_message_it_does_not_know(sampler: Any) -> None:
     attached = sampler.attach()
     done = subprocess.run(
         [find_node_program(), "send", "--control", attached.control, "dance"],
-        capture_output=True, text=True, check=False, timeout=10,
+        capture_output=True, text=True, check=False, timeout=90,
     )  # fmt: skip
     assert done.returncode == 2
     assert "'dance' is none of root, cgroup, tag" in done.stderr
     attached.end()
 
 
-def test_two_hundred_processes(sampler: Any) -> None:
+def test_two_hundred_processes(sampler: Any, waiting: Any) -> None:
     attached = sampler.attach("--rate", "10")
     root = subprocess.Popen(
         ["bash", "-c", "for i in $(seq 200); do sleep 30 & done; wait"], stderr=subprocess.DEVNULL
     )
     attached.send(f"root {root.pid}")
-    end = time.monotonic() + 20
-    while time.monotonic() < end and attached.column("processes")[-1] != 200:
-        time.sleep(0.1)
-    assert attached.column("processes")[-1] == 200
+    waiting("all of them", lambda: attached.column("processes")[-1] == 200)
     for child in psutil.Process(root.pid).children():
         child.kill()
-    root.wait(20)
+    root.wait(90)
     record = attached.end()
     assert record["processes"]["max_processes"] == 200
     assert record["incomplete_reason"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,26 @@ def test_what_an_earlier_job_left_in_its_cgroup_does_not_count(sampler: Any) -> 
         group.rmdir()
 
 
+def test_memory_that_has_grown_a_little_and_stays(sampler: Any, tmp_path: Path) -> None:
+    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
+    group.mkdir(parents=True)
+    (group / "cpu.stat").write_text("usage_usec 0\nuser_usec 0\nsystem_usec 0\n")
+    attached = sampler.attach("--root", tmp_path / "tree")
+
+    def hold(anonymous: int) -> None:
+        (group / "memory.current").write_text(f"{anonymous}\n")
+        (group / "memory.stat").write_text(f"anon {anonymous}\nfile_mapped 0\n")
+
+    hold(60 << 20)
+    attached.send("cgroup /system.slice/job_7")
+    attached.totals()
+    hold((60 << 20) + 600000)
+    for _ in range(2):
+        attached.totals()
+    hold(1 << 20)
+    assert attached.end()["memory"]["max_memory_bytes"] == (60 << 20) + 600000
+
+
 def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> None:
     group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
     group.mkdir(parents=True)
@@ -132,3 +153,50 @@ def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> Non
     assert record["pressure"] == {
         "cpu_some_s": 0.0001, "io_some_s": 2.0, "memory_some_s": 0.0, "scope": "job"
     }  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")
+@pytest.mark.skipif(
+    not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
+)
+def test_a_cgroup_that_goes_before_anybody_read_its_last_is_told(sampler: Any) -> None:
+    """OpenPBS' pbs_cgroups removes the group before our hook hears of the job's end: the sampler,
+    late on a busy node, told 0.26 s of 1.44 as complete."""
+    group = Path(f"/sys/fs/cgroup/cpuacct/steelyard-test-{os.getpid()}")
+    group.mkdir()
+    try:
+        attached = sampler.attach("--rate", "0.2")
+        join = f"import os; open('{group}/cgroup.procs', 'w').write(str(os.getpid()));"
+        process = subprocess.Popen(
+            [sys.executable, "-c", join + CHILD.format(cpu_s=0.3)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        wait_ready(process, 1)
+        attached.send(f"cgroup /{group.name}")
+        attached.totals()
+        os.kill(attached.child_pid, signal.SIGSTOP)
+        end_root(process, 1)
+    finally:
+        group.rmdir()
+        os.kill(attached.child_pid, signal.SIGCONT)
+    record = attached.end()
+    assert (record["complete"], record["incomplete_of"]) == (False, "processes")
+    assert "cgroup was removed" in record["incomplete_reason"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")
+@pytest.mark.skipif(
+    not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
+)
+def test_a_cgroup_that_nobody_came_into_lacks_nothing(sampler: Any) -> None:
+    """On a sister that runs no task of the job."""
+    group = Path(f"/sys/fs/cgroup/cpuacct/steelyard-test-{os.getpid()}")
+    group.mkdir()
+    try:
+        attached = sampler.attach("--rate", "0.2")
+        attached.send(f"cgroup /{group.name}")
+        attached.totals()
+    finally:
+        group.rmdir()
+    record = attached.end()
+    assert (record["complete"], record["cpu"]["cpu_s"]) == (True, 0)

@@ -61,7 +61,7 @@ def client(
 
 
 def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, timeout=10)
+    subprocess.run(["ip", *words], check=True, timeout=90)
 
 
 def start(command: list[str], says: bytes) -> subprocess.Popen[bytes]:
@@ -89,7 +89,7 @@ class Net:
         subprocess.run(
             ["tc", "-n", self.job, "qdisc", "replace", "dev", "sy-t0", "root", "tbf",
              "rate", rate, "burst", "5kb", "limit", queue],
-            check=True, timeout=10,
+            check=True, timeout=90,
         )  # fmt: skip
 
     def run(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -121,7 +121,7 @@ def net() -> Iterator[Net]:
             server.kill()
             server.wait()
         for name in (net.job, net.far):
-            subprocess.run(["ip", "netns", "del", name], check=False, timeout=10)
+            subprocess.run(["ip", "netns", "del", name], check=False, timeout=90)
 
 
 def test_a_full_queue_shows_in_the_round_trip_time(sampler: Any, net: Net) -> None:
@@ -187,7 +187,7 @@ def test_many_connections_of_a_process_named_later(sampler: Any, net: Net) -> No
     )  # fmt: skip
     time.sleep(0.5)
     attached.send(f"root {root.pid}")
-    assert root.wait(20) == 0
+    assert root.wait(90) == 0
     tcp = attached.end()["tcp"]
     assert tcp["connections"] == 100
     assert tcp["rtt_readings"] >= 200
@@ -211,7 +211,7 @@ def test_only_connections_of_the_jobs_user(
     attached = sampler.attach("--rate", "5", "--owner", "12345", prefix=net.prefix)
     attached.send(f"root {os.getpid()}")
     job = net.run(client(1.5, uid=uid))
-    assert job.wait(20) == 0
+    assert job.wait(90) == 0
     assert attached.end()["tcp"]["connections"] == connections
 
 
@@ -232,21 +232,22 @@ def test_a_cgroup_of_version_2_tells_whose_it_is(sampler: Any, net: Net, inner: 
         attached = sampler.attach("--rate", "5", prefix=net.prefix)
         attached.send(f"cgroup /{group.name}")
         other, job = net.run(client(1.5)), net.run(command)
-        assert (job.wait(20), other.wait(20)) == (0, 0)
+        assert (job.wait(90), other.wait(90)) == (0, 0)
         assert attached.end()["tcp"]["connections"] == 1
     finally:
         for folder in (*sorted(group.rglob("*/"), reverse=True), group):
             folder.rmdir()
 
 
-def test_what_was_read_survives_a_killed_child(sampler: Any, net: Net) -> None:
+def test_what_was_read_survives_a_killed_child(sampler: Any, net: Net, waiting: Any) -> None:
     attached = sampler.attach("--rate", "5", prefix=net.prefix)
     attached.send(f"root {os.getpid()}")
-    job = net.run(client(2))
-    time.sleep(1.5)
+    job = net.run(client(20))
+    waiting("a round-trip time", lambda: any(attached.column("rtt_s")))
     os.kill(attached.child_pid, 9)
     record = attached.end()
-    job.wait(20)
+    job.kill()
+    job.wait()
     assert record["complete"] is False
     assert record["tcp"]["connections"] == 1
     assert record["tcp"]["rtt_median_s"] > 0
@@ -267,6 +268,7 @@ def test_a_job_without_connections_costs_a_look_at_one_file(sampler: Any, tmp_pa
         log = tmp_path / "calls"
         before = re.findall(r"TCP: .* alloc (\d+)", Path("/proc/net/sockstat").read_text())[0]
         time.sleep(1.3)
+        begin = time.monotonic()
         trace = subprocess.Popen(
             ["strace", "-y", "-s", "512", "-p", str(attached.child_pid), "-o", str(log)],
             stderr=subprocess.DEVNULL,
@@ -280,7 +282,7 @@ def test_a_job_without_connections_costs_a_look_at_one_file(sampler: Any, tmp_pa
         # Of all namespaces: other programs of this machine may open sockets meanwhile.
         counts = [before, *re.findall(r"sockstat>.*TCP: .* alloc (\d+)", calls)]
         changes = sum(a != b for a, b in pairwise(counts))
-        assert 3 <= len(counts) <= 6
+        assert 3 <= len(counts) <= time.monotonic() - begin + 3
         assert calls.count("sendmsg(") <= changes
         attached.end()
     finally:

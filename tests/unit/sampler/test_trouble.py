@@ -20,22 +20,23 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def repair(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [find_node_program(), "record", "--samples", path, *options],
-        capture_output=True, text=True, check=False, timeout=30,
+        capture_output=True, text=True, check=False, timeout=90,
     )  # fmt: skip
 
 
-def test_a_killed_child_leaves_a_record_with_the_totals_so_far(sampler: Any) -> None:
+def test_a_killed_child_leaves_a_record_with_the_totals_so_far(sampler: Any, waiting: Any) -> None:
     attached = sampler.attach("--rate", "20", "--tag", "a=b")
     root = subprocess.Popen(["bash", "-c", "head -c 3000000 /dev/zero >/dev/null; sleep 5"])
     attached.send(f"root {root.pid}")
-    time.sleep(0.3)
+    waiting("some samples", lambda: (attached.column("elapsed_s")[-1] or 0) > 0.1)
     os.kill(attached.child_pid, signal.SIGKILL)
-    assert attached.process.wait(10) == 0
+    assert attached.process.wait(90) == 0
     record = attached.record
     root.kill()
     root.wait()
     assert record["complete"] is False
     assert record["incomplete_reason"] == "the sampler was killed by signal 9"
+    assert record["incomplete_of"] == "job"
     assert record["tags"] == {"a": "b"}
     assert record["elapsed_s"] == pytest.approx(attached.column("elapsed_s")[-1])
     assert record["elapsed_s"] > 0.1
@@ -53,7 +54,7 @@ def test_a_killed_child_does_not_end_the_command(sampler: Any, waiting: Any) -> 
         return None
 
     os.kill(waiting("the child", nobody), signal.SIGKILL)
-    assert process.wait(10) == 4
+    assert process.wait(90) == 4
     record = weighed.record
     assert record["complete"] is False
     assert record["cpu"]["source"] == "rusage"
@@ -66,7 +67,7 @@ def test_both_killed_leave_what_record_can_repair(sampler: Any) -> None:
     child = attached.child_pid
     os.kill(attached.process.pid, signal.SIGKILL)
     os.kill(child, signal.SIGKILL)
-    attached.process.wait(10)
+    attached.process.wait(90)
     start = attached.record
     assert start["complete"] is False
     assert start["elapsed_s"] is None
@@ -135,14 +136,18 @@ def test_the_parent_killed_leaves_the_command_and_ends_the_child(
     attached = sampler.attach("--rate", "20")
     child = Path(f"/proc/{attached.child_pid}")
     attached.process.kill()
-    attached.process.wait(10)
-    waiting("the end of the child", lambda: not child.exists() or is_zombie(child))
+    attached.process.wait(90)
+    waiting("the end of the child", lambda: is_zombie(child))
     assert attached.record["complete"] is False
     assert len(attached.samples) >= 1
 
 
 def is_zombie(process: Path) -> bool:
-    return ") Z " in (process / "stat").read_text()
+    """Or gone."""
+    try:
+        return ") Z " in (process / "stat").read_text()
+    except OSError:
+        return True
 
 
 @pytest.fixture
@@ -170,7 +175,7 @@ def test_a_full_disk_stops_neither_the_job_nor_the_totals(
             file.write(bytes(4096))
     waiting("all of the last page", lambda: len(attached.samples) > 20)
     time.sleep(1.5)
-    root.communicate(b"\n", timeout=10)
+    root.communicate(b"\n", timeout=90)
     record = attached.end()
     assert record["complete"] is False
     assert "samples could not be written: No space left on device" in record["incomplete_reason"]
@@ -219,7 +224,7 @@ def test_a_link_in_the_place_of_the_jobs_folder_is_refused(sampler: Any, tmp_pat
     (tmp_path / "elsewhere").mkdir()
     folder.parent.mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
-    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=30)
+    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=90)
     assert done.returncode == 6
     assert b"links not followed" in done.stderr
     assert not list((tmp_path / "elsewhere").iterdir())
@@ -229,7 +234,7 @@ def test_a_folder_that_others_may_write_to_is_refused(sampler: Any) -> None:
     arguments, folder = sampler.arguments("--", "true")
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=30)
+    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=90)
     assert done.returncode == 0
     assert b"may be written by others" in done.stderr
     assert not list(folder.iterdir())
@@ -240,7 +245,7 @@ def test_a_folder_of_another_user_is_refused(sampler: Any) -> None:
     arguments, folder = sampler.arguments("--", "true")
     folder.mkdir(parents=True)
     os.chown(folder, 65534, 65534)
-    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=30)
+    done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=90)
     assert b"belongs to uid 65534" in done.stderr
     assert not list(folder.iterdir())
 
@@ -258,5 +263,5 @@ def test_files_belong_to_the_jobs_user_and_nobody_else_reads_them(sampler: Any) 
 def test_two_samplers_of_one_job_in_one_second_have_files_of_their_own(sampler: Any) -> None:
     arguments, folder = sampler.arguments("--", "sleep", "0.2")
     both = [subprocess.Popen(arguments) for _ in range(2)]
-    assert [process.wait(10) for process in both] == [0, 0]
+    assert [process.wait(90) for process in both] == [0, 0]
     assert len(list(folder.glob("*.json"))) == len(list(folder.glob("*.csv"))) == 2

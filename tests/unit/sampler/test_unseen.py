@@ -161,6 +161,7 @@ def test_children_at_work_that_nobody_waits_for_make_a_record_incomplete(sampler
     assert record["incomplete_reason"].startswith(
         "3 processes at work ended without anyone's waiting for them: "
     )
+    assert record["incomplete_of"] == "processes"
 
 
 # It leaves the tree at birth, does what is known, and lives on to be seen.

@@ -18,14 +18,13 @@ import pytest
 
 from steelyard.analysis.collect import merge
 from steelyard.analysis.sources import schedulers as readers
+from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import known
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
 from steelyard.wrappers.study.reader import Table
-
-from ..sources.test_other_schedulers import PbsLog
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}
@@ -85,7 +84,7 @@ def test_every_method_is_asked_for() -> None:
 
 # --- another one: jobs 0.vm and 1.vm of the log, whose runs are started here as the job would -----
 
-LOG = ROOT / "tests/data/pbs/torque-6.1.3.log"
+LOG = ROOT / "tests/data/torque/accounting-mixed.log"
 IDS = ["0.vm", "1.vm"]  # as qsub told them
 STUDY = """
 [study]
@@ -184,21 +183,16 @@ class Torque(Scheduler):
         pass
 
 
-class Log(PbsLog):
-    """The accounting: its job 1.vm failed."""
-
-    job_ids = re.compile(r"\d+(\[\d*\])?\.\w+")
-
-    def __init__(self) -> None:
-        super().__init__(LOG)
-
-
 @pytest.fixture
-def torque(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line in each registry."""
+def torque(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line in each registry; the accounting: its job 1.vm was deleted."""
+    logs = tmp_path / "accounting"
+    logs.mkdir()
+    (logs / "20261121").write_bytes(LOG.read_bytes())
+    monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
     monkeypatch.setitem(known.CLASSES, "torque", "Torque")
     monkeypatch.setitem(sys.modules, "steelyard.wrappers.schedulers.torque", sys.modules[__name__])
-    monkeypatch.setitem(readers.READERS, "torque", Log)
+    monkeypatch.setitem(readers.READERS, "torque", Pbs)
 
 
 def test_another_scheduler_needs_no_change_elsewhere(
@@ -233,7 +227,7 @@ def test_another_scheduler_needs_no_change_elsewhere(
     lines = [json.dumps(entry | {"submitted_unix_s": 1795240009.5}) for entry in entries]
     (study / "submissions.jsonl").write_text("".join(f"{line}\n" for line in lines))
     collected = merge.collect(study, patience_s=0)
-    assert dict(collected.states) == {"completed": 1, "failed": 1}
+    assert dict(collected.states) == {"completed": 1, "cancelled": 1}
 
 
 def test_a_place_that_the_scheduler_does_not_take_is_refused(

@@ -1,89 +1,50 @@
-"""The merge takes accounting of Torque and OpenPBS without a change: only a reader is needed.
-
-The reader here is the test's own, and knows no more than these recorded lines need.
-"""
+"""The merge takes accounting of Torque and OpenPBS, as their servers wrote it."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources import schedulers
+from steelyard.analysis.sources.pbs.accounting import Pbs
 
 from ..collect import study as HELP
 
 query = HELP.query
-LOGS = Path(__file__).parents[2] / "data" / "pbs"
-KNOWN = {
-    "JobName": "jobname", "User": "user", "Submit": "ctime", "Start": "start", "End": "end",
-    "ExitCode": "Exit_status", "TotalCPU": "resources_used.cput",
-}  # fmt: skip
+DATA = Path(__file__).parents[2] / "data"
+LOGS = {
+    "torque": DATA / "torque" / "accounting-mixed.log",
+    "openpbs": DATA / "openpbs" / "accounting-1-classic-pelog.log",
+}
 # Jobs of each log: the id that qsub printed, and how many runs it has (that array began at 1).
 SUBMITTED = {
-    "torque-6.1.3": {"0.vm": 1, "1.vm": 1},
-    "openpbs-23.06": {"0.vm": 1, "3.vm": 1, "7[].vm": 4},
+    "torque": {"0.vm": 1, "1.vm": 1},
+    "openpbs": {"0.vm": 1, "3.vm": 1, "4.vm": 1, "5.vm": 1, "6.vm": 1, "7[].vm": 4},
 }
-SUBMITTED_UNIX_S = {"torque-6.1.3": 1795240009.5, "openpbs-23.06": 1795240163.5}
-
-
-class PbsLog:
-    """The last E record of each job."""
-
-    fields = ("JobID", "JobIDRaw", *KNOWN, "extra")
-    chunk_size = 200
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def rows(self, job_ids: Sequence[str]) -> Iterator[AccountingRow]:
-        lines = {}
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            _, kind, job_id, text = line.split(";", 3)
-            # An array has a record of its own, beside those of its jobs.
-            if kind == "E" and "[]" not in job_id and re.sub(r"\[\d+\]", "[]", job_id) in job_ids:
-                lines[job_id] = text
-        for job_id, text in lines.items():
-            cells = dict(re.findall(r'(\S+?)=("[^"]*"|\S*)', text))
-            known = [cells.pop(name, "") for name in KNOWN.values()]
-            yield self.parse((job_id, job_id, *known, json.dumps(cells)))
-
-    def parse(self, fields: Sequence[str]) -> AccountingRow:
-        cells = dict(zip(self.fields, fields, strict=True))
-        array = re.fullmatch(r"(\d+)\[(\d+)\](.*)", cells["JobID"])
-        start, end = float(cells["Start"]), float(cells["End"])
-        code = int(cells["ExitCode"])
-        return AccountingRow(
-            job_id=cells["JobID"],
-            step=None,
-            array_job_id=f"{array[1]}[]{array[3]}" if array else None,
-            array_task_id=array[2] if array else None,
-            waits_in_array=False,
-            waiting_tasks=(),
-            het_offset=None,
-            restarts=None,
-            state="completed" if code == 0 else "failed",
-            reason=None if code == 0 else f"exit code {code}",
-            cluster=None,
-            name=cells["JobName"],
-            user=cells["User"],
-            submit_unix_s=float(cells["Submit"]),
-            start_unix_s=start,
-            end_unix_s=end,
-            elapsed_s=end - start,
-            exit_code=code,
-            nodes=("vm",),
-            admin_comment=None,
-            fields=tuple(fields),
-        )
+SUBMITTED_UNIX_S = {"torque": 1795240009.5, "openpbs": 1795240163.5}
+# job, task, state, exit code, start, elapsed: as they stand in the logs; good jobs left no folder.
+WANTED = {
+    "torque": [
+        ("0.vm", None, "failed", 0, 1795240011.0, 4.0),
+        ("1.vm", None, "cancelled", None, 1795240058.0, 0.0),
+    ],
+    "openpbs": [
+        ("0.vm", None, "failed", 0, 1795240164.0, 6.0),
+        ("3.vm", None, "failed", 139, 1795240295.0, 1.0),
+        ("4.vm", None, "timeout", None, 1795240295.0, 39.0),
+        ("5.vm", None, "cancelled", 143, 1795240296.0, 49.0),
+        ("7[1].vm", "1", "failed", 0, 1795240296.0, 2.0),
+        ("7[2].vm", "2", "failed", 7, 1795240298.0, 2.0),
+        ("7[3].vm", "3", "failed", 0, 1795240300.0, 1.0),
+    ],
+}
 
 
 @pytest.fixture(params=list(SUBMITTED))
-def study(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+def study(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     study = HELP.Study(tmp_path)
     jobs = SUBMITTED[request.param]
     runs = {job: [f"{job.split('.')[0]}-{n}" for n in range(count)] for job, count in jobs.items()}
@@ -93,7 +54,7 @@ def study(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     lines = [
         json.dumps(
             {
-                "submission_id": f"b{n}", "scheduler": "pbs", "cluster": None, "job_id": job,
+                "submission_id": f"b{n}", "scheduler": "pbs", "cluster": "vm", "job_id": job,
                 "submitted_unix_s": SUBMITTED_UNIX_S[request.param], "block": 0, "options": [],
                 "run_ids": names,
             }
@@ -101,45 +62,62 @@ def study(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
         for n, (job, names) in enumerate(runs.items())
     ]  # fmt: skip
     (study.dir / "submissions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    study.log = PbsLog(LOGS / f"{request.param}.log")
+    logs = tmp_path / "accounting"
+    logs.mkdir()
+    (logs / "20261121").write_bytes(LOGS[request.param].read_bytes())
+    monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
+    monkeypatch.setenv("PATH", "/nowhere")
+    study.wanted = WANTED[request.param]
     study.now_unix_s = 1795250000.0
     return study
 
 
-def wanted(study: Any) -> list[tuple[Any, ...]]:
-    """Attempts as the log has them."""
-    return sorted(
-        (row.job_id, row.array_task_id, row.exit_code, row.start_unix_s, row.elapsed_s)
-        for job in SUBMITTED[study.log.path.stem]
-        for row in study.log.rows([job])
-    )
-
-
 def test_jobs_of_pbs_are_attempts(study: Any) -> None:
     for _ in range(2):  # the second time from the rows that were kept
-        study.collect(accounting={"pbs": study.log})
+        study.collect(accounting={"pbs": Pbs()})
         found = query(
             study,
-            "SELECT job_id, array_task_id, exit_code, start_unix_s, elapsed_s FROM attempts "
+            "SELECT job_id, array_task_id, state, exit_code, start_unix_s, elapsed_s FROM attempts "
             "WHERE scheduler = 'pbs' AND start_unix_s IS NOT NULL ORDER BY ALL",
         )
-        assert found == wanted(study) and len(found) >= 2
+        assert found == study.wanted
 
 
 def test_fields_that_slurm_does_not_have_are_kept(study: Any) -> None:
-    study.collect(accounting={"pbs": study.log})
+    study.collect(accounting={"pbs": Pbs()})
     rows = query(
-        study, "SELECT JobName, extra->>'queue', extra->>'resources_used.mem' FROM accounting"
+        study,
+        "SELECT \"Partition\", Cluster, extra->>'group', extra->>'source' FROM accounting "
+        "WHERE Start <> 'Unknown'",
     )
-    assert len(rows) == len(wanted(study))
-    assert {queue for _, queue, _ in rows} <= {"batch", "workq"}
-    assert all(memory.endswith("kb") for _, _, memory in rows)
+    assert len(rows) == len(study.wanted)
+    assert {row[0] for row in rows} <= {"batch", "workq"}
+    assert {row[1:] for row in rows} == {("vm", "labpbs", "server log")}
 
 
 def test_records_of_such_jobs_are_theirs(study: Any) -> None:
-    row = next(iter(study.log.rows(["0.vm"])))
-    HELP.write_record(study.record_dir / "0.vm", "vm", row.start_unix_s, "0.vm")
-    study.collect(accounting={"pbs": study.log})
+    start = study.wanted[0][4]
+    HELP.write_record(study.record_dir / "0.vm", "vm", start, "0.vm")
+    study.collect(accounting={"pbs": Pbs()})
     found = query(study, "SELECT attempt, node, cpu_s FROM records")
     assert found == [("0.vm.0", "vm", 5.0)]
     assert query(study, "SELECT count(*) FROM samples WHERE attempt = '0.vm.0'") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("job_id", "scheduler"),
+    [("123", "slurm"), ("123_4", "slurm"), ("123+1", "slurm"), ("123[4]", "pbs"),
+     ("123.srv", "pbs"), ("123[4].srv", "pbs"), ("123[]", "pbs")],
+)  # fmt: skip
+def test_whose_an_id_is_by_its_form(job_id: str, scheduler: str) -> None:
+    assert schedulers.of_job(job_id) == scheduler
+
+
+def test_where_both_give_such_ids_who_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = schedulers.READERS
+    for here in (["slurm"], ["pbs"], ["slurm", "pbs"], []):
+        for name, reader in readers.items():
+            monkeypatch.setattr(reader, "is_here", lambda is_it=name in here: is_it)
+        assert schedulers.meant("123") == [readers[name] for name in here or ["slurm"]]
+        assert schedulers.meant("123[4].srv") == [readers["pbs"]]
+        assert schedulers.meant("123_4") == [readers["slurm"]]

@@ -188,7 +188,7 @@ def test_a_job_whose_node_could_not_apply_its_condition_has_failed_and_says_so(
     for script in path.parent.glob("*.study/submissions/*.sh"):
         script.with_suffix(".out").write_text(f"steelyard: {line}\n", encoding="utf-8")
     silent = output_of_another_job(path, "100")
-    silent.unlink()
+    silent.write_text("", encoding="utf-8")
     assert cli.main(["status", str(path), "--json"]) == 5
     reasons = [entry["reason"] for entry in json.loads(capsys.readouterr().out)["failures"]]
     assert sum(reason == "sacct: FAILED" for reason in reasons) == 1

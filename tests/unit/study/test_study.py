@@ -193,12 +193,12 @@ BAD = {
         ),
     ),
     "a place for a scheduler that is not there yet": (
-        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\npbs = "-l"\n' + USE,
-        "place.virtual.pbs: unknown key; known: slurm",
+        '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nlsf = "-l"\n' + USE,
+        "place.virtual.lsf: unknown key; known: slurm, pbs",
     ),
     "a place where there is only one": (
         '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nlocal = "-l"\n' + USE,
-        "place.virtual.local: unknown key; known: slurm",
+        "place.virtual.local: unknown key; known: slurm, pbs",
     ),
     "a place with an option of ours": (
         '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nslurm = "--array=1"\n' + USE,

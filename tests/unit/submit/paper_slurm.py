@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers import patience
 
 PLUGIN_HELP = """\
 Usage: sbatch [OPTIONS(0)...] executable [args(0)...]
@@ -106,7 +106,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
         )
     )
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    monkeypatch.setattr(slurm_command, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
     return fake
 
 

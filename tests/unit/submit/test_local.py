@@ -101,7 +101,7 @@ def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subpro
     before = signal.signal(signal.SIGINT, sigint)  # it is inherited
     child = subprocess.Popen([*command, "--scheduler", "local"], stderr=subprocess.DEVNULL)
     signal.signal(signal.SIGINT, before)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not list(folder_of(path).path.glob("runs/*/local.1/out.0")):
         assert child.poll() is None
         assert time.monotonic() < deadline
@@ -127,7 +127,7 @@ def test_ctrl_c_stops_the_run_and_leaves_states_right(write_study: Write) -> Non
     study = folder_of(path)
     assert status.snapshot(study.path).running == 1
     child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=40) == 130
+    assert child.wait(timeout=90) == 130
     assert processes_naming(str(study.path)) == []
     (result,) = results(study)
     assert result["state"] == "failed"
@@ -143,7 +143,7 @@ def test_a_killed_submit_takes_its_run_with_it_and_leaves_no_lock(write_study: W
     assert processes_naming(str(study.path))
     child.kill()
     child.wait()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while processes_naming(str(study.path)):
         assert time.monotonic() < deadline, "the run has outlived its submit"
         time.sleep(0.05)
@@ -164,7 +164,7 @@ def test_cancel_ends_the_submit_that_is_at_work(
     assert cli.main(["cancel", str(path)]) == 0
     assert "1 run cancelled" in capsys.readouterr().out
     assert processes_naming(str(folder_of(path).path / "runs")) == []
-    assert child.wait(timeout=40) == 128 + signal.SIGTERM
+    assert child.wait(timeout=90) == 128 + signal.SIGTERM
     assert len(results(folder_of(path))) == 1
 
 
@@ -180,7 +180,7 @@ def test_after_ctrl_c_the_rest_of_the_interrupted_block_is_not_forgotten(
     path = write_study(text=text)
     child = start_submit(path)
     child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=40) == 130
+    assert child.wait(timeout=90) == 130
     flag.touch()
     assert cli.main(["submit", str(path), "--scheduler", "local", "--retry-failed"]) == 0
     assert "3 of 3 runs executed here" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers import patience
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
@@ -152,7 +152,7 @@ def test_a_finished_study_needs_no_scheduler(
 def test_a_scheduler_that_does_not_answer_is_noted(
     study: StudyDir, slurm: Any, finish_run: Finish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_command, "PATIENCE_S", 0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0)
     finish_run(study.run(runs_of(study)[0].run_id), "1.0")
     finish_run(study.run(runs_of(study)[1].run_id), "2.0", "started")
     slurm.fail("squeue", *["Unable to contact slurm controller"] * 9)

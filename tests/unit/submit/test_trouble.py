@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.sources import sacct
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import kernel as netem_kernel
-from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers import known, patience
 from steelyard.wrappers.schedulers import ledger as submit_ledger
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
@@ -70,7 +70,7 @@ def test_an_answer_lost_after_acceptance_makes_no_second_job(
 def test_a_controller_that_stays_lost_ends_it_and_nothing_is_lost(
     slurm: Any, write_study: Write, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(slurm_command, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.05)
     path = write_study()
     submitted(path, "--dry-run")
     slurm.fail("sbatch", *["Unable to contact slurm controller"] * 1000)
@@ -150,12 +150,12 @@ def test_without_an_answering_cluster_it_says_what_to_do(
     assert "no Slurm cluster answers" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["pbs", "sge"])
+@pytest.mark.parametrize("name", ["torque", "sge"])
 def test_other_schedulers_get_one_clear_line(
     name: str, write_study: Write, capsys: Capture
 ) -> None:
     assert submitted(write_study(), "--scheduler", name) == 2
-    said = f"steelyard submit: --scheduler {name}: allowed is slurm or local\n"
+    said = f"steelyard submit: --scheduler {name}: allowed is slurm or pbs or local\n"
     assert capsys.readouterr().err == said
 
 
@@ -316,7 +316,7 @@ def test_a_job_that_the_accounting_may_know_is_not_handed_in_again(
     monkeypatch.setattr(sacct.Sacct, "try_once", lambda *_: said)
     batch = Batch("b001-x", "s", tmp_path, 1, 1, (), (), ("a",), Job())
     if is_lost:
-        with pytest.raises(slurm_command.LostError, match=said):
+        with pytest.raises(patience.LostError, match=said):
             Slurm(tmp_path).find(batch, 0.0)
     else:
         assert Slurm(tmp_path).find(batch, 0.0) is None

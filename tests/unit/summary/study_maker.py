@@ -214,6 +214,7 @@ class StudyMaker:
             }
         ]
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
+            connection.begin()  # else the disk is waited for after each statement
             connection.execute(schema.schema_text())
             columns = ", ".join(f"{name} {kind}" for name, kind in sample_store.ALL_COLUMNS.items())
             connection.execute(f"CREATE TEMP TABLE samples ({columns})")
@@ -221,6 +222,7 @@ class StudyMaker:
                 load(connection, table, rows)
             connection.execute("ALTER TABLE samples RENAME TO sampled")
             sample_store.store(connection, folder, "FROM sampled")
+            connection.commit()
         return folder
 
 

@@ -1,0 +1,122 @@
+/* What is told of a job in short, and beside what others wrote in Slurm's AdminComment. */
+#include <stdlib.h>
+
+#include "tap.h"
+
+#include "job/comment.h"
+#include "job/comment_merge.h"
+
+/* As long as it gets in everyday use: a job with a tag that was alone on its node. */
+static void test_short_comment(void)
+{
+	static struct sy_tags tags;
+	struct sy_job_totals totals = {.nodes_weighed = 0};
+	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
+	char *text = sy_comment_short(&comment);
+
+	(void)sy_tags_add(&tags, "input=small", NULL);
+	is_string(text, "{\"nodes\":2,\"nodes_weighed\":0}", "nothing known");
+	free(text);
+	sy_node_kind_from_record(
+	    &comment.kind,
+	    "{\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":{\"name\":"
+	    "\"kvm\"},\"container\":{\"name\":\"none\"}},\"kernel\":{\"release\":"
+	    "\"6.12.48+deb13-cloud-amd64\"}}}");
+	totals.nodes_weighed = 2;
+	for (int i = 0; i < SY_TOTALS; i++) {
+		totals.sum.known[i] = true;
+		totals.sum.value[i] =
+		    sy_is_micro(sy_total_facts[i].unit) ? 86400.5 : 123456789012.0;
+	}
+	totals.sum.exclusive = SY_ALONE;
+	text = sy_comment_short(&comment);
+	is_string(
+	    text,
+	    "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"kernel\":\"6.12.48+deb13-cloud-amd64\","
+	    "\"tags\":{\"input\":\"small\"},\"nodes\":2,\"elapsed_s\":86400.5,"
+	    "\"energy_j\":86400.5,\"cpu_s\":86400.5,"
+	    "\"cpu_unseen_s\":86400.5,\"max_memory_bytes\":123456789012,"
+	    "\"rchar_bytes\":123456789012,\"wchar_bytes\":123456789012,"
+	    "\"read_bytes\":123456789012,\"write_bytes\":123456789012,"
+	    "\"rx_bytes\":123456789012,\"tx_bytes\":123456789012,\"exclusive\":true}",
+	    "what goes without saying is not said");
+	free(text);
+}
+
+static void test_short_comment_says_what_is_not_known(void)
+{
+	static struct sy_tags tags;
+	struct sy_job_totals totals = {.nodes_weighed = 1, .unknown_on = {[SY_ENERGY_J] = 1}};
+	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
+	char *text;
+
+	for (int i = 0; i < SY_TOTALS; i++)
+		totals.sum.known[i] = i != SY_ENERGY_J;
+	totals.sum.exclusive = SY_SHARED;
+	sy_node_kind_from_record(
+	    &comment.kind, "{\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":"
+			   "{\"name\":null},\"container\":{\"name\":\"docker\"}}},\"missing\":{"
+			   "\"energy.energy_j\":\"no RAPL: /sys/class/powercap is absent\"}}");
+	text = sy_comment_short(&comment);
+	ok(strstr(text,
+		  "{\"node_type\":\"virtual\",\"vm\":null,\"container\":\"docker\",\"nodes\":") ==
+	       text,
+	   "a layer that is not known is not one that is not there: %s", text);
+	ok(strstr(text, "\"nodes\":2,\"nodes_weighed\":1,") && !strstr(text, "_scope"),
+	   "not all nodes were weighed");
+	ok(strstr(text, "\"exclusive\":false,\"missing\":{\"no RAPL\":[\"energy_j\"],"
+			"\"of the whole node\":[\"rx_bytes\",\"tx_bytes\"]}}"),
+	   "each reason once, in its first words");
+	free(text);
+}
+
+static void test_merge(void)
+{
+	static const char own[] = "{\"cpu_s\":1}", key[] = "\"steelyard\":{\"cpu_s\":1}}";
+	static const struct {
+		const char *present, *kept;
+	} good[] = {
+	    {NULL, "{"},
+	    {"", "{"},
+	    {" \n", "{"},
+	    {"{}", "{"},
+	    {"{ }", "{"},
+	    {"{\"a\":1}", "{\"a\":1,"},
+	    {"{\"a\": 0.10, \"b\":[{\"c\":\"},{\\\"\"}]}\n",
+	     "{\"a\": 0.10,\"b\":[{\"c\":\"},{\\\"\"}],"},
+	    {"{\"steelyard\":{\"cpu_s\":9,\"x\":[1,2]}}", "{"},
+	    {"{\"a\":1,\"steelyard\":{\"cpu_s\":9},\"b\":2}", "{\"a\":1,\"b\":2,"},
+	    {"{\"steelyards\":3,\"tags\":{}}", "{\"steelyards\":3,\"tags\":{},"},
+	    /* of a Steelyard that had no key */
+	    {"{\"steelyard\":1,\"tags\":{\"k\":\"}\"},\"cpu_s\":null,\"netem\":\"x\",\"theirs\":[7]"
+	     "}",
+	     "{\"theirs\":[7],"},
+	};
+	static const char *const foreign[] = {
+	    "JS1:H4sIAAAA", "x", "[1]", "{\"a\":1", "\"{}\"", "{\"a\":1}{}", "{\"a\":1,\"a\":2}"};
+	static char longest[SY_ADMIN_COMMENT_MAX];
+	const char *why;
+	char expected[256], *text;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		(void)snprintf(expected, sizeof(expected), "%s%s", good[i].kept, key);
+		text = sy_comment_merge(good[i].present, own, &why);
+		is_string(text, expected, good[i].present ? good[i].present : "nothing there");
+		free(text);
+	}
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		text = sy_comment_merge(foreign[i], own, &why);
+		ok(!text && strstr(why, "somebody else"), "left alone: %s", foreign[i]);
+	}
+	(void)snprintf(longest, sizeof(longest), "{\"a\":\"%065515d\"}", 0);
+	text = sy_comment_merge(longest, own, &why);
+	ok(!text && strstr(why, "no room"), "Slurm would cut it");
+}
+
+int main(void)
+{
+	test_short_comment();
+	test_short_comment_says_what_is_not_known();
+	test_merge();
+	return done_testing();
+}

@@ -1,0 +1,164 @@
+/* steelyard-node job, its pure parts: requests, where to leave cgroups for, sockets' names, keys.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+#include "base/file.h"
+#include "job/config.h"
+#include "job/control.h"
+#include "job/request.h"
+#include "job/way_out.h"
+
+struct told {
+	enum sy_wish which;
+	char text[1024];
+	int count;
+};
+
+static int keep(void *context, enum sy_wish which, const char *text, struct sy_error *err)
+{
+	struct told *told = context;
+
+	(void)err;
+	told->which = which;
+	(void)snprintf(told->text, sizeof(told->text), "%s", text);
+	told->count++;
+	return 0;
+}
+
+/* Every byte that a text can have comes back. */
+static void test_round_trip(void)
+{
+	char text[256], request[1024] = "";
+	struct told told = {.count = 0};
+	struct sy_error err;
+
+	for (int i = 1; i < 256; i++)
+		text[i - 1] = (char)i;
+	text[255] = '\0';
+	ok(sy_request_add(request, sizeof(request), SY_WISH_TAG, text, &err) == 0, "it fits");
+	ok(sy_request_read(request, keep, &told, &err) == 0, "it is read");
+	ok(told.which == SY_WISH_TAG && told.count == 1, "one tag");
+	ok(!strcmp(told.text, text), "all bytes come back");
+	ok(strspn(request + 4,
+		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%") ==
+	       strlen(request + 4),
+	   "and none of them is special on its way");
+}
+
+static void test_no_room(void)
+{
+	char request[16] = "";
+	struct sy_error err;
+
+	ok(sy_request_add(request, sizeof(request), SY_WISH_NETEM, "delay=50ms", &err) < 0,
+	   "too long");
+	ok(strstr(err.text, "longer than 16 bytes") != NULL, "says how long");
+	ok(strlen(request) < sizeof(request), "and stays in its place");
+}
+
+/* Any bytes at all: read, or refused. */
+static void test_random(void)
+{
+	static const char pool[] = "netem=tag=cache=:%3D%zz%0=:capture=yes a\n\xff";
+	char request[64];
+	int taken = 0, refused = 0;
+
+	srandom(1);
+	for (int i = 0; i < 200000; i++) {
+		struct told told = {.count = 0};
+		struct sy_error err;
+		int length = (int)(random() % 40);
+
+		for (int c = 0; c < length; c++)
+			request[c] = pool[(size_t)random() % (sizeof(pool) - 1)];
+		request[length] = '\0';
+		if (i % 3 == 0)
+			memcpy(request, "tag=", 4);
+		*(sy_request_read(request, keep, &told, &err) == 0 ? &taken : &refused) += 1;
+	}
+	ok(taken > 100 && refused > 100, "both happen: %d, %d", taken, refused);
+}
+
+static void test_way_out(void)
+{
+	static struct sy_way_out way;
+
+	sy_way_out_read(&way,
+			"9:name=systemd:/system.slice/pbs_mom.service\n"
+			"4:memory:/torque/7.srv\n2:cpu,cpuacct:/\n"
+			"0::/pbs_jobs.service/jobid/7.srv\n",
+			sy_way_out_top);
+	ok(way.count == 4, "four ways: %zu", way.count);
+	ok(!strcmp(way.paths[0], "/sys/fs/cgroup/systemd/cgroup.procs"), "%s", way.paths[0]);
+	ok(!strcmp(way.paths[1], "/sys/fs/cgroup/memory/cgroup.procs"), "%s", way.paths[1]);
+	ok(!strcmp(way.paths[2], "/sys/fs/cgroup/cgroup.procs"), "%s", way.paths[2]);
+	ok(!strcmp(way.paths[3], "/sys/fs/cgroup/unified/cgroup.procs"), "%s", way.paths[3]);
+	sy_way_out_read(&way, "0::/\n", sy_way_out_top);
+	ok(way.count == 0, "at the top: nowhere to go");
+	sy_way_out_read(&way, "0:\n::\n0::torque\n\nx", sy_way_out_top);
+	ok(way.count == 0, "no line of /proc/PID/cgroup: %zu", way.count);
+}
+
+static void test_control(void)
+{
+	struct sockaddr_un one, two;
+	char name[201];
+
+	memset(name, 'x', 200);
+	name[200] = '\0';
+	ok(sy_control_address(&one, "/run/steelyard", "n1", "7.srv"), "a short one");
+	ok(!strcmp(one.sun_path, "/run/steelyard/n1.7.srv.sock"), "%s", one.sun_path);
+	ok(sy_control_address(&one, "/run/steelyard", "n1", name), "a long one");
+	ok(strlen(one.sun_path) == strlen("/run/steelyard/job-0123456789abcdef.sock"), "%s",
+	   one.sun_path);
+	ok(sy_control_address(&two, "/run/steelyard", "n2", name) &&
+	       strcmp(one.sun_path, two.sun_path) != 0,
+	   "another node's is another");
+	ok(!sy_control_address(&one, name, "n1", "7"), "no room even for a number");
+}
+
+static int read_config(const char *text, struct sy_job_config *config, struct sy_error *err)
+{
+	char path[] = "/tmp/steelyard-test-XXXXXX";
+	cleanup_close int fd = mkstemp(path);
+	int result;
+
+	sy_job_config_init(config);
+	(void)sy_write_all(fd, text, strlen(text));
+	result = sy_job_config_read(config, path, true, err);
+	(void)unlink(path);
+	return result;
+}
+
+static void test_config(void)
+{
+	static struct sy_job_config config;
+	struct sy_error err;
+
+	ok(read_config("# x\n\n rate = 5 \r\nrun_dir=/run/x\nprotect=a\nprotect=b,c\n", &config,
+		       &err) == 0,
+	   "keys, blanks, comments");
+	ok(config.rate_hz == 5 && !strcmp(config.run_dir, "/run/x"), "are taken");
+	ok(!strcmp(config.protect, "a,b,c"), "hosts add up: %s", config.protect);
+	ok(read_config("rate=5\nrat=6\nmax_rate=7\n", &config, &err) < 0, "an unknown key");
+	ok(strstr(err.text, "line 2: rat=6: unknown; known: record_dir") != NULL, "%s", err.text);
+	ok(config.rate_hz == 5 && config.max_rate_hz == 100, "what stands before it counts");
+	ok(read_config("rate\n", &config, &err) < 0, "no value");
+	ok(read_config("run_dir=run\n", &config, &err) < 0, "no absolute path");
+	ok(sy_job_config_read(&config, "/no/such/file", false, &err) == 0, "no file");
+	ok(sy_job_config_read(&config, "/no/such/file", true, &err) < 0, "one that must be there");
+}
+
+int main(void)
+{
+	test_round_trip();
+	test_no_room();
+	test_random();
+	test_way_out();
+	test_control();
+	test_config();
+	return done_testing();
+}

@@ -1,0 +1,104 @@
+"""steelyard show of jobs of Torque and OpenPBS, from the logs that their servers wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steelyard.wrappers.commands import cli
+
+from . import study as HELP
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of records; beside it the accounting of the recorded OpenPBS."""
+    logs = tmp_path / "accounting"
+    logs.mkdir()
+    log = DATA / "openpbs" / "accounting-1-classic-pelog.log"
+    (logs / "20261121").write_bytes(log.read_bytes())
+    monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(logs))
+    monkeypatch.setattr("steelyard.analysis.sources.sacct.Sacct.is_here", lambda: False)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.accounting.Pbs.is_here", lambda: True)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    monkeypatch.setenv("STEELYARD_RECORD_DIR", str(tmp_path / "records"))
+    (tmp_path / "records").mkdir()
+    return tmp_path / "records"
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.main(["show", *words]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("typed", ["8[2]", "8[2].vm"])
+def test_a_task_by_both_of_its_names(
+    records: Path, typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = HELP.write_record(
+        records / "8[2].vm", "vm", 1795240301, "8[2].vm", energy={"energy_j": 12.5, "zones": []},
+        job={"scheduler": "pbs", "job_id": "8[2].vm", "exclusive": True}, missing={},
+    )  # fmt: skip
+    assert path.is_file()
+    text = shown(capsys, typed)
+    assert "job 8[2].vm: arr_slot, of labpbs on vm" in text
+    assert "failed (the job ended with exit code 7), exit code 7" in text
+    assert "12.5 J" in text
+    document = json.loads(shown(capsys, typed, "--json"))
+    assert document["totals"]["energy_j"] == 12.5
+    assert document["job"]["raw_job_id"] == "8[2].vm"
+    assert document["job"]["array_job_id"] == "8[].vm"
+
+
+@pytest.mark.parametrize("typed", ["8", "8[]", "8[].vm", "8.vm"])
+def test_a_whole_array_is_no_job(
+    records: Path, typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["show", typed]) == 2
+    assert "ask for one of 8[1].vm, 8[2].vm, 8[3].vm, 8[4].vm" in capsys.readouterr().err
+
+
+def test_records_alone_will_do(
+    records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", "/nowhere")
+    HELP.write_record(records / "9000[3].vm", "n1", 1795240301, "9000[3].vm")
+    text = shown(capsys, "9000[3]")
+    assert "job 9000[3], from its records alone" in text and "n1" in text
+    HELP.write_record(records / "9000[4].vm", "n1", 1795240301, "9000[4].vm")
+    assert cli.main(["show", "9000"]) == 2
+    assert "9000[3].vm, 9000[4].vm" in capsys.readouterr().err
+
+
+def test_an_unknown_job_is_told_what_to_do(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["show", "4711.vm"]) == 3
+    assert "PBS_DEFAULT" in capsys.readouterr().err
+
+
+# Of OpenPBS' master of April 2026: the server names no start of a job that a node's hook refused.
+REFUSED = """\
+11/22/2026 23:38:05;Q;38.oma-srv;user=pbsuser group=pbsuser project=_pbs_project_default jobname=STDIN queue=workq ctime=1795390685 qtime=1795390685 etime=1795390685 Resource_List.ncpus=1 Resource_List.nodect=1 Resource_List.place=excl Resource_List.select=1:host=oma-n2:ncpus=1 Resource_List.steelyard=netem=rate%3D100mbit
+11/22/2026 23:38:07;A;38.oma-srv;hook rejected request, requiring job to be deleted
+"""
+
+
+def test_a_job_that_a_node_refused_has_the_nodes_words(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (records.parent / "accounting/20261122").write_text(REFUSED)
+    words = "refused: --netem=rate=100mbit: netem: switched off on this machine"
+    for start, said in ((1795390600, "of an earlier job of this id"), (1795390686, words)):
+        HELP.write_record(
+            records / "38.oma-srv", "oma-n2", start, "38.oma-srv",
+            missing={"network_conditions": said}, network_conditions=None,
+            job={"scheduler": "pbs", "job_id": "38.oma-srv", "exclusive": True},
+        )  # fmt: skip
+    text = shown(capsys, "38.oma-srv")
+    assert f"oma-n2: {words}" in text
+    assert "note: 1 records of other starts of this id left out" in text

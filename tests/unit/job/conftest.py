@@ -1,0 +1,211 @@
+"""steelyard-node job with a daemon like pbs_mom and real processes of another user."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from steelyard.wrappers.base.node import find_node_program
+
+TIMEOUT_S = 90
+USER = 65533
+MOM = Path(__file__).with_name("mom.py")
+
+
+def wait_for(what: str, condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> Any:
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited {timeout_s} s for {what}")
+
+
+def mark(job_id: str) -> str:
+    """What processes have in their environment: jobs of tests beside this one have other ids."""
+    return f"PBS_JOBID={job_id}.{os.getpid()}"
+
+
+class Mom:
+    """A running one."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, MOM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.pid = self.read()
+
+    def read(self) -> int:
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+    def order(self, **words: Any) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def start(
+        self,
+        job_id: str,
+        *words: str,
+        node: int = 0,
+        uid: int = USER,
+        pause_s: float = 0.0,
+        late_session: bool = False,
+    ) -> int:
+        name, _, value = mark(job_id).partition("=")
+        marks = {name: value, "PBS_NODENUM": str(node), "PATH": os.environ["PATH"]}
+        return self.order(
+            start=list(words),
+            uid=uid,
+            environment=marks,
+            pause_s=pause_s,
+            late_session=late_session,
+        )
+
+    def reap(self, pid: int) -> int:
+        return self.order(reap=pid)
+
+    def die(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@dataclass
+class Node:
+    """One node's folders, and the commands on it."""
+
+    base: Path
+    moms: list[Mom] = field(default_factory=list)
+    mom: Mom = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mom = self.new_mom()
+
+    def new_mom(self) -> Mom:
+        self.moms.append(Mom())
+        return self.moms[-1]
+
+    @property
+    def run(self) -> Path:
+        return self.base / "run"
+
+    @property
+    def records(self) -> Path:
+        return self.base / "records"
+
+    @property
+    def log(self) -> str:
+        path = self.run / "n1.log"
+        return path.read_text() if path.exists() else ""
+
+    def call(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [find_node_program(), "job", *words],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+
+    def where(self) -> list[str]:
+        return [f"--run-dir={self.run}", f"--record-dir={self.records}", "--node=n1"]
+
+    def begin_words(self, job_id: str, *more: str, node: int = 0) -> list[str]:
+        return [
+            "begin", f"--job-id={job_id}", *self.where(), f"--owner={USER}:{USER}",
+            f"--parent={self.mom.pid}", f"--mark={mark(job_id)}", f"--mark=PBS_NODENUM={node}",
+            "--job=scheduler=pbs", *more,
+        ]  # fmt: skip
+
+    def begin(self, job_id: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return self.call(*self.begin_words(job_id, *more))
+
+    def end(self, job_id: str, *more: str) -> dict[str, Any]:
+        done = self.call("end", f"--job-id={job_id}", *self.where(), *more)
+        assert (done.returncode, done.stderr) == (0, "")
+        totals = json.loads(done.stdout)
+        assert isinstance(totals, dict)
+        return totals
+
+    def sweep(self, *more: str) -> None:
+        done = self.call("sweep", *self.where(), *more)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def record(self, job_id: str) -> dict[str, Any]:
+        paths = sorted((self.records / job_id).glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
+        document = json.loads(paths[-1].read_bytes())
+        assert isinstance(document, dict)
+        return document
+
+    def state(self, job_id: str) -> Path:
+        return self.run / "job" / f"n1.{job_id}.json"
+
+    def sampler(self, job_id: str) -> int:
+        """Its process id."""
+        return int(json.loads(self.state(job_id).read_text())["sampler"]["pid"])
+
+    def watched(self, job_id: str) -> set[int]:
+        """Whose end its sampler waits for: it has seen them, and not yet read what they have used."""
+        parent = psutil.Process(self.sampler(job_id))
+        text = ""
+        for process in (parent, *parent.children()):
+            for path in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    text += path.read_text()
+        return {int(pid) for pid in re.findall(r"^Pid:\t(\d+)", text, re.MULTILINE)}
+
+    def run_seen(self, job_id: str, script: str) -> int:
+        """A job that does its work once its sampler knows it; it has ended, and was read then."""
+        job = self.mom.start(job_id, "sh", "-c", f"kill -STOP $$; {script}")
+        wait_for("it has stopped itself", lambda: state_of(job) == "T")
+        wait_for("it is seen", lambda: job in self.watched(job_id))
+        os.kill(job, signal.SIGCONT)
+        wait_for("its end", lambda: not is_there(job))
+        wait_for("it was read", lambda: job not in self.watched(job_id))
+        return job
+
+    def left(self) -> list[str]:
+        """What lies in the run folder, but the log and empty folders."""
+        return sorted(
+            str(path.relative_to(self.run))
+            for path in self.run.rglob("*")
+            if not path.is_dir() and path.name not in {"n1.log", ".lock"}
+        )
+
+
+def state_of(pid: int) -> str:
+    """R, S, T, Z, …; X: gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def is_there(pid: int) -> bool:
+    return state_of(pid) not in "ZX"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    if os.geteuid() != 0:
+        pytest.skip("starts processes of another user: needs root")
+    tmp_path.chmod(0o755)
+    tool = Node(tmp_path)
+    yield tool
+    for path in (tool.run / "job").glob("n1.*.json"):
+        tool.end(path.name.removeprefix("n1.").removesuffix(".json"))
+    for mom in tool.moms:
+        mom.die()
