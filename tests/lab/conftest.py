@@ -19,11 +19,14 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources import admin_comment
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.study import folder as studydir
 
-LIMIT_S = 40.0
+LIMIT_S = 90.0  # of what takes a second or two where nothing else runs
+STILL_RUNNING = "the job was still running"  # in the record of the start, until the last one
 
 
 def until(
@@ -73,7 +76,7 @@ class Lab:
             argv,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             cwd=self.work,
             env=self.cluster.environment(),
             check=False,
@@ -115,7 +118,25 @@ class Lab:
 
     def queued(self) -> set[str]:
         """Ids of the jobs that wait, run or complete; Slurm soon forgets those that have ended."""
-        return set(self.run("squeue", "-h", "-o", "%A").stdout.split())
+        done = self.run("squeue", "-h", "-o", "%A")
+        assert done.returncode == 0, done.stderr
+        return set(done.stdout.split())
+
+    def collect(self, file: str) -> None:
+        """`steelyard collect` of a study that has ended. Its last result is there, and told by
+        `status`, some ms before the job's end and its record are."""
+        until(lambda: self.queued() <= {self.slow_job}, "every job has ended")
+        until(lambda: not self.unfinished(file), "every record is final")
+        self.steelyard("collect", file)
+
+    def unfinished(self, file: str) -> list[str]:
+        """Records of jobs since a study's first one that their samplers have still to finish."""
+        ledger = studydir.folder_of(self.work / file) / "submissions.jsonl"
+        first = min(int(json.loads(line)["job_id"]) for line in ledger.read_text().splitlines())
+        folders = [path for path in self.cluster.record_dir.iterdir() if path.name != self.slow_job]
+        paths = [p for f in folders if int(f.name) >= first for p in f.glob("*.json")]
+        texts = {path.name: path.read_text() for path in paths}
+        return [name for name, text in texts.items() if not text or STILL_RUNNING in text]
 
     def cancel(self) -> None:
         """The test's jobs."""
@@ -151,27 +172,32 @@ class Lab:
         return [row[1:] if fields else row for row in rows]
 
     def comment(self, job_id: str) -> dict[str, Any]:
-        """AdminComment as sacct shows it; a step's may come after the job's end."""
+        """Ours in AdminComment as sacct shows it; a step's may come after the job's end."""
         text = until(lambda: self.sacct(job_id, "AdminComment")[0][0], f"job {job_id}'s comment")
-        return dict(json.loads(text))
+        own = admin_comment.own(text)
+        assert own is not None, text
+        return own
 
     def folder(self, job_id: str) -> Path:
         """Where the job's records are."""
         return self.cluster.record_dir / job_id
 
     def records(self, job_id: str, count: int, complete: bool = True) -> list[dict[str, Any]]:
-        """The job's records, by node and start, once there are `count` of them that are final."""
+        """The job's records, by node and start, once there are `count` of them that are final; with
+        `complete` only those that lack nothing."""
 
         def final() -> list[dict[str, Any]] | None:
             texts = [path.read_text() for path in self.folder(job_id).glob("*.json")]
             found = [json.loads(text) for text in texts if text]  # empty: a name just taken
+            found = [r for r in found if STILL_RUNNING not in (r["incomplete_reason"] or "")]
             if complete:
                 found = [record for record in found if record["complete"]]
             return found if len(found) >= count else None
 
         def reasons() -> list[str]:
             paths = self.folder(job_id).glob("*.json")
-            return [f"{p.name}: {json.loads(p.read_text())['incomplete_reason']}" for p in paths]
+            texts = {path.name: path.read_text() for path in paths}
+            return [f"{n}: {json.loads(t)['incomplete_reason']}" for n, t in texts.items() if t]
 
         found = until(final, f"{count} records of job {job_id}", seen=reasons)
         assert len(found) == count

@@ -29,6 +29,13 @@ for name, number in (("sg", 0x18), ("tso", 0x1e), ("gso", 0x23), ("gro", 0x2b), 
         print(name, value[1])
 """
 
+SHOW = """
+set -e
+tc qdisc show; ip route; ip -o link
+tc filter show dev v0; tc filter show dev v0 ingress
+ip -6 route; python3 -ES -c "$1"
+"""
+
 
 @dataclass
 class Lab:
@@ -59,19 +66,10 @@ class Lab:
 
     def tree(self) -> str:
         """All that may differ: queues, filters' places, routes, offloads, devices."""
-        shown = [self.inside("tc", "qdisc", "show").stdout, self.inside("ip", "route").stdout]
-        shown.append(self.inside("ip", "-o", "link").stdout.replace("LOWER_UP", ""))
-        for words in (
-            ("tc", "filter", "show", "dev", "v0"),
-            ("tc", "filter", "show", "dev", "v0", "ingress"),
-            ("ip", "-6", "route"),
-            ("python3", "-c", OFFLOADS),
-        ):
-            done = self.inside(*words)
-            assert done.returncode == 0, done.stderr
-            shown.append(done.stdout)
+        done = self.inside("sh", "-c", SHOW, "sh", OFFLOADS)
+        assert done.returncode == 0, done.stderr
         # htb counts packets there (a neighbour discovery at any time): no part of how it is set up
-        return re.sub(r"direct_packets_stat \d+", "", "".join(shown))
+        return re.sub(r"direct_packets_stat \d+|LOWER_UP", "", done.stdout)
 
 
 @contextlib.contextmanager

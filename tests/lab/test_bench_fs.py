@@ -70,8 +70,8 @@ def collected(lab: Lab, text: str) -> None:
     """The study, from its submission to its database."""
     (lab.work / "bench.toml").write_text(text, encoding="utf-8")
     lab.steelyard("submit", "bench.toml")
-    until(lambda: is_over(lab), "every run has ended", limit_s=200)
-    lab.steelyard("collect", "bench.toml")
+    until(lambda: is_over(lab), "every run has ended", limit_s=400)
+    lab.collect("bench.toml")
     wrong = lab.rows("bench", "SELECT variant, reason FROM runs WHERE state <> 'completed'")
     assert wrong == []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from .conftest import Lab, until
@@ -40,12 +38,19 @@ profile = true
 """
 
 
+def servers(lab: Lab, guest: str) -> set[str]:
+    """Those of the benchmarks that run on a guest."""
+    done = lab.cluster.guest(guest).run(["ps", "-A", "-o", "comm="], timeout_s=60)
+    assert done.returncode == 0, done.stderr
+    return {"iperf3", "nuttcp"} & set(done.stdout.split())
+
+
 def test_network_benchmarks_measure_between_two_guests(virtual_lab: Lab) -> None:
     lab = virtual_lab
     (lab.work / "net.toml").write_text(STUDY, encoding="utf-8")
     lab.steelyard("submit", "net.toml")
-    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", "net.toml"), "the end", 180)
-    lab.steelyard("collect", "net.toml")
+    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", "net.toml"), "the end", 400)
+    lab.collect("net.toml")
     states = lab.rows("net", "SELECT benchmark, state, valid FROM runs ORDER BY ALL")
     names = ("iperf3", "mpi", "nuttcp")
     assert states == [(name, "completed", True) for name in names]
@@ -66,8 +71,7 @@ def test_network_benchmarks_measure_between_two_guests(virtual_lab: Lab) -> None
     assert ("iperf3", "network.congestion_control", "reno") in tags
     assert "mpi.latency_s" in {key for _, key, _ in tags}
     for guest in ("v1", "v2"):
-        listed = lab.cluster.guest(guest).run(["ps", "-A", "-o", "comm="], timeout_s=30)
-        assert not {"iperf3", "nuttcp"} & set(listed.stdout.split())
+        until(lambda name=guest: not servers(lab, name), f"no server is left on {guest}")
 
 
 def test_a_cancelled_job_leaves_no_server(virtual_lab: Lab) -> None:
@@ -75,12 +79,6 @@ def test_a_cancelled_job_leaves_no_server(virtual_lab: Lab) -> None:
     text = STUDY.split("[[benchmark]]")[0] + '[[benchmark]]\nuse = "iperf3"\nseconds = 60\n'
     (lab.work / "net.toml").write_text(text, encoding="utf-8")
     lab.steelyard("submit", "net.toml")
-    guest = lab.cluster.guest("v2")
-
-    def servers() -> list[str]:
-        done: subprocess.CompletedProcess[str] = guest.run(["ps", "-A", "-o", "comm="])
-        return [name for name in done.stdout.split() if name == "iperf3"]
-
-    until(servers, "the server runs")
+    until(lambda: servers(lab, "v2"), "the server runs")
     lab.steelyard("cancel", "net.toml")
-    until(lambda: not servers(), "the server has ended")
+    until(lambda: not servers(lab, "v2"), "the server has ended")

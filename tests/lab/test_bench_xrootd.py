@@ -58,11 +58,13 @@ def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     (lab.work / "small.toml").write_text(LONG, encoding="utf-8")
     lab.steelyard("submit", "small.toml")
     tags = "small.study/runs/*/*/tags.0"  # written when the server is ready
-    until(lambda: [path.read_text() for path in lab.work.glob(tags)], "the server runs")
-    (path,) = lab.work.glob(tags)
-    assert path.read_text() == "server_node=n2\n"
+    until(
+        lambda: [p.read_text() for p in lab.work.glob(tags)] == ["server_node=n2\n"],
+        "the server runs, on the other node",
+        seen=lambda: [path.read_text() for path in lab.work.glob(tags)],
+    )
+    until(lambda: len(servers(lab)) == 2, "its folders are named", seen=lambda: servers(lab))
     folders = [Path(folder) for folder in servers(lab)]
-    assert len(folders) == 2
     assert all(folder.exists() for folder in folders)
     lab.steelyard("cancel", "small.toml")
     until(lambda: not servers(lab), "the server has ended")
@@ -81,8 +83,8 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     datafile.keep(lab.work / "small.study" / "data", RECIPE)  # a guest would take long
     lab.steelyard("submit", "small.toml")
     # Python with uproot takes its time to start where every system call is slow.
-    until(lambda: not lab.run("squeue", "-h").stdout, "both runs are over", limit_s=200)
-    lab.steelyard("collect", "small.toml")
+    until(lambda: not lab.queued(), "both runs are over", limit_s=400)
+    lab.collect("small.toml")
     assert lab.rows("small", "SELECT state, valid FROM runs") == [("completed", True)] * 2
 
     sql = "SELECT value FROM results JOIN runs USING (run_id) WHERE metric = '{}' ORDER BY is_baseline"

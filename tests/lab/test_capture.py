@@ -7,12 +7,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from .conftest import command_line, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("STEELYARD_NODE") or str(ROOT / "build" / "bin" / "steelyard-node")
@@ -90,7 +91,7 @@ class Capture:
     def end(self, send: signal.Signals | None = signal.SIGTERM) -> dict[str, object]:
         if send:
             self.process.send_signal(send)
-        assert self.process.wait(10) == 0
+        assert self.process.wait(60) == 0
         assert not self.state("json").exists()
         done: dict[str, object] = json.loads(self.state("done.json").read_text())
         return done
@@ -220,13 +221,7 @@ def test_dumpcap_has_no_rights_and_dies_with_its_parent(start: Starter) -> None:
     assert "\nCapEff:\t0000000000000000\n" in status
     capture.process.kill()
     capture.process.wait()
-    end = time.monotonic() + 10
-    while Path(f"/proc/{dumpcap}/cmdline").exists() and time.monotonic() < end:
-        if Path(f"/proc/{dumpcap}/stat").read_text().split(") ")[-1].startswith("Z"):
-            break
-        time.sleep(0.05)
-    else:
-        assert not Path(f"/proc/{dumpcap}/cmdline").exists()
+    until(lambda: command_line(dumpcap) == "", "dumpcap has ended")
 
 
 def refused(words: list[str]) -> tuple[int, str, str]:
@@ -254,7 +249,7 @@ def test_the_policy_bounds_the_size(start: Starter, wire: Wire, tmp_path: Path) 
     out, said = start.answer(process)
     assert "not net 10.10.0.0/24" in out, said
     wire.send("1094", 200)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 def test_no_dumpcap_is_something_missing(start: Starter) -> None:

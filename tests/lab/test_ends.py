@@ -8,14 +8,18 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from steelyard.analysis.sources import admin_comment
 
 from .conftest import Lab, until
 
 pytestmark = pytest.mark.lab
 RUN = "touch running.$SLURM_JOB_ID"
+GO = "until [ -e go ]; do sleep 0.2; done"
 
 
 def test_a_failed_job_has_its_record(lab: Lab) -> None:
@@ -39,6 +43,7 @@ def test_a_requeued_job_has_a_record_for_each_start(lab: Lab) -> None:
     lab.wait_running(job)
     (lab.work / "again").touch()
     assert lab.run("scontrol", "requeue", job).returncode == 0
+    until(lambda: lab.job(job)["JobState"] == "PENDING", "its first start is over")
     time.sleep(2.1)  # slurmd refuses a job that it has killed in the same second
     # Slurm holds a requeued job back for two minutes: ask it not to.
     done = lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
@@ -52,15 +57,16 @@ def test_a_requeued_job_has_a_record_for_each_start(lab: Lab) -> None:
 def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete(
     lab: Lab, whom: str
 ) -> None:
-    job = lab.sbatch("-w", "n1", "--tag=a=b", script=f"{RUN}; sleep 1.5")
+    job = lab.sbatch("-w", "n1", "--tag=a=b", script=f"{RUN}; {GO}; sleep 0.5")
     lab.wait_running(job)
     until(
         lambda: any('"a": "b"' in path.read_text() for path in lab.folder(job).glob("*.json")),
         "the job's tag is in the record of the start",
     )
-    parent, child = sorted(lab.samplers())
+    parent, child = sampler_pair(lab)
     for pid in {"parent": [parent], "child": [child], "both": [parent, child]}[whom]:
         os.kill(pid, signal.SIGKILL)
+    (lab.work / "go").touch()
     lab.wait_state(job, "COMPLETED")
     # The extern step's end has it finished: what the samples tell is in it, no room is left.
     until(lambda: not list(lab.folder(job).glob(".*")), "nothing is left beside the record")
@@ -72,9 +78,29 @@ def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete
     assert lab.sacct(job, "ExitCode") == [["0:0"]]
 
 
+def sampler_pair(lab: Lab) -> tuple[int, int]:
+    """The test's only sampler: the parent, and the child that takes the samples."""
+
+    def pair() -> tuple[int, int] | None:
+        found = lab.samplers()
+        children = {pid: parent_of(pid) for pid in found}
+        pairs = [(parent, pid) for pid, parent in children.items() if parent in found]
+        return pairs[0] if len(found) == 2 and pairs else None
+
+    parent, child = until(pair, "a sampler and its child run")
+    return parent, child
+
+
+def parent_of(pid: int) -> int:
+    """0: it is gone."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+    return 0
+
+
 # What the job uses once the one who started its sampler is gone: bytes exactly.
 LATER = f"""{RUN}
-until [ -e go ]; do sleep 0.05; done
+{GO}
 python3 -S -c 'import os, time
 with open("/dev/null", "wb", buffering=0) as sink:
     sink.write(bytes(30_000_000))
@@ -86,7 +112,7 @@ def slurms_own_comment(lab: Lab, job: str) -> dict[str, Any]:
     """Slurm's accounting sometimes keeps an older one when a node is lost."""
     shown = lab.run("scontrol", "-o", "show", "job", job).stdout
     document, _ = json.JSONDecoder().raw_decode(shown.partition("AdminComment=")[2])
-    return dict(document)
+    return admin_comment.whole(document["steelyard"])
 
 
 def assert_weighed_to_the_end(lab: Lab, job: str, nodes: int = 1) -> None:
@@ -163,12 +189,16 @@ def test_a_full_disk_leaves_the_job_alone_and_an_incomplete_record(lab: Lab) -> 
     )
     try:
         # At 100 Hz the samples soon need a page more than they have.
-        job = lab.sbatch("-w", "n1", "--sample-rate=100", script=f"{RUN}; sleep 1.5")
+        job = lab.sbatch("-w", "n1", "--sample-rate=100", script=f"{RUN}; {GO}; sleep 1.5")
         lab.wait_running(job)
-        until(lambda: list(lab.folder(job).glob("*.json")), "the sampler has begun its record")
+        until(
+            lambda: any(path.stat().st_size for path in lab.folder(job).glob("*.json")),
+            "the sampler has begun its record",
+        )
         with contextlib.suppress(OSError), (records / "filler").open("wb", buffering=0) as filler:
             while filler.write(b"x" * 4096):
                 pass
+        (lab.work / "go").touch()
         lab.wait_state(job, "COMPLETED")
         until(lambda: not lab.samplers(), "the sampler has ended")
         (path,) = lab.folder(job).glob("*.json")

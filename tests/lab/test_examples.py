@@ -74,9 +74,9 @@ def small(lab: Lab, name: str, **words: object) -> str:
 def ran(lab: Lab, file: str) -> list[tuple[Any, ...]]:
     """Submit, wait, collect and report: condition, benchmark, state, reason of every run."""
     lab.steelyard("submit", file)
-    until(lambda: lab.queued() <= {lab.slow_job}, "the end", 240)
+    until(lambda: lab.queued() <= {lab.slow_job}, "the end", 400)
     until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end is told")
-    lab.steelyard("collect", file)
+    lab.collect(file)
     lab.steelyard("report", file, "-o", "report.html")
     return lab.rows(
         Path(file).stem,

@@ -88,7 +88,7 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
     study = write_study(lab, *clients)
     lab.steelyard("submit", study)
     lab.steelyard("status", study, "--watch")
-    lab.steelyard("collect", study)
+    lab.collect(study)
     found = lab.rows(
         "boxes",
         "SELECT condition->>'launcher' AS launcher, state, clients, len(nodes), "
@@ -125,6 +125,6 @@ def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: 
     assert done.returncode == 0
     assert f"docker pull {IMAGE}-nowhere" in done.stderr
     lab.steelyard("status", study, "--watch", code=5)
-    lab.steelyard("collect", study)
+    lab.collect(study)
     ((reason,),) = lab.rows("boxes", "SELECT reason FROM runs")
     assert f"docker pull {IMAGE}-nowhere" in reason

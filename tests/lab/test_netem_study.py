@@ -38,8 +38,9 @@ def take_it_away(lab: Lab) -> None:
         names = (name for name in ("v1", "v2") if "delay 77ms" in tree(lab.cluster, name))
         return next(names, None)
 
-    name = until(holder, "the delay of 77 ms holds")
-    lab.cluster.guest(name).run(["tc", "qdisc", "del", "dev", "vec0", "root"])
+    name = until(holder, "the delay of 77 ms holds", 200)
+    done = lab.cluster.guest(name).run(["tc", "qdisc", "del", "dev", "vec0", "root"])
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def studied(virtual_lab: Lab) -> Lab:
     virtual_lab.steelyard("submit", "wan.toml")
     take_it_away(virtual_lab)
     virtual_lab.steelyard("status", "wan.toml", "--watch", code=5)
-    virtual_lab.steelyard("collect", "wan.toml")
+    virtual_lab.collect("wan.toml")
     return virtual_lab
 
 

@@ -51,7 +51,7 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
     lab.steelyard("submit", study)
     assert len(submissions(lab)) == 4  # two blocks, each with one and with two nodes
     lab.steelyard("status", study, "--watch")
-    lab.steelyard("collect", study)
+    lab.collect(study)
 
     assert lab.rows("small", "SELECT state, valid, count(*) FROM runs GROUP BY ALL") == [
         ("completed", True, 4)
@@ -72,7 +72,7 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
     assert lab.rows("small", "SELECT count(*) FROM records WHERE energy_j = 0") == [(0,)]
 
     before = lab.rows("small", "SELECT * FROM results ORDER BY ALL")
-    lab.steelyard("collect", study)
+    lab.collect(study)
     assert lab.rows("small", "SELECT * FROM results ORDER BY ALL") == before
 
     lab.steelyard("report", study, "-o", "report.html")
@@ -98,7 +98,7 @@ def test_failed_runs_say_why_everywhere(lab: Lab) -> None:
     study = write_study(lab, 1, lab.work / "not-there")
     lab.steelyard("submit", study)
     lab.steelyard("status", study, "--watch", code=5)
-    lab.steelyard("collect", study)
+    lab.collect(study)
     for state, reason in lab.rows("small", "SELECT state, reason FROM runs"):
         assert state == "failed"
         assert "not-there" in reason
@@ -122,7 +122,7 @@ def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
     lab.steelyard("cancel", study)
 
     def cancelled() -> bool:
-        lab.steelyard("collect", study)
+        lab.collect(study)
         return lab.rows("small", "SELECT DISTINCT state FROM runs") == [("cancelled",)]
 
     until(cancelled, "the accounting knows that both runs were cancelled")
@@ -148,7 +148,7 @@ class = "S"
     )
     lab.steelyard("submit", "npb.toml")
     lab.steelyard("status", "npb.toml", "--watch")
-    lab.steelyard("collect", "npb.toml")
+    lab.collect("npb.toml")
     assert lab.rows("small", "SELECT state, count(*) FROM runs GROUP BY ALL") == [("completed", 16)]
     assert lab.rows(
         "small", "SELECT count(*) FROM results WHERE metric = 'mops' AND value > 0"

@@ -1,0 +1,131 @@
+#!/bin/bash
+# A small Slurm cluster of containers: SUITE of Debian decides the release of Slurm (README.md).
+#   cluster.sh base SUITE             the image it is made from, where none can be pulled
+#   cluster.sh build SUITE            the cluster's image
+#   cluster.sh up SUITE               five containers, two idle nodes: $STEELYARD_DOCKER-db, -ctl, -c1, -c2, -login
+#   cluster.sh down SUITE             and nothing is left but the image
+#   cluster.sh test SUITE [FILE.bats…]  a cluster of its own, the suites, and down again
+# STEELYARD_DOCKER (steelyard-SUITE) tells clusters apart. Exit code 3: Docker or a program is missing.
+set -euo pipefail
+
+here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+root=$(cd "$here/../../.." && pwd)
+readonly here root
+
+missing() {
+    printf 'docker-slurm: %s\n' "$1" >&2
+    exit 3
+}
+
+need() { # PROGRAM…
+    local program
+    for program in "$@"; do
+        type -P "$program" >/dev/null || missing "no $program: make packages-docker installs what these tests need"
+    done
+}
+
+need_engine() {
+    need docker
+    local said
+    said=$(docker version -f '{{.Server.Version}}' 2>&1) ||
+        missing "no Docker engine answers: $said. Start one (systemctl start docker; as root dockerd) and be in its group"
+    docker compose version >/dev/null 2>&1 || need docker-compose
+}
+
+compose() {
+    if docker compose version >/dev/null 2>&1; then
+        docker compose -p "$STEELYARD_DOCKER" -f "$here/compose.yaml" "$@"
+    else
+        docker-compose -p "$STEELYARD_DOCKER" -f "$here/compose.yaml" "$@"
+    fi
+}
+
+has_image() { docker image inspect "$1" >/dev/null 2>&1; }
+
+# Debian's own image where it can be had. Else one from Debian's packages, kept as a tar: with all
+# that the Dockerfile would install, since unpacking it once here is far faster than in layers there.
+base() {
+    local -r pulled=debian:$SUITE-slim ours=steelyard-debian
+    local -r tar=$root/build/docker/$SUITE.tar
+    FROM=debian
+    has_image "$pulled" || timeout 300 docker pull -q "$pulled" >/dev/null 2>&1 && return
+    FROM=$ours
+    has_image "$ours:$SUITE-slim" && return
+    if [[ ! -e $tar ]]; then
+        need mmdebstrap
+        mkdir -p "${tar%/*}"
+        # A suite's lists may be some days old on a mirror that stands still.
+        mmdebstrap -q --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+            --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+            --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+            --include="$(cat "$here"/packages/*.txt | paste -sd,)" \
+            "$SUITE" "${tar%.tar}.part.tar" http://deb.debian.org/debian
+        mv "${tar%.tar}.part.tar" "$tar"
+    fi
+    docker import "$tar" "$ours:$SUITE-slim" >/dev/null
+}
+
+build() {
+    base
+    export FROM
+    compose build ctl
+}
+
+# shellcheck disable=SC2317 # until_done runs it
+idle() { [[ $(docker exec "$STEELYARD_DOCKER-ctl" sinfo -h -p main -t idle -o %D) == 2 ]]; }
+
+until_done() { # SECONDS COMMAND…
+    local -r end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < end)) || return 1
+        sleep 0.3
+    done
+}
+
+up() {
+    build >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        return 1
+    }
+    compose up -d --no-build >>"$log" 2>&1
+    until_done 120 idle || {
+        compose logs --tail 20 >&2
+        printf 'docker-slurm: %s: the nodes were not idle after 120 s\n' "$STEELYARD_DOCKER" >&2
+        return 1
+    }
+}
+
+down() { compose down -v -t 1 >>"$log" 2>&1; }
+
+suites() { # [FILE.bats…]
+    need bats
+    (($#)) || set -- "$here"/*.bats
+    trap down EXIT
+    up
+    printf '# %s: %s, %s\n' "$SUITE" "$(docker exec "$STEELYARD_DOCKER-ctl" slurmctld -V)" "$(uptime | sed 's/.*load/load/')"
+    "$root/tests/run_bats.sh" "$@"
+}
+
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+}
+
+(($# >= 2)) || usage
+readonly verb=$1
+export SUITE=$2
+shift 2
+[[ $verb != test ]] || : "${STEELYARD_DOCKER:=steelyard-$SUITE-$$}"
+export STEELYARD_DOCKER=${STEELYARD_DOCKER:-steelyard-$SUITE}
+# Checkouts side by side have images of their own.
+TAG=$(cksum <<<"$root" | cut -d' ' -f1)
+export TAG
+mkdir -p "$root/build/docker"
+readonly log=$root/build/docker/$STEELYARD_DOCKER.log
+need_engine
+case $verb in
+base | build | up | down) "$verb" ;;
+test) suites "$@" ;;
+*) usage ;;
+esac

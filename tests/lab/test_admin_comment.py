@@ -1,0 +1,128 @@
+"""AdminComment on a real Slurm: others write there, too, and no job waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.sources.sacct import Sacct
+from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.publish import publish
+
+from .conftest import Lab, until
+
+pytestmark = pytest.mark.lab
+RUN = "touch running.$SLURM_JOB_ID"
+UNTIL_TOLD = "until [ -e go ]; do sleep 0.05; done"
+
+
+def of_job_that_has_one(lab: Lab, text: str) -> str:
+    """AdminComment of a job that somebody else has given `text` while it ran."""
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; {UNTIL_TOLD}")
+    lab.wait_running(job)
+    done = lab.run("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+    assert done.returncode == 0, done.stderr
+    (lab.work / "go").touch()
+    lab.records(job, 1)
+    return lab.sacct(job, "AdminComment")[0][0]
+
+
+def test_an_object_of_others_has_ours_beside_it(lab: Lab) -> None:
+    theirs = '{"site": {"cost":0.10},"x":"}"'
+    found = of_job_that_has_one(lab, theirs + "}")
+    assert found.startswith(theirs + ',"steelyard":{"node_type":')
+
+
+def test_text_of_others_is_left_alone_and_the_log_tells_it(lab: Lab) -> None:
+    assert of_job_that_has_one(lab, "JS1:H4sI") == "JS1:H4sI"
+    log = lab.cluster.dir / "log" / "slurmd.n1.log"
+    words = f"AdminComment of job {lab.jobs[-1]}: left as it is: there is text of somebody else"
+    until(lambda: words in log.read_text(), "slurmd's log has it", seen=log.read_text)
+
+
+def lines_of(path: Path, job: str) -> list[str]:
+    """What slurmctld logged of updates of a job."""
+    found = path.read_text().splitlines()
+    return [x for x in found if f"JobId={job} " in x + " " and "update_job" in x]
+
+
+def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
+    batch = lab.sbatch("-w", "n1", script="sleep 0.2")
+    lab.comment(batch)
+    alone = lab.srun("-w", "n2")
+    tagged = lab.srun("-w", "n3", "--tag=a=b")
+    lab.comment(tagged)
+    until(lambda: not lab.stepds(alone, "0") + lab.stepds(tagged, "0"), "their steps have ended")
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    assert not [line for line in lines_of(log, alone) if "finished" in line]
+    told = lines_of(log, batch)
+    assert ["complete" in line for line in told] == [False, True]
+    assert sum(map(len, told)) < 600, told
+    told = lines_of(log, tagged)  # at its start and end; once more where srun has not ended it yet
+    assert ["complete" in line for line in told] in ([False, True] * 2, [False, True] * 3)
+
+
+@pytest.fixture
+def deaf_slurmdbd(lab: Lab) -> Iterator[None]:
+    """slurmdbd takes connections and answers nothing."""
+    pid = int((lab.cluster.dir / "run" / "slurmdbd.pid").read_text())
+    os.kill(pid, signal.SIGSTOP)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("deaf_slurmdbd")
+def test_no_job_waits_for_a_slurmdbd_that_does_not_answer(lab: Lab) -> None:
+    """Slurm 22.05 holds each update of a job that it is telling slurmdbd of for 5 s; it begins to
+    tell every 5 s, so that the job has to be that long."""
+    began = time.monotonic()
+    done = lab.run("srun", "-w", "n1", "sleep", "5.2")
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 9.5
+
+
+def test_publish_fills_in_what_was_missed_and_no_more(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cancelled array, whose tasks have their tags only; byte by byte, and of each its own."""
+    if find_program(publish.PROGRAM) is None:
+        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+    array = lab.sbatch("--array=1-2", "--tag=K=It's `\"", script=f"{RUN}; exec sleep 60")
+    until(lambda: len(list(lab.work.glob("running.*"))) == 2, "both tasks run")
+    shown = ("scontrol", "-o", "show", "job", array)
+    until(lambda: lab.run(*shown).stdout.count('"tags":') == 2, "slurmctld has their tags")
+    lab.run("scancel", array)
+    raw = {task: lab.sacct(f"{array}_{task}", "JobIDRaw")[0][0] for task in "12"}
+    records = {task: lab.records(job, 1)[0] for task, job in raw.items()}
+    for name, value in lab.cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    asked, later = (
+        publish.Asked(3600, [lab.cluster.record_dir]),
+        time.time() + 2 * publish.SETTLED_S,
+    )
+    publish.write(found := publish.look(asked, Sacct(), later))
+    assert {f"{array}_{task}" for task in raw} <= {wish.job_id for wish in found.wishes}
+    assert found.failed == {}
+    for task, record in records.items():
+        comment = lab.comment(f"{array}_{task}")
+        assert (comment["tags"], comment["nodes_weighed"]) == ({"K": "It's `\""}, 1)
+        assert comment["elapsed_s"] == pytest.approx(record["elapsed_s"], abs=1e-6)
+        assert comment["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
+    assert publish.look(asked, Sacct(), later).wishes == []
+
+
+def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
+    """It is started beside a tagged job's tasks: what it reads and writes is not theirs."""
+    script = "sleep 0.3"
+    tagged = [lab.sbatch("-w", "n1", "--tag=a=b", "--sample-rate=100", script=script) for _ in "12"]
+    plain = lab.sbatch("-w", "n1", "--sample-rate=100", script=script)
+    used = []
+    for job in [plain, *tagged]:
+        (record,) = lab.records(job, 1)
+        used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
+    assert used == used[:1] * 3

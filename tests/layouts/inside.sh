@@ -1,0 +1,259 @@
+#!/bin/bash
+# What guest_init.sh runs: Slurm on one node by hand, and what the plugin makes of this layout of
+# cgroups. Prints ok and not ok; what was seen goes to OUT, a row of the table to OUT/row.
+set -euo pipefail
+
+readonly site=/run/site out=/run/out user=4711
+readonly layout=$SY_LAYOUT build=$SY_SOURCE/build
+readonly spins=20000
+readonly patience_s=240 # a guest on a machine that others use as well
+export SLURM_CONF=$site/slurm.conf
+failed=0
+
+check() { # NAME CONDITION…
+    local -r name=$1
+    shift
+    if "$@"; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $*"
+        failed=1
+    fi
+}
+
+until_done() { # SECONDS COMMAND…
+    local -r end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if ((SECONDS > end)); then
+            echo "not in time: $*" >&2
+            tail -n 20 "$site"/log/* >&2
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+version_is() { [[ $(slurmd -V) == *" $1."* ]]; } # 22.05
+
+cgroup_v2() { printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n'; }
+
+cgroup_conf() {
+    case $layout in
+    v1) echo CgroupPlugin=cgroup/v1 ;;
+    v2) cgroup_v2 ;;
+    v2-ids) cgroup_v2 && echo CgroupJobIdPaths=yes ;;
+    # 22.05 does not know `disabled`, and looks for a plugin that nobody uses.
+    none) if version_is 22.05; then cgroup_v2; else echo CgroupPlugin=disabled; fi ;;
+    esac
+}
+
+configure() {
+    local track=cgroup task=cgroup gather=cgroup
+    [[ $layout != none ]] || { track=linuxproc task=none gather=linux; }
+    mkdir -p "$site"/{spool/layout,state,log,run,records}
+    mkdir -m 1777 "$site/tmp"
+    chmod 755 "$site" "$site/spool"
+    head -c 1024 /dev/urandom >"$site/munge.key"
+    chmod 400 "$site/munge.key"
+    echo "steelyard-try:x:$user:$user::/tmp:/bin/bash" >>/etc/passwd
+    cgroup_conf >"$site/cgroup.conf"
+    cat >"$site/netem.conf" <<EOF
+enabled yes
+exclusive_only no
+devices eth9
+peer 10.99.0.1
+EOF
+    echo "required $build/lib/spank_steelyard.so record_dir=$site/records run_dir=$site/run/steelyard \
+node_program=$build/bin/steelyard-node rate=2 netem_policy=$site/netem.conf" >"$site/plugstack.conf"
+    cat >"$site/slurm.conf" <<EOF
+ClusterName=layout
+SlurmctldHost=layout(127.0.0.1)
+SlurmUser=root
+AuthInfo=socket=$site/run/munge.socket
+ProctrackType=proctrack/$track
+TaskPlugin=task/$task
+JobAcctGatherType=jobacct_gather/$gather
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+PrologFlags=Contain
+PlugStackConfig=$site/plugstack.conf
+SlurmctldPidFile=$site/run/slurmctld.pid
+SlurmdPidFile=$site/run/slurmd.pid
+SlurmdSpoolDir=$site/spool/layout
+StateSaveLocation=$site/state
+SlurmctldLogFile=$site/log/slurmctld.log
+SlurmdLogFile=$site/log/slurmd.log
+SlurmdParameters=config_overrides
+ReturnToService=2
+NodeName=layout NodeAddr=127.0.0.1 CPUs=4
+PartitionName=main Nodes=layout Default=YES
+EOF
+}
+
+# shellcheck disable=SC2317 # until_done runs it
+idle() { [[ $(sinfo -h -t idle -o %D) == 1 ]]; }
+
+start() {
+    munged --force --key-file="$site/munge.key" --socket="$site/run/munge.socket" \
+        --pid-file="$site/run/munged.pid" --log-file="$site/log/munged.log" \
+        --seed-file="$site/run/munged.seed"
+    slurmctld
+    slurmd -N layout
+    until_done $patience_s idle
+}
+
+submit() { # SCRIPT OPTIONS…
+    local -r script=$1
+    shift
+    (cd "$site/tmp" && setpriv --reuid=$user --regid=$user --clear-groups \
+        sbatch --parsable -n1 -o "$site/tmp/out.%j" "$@" <<<"$script")
+}
+
+# shellcheck disable=SC2317 # until_done runs it
+has_ended() { [[ $(scontrol -o show job "$1") == *" EndTime=20"* && $(squeue -h -j "$1") == "" ]]; }
+
+# shellcheck disable=SC2317 # until_done runs it
+has_record() { grep -q '"complete": true' "$site/records/$1/"*.json; }
+
+of_record() { # JOB KEY.KEY…
+    python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2].split("."):
+    value = (value or {}).get(key)
+print(value)' "$(echo "$site/records/$1/"*.json)" "$2"
+}
+
+cgroups_of() { # PATTERN of a command line: the groups of whoever has it
+    local at line
+    for at in /proc/[0-9]*; do
+        line=$(tr '\0' ' ' 2>/dev/null <"$at/cmdline") || continue
+        [[ ! $line =~ $1 ]] || cat "$at/cgroup"
+    done
+}
+
+# shellcheck disable=SC2317 # check runs it
+near() { # A B LIMIT; never when one of them is no number
+    [[ $1 =~ ^[0-9.]+$ && $2 =~ ^[0-9.]+$ ]] &&
+        awk -v a="$1" -v b="$2" -v limit="$3" 'BEGIN { exit !(a - b <= limit && b - a <= limit) }'
+}
+
+# Of a shell's time, what it used before and after its `times` is missing: a part of the whole on a
+# slow machine. A step that is left out would be half.
+# shellcheck disable=SC2317 # check runs it
+weighed_right() { # RECORD TRUTH
+    near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.15 + 0.06 * truth }')"
+}
+
+# What shells have said by `times`, minutes and seconds of themselves and their children.
+seconds() { # FILE…
+    sed -E 's/([0-9]+)m([0-9.]+)s/\1 \2/g' "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
+}
+
+# shellcheck disable=SC2016 # the job's own
+readonly spin='spin() { i=0; while [ $i -lt $1 ]; do i=$((i + 1)); done; times >"$2"; }'
+
+weigh() {
+    local job truth whole
+    job=$(submit "#!/bin/sh
+$spin
+cat /proc/self/cgroup >$site/tmp/task
+srun sh -c '$spin; spin $spins $site/tmp/times.step'
+: >$site/tmp/runs
+until test -e $site/tmp/seen; do sleep 0.2; done
+spin $spins $site/tmp/times.batch")
+    until_done $patience_s test -e "$site/tmp/runs"
+    cp "$site/tmp/task" "$out/task"
+    cgroups_of "^slurmstepd: \[$job.extern\]" >"$out/stepd"
+    cgroups_of "steelyard-node sample .*--job-id $job " >"$out/sampler"
+    : >"$site/tmp/seen"
+    until_done $patience_s has_record "$job"
+    cp "$site/records/$job/"*.json "$out/record.json"
+    truth=$(seconds "$site"/tmp/times.*)
+    whole=$(of_record "$job" cpu.cpu_s)
+    cpu=$(of_record "$job" cpu.source) memory=$(of_record "$job" memory.source)
+    weighed="$whole of $truth"
+    check "cpu_s is what the shells have used" weighed_right "$whole" "$truth"
+}
+
+# A group that the task is in, from its own text; in version 2 what is above /step_ is the job's.
+judge_groups() {
+    local group
+    group=$(sed -nE 's|^[0-9]+:[^:]*:(.+)/step_.*|\1|p' "$out/task" | sort -u)
+    where=$(sed -nE 's|^0::(/.+)|\1|p; s|^[0-9]+:freezer:||p' "$out/sampler" | sort -u)
+    job_group=${group##*/}
+    check "the sampler runs" test -s "$out/sampler"
+    if [[ $layout == none ]]; then
+        check "no group of the job's" test -z "$group"
+    else
+        check "a group of the job's" test -n "$group"
+        check "the sampler is not in it" test -z "$(grep -F "$group" "$out/sampler")"
+    fi
+    case $layout in
+    v1)
+        check "CPU time by cpuacct" test "$cpu" = cgroup1
+        check "the sampler is where slurmd's groups begin" test "$where" = "${group%%/uid_*}"
+        ;;
+    none) check "CPU time by its processes" test "$cpu" = processes ;;
+    *)
+        check "CPU time by cpu.stat" test "$cpu" = cgroup2
+        check "the sampler is beside slurmd's own" test "$where" = "${group%/*}/system"
+        ;;
+    esac
+}
+
+fastest_ms() { # FILE: the shortest round trip of ping's
+    awk -F'[=/ ]+' '/^rtt/ { print $6 }' "$1"
+}
+
+# Two jobs side by side on the node; one is shaped.
+shape() {
+    local shaped free
+    free=$(submit "#!/bin/sh
+until test -e $site/tmp/shaped; do sleep 0.2; done
+ping -n -c5 -i 0.3 10.99.0.1")
+    shaped=$(submit "#!/bin/sh
+: >$site/tmp/shaped
+ping -n -c5 -i 0.3 10.99.0.1" --netem=delay=50ms)
+    until_done $patience_s has_record "$shaped"
+    until_done $patience_s has_record "$free"
+    cp "$site/tmp/out.$shaped" "$out/shaped"
+    cp "$site/tmp/out.$free" "$out/free"
+    rtt="$(fastest_ms "$out/shaped") and $(fastest_ms "$out/free")"
+    check "50 ms in the shaped job (ms: $rtt)" near "$(fastest_ms "$out/shaped")" 55 5
+    check "and none in the job beside it" near "$(fastest_ms "$out/free")" 5 5
+    check "the condition held" test "$(of_record "$shaped" network_conditions.valid)" = True
+}
+
+# 26.05: steps that srun does not wait for.
+asynchronous() {
+    local job truth whole
+    [[ $(srun --help) == *--async* ]] || return 0
+    job=$(submit "#!/bin/sh
+$spin
+srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.1'
+srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.2'
+until test -s $site/tmp/async.1 -a -s $site/tmp/async.2; do sleep 0.2; done
+swait
+spin 10 $site/tmp/async.0" --stepmgr)
+    until_done $patience_s has_record "$job"
+    cp "$site/records/$job/"*.json "$out/async.json"
+    truth=$(seconds "$site"/tmp/async.*)
+    whole=$(of_record "$job" cpu.cpu_s)
+    async="$whole of $truth"
+    check "a job of asynchronous steps is weighed whole" weighed_right "$whole" "$truth"
+}
+
+configure
+start
+weigh
+judge_groups
+shape
+asynchronous
+check "nothing is drained" idle
+grep -h 'error:.*steelyard' "$site/log/slurmd.log" >"$out/complaints" || :
+check "no complaint" test ! -s "$out/complaints"
+printf '%s|%s|%s|%s|%s|%s|%s|%s\n' "$(slurmd -V | cut -d' ' -f2)" "$layout" "${job_group:--}" "$cpu, $memory" "$weighed" \
+    "${where:--}" "$rtt" "${async:--}" >"$out/row"
+exit $failed

@@ -1,0 +1,129 @@
+"""Against the PBS server, Torque or OpenPBS, that the commands on the PATH reach, with Steelyard on
+its nodes (docs/admin-pbs.md), as an ordinary user. Records are read where STEELYARD_RECORD_DIR says.
+
+Whatever is lacking is the reason of a skip; a session that skips everything has not passed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.base.errors import SteelyardError
+from steelyard.analysis.sources.pbs import programs
+from steelyard.analysis.sources.pbs.states import OVER, TORQUE
+from steelyard.wrappers.schedulers.pbs import checks
+from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
+from steelyard.wrappers.schedulers.pbs.torque import Torque
+
+TIMEOUT_S = 120
+WAIT_S = float(os.environ.get("STEELYARD_PBS_WAIT_S", "600"))  # where others' jobs come first
+RECORDS = Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/records"))
+
+
+def absent() -> str:
+    """What is lacking here; "" when nothing is."""
+    if not checks.is_here():
+        return f"no Torque and no OpenPBS on the PATH: {checks.absence()}"
+    if os.geteuid() == 0:
+        return "pbs_server takes no jobs of root: run this as an ordinary user"
+    found = dialect()
+    try:
+        found.server(patient=False)
+    except SteelyardError as error:
+        return f"the server does not answer: {error}"
+    if not found.has_node_part():
+        return f"Steelyard is not installed on the nodes of this {found.title}"
+    if not RECORDS.is_dir():
+        return f"{RECORDS} cannot be read: STEELYARD_RECORD_DIR names the folder of records"
+    return ""
+
+
+def dialect() -> Torque | OpenPbs:
+    return Torque() if programs.dialect() == TORQUE else OpenPbs()
+
+
+@dataclass
+class Server:
+    """The server, and a folder that its nodes see."""
+
+    folder: Path
+    torque: bool
+    jobs: list[str] = field(default_factory=list)
+
+    def qsub(self, text: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        script = self.folder / "job.sh"
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        done = subprocess.run(
+            ["qsub", *words, str(script)], cwd=self.folder, env=os.environ | variables,
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+        self.jobs += done.stdout.split()
+        return done
+
+    def submit(self, text: str, *words: str, **variables: str) -> str:
+        done = self.qsub(text, *words, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def nodes(self, count: int) -> list[str]:
+        if self.torque:
+            return ["-n", "-l", f"nodes={count}"]
+        return ["-l", f"select={count}:ncpus=1", "-l", "place=scatter:excl"]
+
+    def slots(self, each: Sequence[int]) -> list[str]:
+        """As many nodes, with so many slots in the node file."""
+        if self.torque:
+            # Two parts of the same size may be given the same node.
+            parts = [f"{len(list(same))}:ppn={n}" for n, same in itertools.groupby(each)]
+            return ["-n", "-l", f"nodes={'+'.join(parts)}"]
+        chunks = "+".join(f"1:ncpus={n}:mpiprocs={n}" for n in each)
+        return ["-l", f"select={chunks}", "-l", "place=scatter:excl"]
+
+    def array(self, tasks: int) -> list[str]:
+        return ["-t" if self.torque else "-J", f"0-{tasks - 1}"]
+
+    def job(self, job: str) -> dict[str, Any]:
+        return dict(programs.jobs([job]).get(job, {}))
+
+    def wait(self, job: str) -> dict[str, Any]:
+        """Its attributes once it is over."""
+        return self.until(job, lambda found: found.get("job_state") in OVER)
+
+    def until(self, job: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            found = self.job(job)
+            if found and condition(found):
+                return found
+            time.sleep(0.3)
+        raise AssertionError(f"waited {WAIT_S:g} s for {job}: {self.job(job)}")
+
+
+@pytest.fixture(scope="session")
+def lacking() -> str:
+    return absent()
+
+
+@pytest.fixture
+def server(lacking: str) -> Iterator[Server]:
+    if lacking:
+        pytest.skip(lacking)
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    folder = Path(tempfile.mkdtemp(prefix="steelyard-check-", dir=home))
+    tool = Server(folder, programs.dialect() == TORQUE)
+    yield tool
+    for job in tool.jobs:  # what a red test has left; others are over
+        subprocess.run(["qdel", job], capture_output=True, timeout=TIMEOUT_S, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
