@@ -4,6 +4,8 @@ VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 DESTDIR ?=
 RECORD_DIR ?= /var/lib/steelyard/records
+PBS_HOME ?= /var/spool/torque
+CONFIG ?= /etc/steelyard/pbs.conf
 PYTHON ?= $(shell test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 VENV := build/venv
 SLURM_INC ?= /usr/include
@@ -21,6 +23,8 @@ NODE_OBJ := $(NODE_SRC:%.c=build/obj/%.o)
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=build/obj/%.o)
 SLURM_OBJ := $(patsubst %.c,build/obj/%.o,$(wildcard plugins/slurm/*.c))
 HAVE_SLURM := $(wildcard $(SLURM_INC)/slurm/spank.h)
+# Only `steelyard publish` wants it, and it is linked with libslurm, which nodes need not have.
+HAVE_SLURMDB := $(if $(HAVE_SLURM),$(shell echo 'int main(void) { return 0; }' | $(CC) $(LDFLAGS) -x c -o /dev/null - -lslurm 2>/dev/null && echo yes))
 # The wrapper alone does not do: on Debian mpicc comes with openmpi-bin, mpi.h with libopenmpi-dev.
 HAVE_MPICC := $(shell printf "\#include <mpi.h>\n" | mpicc -E -x c - >/dev/null 2>&1 && echo yes)
 C_TESTS := $(patsubst tests/c/%.c,build/test/%,$(wildcard tests/c/test_*.c))
@@ -35,7 +39,7 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
+all: build/bin/steelyard-node build/openpbs/steelyard_hook.py build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so $(if $(HAVE_SLURMDB),build/bin/steelyard-slurmdb)) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
 	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks and the profiler of MPI programs are left out")
 
@@ -70,6 +74,10 @@ build/bin/steelyard-time: plugins/time/time.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
 	$(CC) $(SY_CFLAGS) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ 2>build/static.log || $(CC) $(SY_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
+build/bin/steelyard-slurmdb: plugins/slurmdb/slurmdb.c build/lib/libsteelyard.a
+	@mkdir -p $(@D)
+	$(CC) $(SY_CFLAGS) -I$(SLURM_INC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lslurm -ljansson
+
 # Preloaded into the virtual nodes of the throwaway cluster. Moved into place: one that runs keeps its own.
 build/lib/libsteelyard-uml.so: plugins/uml/uml_registers.c
 	@mkdir -p $(@D)
@@ -101,6 +109,9 @@ packages:
 packages-test:
 	@setup/packages.sh run test
 
+packages-docker:
+	@setup/packages.sh docker
+
 # The environment is made anew when what it is made from changes.
 $(VENV)/.ready: setup.cfg setup.py pyproject.toml VERSION
 	$(PYTHON) -m venv $(VENV)
@@ -128,7 +139,7 @@ PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
 SPREAD = -n $(WORKERS) --dist worksteal
 
 # The tests of virtual nodes measure delays: nothing but one light group after another beside them.
-# The cluster's other tests wait most of their time: beside the units. Each is shown when it ends.
+# The cluster's other tests wait most of their time: beside the units.
 WITH_GUESTS = check-lab-guests lint failsafe check-c check-bats check-npb
 WITH_UNITS = check-lab-nodes check-unit
 
@@ -136,11 +147,17 @@ test: packages-test setup $(VENV)/.test  ## set up, then every check and test
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_GUESTS)'
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_UNITS)'
 
-groups: $(TEST_GROUPS)
+groups: $(addprefix group-,$(TEST_GROUPS))
+
+group-%:
+	@tests/run_group.sh $* $(MAKE) --no-print-directory -s $(addprefix -f ,$(filter Makefile %.mk,$(MAKEFILE_LIST))) $*
 
 check: check-c check-unit check-bats  ## every test that needs no cluster
 
-check-fast: lint check-c $(VENV)/.test  ## what one runs all the time: no cluster, no NPB, no bats, no slow tests
+check-fast: all $(C_TESTS) $(VENV)/.test  ## what one runs all the time: no cluster, no NPB, no bats, no slow tests
+	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='check-unit-fast lint check-c'
+
+check-unit-fast: all $(VENV)/.test
 	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit
 
 check-unit: all $(VENV)/.test
@@ -159,7 +176,7 @@ check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input i
 	@rm -rf build/sanitize && mkdir -p build/test $(addprefix build/sanitize/,$(sort $(dir $(NODE_SRC))))
 	@for s in $(NODE_SRC); do $(CC) $(SY_CFLAGS) $(SANITIZE) -w -c -o build/sanitize/$${s%.c}.o $$s || exit; done
 	@$(AR) qcs build/sanitize/libsteelyard.a $(NODE_SRC:%.c=build/sanitize/%.o)
-	@for t in $(filter-out test_spank_plugin test_spank_netem test_spank_cold,$(notdir $(C_TESTS))); do \
+	@for t in $(filter-out test_spank_plugin test_spank_failures test_spank_comment test_spank_netem test_spank_cold,$(notdir $(C_TESTS))); do \
 		$(CC) $(SY_CFLAGS) $(SANITIZE) -w -Itests/c -I$(SLURM_INC) -rdynamic -o build/sanitize/$$t tests/c/$$t.c \
 		build/sanitize/libsteelyard.a -ljansson -lmnl -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
 		{ cat build/sanitize/log; echo "$$t failed" >&2; exit 1; }; \
@@ -188,14 +205,31 @@ build/venv-spark/.ready: $(VENV)/.ready
 		echo "check-spark: PySpark (500 MB) could not be installed: the reason is above; is PyPI or a mirror of it (PIP_INDEX_URL) within reach?" >&2; exit 3; }
 	@touch $@
 
+# Not in `make test`: Debian has no server of PBS. Nothing is built: run it as an ordinary user.
+check-pbs:  ## through the Torque or OpenPBS that qsub on the PATH reaches, Steelyard on its nodes
+	$(PYTEST) -p no:cacheprovider tests/pbs
+
+# Not in `make test`: they need a Docker engine, and minutes for the first image (tests/lab/docker/README.md).
+check-docker:  ## jobs of an ordinary user on a Slurm 22.05 of five containers (SUITE=trixie: 24.11, sid: 26.05)
+	@tests/lab/docker/cluster.sh test $(or $(SUITE),bookworm)
+
+test-matrix:  ## check-docker on all three releases of Slurm, and check-layouts
+	@failed=; for suite in bookworm trixie sid; do tests/lab/docker/cluster.sh test $$suite || failed+=" $$suite"; done; \
+		$(MAKE) --no-print-directory -s check-layouts || failed+=" layouts"; \
+		test -z "$$failed" || { echo "test-matrix: red:$$failed" >&2; exit 1; }
+
+# Not in `make test`: half a minute a layout, and three minutes for the first folder of a release.
+check-layouts: all  ## what the plugin makes of cgroup v1, v2 with job ids, with SLUIDs, and none, on three releases of Slurm (root)
+	@tests/layouts/run.sh
+
 soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each
-	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_guest_ends.py
+	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/unit/job/test_trouble.py
 
 # Test the tester: each runner must report a planted failure, else its green means nothing.
 failsafe: all $(VENV)/.test  ## planted failures are seen by every test runner
 	@tests/failsafe/run.sh
 
-lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and clang with -Werror
+lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc, clang, musl and aarch64 with -Werror
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
 	@$(VENV)/bin/mypy --no-error-summary
@@ -203,6 +237,7 @@ lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc and cla
 	@shfmt -d -i 4 $(SHELL_FILES)
 	@clang-format --dry-run -Werror $(C_FILES)
 	@$(MAKE) --no-print-directory -s lint-c CC=gcc && $(MAKE) --no-print-directory -s lint-c CC=clang
+	@$(MAKE) --no-print-directory -s lint-cross
 	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C jobscripts/npb lint)
 	@$(if $(HAVE_MPICC),$(MAKE) --no-print-directory -s -C plugins/mpi lint)
 
@@ -215,6 +250,19 @@ MPI_FILES = jobscripts/npb/% plugins/mpi/% tests/mpi/%
 lint-c:
 	@for f in $(filter-out $(MPI_FILES),$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
+
+# Compiled only: for aarch64, and with musl, which needs the kernel's headers; both as if the headers
+# were RHEL 8's. What neither compiler finds by itself are headers of no architecture.
+CROSS_SRC = $(filter-out $(MPI_FILES) plugins/uml/%,$(filter plugins/%.c,$(C_FILES)))
+CROSS_FLAGS = $(SY_CFLAGS) -Werror -Iplugins/slurm -include tests/c/rhel8.h -fsyntax-only
+HEADERS = $(wildcard $(addprefix /usr/include/,jansson.h jansson_config.h */jansson_config.h libmnl)) $(SLURM_INC)/slurm
+KERNEL_HEADERS = $(wildcard $(addprefix /usr/include/,linux asm-generic *-linux-gnu/asm))
+
+lint-cross:
+	@rm -rf build/cross && mkdir -p build/cross/any build/cross/kernel
+	@ln -s $(HEADERS) build/cross/any && ln -s $(KERNEL_HEADERS) build/cross/kernel
+	@aarch64-linux-gnu-gcc $(CROSS_FLAGS) -isystem build/cross/any $(CROSS_SRC)
+	@musl-gcc $(CROSS_FLAGS) -Wno-sign-conversion -isystem build/cross/any -isystem build/cross/kernel $(CROSS_SRC)
 
 docs: setup  ## write anew what pages have from the code: benchmarks, findings, tables of docs/formats.md
 	@for room in jobscripts analysis.findings analysis.published; do \
@@ -238,11 +286,60 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	@test -f build/lib/spank_steelyard.so || { echo "install-slurm: the plugin was not built: slurm/spank.h is not under $(SLURM_INC). Install Slurm's headers (Debian: libslurm-dev, RHEL: slurm-devel) or say make SLURM_INC=DIR." >&2; exit 3; }
 	$(call put,build/lib/spank_steelyard.so,$(DESTDIR)$(PREFIX)/lib/steelyard)
 	$(call put,build/bin/steelyard-node,$(DESTDIR)$(PREFIX)/libexec/steelyard)
+	$(if $(HAVE_SLURMDB),$(call put,build/bin/steelyard-slurmdb,$(DESTDIR)$(PREFIX)/libexec/steelyard))
 	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
 		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example
 	install -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/steelyard plugins/node/netem/netem.conf.example
 	@echo "Next: put the line of $(PREFIX)/share/doc/steelyard/plugstack.conf.example into plugstack.conf (docs/admin.md)."
+
+build/torque/%: plugins/torque/%.sh facts/netem_keys.def FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@CONFIG@|$(CONFIG)|g' -e "s|@NETEM_KEYS@|$$(sed -nE 's/^(KEY|FORM)\([a-z_]+, "([a-z_]+)".*/\2/p' facts/netem_keys.def | xargs)|" $< > $@
+
+install-torque: install-torque-login build/torque/pelog  ## prologues and epilogues for a node with pbs_mom: PBS_HOME=/var/spool/torque PREFIX=/usr/local
+	@plugins/torque/install.sh put build/torque/pelog $(DESTDIR)$(PBS_HOME)/mom_priv
+	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(dir $(CONFIG)) $(DESTDIR)/etc/cron.d
+	install -m 0755 build/torque/pelog $(DESTDIR)$(PREFIX)/libexec/steelyard/torque-sweep
+	echo "* * * * * root test ! -x $(PREFIX)/libexec/steelyard/torque-sweep || $(PREFIX)/libexec/steelyard/torque-sweep $(PBS_HOME)/mom_priv" > $(DESTDIR)/etc/cron.d/steelyard-torque
+	@test -e $(DESTDIR)$(CONFIG) || { install -m 0644 $(DESTDIR)$(PREFIX)/share/doc/steelyard/pbs.conf.example $(DESTDIR)$(CONFIG) && echo "new: $(DESTDIR)$(CONFIG)"; }
+	@echo "Next: the line SUBMITFILTER on hosts where users submit (docs/admin-pbs.md)."
+
+install-torque-login: all build/torque/submitfilter  ## the submit filter of Torque, for a host where users submit
+	$(call put,build/bin/steelyard-node,$(DESTDIR)$(PREFIX)/libexec/steelyard)
+	install -m 0755 build/torque/submitfilter $(DESTDIR)$(PREFIX)/libexec/steelyard/.torque-submitfilter.new
+	mv -f $(DESTDIR)$(PREFIX)/libexec/steelyard/.torque-submitfilter.new $(DESTDIR)$(PREFIX)/libexec/steelyard/torque-submitfilter
+	install -d -m 0755 $(DESTDIR)$(PREFIX)/share/doc/steelyard
+	sed -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' plugins/torque/pbs.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/pbs.conf.example
+	install -m 0644 -t $(DESTDIR)$(PREFIX)/share/doc/steelyard plugins/node/netem/netem.conf.example
+
+uninstall-torque:  ## gives a site its own prologues back; records and programs stay
+	@plugins/torque/install.sh remove $(DESTDIR)$(PBS_HOME)/mom_priv
+	rm -f $(DESTDIR)/etc/cron.d/steelyard-torque
+
+FORCE:
+
+# The hook itself goes through the server to every mom; steelyard-node and the file of netem do not.
+OPENPBS_DIR = $(PREFIX)/share/steelyard/openpbs
+install-openpbs: build/bin/steelyard-node build/openpbs/steelyard_hook.py  ## the hook for OpenPBS; RUN=yes tells the server, too
+	$(call put,build/bin/steelyard-node,$(DESTDIR)$(PREFIX)/libexec/steelyard)
+	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)/etc/steelyard
+	install -D -m 0644 -t $(DESTDIR)$(OPENPBS_DIR) build/openpbs/steelyard_hook.py plugins/node/netem/netem.conf.example
+	install -m 0755 -t $(DESTDIR)$(OPENPBS_DIR) plugins/openpbs/qmgr.sh
+	@test -e $(DESTDIR)/etc/steelyard/openpbs.json || sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
+		plugins/openpbs/openpbs.json.example > $(DESTDIR)/etc/steelyard/openpbs.json
+	@echo "steelyard-node belongs on every node and on the server's host. Then, once, as a manager of the server:"
+	@$(if $(filter yes,$(RUN)),$(DESTDIR)$(OPENPBS_DIR)/qmgr.sh run,plugins/openpbs/qmgr.sh print $(OPENPBS_DIR))
+	@echo "From then on no mom runs a mom_priv/epilogue of yours: the hook runs it, as mom did (docs/admin-pbs.md)."
+
+uninstall-openpbs:  ## RUN=yes: out of the server; then the files
+	@$(if $(filter yes,$(RUN)),plugins/openpbs/qmgr.sh remove,echo "First, as a manager of the server: $(OPENPBS_DIR)/qmgr.sh remove (or say RUN=yes)")
+	rm -rf $(DESTDIR)$(OPENPBS_DIR)
+	@echo "Left: steelyard-node, /etc/steelyard, the records: docs/admin-pbs.md"
+
+build/openpbs/steelyard_hook.py: $(wildcard plugins/openpbs/*.py) plugins/openpbs/join.sh
+	@mkdir -p $(@D)
+	plugins/openpbs/join.sh > $@
 
 install-programs: all  ## steelyard-node and the benchmarks' programs into PREFIX/libexec/steelyard
 	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/steelyard build/bin/steelyard-node build/bin/steelyard-time $(BENCH_BIN) $(wildcard build/bin/npb-* build/bin/steelyard-npb build/bin/steelyard-mpiprof build/lib/libsteelyard-mpiprof.so) build/lib/libsteelyard-samples.so
@@ -253,5 +350,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test setup demo test groups check check-fast check-unit check-bats check-c check-sanitize check-npb check-lab check-lab-guests check-lab-nodes check-spark soak failsafe lint docs \
-	lint-c bench install-slurm install-programs wheel clean
+.PHONY: help all npb mpiprof packages packages-test packages-docker setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-npb check-lab check-lab-guests check-lab-nodes check-spark check-pbs check-docker test-matrix check-layouts soak failsafe lint docs \
+	lint-c lint-cross bench install-slurm install-torque install-torque-login uninstall-torque install-openpbs uninstall-openpbs FORCE install-programs wheel clean

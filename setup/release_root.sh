@@ -1,0 +1,32 @@
+#!/bin/bash
+# A Debian suite in a folder, with Slurm, what the plugin is built with, and this checkout's commit
+# in /src: setup/release_root.sh SUITE FOLDER (root). Kept for the next time: 1 GB; what was built
+# from the same commit stays.
+set -euo pipefail
+
+readonly suite=${1:?SUITE: bookworm, trixie or sid}
+readonly root=${2:?FOLDER}
+readonly source=${BASH_SOURCE[0]%/*}/..
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,libmnl-dev,python3,python3-rich,iproute2,procps,kmod,iputils-ping
+
+if [[ ! -e $root/usr/sbin/slurmd ]]; then
+    type -P mmdebstrap >/dev/null || {
+        echo "release_root.sh: apt-get install mmdebstrap" >&2
+        exit 3
+    }
+    # sid's lists are days old on mirrors that stand still.
+    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+        --include="$packages" "$suite" "$root" http://deb.debian.org/debian
+fi
+
+# A folder from before a package was needed.
+if [[ ! -d $root/usr/lib/python3/dist-packages/rich || ! -e $root/usr/bin/ping || ! -e $root/usr/bin/kmod ]]; then
+    chroot "$root" sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-rich kmod iputils-ping'
+fi
+
+head=$(git -C "$source" rev-parse HEAD)
+if [[ $(cat "$root/src/.head" 2>/dev/null) != "$head" ]]; then
+    rm -rf "$root/src" && mkdir -p "$root/src"
+    git -C "$source" archive HEAD | tar -x -C "$root/src"
+    echo "$head" >"$root/src/.head"
+fi
