@@ -51,7 +51,8 @@ static void is_job(const char *text, uid_t uid, const char *partition, enum sy_k
 static void test_jobs(void)
 {
 	static const char shared[] = "netem: only for jobs that have their nodes for themselves "
-				     "(exclusive_only in FILE): ask for --exclusive";
+				     "(exclusive_only in FILE): ask for --exclusive (Slurm), "
+				     "-n (Torque) or -l place=excl (OpenPBS)";
 
 	is_job(people, 1234, "fast", SY_YES, "");
 	is_job(people, 1234, "net,fast", SY_YES, "");

@@ -98,6 +98,9 @@ static bool is_allowed_partition(const struct sy_policy *policy, const struct sy
 	}
 }
 
+/* The program does not know whose scheduler it serves. */
+#define SY_ASK_WHOLE_NODES "--exclusive (Slurm), -n (Torque) or -l place=excl (OpenPBS)"
+
 static int check_asker(const struct sy_policy *policy, const struct sy_asker *asker,
 		       const char *what, struct sy_error *err)
 {
@@ -118,7 +121,7 @@ static int check_asker(const struct sy_policy *policy, const struct sy_asker *as
 	if (policy->exclusive_only && asker->exclusive == SY_NO)
 		return sy_fail(err,
 			       "%s: only for jobs that have their nodes for themselves "
-			       "(exclusive_only in %s): ask for --exclusive",
+			       "(exclusive_only in %s): ask for " SY_ASK_WHOLE_NODES,
 			       what, policy->path);
 	return 0;
 }
