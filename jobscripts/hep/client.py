@@ -36,7 +36,7 @@ CONNECTING = {"XRD_CONNECTIONWINDOW": "10", "XRD_CONNECTIONRETRY": "3"}
 COUNTS = {"opens": "open", "reads": "rd", "page_reads": "pr", "vector_reads": "rv"}
 COUNTS["vector_segments"] = "rs"
 PACKAGES = ("uproot", "awkward", "numpy", "xrootd")
-QUIET_S = 5.0  # how long the server may take to see that its clients have gone
+QUIET_S = 30.0  # how long the server may take to see that its clients have gone
 
 
 @dataclass
@@ -239,7 +239,7 @@ def server_counts(given: Input) -> dict[str, Any]:
 
 
 def ask_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
-    """Its counts since its start, and how many are connected."""
+    """Its counts since its start, and how many are connected, or not yet counted."""
     command = [program, server, "query", "stats", "a"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return counts_in(done.stdout)
@@ -252,12 +252,14 @@ def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
     except xml.etree.ElementTree.ParseError:
         return None, 0
     operations = root.find("stats[@id='xrootd']/ops")
-    link = root.find("stats[@id='link']")
-    if operations is None or link is None:
+    link, poll = root.find("stats[@id='link']"), root.find("stats[@id='poll']")
+    if operations is None or link is None or poll is None:
         return None, 0
     counts = {name: int(operations.findtext(tag, "0")) for name, tag in COUNTS.items()}
     counts["bytes_sent"] = int(link.findtext("out", "0"))
-    return counts, int(link.findtext("num", "0"))
+    # Of a link that goes the server counts down `num`, then adds its requests to `ops`, then counts
+    # down `att` (XrdLinkXeq::Close): one by `num` alone may lack another's requests.
+    return counts, max(int(link.findtext("num", "0")), int(poll.findtext("att", "0")))
 
 
 if __name__ == "__main__":

@@ -126,5 +126,14 @@ def test_the_counts_in_a_servers_answer(monkeypatch: pytest.MonkeyPatch) -> None
     counts, _ = client.counts_in(answer.replace("<rv>0<", "<rv>7<"))
     assert counts is not None
     assert counts["vector_reads"] == 7
-    for damaged in ("", answer[:100], answer.replace('id="xrootd"', 'id="x"')):
+    without = [answer.replace(f'id="{name}"', 'id="x"') for name in ("xrootd", "link", "poll")]
+    for damaged in ("", answer[:100], *without):
         assert client.counts_in(damaged) == (None, 0)
+
+
+def test_a_client_is_there_until_the_server_has_counted_its_requests() -> None:
+    """Its link is gone first: 0 requests of 12 were told where the server was kept waiting then."""
+    answer = (DATA / "xrootd/stats.5.5.3.xml").read_text()
+    assert "<att>1</att>" in answer
+    assert client.counts_in(answer.replace("<att>1</att>", "<att>2</att>"))[1] == 2
+    assert client.counts_in(answer.replace("<num>1</num>", "<num>2</num>", 1))[1] == 2
