@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Lab
+from .conftest import LIMIT_S, Lab
 
 pytestmark = pytest.mark.lab
 RUN = "touch running.$SLURM_JOB_ID"
@@ -24,7 +24,7 @@ def test_a_batch_job_on_one_node_has_a_record_and_samples(lab: Lab) -> None:
     assert record["job"]["array_job_id"] is None
     assert record["job"]["restart_count"] == "0"
     assert record["tags"] == {}
-    assert 0.5 <= record["elapsed_s"] < 5
+    assert 0.5 <= record["elapsed_s"] < LIMIT_S
     assert 3_000_000 <= record["io"]["wchar_bytes"] < 3_010_000
     assert 0 < record["cpu"]["cpu_s"] < 2
     assert record["probe"]["node_type"] in ("physical", "virtual", "container")
@@ -136,7 +136,7 @@ def test_without_samples_there_are_totals(lab: Lab) -> None:
     records = lab.records(job, 2)
     for record in records:
         assert record["sampler"]["rate_hz"] == 0
-        assert 0.5 <= record["elapsed_s"] < 30
+        assert 0.5 <= record["elapsed_s"] < LIMIT_S
         assert record["io"]["wchar_bytes"] == pytest.approx(3_000_000, abs=100_000)
         assert 0 < record["cpu"]["cpu_s"] < 2
         assert record["network"]["rx_bytes"] >= 0
@@ -152,7 +152,8 @@ def test_the_user_chooses_the_rate(lab: Lab) -> None:
     job = lab.sbatch("-w", "n1", "--sample-rate=50", script="sleep 1")
     (record,) = lab.records(job, 1)
     assert record["sampler"]["rate_hz"] == 50
-    assert record["sampler"]["samples"] > 30
+    # A busy machine lets it miss some.
+    assert record["sampler"]["samples"] + record["sampler"]["missed_deadlines"] > 30
 
 
 TAG = (

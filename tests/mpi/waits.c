@@ -1,8 +1,7 @@
 /* Calls that wait for a late rank, each timed by the program itself: rank 1 prints on stdout
  *   NAME SECONDS
  * and rank 0 comes late to each. What is sent to MPI_PROC_NULL is in `nobody`, waiting threads in
- * `threads`: there the line is of all threads together, from the first one's start to the last
- * one's end.
+ * `threads`: there the lines are begin and end of each thread's waiting.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -127,32 +126,47 @@ static void nobody(void)
 		     MPI_STATUS_IGNORE);
 }
 
-static void *receive(void *number)
+struct waiter {
+	pthread_t thread;
+	int number;
+	double begin, end;
+};
+
+static void *receive(void *argument)
 {
+	struct waiter *own = argument;
 	int got;
 
-	MPI_Recv(&got, 1, MPI_INT, 0, *(int *)number, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	own->begin = MPI_Wtime();
+	MPI_Recv(&got, 1, MPI_INT, 0, own->number, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	own->end = MPI_Wtime();
 	return NULL;
+}
+
+static void tell_waiters(const struct waiter *waiters)
+{
+	for (int i = 0; i < THREADS; i++)
+		printf("begin%d %.9f\nend%d %.9f\n", i, waiters[i].begin, i, waiters[i].end);
 }
 
 /* Rank 1 waits in four threads at once; nothing else of it is communication but two barriers. */
 static void threads(void)
 {
-	pthread_t thread[THREADS];
-	int number[THREADS];
+	struct waiter waiters[THREADS];
 	double begin;
 
-	begin = wait_for_late();
+	wait_for_late();
 	for (int i = 0; i < THREADS; i++) {
-		number[i] = i;
+		waiters[i].number = i;
 		if (rank == 0)
 			MPI_Send(&i, 1, MPI_INT, 1, i, MPI_COMM_WORLD);
 		else
-			pthread_create(&thread[i], NULL, receive, &number[i]);
+			pthread_create(&waiters[i].thread, NULL, receive, &waiters[i]);
 	}
 	for (int i = 0; i < THREADS && rank == 1; i++)
-		pthread_join(thread[i], NULL);
-	tell("threads", begin);
+		pthread_join(waiters[i].thread, NULL);
+	if (rank == 1)
+		tell_waiters(waiters);
 	begin = MPI_Wtime();
 	usleep(LATE_US);
 	tell("alone", begin);

@@ -189,11 +189,17 @@ def test_what_is_sent_to_nobody_is_no_message(mpi: Mpi, tmp_path: Path) -> None:
 def test_threads_that_wait_at_once_wait_no_longer_than_the_clock(mpi: Mpi, tmp_path: Path) -> None:
     found = mpi.profile(tmp_path / "p.json", "waits.c", "threads", ranks=2)["ranks"][1]
     own = own_clocks(mpi)
+    spans = sorted((own[f"begin{n}"], own[f"end{n}"]) for n in range(4))
+    # A busy machine may start a thread when others have ended.
+    by_clock, until = 0.0, 0.0
+    for begin, end in spans:
+        by_clock += max(0.0, end - max(begin, until))
+        until = max(until, end)
     waited = found["communication_s"] - found["calls"]["MPI_Barrier"]["seconds"]
-    assert own["threads"] - BRACKET_S < waited <= own["threads"] + 1e-4
+    assert by_clock - BRACKET_S < waited <= by_clock + 1e-4
     # The threads' own times add up to more: they are told, but not as time of the process.
-    added = found["calls"]["MPI_Recv"]["seconds"]
-    assert 2 * waited < added <= 4 * own["threads"] + 1e-3
+    added, threads_s = found["calls"]["MPI_Recv"]["seconds"], sum(e - b for b, e in spans)
+    assert threads_s - BRACKET_S < added <= threads_s + 1e-4
     assert found["calls_s"] == pytest.approx(found["calls"]["MPI_Barrier"]["seconds"] + added)
     assert own["alone"] <= found["computation_s"]
     parts = found["init_s"] + found["communication_s"] + found["computation_s"]

@@ -259,11 +259,10 @@ def test_an_orphan_without_marks_is_known_by_its_session(node: Any) -> None:
 
 
 def test_nothing_that_ends_the_job_reaches_the_sampler(node: Any) -> None:
-    done = subprocess.run(
+    subprocess.run(
         [find_node_program(), "job", *node.begin_words("7.srv")],
-        env={"PBS_JOBID": "7.srv", "PBS_NODENUM": "0"}, check=True, timeout=30,
+        env={"PBS_JOBID": "7.srv", "PBS_NODENUM": "0"}, check=True, timeout=90,
     )  # fmt: skip
-    assert done.returncode == 0
     sampler = node.sampler("7.srv")
     words = Path(f"/proc/{sampler}/stat").read_text().rpartition(")")[2].split()
     assert int(words[3]) not in {os.getsid(0), node.mom.pid}
@@ -292,7 +291,7 @@ def test_a_cgroup_counts_from_the_jobs_own_beginning(node: Any, group: Path) -> 
     """Torque's first node runs prologues in it; and who is known by it is looked for at once."""
     (group / "cgroup.procs").chmod(0o666)
     join = f"echo $$ >{group}/cgroup.procs"
-    burn = "i=0; while [ $i -lt 12000 ]; do i=$((i+1)); done"
+    burn = "i=0; while [ $i -lt 24000 ]; do i=$((i+1)); done"
     subprocess.run(["sh", "-c", f"{join}; {burn}"], check=True)
     before_s = int((group / "cpuacct.usage").read_text()) / 1e9
     assert before_s > 0.004, "and, where it can, less than what could be rounding, 0.05"

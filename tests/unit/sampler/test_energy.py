@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +56,26 @@ def test_many_wraps(sampler: Any, tree: Any) -> None:
     range_uj = 400_000_000  # 0.8 s at 500 W
     tree.add("intel-rapl:0", "package-0", range_uj)
     attached = sampler.attach("--root", tree.root, "--rate", "50")
-    begin, joules = time.monotonic(), 0.0
-    while time.monotonic() - begin < 2:
-        joules = (time.monotonic() - begin) * 400  # watts
+    begin = then = time.monotonic()
+    joules = 0.0
+    while then - begin < 2:
+        before, then = then, time.monotonic()
+        joules += min(400 * (then - before), 100)  # watts; and where nobody let us go on, no leap
         tree.set("intel-rapl:0", int(joules * 1e6) % range_uj)
         time.sleep(0.01)
-    record = attached.end()
-    assert record["energy"]["energy_j"] == pytest.approx(joules, abs=1e-5)
-    assert record["energy"]["zones"][0]["wraps"] == int(joules * 1e6) // range_uj >= 1
+    energy = attached.end()["energy"]
+    if max(b - a for a, b in pairwise(attached.column("elapsed_s"))) > 0.8:
+        assert energy["energy_j"] is None  # a busy machine: the sampler came too late to know
+        return
+    assert energy["energy_j"] == pytest.approx(joules, abs=1e-5)
+    assert energy["zones"][0]["wraps"] == int(joules * 1e6) // range_uj >= 1
 
 
-def test_a_low_rate_is_raised_to_see_every_wrap(sampler: Any, tree: Any) -> None:
+def test_a_low_rate_is_raised_to_see_every_wrap(sampler: Any, tree: Any, waiting: Any) -> None:
     tree.add("intel-rapl:0", "package-0", 400_000_000)  # a quarter of 0.8 s between samples
     attached = sampler.attach("--root", tree.root, "--rate", "0.01")
-    time.sleep(0.7)
+    waiting("samples before their time", lambda: len(attached.samples) >= 4)
     record = attached.end()
-    assert len(attached.samples) >= 4
     assert record["sampler"]["rate_hz"] == 0.01
     assert record["energy"]["energy_j"] == 0
 
