@@ -87,6 +87,8 @@ static void test_merge(void)
 	    {"{\"steelyard\":{\"cpu_s\":9,\"x\":[1,2]}}", "{"},
 	    {"{\"a\":1,\"steelyard\":{\"cpu_s\":9},\"b\":2}", "{\"a\":1,\"b\":2,"},
 	    {"{\"steelyards\":3,\"tags\":{}}", "{\"steelyards\":3,\"tags\":{},"},
+	    {"{\"steely\\u0061rd\":{\"cpu_s\":9},\"\\u0061\":1}", "{\"\\u0061\":1,"},
+	    {"{\"steely\\u0062rd\":7,\"\\n\":1}", "{\"steely\\u0062rd\":7,\"\\n\":1,"},
 	    /* of a Steelyard that had no key */
 	    {"{\"steelyard\":1,\"tags\":{\"k\":\"}\"},\"cpu_s\":null,\"netem\":\"x\",\"theirs\":[7]"
 	     "}",

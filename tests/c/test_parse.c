@@ -38,6 +38,10 @@ static void test_stat(void)
 	is_int(stat.rss, 243, "rss");
 	ok(sy_parse_stat("1 (x) S 0", &stat) < 0, "a line cut short");
 	ok(sy_parse_stat("1 x S 0 1 1", &stat) < 0, "no name in brackets");
+	ok(sy_parse_stat("4711 (a) R 12 4711 4711 3481-1 -1 4194304 113 5 0 0 42 17 300 9 20 0 1 0 "
+			 "8192 2576384 243\n",
+			 &stat) < 0,
+	   "two fields with no blank between them");
 	ok(sy_parse_stat("", &stat) < 0, "nothing");
 }
 

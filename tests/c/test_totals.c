@@ -50,6 +50,32 @@ static void test_totals(void)
 	ok(!other.known[SY_MAX_MEMORY_BYTES], "memory from a part of the file is unknown");
 }
 
+/* Nobody has counted that: a file that its user has changed. */
+static void test_no_counts(void)
+{
+	static const char *const cells[] = {
+	    "nan", "inf", "-1", "1e309", "99999999999999999999999", "1e300", "NAN", "-inf"};
+	struct sy_totals odd, half = {.known = {[SY_WCHAR_BYTES] = true},
+				      .value = {[SY_WCHAR_BYTES] = 9007199254740992.0}};
+	struct sy_job_totals job = {0};
+	char text[128];
+
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		(void)snprintf(text, sizeof(text), "cpu_s,memory_bytes\n%s,%s\n", cells[i],
+			       cells[i]);
+		ok(sy_totals_from_csv(&odd, text, text, true) && !odd.known[SY_CPU_S] &&
+		       !odd.known[SY_MAX_MEMORY_BYTES],
+		   "%s is no CPU time, and no memory", cells[i]);
+	}
+	ok(sy_totals_from_json(&odd, "{\"cpu_s\":-1,\"rchar_bytes\":1e300}") &&
+	       !odd.known[SY_CPU_S] && !odd.known[SY_RCHAR_BYTES],
+	   "nor in JSON");
+	for (int i = 0; i < 2; i++)
+		sy_job_totals_add(&job, &half);
+	ok(!job.sum.known[SY_WCHAR_BYTES], "nor is a sum that no double tells");
+	is_int(job.unknown_on[SY_WCHAR_BYTES], 1, "and it is said");
+}
+
 static void write_file(const char *dir, const char *name, const char *text)
 {
 	char path[300];
@@ -215,6 +241,7 @@ static void test_files(void)
 int main(void)
 {
 	test_totals();
+	test_no_counts();
 	test_idle_nodes();
 	test_exclusive();
 	test_files();

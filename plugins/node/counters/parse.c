@@ -81,6 +81,8 @@ static const char *stat_field(const char *text, int64_t *value)
 {
 	bool negative;
 
+	if (*text != ' ')
+		return NULL;
 	text = skip_blanks(text);
 	negative = *text == '-';
 	text = number(text + negative, value);

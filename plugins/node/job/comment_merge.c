@@ -30,12 +30,25 @@ static const char *member_end(const char *at)
 	return at;
 }
 
+/* By a name of ours, which is of a-z and _, however it is written: "steely\u0061rd" is one, too. */
 static bool is_named(const char *member, const char *name)
 {
-	size_t length = strlen(name);
+	if (*member++ != '"')
+		return false;
+	for (; *name; name++) {
+		char hex[5] = {0};
 
-	return *member == '"' && strncmp(member + 1, name, length) == 0 &&
-	       member[length + 1] == '"';
+		if (strncmp(member, "\\u", 2) != 0) {
+			if (*member++ != *name)
+				return false;
+			continue;
+		}
+		memcpy(hex, member + 2, 4);
+		if (strtol(hex, NULL, 16) != *name)
+			return false;
+		member += 6;
+	}
+	return *member == '"';
 }
 
 /* One of ours before there was a key: all of it stood beside "steelyard":1. */

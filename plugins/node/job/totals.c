@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Files of samples are their users' to change: what cannot have been counted is no number. A double
+ * tells each whole number up to 2^53, which is 9 PB. */
+static bool is_countable(double value)
+{
+	return value >= 0 && value <= 9007199254740992.0;
+}
+
 bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 {
 	json_t *document = json_loads(text, 0, NULL);
@@ -13,8 +20,8 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 	for (int i = 0; is_object && i < SY_TOTALS; i++) {
 		const json_t *value = json_object_get(document, sy_total_facts[i].name);
 
-		totals->known[i] = json_is_number(value);
 		totals->value[i] = json_number_value(value);
+		totals->known[i] = json_is_number(value) && is_countable(totals->value[i]);
 	}
 	json_decref(document);
 	return is_object;
@@ -38,7 +45,7 @@ static bool field_value(const char *line, size_t index, double *value)
 	if (line == end || *line == ',')
 		return false;
 	*value = strtod(line, &after);
-	return after == end || *after == ',';
+	return (after == end || *after == ',') && is_countable(*value);
 }
 
 /* The position of a column; false when the header has none of that name. */
@@ -118,11 +125,11 @@ bool sy_totals_from_csv(struct sy_totals *totals, const char *header, const char
 static void add_total(struct sy_job_totals *job, const struct sy_totals *node, int which)
 {
 	double *sum = &job->sum.value[which];
+	bool known = node->known[which] && is_countable(*sum + node->value[which]);
 
-	job->unknown_on[which] += !node->known[which];
-	job->sum.known[which] =
-	    job->unknown_on[which] == 0 && (job->sum.known[which] || node->known[which]);
-	if (!node->known[which])
+	job->unknown_on[which] += !known;
+	job->sum.known[which] = job->unknown_on[which] == 0 && (job->sum.known[which] || known);
+	if (!known)
 		return;
 	if (sy_total_facts[which].over_nodes == SY_OVER_SUM)
 		*sum += node->value[which];
