@@ -181,6 +181,7 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	struct sy_processes *processes = &job->processes;
 	int64_t group_us = SY_UNKNOWN;
 	struct sy_usage total;
+	int64_t unwaited;
 
 	status->nothing_named = !processes->named && !processes->starter.pid;
 	if (status->nothing_named)
@@ -193,8 +194,10 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	status->nothing_named = !processes->named && job->sampled;
 	/* The group has counted what they used, and their parents have waited for their I/O: but
 	 * for the processes that a batch daemon waits for, of which nobody tells it. */
-	status->unwaited = job->unseen.known ? 0 : processes->unwaited;
-	status->unwaited_io = job->unseen.known && processes->starter.pid ? processes->unwaited : 0;
+	/* Of a job that nothing is told of nothing lacks. */
+	unwaited = processes_are_known(job) ? processes->unwaited : 0;
+	status->unwaited = job->unseen.known ? 0 : unwaited;
+	status->unwaited_io = job->unseen.known && processes->starter.pid ? unwaited : 0;
 	if (!processes->named)
 		return;
 	total = sy_processes_total(processes);
