@@ -38,8 +38,9 @@ def test_a_killed_child_leaves_a_record_with_the_totals_so_far(sampler: Any, wai
     assert record["incomplete_reason"] == "the sampler was killed by signal 9"
     assert record["incomplete_of"] == "job"
     assert record["tags"] == {"a": "b"}
-    assert record["elapsed_s"] == pytest.approx(attached.column("elapsed_s")[-1])
-    assert record["elapsed_s"] > 0.1
+    # Killed between a sample's line and its totals, those of the sample before are what is there.
+    last = attached.column("elapsed_s")[-2:]
+    assert any(record["elapsed_s"] == pytest.approx(elapsed_s) for elapsed_s in last)
     assert record["probe"]["format"] == "steelyard-probe"
 
 
