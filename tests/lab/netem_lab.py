@@ -20,7 +20,7 @@ RATE = f"rate=10mbit,dev={DEVICE}"
 
 def tc(*words: str) -> str:
     """What tc prints."""
-    done = subprocess.run(["tc", *words], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(["tc", *words], capture_output=True, text=True, timeout=90, check=True)
     return done.stdout
 
 
@@ -31,7 +31,7 @@ def tree() -> str:
 
 def ip(*words: str) -> None:
     """One change by ip; it must succeed."""
-    subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20, check=True)
+    subprocess.run(["ip", *words], capture_output=True, text=True, timeout=90, check=True)
 
 
 @contextmanager

@@ -51,6 +51,11 @@ def lines_of(path: Path, job: str) -> list[str]:
     return [x for x in found if f"JobId={job} " in x + " " and "update_job" in x]
 
 
+def completed(path: Path, job: str) -> list[bool]:
+    """Of each of these lines: is it that of an update's end?"""
+    return ["complete" in line for line in lines_of(path, job)]
+
+
 def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     batch = lab.sbatch("-w", "n1", script="sleep 0.2")
     lab.comment(batch)
@@ -59,12 +64,14 @@ def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     lab.comment(tagged)
     until(lambda: not lab.stepds(alone, "0") + lab.stepds(tagged, "0"), "their steps have ended")
     log = lab.cluster.dir / "log" / "slurmctld.log"
+    until(lambda: completed(log, batch) == [False, True], "both lines of an update")
+    assert sum(map(len, lines_of(log, batch))) < 600, lines_of(log, batch)
+    # At its start and end; once more where srun has not ended it yet.
+    several = ([False, True] * 2, [False, True] * 3)
+    until(
+        lambda: completed(log, tagged) in several, "its lines", seen=lambda: lines_of(log, tagged)
+    )
     assert not [line for line in lines_of(log, alone) if "finished" in line]
-    told = lines_of(log, batch)
-    assert ["complete" in line for line in told] == [False, True]
-    assert sum(map(len, told)) < 600, told
-    told = lines_of(log, tagged)  # at its start and end; once more where srun has not ended it yet
-    assert ["complete" in line for line in told] in ([False, True] * 2, [False, True] * 3)
 
 
 @pytest.fixture
@@ -80,10 +87,18 @@ def deaf_slurmdbd(lab: Lab) -> Iterator[None]:
 def test_no_job_waits_for_a_slurmdbd_that_does_not_answer(lab: Lab) -> None:
     """Slurm 22.05 holds each update of a job that it is telling slurmdbd of for 5 s; it begins to
     tell every 5 s, so that the job has to be that long."""
+    took = [held_s(lab)]
+    while min(took) >= 9.5 and len(took) < 4:  # a busy machine may be late, too
+        took.append(held_s(lab))
+    assert min(took) < 9.5, took
+
+
+def held_s(lab: Lab) -> float:
+    """How long a job of 5.2 s is for whoever waits for it."""
     began = time.monotonic()
     done = lab.run("srun", "-w", "n1", "sleep", "5.2")
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 9.5
+    return time.monotonic() - began
 
 
 def test_publish_fills_in_what_was_missed_and_no_more(
@@ -125,4 +140,5 @@ def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
     for job in [plain, *tagged]:
         (record,) = lab.records(job, 1)
         used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
-    assert used == used[:1] * 3
+    # A task is handed some words before it is the job's program, whoever counts them.
+    assert used == [pytest.approx(used[0], abs=64)] * 3

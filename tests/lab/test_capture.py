@@ -225,7 +225,7 @@ def test_dumpcap_has_no_rights_and_dies_with_its_parent(start: Starter) -> None:
 
 
 def refused(words: list[str]) -> tuple[int, str, str]:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

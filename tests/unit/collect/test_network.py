@@ -147,7 +147,7 @@ def test_a_level_means_what_the_node_writes_into_the_record(level: str) -> None:
     """The record has the text that the C parser makes of it."""
     node = Path(__file__).parents[3] / "build/bin/steelyard-node"
     done = subprocess.run(
-        [node, "netem", "parse", level], check=True, capture_output=True, timeout=10
+        [node, "netem", "parse", level], check=True, capture_output=True, timeout=90
     )
     assert network.canonical(json.loads(done.stdout)["requested"]) == network.canonical(level)
 

@@ -61,14 +61,14 @@ def test_the_quality_of_a_run_holds_inside_too(study: Study, launcher: str) -> N
     """Warm-up, time-out and retries."""
     count = 'echo x >>"$SY_STUDY_DIR/count"; mapfile -t n <"$SY_STUDY_DIR/count"; n=${#n[@]}\n'
     study.body(count + 'ls_=(*); echo "execution $n ${ls_[*]}"; : >left; ((n != 2)) || sleep 60')
-    done = study.run(SY_WARM_UP="1", SY_TIME_OUT_S="0.5", SY_RETRIES="1", **told(launcher))
+    done = study.run(SY_WARM_UP="1", SY_TIME_OUT_S="1.5", SY_RETRIES="1", **told(launcher))
     assert done.returncode == 0
     attempt = study.attempt()
     assert out(study) == ["execution 4 *"]
     assert (attempt / "warm-up.1/out.0").read_text() == "execution 3 *\n"
     assert (attempt / "try.1/out.0").read_text() == "execution 2 *\n"
     assert study.result()["tries"] == [
-        {"state": "timeout", "reason": "stopped after its time-out of 0.5 s"}
+        {"state": "timeout", "reason": "stopped after its time-out of 1.5 s"}
     ]
 
 

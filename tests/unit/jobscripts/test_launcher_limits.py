@@ -96,7 +96,7 @@ def test_processors_that_are_not_in_force_are_no_run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=90,
     )
     assert done.returncode == (4 if said else 0)
     assert said in done.stderr

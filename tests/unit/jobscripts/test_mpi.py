@@ -183,7 +183,7 @@ def shares(tmp_path: Path, node_file: str, ranks: int) -> subprocess.CompletedPr
     )
     return subprocess.run(
         ["bash", "-c", text, "-", tmp_path, str(ranks)],
-        capture_output=True, text=True, check=False, timeout=20,
+        capture_output=True, text=True, check=False, timeout=90,
     )  # fmt: skip
 
 

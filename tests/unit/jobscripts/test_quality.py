@@ -43,9 +43,9 @@ def test_a_failed_warm_up_fails_the_run_with_its_words(study: Study) -> None:
 
 def test_a_run_that_takes_too_long_is_stopped_and_says_so(study: Study) -> None:
     study.body("echo begun; sleep 60; echo never")
-    assert study.run(SY_TIME_OUT_S="0.3").returncode == 1
+    assert study.run(SY_TIME_OUT_S="1.5").returncode == 1
     found = study.result()
-    assert (found["state"], found["reason"]) == ("timeout", "stopped after its time-out of 0.3 s")
+    assert (found["state"], found["reason"]) == ("timeout", "stopped after its time-out of 1.5 s")
     assert found["exit_codes"] == [143]
     assert (study.attempt() / "out.0").read_text() == "begun\n"
 
@@ -82,7 +82,7 @@ def test_retries_end(study: Study) -> None:
 
 def test_a_time_out_may_be_tried_again(study: Study) -> None:
     study.body(COUNT + "((n > 1)) || sleep 60")
-    assert study.run(SY_RETRIES="1", SY_TIME_OUT_S="0.4").returncode == 0
+    assert study.run(SY_RETRIES="1", SY_TIME_OUT_S="1.5").returncode == 0
     assert study.result()["tries"][0]["state"] == "timeout"
 
 

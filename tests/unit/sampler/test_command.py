@@ -151,7 +151,7 @@ def test_rate_0_gives_the_totals(sampler: Any, tree: Any) -> None:
     assert 1_000_000 <= record["io"]["wchar_bytes"] < 1_001_000
     assert 0 < record["exit"]["elapsed_s"] <= record["elapsed_s"]
     assert record["end_unix_s"] - record["start_unix_s"] == pytest.approx(
-        record["elapsed_s"], abs=0.1
+        record["elapsed_s"], abs=1
     )
     assert record["processes"]["max_processes"] is None
     assert "switched off" in record["missing"]["processes.max_processes"]

@@ -114,18 +114,18 @@ def device() -> Iterator[tuple[str, ...]]:
         ("link", "set", "sy-t1", "up"),
     ]
     try:
-        subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
+        subprocess.run(["ip", "netns", "add", name], check=True, timeout=90)
         for line in words:
-            subprocess.run(["ip", "-n", name, *line], check=True, timeout=10)
+            subprocess.run(["ip", "-n", name, *line], check=True, timeout=90)
         yield ("nsenter", f"--net=/run/netns/{name}")
     finally:
-        subprocess.run(["ip", "netns", "del", name], check=False, timeout=10)
+        subprocess.run(["ip", "netns", "del", name], check=False, timeout=90)
 
 
 def qdiscs(prefix: tuple[str, ...]) -> str:
     return subprocess.run(
         [*prefix, "tc", "qdisc", "show", "dev", "sy-t0"],
-        check=True, capture_output=True, text=True, timeout=10,
+        check=True, capture_output=True, text=True, timeout=90,
     ).stdout  # fmt: skip
 
 
