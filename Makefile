@@ -112,16 +112,24 @@ packages-test:
 packages-docker:
 	@setup/packages.sh docker
 
-# The environment is made anew when what it is made from changes.
-$(VENV)/.ready: setup.cfg setup.py pyproject.toml VERSION
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q --disable-pip-version-check -e .
+# The environment is made anew when what it is made from changes. pip would compile the tests of all
+# packages, too, and on one processor. Two of these at once would spoil each other's.
+VENV_FROM = setup.cfg setup.py pyproject.toml VERSION
+define make_venv
 	@mkdir -p build/src && ln -sfn ../.. build/src/steelyard
-	@touch $@
+	@flock build/src $(SHELL) -ec '$(PYTHON) -m venv $(VENV); \
+		$(VENV)/bin/pip install -q --disable-pip-version-check --no-compile -e ".$(1)"; \
+		$(VENV)/bin/python -m compileall -q -j0 -x "/tests?/" $(VENV)/lib || true'
+	@touch $(VENV)/.ready
+endef
+
+$(VENV)/.ready: $(VENV_FROM)
+	$(call make_venv)
 
 # What the tests need takes longer to come than all the rest: the demo does without.
-$(VENV)/.test: $(VENV)/.ready
-	$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[test,lint]'
+TEST_EXTRAS = [test,lint]
+$(VENV)/.test: $(VENV_FROM)
+	$(call make_venv,$(TEST_EXTRAS))
 	@touch $@
 
 # A second make, because slurm/spank.h may have come with the packages just now.
@@ -133,8 +141,9 @@ demo: setup  ## a study through a throwaway Slurm cluster, end to end: demo/repo
 
 # --- tests ------------------------------------------------------------------------------------
 
-# As many workers as processors, but few enough for the memory of a login node.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
+# More workers than processors, since tests wait as much as they compute, but few enough for the
+# memory of a login node.
+WORKERS ?= $(shell n=$$(($$(nproc) * 3 / 2)); echo $$((n < 8 ? n : 8)))
 PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
 SPREAD = -n $(WORKERS) --dist worksteal
 
@@ -143,7 +152,9 @@ SPREAD = -n $(WORKERS) --dist worksteal
 WITH_GUESTS = check-lab-guests lint failsafe check-c check-bats check-npb
 WITH_UNITS = check-lab-nodes check-unit
 
-test: packages-test setup $(VENV)/.test  ## set up, then every check and test
+# A second make, because slurm/spank.h may have come with the packages just now; pip waits for others.
+test: packages-test  ## set up, then every check and test
+	@$(MAKE) --no-print-directory -s -j$(shell nproc) $(VENV)/.test all
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_GUESTS)'
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='$(WITH_UNITS)'
 
@@ -192,7 +203,7 @@ check-lab-guests: all $(VENV)/.test
 	$(PYTEST) -m guests tests/lab
 
 check-lab-nodes: all $(VENV)/.test
-	$(PYTEST) -m 'not guests' tests/lab
+	$(PYTEST) -n 2 --dist loadfile -m 'not guests' tests/lab
 
 # Not in `make test`: 500 MB to fetch, and Java.
 check-spark: build/venv-spark/.ready  ## the summary on a local Spark, and through docs/spark.sbatch, gives DuckDB's answers (needs Java 17)
