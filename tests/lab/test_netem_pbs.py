@@ -57,11 +57,8 @@ class Mom:
             "netem_policy": str(folder / "netem.conf"),
         }
 
-    def begin(self, request: str) -> str:
+    def words(self, event: str, request: str) -> str:
         """A line of shell that prints one line."""
-        raise NotImplementedError
-
-    def end(self, request: str) -> str:
         raise NotImplementedError
 
     def is_well(self, said: Said) -> bool:
@@ -75,7 +72,8 @@ class Mom:
         """A job of `during`, which prints one line."""
         lines = [
             "rm -rf /tmp/pbs/records; mkdir -p /tmp/pbs/records",
-            self.begin(request), during, self.end(request), "cat /tmp/pbs/records/*/*.json",
+            self.words(self.begin, request), during, self.words(self.end, request),
+            "cat /tmp/pbs/records/*/*.json",
         ]  # fmt: skip
         script = "\n".join(lines)
         done = cluster.guest("v1").run([f"{self.folder}/pbs_mom", "-c", script])
@@ -84,6 +82,8 @@ class Mom:
 
 
 class Torque(Mom):
+    begin, end = "prologue", "epilogue"
+
     def __init__(self, folder: Path, allowed: bool) -> None:
         super().__init__(folder, allowed)
         text = (TOP / "plugins/torque/pelog.sh").read_text()
@@ -96,19 +96,13 @@ class Torque(Mom):
         (folder / "pbs.conf").write_text(lines)
         (folder / f"{self.job}.JB").write_text("<node_exclusive>1</node_exclusive>\n")
 
-    def words(self, name: str, request: str) -> str:
+    def words(self, event: str, request: str) -> str:
         resources = f"walltime=00:01:00,other=steelyard:{request},nodes=1,neednodes=1"
         script = str(self.folder / f"{self.job}.SC")
-        who = [name, self.job, "nobody", "nogroup", "STDIN"]
+        who = [event, self.job, "nobody", "nogroup", "STDIN"]
         more = {"prologue": [resources, "batch", "", script],
-                "epilogue": ["0", resources, "", "batch", "", "0", script]}[name]  # fmt: skip
-        return f"{self.folder}/{shlex.join([*who, *more])}; echo {name}: $?"
-
-    def begin(self, request: str) -> str:
-        return self.words("prologue", request)
-
-    def end(self, request: str) -> str:
-        return self.words("epilogue", request)
+                "epilogue": ["0", resources, "", "batch", "", "0", script]}[event]  # fmt: skip
+        return f"{self.folder}/{shlex.join([*who, *more])}; echo {event}: $?"
 
     def is_well(self, said: Said) -> bool:
         return (said.begun, said.ended) == ("prologue: 0", "epilogue: 0")
@@ -119,6 +113,8 @@ class Torque(Mom):
 
 
 class OpenPbs(Mom):
+    begin, end = "EXECJOB_BEGIN", "EXECJOB_EPILOGUE"
+
     def __init__(self, folder: Path, allowed: bool) -> None:
         super().__init__(folder, allowed)
         joined = subprocess.run(
@@ -129,26 +125,20 @@ class OpenPbs(Mom):
         program = str(folder / "libexec/steelyard/steelyard-node")
         (folder / "hook.json").write_text(json.dumps({"node_program": program, **self.settings}))
 
-    def event(self, name: str, request: str) -> str:
+    def words(self, event: str, request: str) -> str:
         asks = {"place": "scatter:excl", "steelyard": request}
         who = job(
             id=self.job, euser="nobody", egroup="nogroup", Resource_List=asks, Exit_status="0"
         )
         said = {
-            "event": name, "job": who, "in_ms": True, "job_list": [], "broken": [],
+            "event": event, "job": who, "in_ms": True, "job_list": [], "broken": [],
             "config": str(self.folder / "hook.json"), "node": "v1", "server": "localhost",
             "requestor": "nobody", "vnodes": {"v1": 1}, "users": {"nobody": 65534},
             "home": "/nonexistent",
         }  # fmt: skip
-        (self.folder / f"{name}.json").write_text(json.dumps(said))
-        words = [PYTHON, str(HOST), "hook.py", f"{name}.json", f"{name}.said"]
-        return f"cd {self.folder} && {shlex.join(words)}; cat {name}.said; echo"
-
-    def begin(self, request: str) -> str:
-        return self.event("EXECJOB_BEGIN", request)
-
-    def end(self, request: str) -> str:
-        return self.event("EXECJOB_EPILOGUE", request)
+        (self.folder / f"{event}.json").write_text(json.dumps(said))
+        words = [PYTHON, str(HOST), "hook.py", f"{event}.json", f"{event}.said"]
+        return f"cd {self.folder} && {shlex.join(words)}; cat {event}.said; echo"
 
     def is_well(self, said: Said) -> bool:
         told = [json.loads(text) for text in (said.begun, said.ended)]
