@@ -27,6 +27,7 @@
 
 #define LIMIT_S 60 /* of all tries */
 #define TRIES	4
+#define LATER_S 2
 #define SAID	256
 #define SENT	"s" /* told when slurmctld is asked: from then on it takes its time, not ours */
 /* 22.05 looks again after a second when it is just telling slurmdbd of the job. */
@@ -39,6 +40,7 @@ enum verdict { WRITTEN, AGAIN, OVER, LEFT };
 struct what {
 	const struct sy_step *step;
 	const char *own;
+	unsigned delay_s;
 	int tell, complaints;
 };
 
@@ -121,9 +123,12 @@ static void tell(const struct what *what, char level, const char *sentence)
 static void write_it(const struct what *what)
 {
 	char said[SAID] = "";
-	enum verdict verdict = try_once(what, said);
+	enum verdict verdict;
 	int tries = 1;
 
+	if (what->delay_s)
+		(void)sleep(what->delay_s);
+	verdict = try_once(what, said);
 	for (unsigned pause_s = 1; verdict == AGAIN && tries < TRIES; tries++, pause_s *= 3) {
 		(void)sleep(pause_s);
 		verdict = try_once(what, said);
@@ -286,13 +291,28 @@ bool sy_admin_comment_is_tried(void)
 	return writer.fd >= 0;
 }
 
+static void start_anew(struct what *what, const struct sy_config *config)
+{
+	cleanup_close int complaints = sy_complaints_open(config->run_dir, what->step->node);
+
+	what->complaints = complaints;
+	give_up_earlier();
+	start(what);
+}
+
 void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,
 			    const char *own, int wait_ms)
 {
-	cleanup_close int complaints = sy_complaints_open(config->run_dir, step->node);
-	struct what what = {.step = step, .own = own, .complaints = complaints};
+	struct what what = {.step = step, .own = own};
 
-	give_up_earlier();
-	start(&what);
+	start_anew(&what, config);
 	hear(wait_ms);
+}
+
+void sy_admin_comment_write_later(const struct sy_config *config, const struct sy_step *step,
+				  const char *own)
+{
+	struct what what = {.step = step, .own = own, .delay_s = LATER_S};
+
+	start_anew(&what, config);
 }

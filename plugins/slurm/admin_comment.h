@@ -15,6 +15,11 @@
 void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,
 			    const char *own, int wait_ms);
 
+/* The same in two seconds, for a step that begins, unless another comes first: one that is shorter
+ * has one update, at its end, for each is two lines of slurmctld's log. Nothing is waited for. */
+void sy_admin_comment_write_later(const struct sy_config *config, const struct sy_step *step,
+				  const char *own);
+
 /* The last one is still being tried. */
 bool sy_admin_comment_is_tried(void);
 

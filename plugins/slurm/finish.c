@@ -99,7 +99,7 @@ void sy_finish_begin(spank_t spank, const struct sy_config *config, const struct
 	cleanup_free char *text = sy_comment_short(&comment);
 
 	if (text)
-		sy_admin_comment_write(config, step, text, 0);
+		sy_admin_comment_write_later(config, step, text);
 }
 
 void sy_finish(spank_t spank, const struct sy_finish *finish)

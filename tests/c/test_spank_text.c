@@ -177,7 +177,7 @@ static void test_comment_scope(void)
 	totals.unknown_on[SY_CPU_UNSEEN_S] = totals.nodes_weighed = 1;
 	text = sy_comment_text(&comment);
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
-	       strstr(text, "\"cpu_unseen_s\":\"no cgroup counts the CPU of all processes\""),
+	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
 	free(text);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -66,12 +67,44 @@ def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     log = lab.cluster.dir / "log" / "slurmctld.log"
     until(lambda: completed(log, batch) == [False, True], "both lines of an update")
     assert sum(map(len, lines_of(log, batch))) < 600, lines_of(log, batch)
-    # At its start and end; once more where srun has not ended it yet.
-    several = ([False, True] * 2, [False, True] * 3)
+    # At its end; once more where srun has not ended it yet; at its start, too, on a busy machine.
+    several = ([False, True], [False, True] * 2, [False, True] * 3)
     until(
         lambda: completed(log, tagged) in several, "its lines", seen=lambda: lines_of(log, tagged)
     )
     assert not [line for line in lines_of(log, alone) if "finished" in line]
+
+
+def test_a_short_job_with_tags_has_one_update_and_a_long_one_has_them_while_it_runs(
+    lab: Lab,
+) -> None:
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    short = lab.sbatch("-w", "n1", "--tag=a=b", script="true")
+    assert lab.comment(short)["tags"] == {"a": "b"}
+    over = f"_job_complete: JobId={short} done"  # logged behind all updates
+    until(lambda: over in log.read_text(), "its end", seen=log.read_text)
+    if lab.records(short, 1)[0]["elapsed_s"] < 2:  # else the machine is too busy
+        assert completed(log, short) == [False, True]
+    long = lab.sbatch("-w", "n1", "--tag=a=b", script=f"{RUN}; {UNTIL_TOLD}")
+    until(lambda: completed(log, long) == [False, True], "its tags")
+    assert '"tags":{"a":"b"}' in lab.job(long)["AdminComment"]
+    (lab.work / "go").touch()
+    assert lab.comment(long)["elapsed_s"] >= 2
+    until(lambda: completed(log, long) == [False, True] * 2, "its totals")
+
+
+def test_what_the_readme_shows_has_the_whole_of_it(lab: Lab) -> None:
+    """Its command, as it stands there, against what slurmctld was given."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (command,) = re.findall(r"^\$ (sacct .*AdminComment\S*)", readme, re.MULTILINE)
+    tags = [f"--tag=k{number}={'v' * 200}" for number in range(15)]
+    job = lab.sbatch("-w", "n1", *tags, script="true")
+    assert len(lab.comment(job)["tags"]) == len(tags)
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    wanted = rf"setting admin_comment to (.*) for JobId={job}\n"
+    *_, written = until(lambda: re.findall(wanted, log.read_text()), "what was written")
+    shown = lab.run(*command.split(), "-n", "-j", job).stdout
+    assert shown == f"{job}|{written}\n" and len(written) > 3000
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ static json_t *why_not(const struct sy_comment *comment, enum sy_total which)
 				       ? "of the whole node, which the job shared"
 				       : "of the whole node; not known whether the job was alone");
 	if (which == SY_CPU_UNSEEN_S && totals->unknown_on[which] && totals->nodes_weighed == 1)
-		return json_string("no cgroup counts the CPU of all processes");
+		return json_string("no cgroup: none counts the CPU of all processes");
 	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES &&
 	    totals->sum.known[SY_CPU_UNSEEN_S] && totals->sum.value[SY_CPU_UNSEEN_S] > 0)
 		return json_string("not all processes were seen (cpu_unseen_s)");
