@@ -1,0 +1,167 @@
+"""What bench/jobs.py looks for after its jobs: in the accounting, in the records, on the machine."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs_load import ask, written_bytes
+
+from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.sources.accounting import SEPARATOR
+from steelyard.analysis.sources.hostlist import expand_nodes
+from steelyard.analysis.sources.records import RecordError, read_record
+from steelyard.analysis.stats.slope import Slope, line_slope
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.cluster import Cluster
+from steelyard.wrappers.cluster.config import Layout
+
+FIELDS = ("JobIDRaw", "State", "ExitCode", "NodeList", "AdminComment")
+TOLD_LIMIT_S = 300.0  # slurmctld tells slurmdbd in its own time
+OWN_BYTES = 64  # what Slurm and the shell write in a job, besides
+WARM_UP = 4  # that part of the looks: allocators and threads find their size
+SMALL = 0.01  # of the memory: a growth that nobody minds
+FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One start of a job, as slurmdbd has it."""
+
+    job_id: int
+    state: str
+    exit_code: str
+    nodes: tuple[str, ...]
+    comment: str
+
+    @property
+    def harmed(self) -> bool:
+        return (self.state, self.exit_code) != ("COMPLETED", "0:0")
+
+
+def accounted(slurm: Cluster, jobs: int) -> list[Job]:
+    """Every start of every job, once slurmdbd has heard of the end of all."""
+    end = time.monotonic() + TOLD_LIMIT_S
+    while True:
+        found = starts(slurm)
+        ended = sum(job.state.split(" ")[0] in FINAL for job in found)
+        if (ended >= jobs and ended == len(found)) or time.monotonic() > end:
+            return found
+        time.sleep(2)
+
+
+def starts(slurm: Cluster) -> list[Job]:
+    text = ask(slurm, "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "2000-01-01",
+               f"--delimiter={SEPARATOR}", "-o", ",".join(FIELDS))  # fmt: skip
+    found = []
+    for line in text.strip("\n").split("\n"):
+        job_id, state, code, nodes, comment = line.split(SEPARATOR)
+        names = () if nodes == "None assigned" else tuple(expand_nodes(nodes))
+        found.append(Job(int(job_id), state, code, names, comment))
+    return found
+
+
+def drained(slurm: Cluster) -> int:
+    """Nodes that take no jobs, and lines of slurmctld's log that say that one was drained."""
+    nodes = ask(slurm, "scontrol", "-o", "show", "nodes").splitlines()
+    bad = sum(bool(re.search(r"State=\S*(DRAIN|DOWN|FAIL)|Reason=", line)) for line in nodes)
+    log = (slurm.dir / "log" / "slurmctld.log").read_text(errors="replace")
+    return bad + len(re.findall(r"drain", log, re.IGNORECASE))
+
+
+def faulty_records(folder: Path, jobs: Sequence[Job]) -> dict[str, str]:
+    """JOB.NODE to what is wrong with its record."""
+    found = {}
+    for job in jobs:
+        for node in job.nodes:
+            why = fault(folder / str(job.job_id), node, job)
+            if why:
+                found[f"{job.job_id}.{node}"] = why
+    return found
+
+
+def fault(folder: Path, node: str, job: Job) -> str | None:
+    """What is wrong with the record of a job on a node; None: nothing."""
+    paths = list(folder.glob(f"{node}.*.json"))
+    if len(paths) != 1:
+        return f"{len(paths)} records"
+    try:
+        record = read_record(paths[0])
+    except RecordError as error:
+        return str(error)
+    if not record.complete or record.get("job.job_id") != str(job.job_id):
+        return f"of job {record.get('job.job_id')}, complete: {record.complete}"
+    if not paths[0].with_suffix(".csv").is_file():
+        return "no samples"
+    # The first node of a job on two may have srun's own bytes besides.
+    more = (record.get("io.wchar_bytes") or 0) - written_bytes(job.job_id)
+    if more < 0 or (len(job.nodes) == 1 and more > OWN_BYTES):
+        return f"{more:+d} bytes written"
+    return None
+
+
+def without_comment(jobs: Sequence[Job]) -> int:
+    """Those whose AdminComment has nothing of ours, or not of all nodes."""
+    found = (admin_comment.own(job.comment) for job in jobs)
+    return sum(own is None or own["nodes_weighed"] != own["nodes"] for own in found)
+
+
+def small_files(slurm: Cluster) -> set[Path]:
+    """All of the cluster's own but logs, records, the database, and what slurmctld saves."""
+    folders = (slurm.dir / name for name in ("run", "spool", "etc", "lib"))
+    found = {path for folder in folders for path in folder.rglob("*")}
+    return {
+        path
+        for path in found
+        if not path.is_dir() and not path.name.startswith(("cred_state", "n1.", "n2."))
+    }
+
+
+def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
+    """Processes and files, sockets too, of jobs that are over."""
+    daemons = {daemon.pid for daemon in slurm.state.daemons}
+    ours = cluster_state.leftovers(Layout(slurm.dir).slurm_conf)
+    records = slurm.record_dir.rglob("*")
+    return {
+        "processes": sum(daemon.pid not in daemons for daemon in ours),
+        "files": len(small_files(slurm) - at_first),
+        "record_files": sum(p.is_file() and p.suffix not in (".json", ".csv") for p in records),
+    }
+
+
+def wait_left(slurm: Cluster, at_first: set[Path], limit_s: float = 30.0) -> dict[str, int]:
+    """What is left once the last steps have had time to end."""
+    end = time.monotonic() + limit_s
+    while any((left := left_behind(slurm, at_first)).values()) and time.monotonic() < end:
+        time.sleep(0.5)
+    return left
+
+
+def memory_and_files(slurm: Cluster) -> dict[str, tuple[int, int]]:
+    """Resident kB and open descriptors of each daemon of Slurm's."""
+    found = {}
+    for daemon in slurm.state.daemons:
+        if not daemon.name.startswith("slurm"):
+            continue
+        with suppress(FileNotFoundError):
+            status = Path(f"/proc/{daemon.pid}/status").read_text()
+            (resident,) = re.findall(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+            files = len(list(Path(f"/proc/{daemon.pid}/fd").iterdir()))
+            found[daemon.name] = (int(resident), files)
+    return found
+
+
+def growth(jobs: Sequence[int], values: Sequence[int]) -> Slope | None:
+    """Over the looks behind the warm-up; None for too few."""
+    begin = max(1, len(jobs) // WARM_UP)
+    return line_slope(jobs[begin:], values[begin:])
+
+
+def is_flat(slope: Slope, values: Sequence[int], jobs: int) -> bool:
+    """Two-sided: no slope is shown at 1 %, or all that it may be is small over so many jobs."""
+    most = max(abs(slope.low), abs(slope.high)) * jobs
+    return slope.p >= 0.01 or most <= SMALL * max(values)

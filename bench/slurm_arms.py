@@ -1,0 +1,60 @@
+"""Throwaway Slurms side by side, alike but for the plugin: none, this checkout's, an earlier one's."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.cluster import cluster
+from steelyard.wrappers.cluster.config import ClusterConfig
+
+PLAIN, OURS, BEFORE = "plain", "plugin", "before"
+
+
+def parser(words: str, repeat: int) -> argparse.ArgumentParser:
+    """The options that such a benchmark has."""
+    found = argparse.ArgumentParser(description=words)
+    found.add_argument("--repeat", type=int, default=repeat, help=f"rounds ({repeat})")
+    found.add_argument(
+        "--before",
+        type=Path,
+        default=os.environ.get("STEELYARD_BEFORE"),
+        help="another checkout, built: its plugin is measured, too (or $STEELYARD_BEFORE)",
+    )
+    return found
+
+
+def plugins(before: Path | None) -> dict[str, tuple[Path | None, Path | None]]:
+    """Plugin and node program of each."""
+    found: dict[str, tuple[Path | None, Path | None]] = {PLAIN: (None, None)}
+    if before is not None:
+        found[BEFORE] = built(Path(before).absolute() / "build")
+    return found | {OURS: cluster.find_plugin()}
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """What a checkout has built."""
+    plugin = folder / "lib" / "spank_steelyard.so"
+    node_program = folder / "bin" / "steelyard-node"
+    for path in (plugin, node_program):
+        if not path.is_file():
+            raise MissingError(f"{path} is not there: run 'make all' in that checkout")
+    return plugin, node_program
+
+
+@contextmanager
+def up(folder: Path, before: Path | None) -> Iterator[dict[str, cluster.Cluster]]:
+    """A cluster of one node each."""
+    with ExitStack() as stack:
+        found = {}
+        for number, (name, (plugin, node_program)) in enumerate(plugins(before).items()):
+            config = ClusterConfig(
+                dir=folder / str(number), physical_nodes=1, virtual_nodes=0,
+                plugin=plugin, node_program=node_program,
+            )  # fmt: skip
+            found[name] = stack.enter_context(cluster.up(config))
+        yield found
