@@ -243,6 +243,21 @@ def test_whoever_asked_is_gone_before_it_is_in_place(lab: Lab, moment: str) -> N
     assert not list((lab.run / "netem").glob("*.json"))
 
 
+def test_what_never_came_to_hold_leaves_no_document(lab: Lab) -> None:
+    """Whoever put it in place was killed before his echoes were back, his job's sampler, too."""
+    before = lab.tree()
+    argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "apply", "--node=n",
+            f"--run-dir={lab.run}", "--job-id=1", "--uid=0", "--no-policy"]  # fmt: skip
+    with owner() as pid:
+        words = (f"--watch={pid}", "--peer=10.77.0.2", "--", "rate=2kbit,dev=v0,to=10.77.0.0/24")
+        with subprocess.Popen([*argv, *words]) as applying:
+            until(lambda: state_has(lab, r'"apply_s":\d'), "it is in place, and echoes are sent")
+            applying.kill()
+    assert lab.netem("reap").returncode == 0
+    assert lab.tree() == before
+    assert not list((lab.run / "netem").glob("*.json"))
+
+
 def test_what_is_undone_under_a_job_is_invalid(lab: Lab) -> None:
     before = lab.tree()
     for words, by in ((("clear", "--all"), "hand"), (("reap", "--by=next job"), "next job"),

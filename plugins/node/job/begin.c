@@ -122,7 +122,8 @@ static struct sy_launch launch_of(struct begin *b, char (*text)[64])
 				   .gid = job->gid,
 				   .control = &b->control,
 				   .marks = job->marks,
-				   .job_fields = job->field};
+				   .job_fields = job->field,
+				   .tags = &job->wishes.tags};
 
 	(void)snprintf(text[0], 64, "user_id=%u", job->uid);
 	job->field[job->fields] = text[0];
@@ -149,7 +150,8 @@ static pid_t start_sampler(struct begin *b)
 	return pid;
 }
 
-static void announce(struct begin *b)
+/* A new sampler has the tags among its arguments: while it starts, ten messages wait for it. */
+static void announce(struct begin *b, bool is_new)
 {
 	const struct sy_job_begin *job = b->job;
 	char answer[4096];
@@ -166,13 +168,21 @@ static void announce(struct begin *b)
 		sy_outbox_send(&b->outbox, "exclusive %s", job->exclusive ? "yes" : "no");
 	if (job->wishes.has_rate)
 		sy_outbox_send(&b->outbox, "rate %g", job->wishes.rate_hz);
-	for (size_t i = 0; i < job->wishes.tags.count; i++)
+	for (size_t i = 0; !is_new && i < job->wishes.tags.count; i++)
 		sy_outbox_send(&b->outbox, "tag %s", job->wishes.tags.items[i]);
 	/* What the group has counted by now is not the job's: read before the job may start. */
 	if (job->cgroup) {
 		sy_outbox_drain(&b->outbox, COUNTED_MS);
 		(void)sy_outbox_ask(&b->outbox, answer, sizeof(answer), COUNTED_MS);
 	}
+}
+
+static void close_outbox(struct begin *b)
+{
+	sy_outbox_drain(&b->outbox, READY_MS);
+	if (b->outbox.fd >= 0 && b->outbox.count > 0)
+		TELL(b->job, "the sampler has not taken %zu messages", b->outbox.count);
+	sy_outbox_close(&b->outbox);
 }
 
 /* --- conditions --- */
@@ -202,22 +212,6 @@ static void find_asker(struct begin *b)
 	b->command.group_count = (size_t)count;
 	b->command.partition = job->partition;
 	b->command.whole_host = job->exclusive;
-}
-
-/* Their children, which are the job's, inherit the group. */
-static int join(const struct sy_job_begin *job, const char *path, struct sy_error *err)
-{
-	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
-	char text[16];
-
-	for (int i = 0; i < job->joins; i++) {
-		int length = snprintf(text, sizeof(text), "%d", (int)job->join[i]);
-
-		if (fd < 0 || write(fd, text, (size_t)length) != length)
-			return sy_fail_errno(err, errno, "process %d cannot be put into %s",
-					     (int)job->join[i], path);
-	}
-	return 0;
 }
 
 static int shape(struct begin *b, struct sy_error *err)
@@ -253,7 +247,7 @@ static int shape(struct begin *b, struct sy_error *err)
 			       "1, by which its traffic cannot be told from others': ask for "
 			       "whole nodes",
 			       job->cgroup);
-	return join_path[0] ? join(job, join_path, err) : 0;
+	return join_path[0] ? sy_join_cgroup(job->join, job->joins, join_path, err) : 0;
 }
 
 static int capture(struct begin *b, struct sy_error *err)
@@ -347,10 +341,9 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	write_state(b, 0, false);
 	sampler = start_sampler(b);
 	write_state(b, sampler, false);
-	announce(b);
+	announce(b, true);
 	result = conditions(b, sampler, refusal);
-	sy_outbox_drain(&b->outbox, READY_MS);
-	sy_outbox_close(&b->outbox);
+	close_outbox(b);
 	if (result < 0) {
 		TELL(b->job, "refused: %s", refusal->text);
 		sy_job_give_up(&end, &b->state);
@@ -382,9 +375,8 @@ int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 			if (json_object_size(b.state.json) == 0)
 				sy_job_state_remove(&b.state);
 		} else if (goes_on(&b)) {
-			announce(&b);
-			sy_outbox_drain(&b.outbox, READY_MS);
-			sy_outbox_close(&b.outbox);
+			announce(&b, false);
+			close_outbox(&b);
 		} else {
 			end_leftover(&b);
 			result = begin_anew(&b, refusal);

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,9 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 		sy_outbox_send(&outbox, "job exit_status %s", job->exit_status);
 	answered = sy_outbox_ask(&outbox, totals, size, ANSWER_MS) > 0;
 	sy_outbox_send(&outbox, "%s", last);
+	sy_outbox_drain(&outbox, END_MS);
+	if (outbox.count > 0 && sampler > 0) /* it does not read */
+		(void)kill(sampler, SIGTERM);
 	sy_outbox_close(&outbox);
 	wait_for_end(sampler, &control);
 	(void)unlink(control.sun_path);

@@ -7,6 +7,7 @@
 #include "job/control.h"
 #include "job/run_dir.h"
 #include "record/unfinished.h"
+#include "sampler/io.h"
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)
 #define JOB_FIELDS_MAX 16
@@ -28,12 +29,15 @@ static void fill_numbers(struct sy_arguments *to, const struct sy_launch *launch
 	(void)snprintf(text[3], sizeof(text[3]), "%d", CONTROL_FD);
 	(void)snprintf(text[4], sizeof(text[4]), "%d", (int)launch->parent);
 	(void)snprintf(text[5], sizeof(text[5]), "%u", launch->linger_s);
+	(void)snprintf(text[6], sizeof(text[6]), "%llu",
+		       sy_control_made_ns(launch->control->sun_path));
 	sy_option(to, "--rate", text[0]);
 	if (launch->watch)
 		sy_option(to, "--watch", text[1]);
 	sy_option(to, "--owner", text[2]);
 	sy_option(to, "--control", launch->control->sun_path);
 	sy_option(to, "--control-fd", text[3]);
+	sy_option(to, "--control-made", text[6]);
 	if (launch->parent)
 		sy_option(to, "--parent", text[4]);
 	if (launch->linger_s)
@@ -56,6 +60,8 @@ static void fill_arguments(struct sy_arguments *to, const struct sy_launch *laun
 		sy_option(to, "--orphan", launch->mark[i]);
 	for (size_t i = 0; launch->job_fields[i] && i < JOB_FIELDS_MAX; i++)
 		sy_option(to, "--job", launch->job_fields[i]);
+	for (size_t i = 0; launch->tags && i < launch->tags->count; i++)
+		sy_option(to, "--tag", launch->tags->items[i]);
 }
 
 int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_error *err)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "counters/processes_list.h"
 #include "job/spawn.h"
+#include "job/tag.h"
 
 /* How our own program is started on this node. */
 struct sy_node_program {
@@ -29,8 +30,8 @@ struct sy_launch {
 	const struct sockaddr_un *control;
 	const char *mark[SY_MAX_MARKS];
 	int marks;
-	const char *cgroup;	 /* NULL: none is known */
-	char *const *job_fields; /* NULL-terminated FIELD=VALUE */
+	char *const *job_fields;    /* NULL-terminated FIELD=VALUE */
+	const struct sy_tags *tags; /* those known by now, or NULL */
 };
 
 /* Bind the control socket and start `steelyard-node sample` on it. Returns when the process is on

@@ -1,5 +1,6 @@
 #include "job/way_out.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,4 +85,19 @@ void sy_leave_cgroup(const struct sy_way_out *way)
 			(void)fd;	   /* the next path may do */
 		(void)close(fd);
 	}
+}
+
+int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_error *err)
+{
+	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char text[16];
+
+	for (int i = 0; i < count; i++) {
+		int length = snprintf(text, sizeof(text), "%d", (int)pids[i]);
+
+		if (fd < 0 || write(fd, text, (size_t)length) != length)
+			return sy_fail_errno(err, errno, "process %d cannot be put into %s",
+					     (int)pids[i], path);
+	}
+	return 0;
 }

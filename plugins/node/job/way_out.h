@@ -3,6 +3,9 @@
 #define STEELYARD_JOB_WAY_OUT_H
 
 #include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
 
 #define SY_WAY_OUT_MAX 48
 
@@ -33,5 +36,9 @@ void sy_way_out_read(struct sy_way_out *way, const char *cgroups, sy_way_out_rul
 
 /* Go: system calls only. */
 void sy_leave_cgroup(const struct sy_way_out *way);
+
+/* Put processes into the group of a cgroup.procs: their children, which are the job's, inherit it.
+ */
+int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_error *err);
 
 #endif

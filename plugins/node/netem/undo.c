@@ -330,11 +330,26 @@ void sy_undo_mark_early(json_t *state, const char *by)
 				 by));
 }
 
+/* Whoever was putting it in place did not come to the end of that: nobody was told that it holds.
+ */
+static bool never_held(const json_t *state)
+{
+	return json_is_null(json_object_get(json_object_get(state, "rtt"), "during_start")) &&
+	       !json_object_get(json_object_get(state, "missing"), "rtt.during_start");
+}
+
 static int undo_early(struct sy_states *states, const char *name, const char *by,
 		      struct sy_error *err)
 {
-	sy_undo_mark_early(json_object_get(states->all, name), by);
-	return sy_undo_state(states, name, by, err);
+	json_t *state = json_object_get(states->all, name);
+	bool remove = never_held(state);
+	char done[SY_STATE_NAME_SIZE];
+
+	sy_undo_mark_early(state, by);
+	if (sy_undo_state(states, name, by, err) < 0)
+		return -1;
+	(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
+	return remove ? sy_state_remove(states, done, err) : 0;
 }
 
 int sy_undo_stale(struct sy_states *states, const char *by, struct sy_error *err)

@@ -37,6 +37,9 @@ static const char help[] =
     "  --rate HZ             samples per second, 0.001 to 1000; 0: totals only [1]\n"
     "  --control SOCKET      listen to messages there (docs/formats.md part 4)\n"
     "  --control-fd N        the same, on a socket that is already bound to --control\n"
+    "  --control-made NS     when its name was made, since 1970: where it is gone by now, or "
+    "another\n"
+    "                        one, the job was ended meanwhile, and there is nothing to do\n"
     "  --pid PID             a root: its descendants are the job; repeatable\n"
     "  --watch PID           who tells the job's end (`leave`): gone without a word, the record "
     "is\n"
@@ -67,6 +70,7 @@ enum {
 	RATE,
 	CONTROL,
 	CONTROL_FD,
+	CONTROL_MADE,
 	PID,
 	WATCH,
 	WITH_PARENT,
@@ -90,6 +94,7 @@ static const struct option options[] = {
     {"rate", required_argument, NULL, RATE},
     {"control", required_argument, NULL, CONTROL},
     {"control-fd", required_argument, NULL, CONTROL_FD},
+    {"control-made", required_argument, NULL, CONTROL_MADE},
     {"pid", required_argument, NULL, PID},
     {"watch", required_argument, NULL, WATCH},
     {"with-parent", no_argument, NULL, WITH_PARENT},
@@ -254,6 +259,9 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 		return take_rate(text, sampling, err);
 	case CONTROL:
 		sampling->control = text;
+		return 0;
+	case CONTROL_MADE:
+		sampling->control_made_ns = strtoull(text, NULL, 10);
 		return 0;
 	case PID:
 		return add_root(text, sampling, err);

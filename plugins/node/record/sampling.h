@@ -12,9 +12,10 @@
 
 struct sy_sampling {
 	const char *record_dir, *job_id, *node, *control, *root_dir;
-	const char *run_dir; /* of network conditions and captures, or NULL */
-	int control_fd;	     /* already bound, or -1 */
-	int print_fd;	     /* where the record's path goes, or -1 */
+	const char *run_dir;		    /* of network conditions and captures, or NULL */
+	int control_fd;			    /* already bound, or -1 */
+	unsigned long long control_made_ns; /* its name; 0: not told */
+	int print_fd;			    /* where the record's path goes, or -1 */
 	double rate_hz;
 	pid_t root[SY_MAX_ROOTS];
 	int roots;

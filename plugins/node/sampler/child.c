@@ -328,14 +328,6 @@ static void take_last_sample(void)
 	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
-/* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
-static uid_t job_user(const struct sy_sampling *sampling)
-{
-	if (sampling->has_owner)
-		return sampling->owner_uid;
-	return geteuid() ? geteuid() : SY_ANY_USER;
-}
-
 static void prepare(struct sy_child *child)
 {
 	s.child = child;
@@ -346,7 +338,7 @@ static void prepare(struct sy_child *child)
 	sy_cgroup_init(&s.job.cgroup);
 	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
 	sy_columns_init(&s.columns, &child->node->labels);
-	sy_tcp_init(&s.tcp, job_user(child->sampling), &child->shared->rtt_counts);
+	sy_tcp_init(&s.tcp, sy_job_user(child->sampling), &child->shared->rtt_counts);
 	sy_wakeup_signals(on_term);
 	s.wakeup = (struct sy_wakeup){.parent_fd = child->parent_fd,
 				      .control_fd = child->control_fd,

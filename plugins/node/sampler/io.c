@@ -21,23 +21,34 @@ static bool is_in_use(int fd, const struct sockaddr_un *address)
 	return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
 }
 
-static struct stat own_socket; /* as it was when we came to it */
-
-void sy_control_remove(const char *path)
+/* Its inode may be that of one before. */
+unsigned long long sy_control_made_ns(const char *path)
 {
-	struct stat now;
+	struct stat info;
 
+	return stat(path, &info) == 0 ? (unsigned long long)info.st_ctim.tv_sec * 1000000000ULL +
+					    (unsigned long long)info.st_ctim.tv_nsec
+				      : 0;
+}
+
+static unsigned long long own_made_ns; /* as it was when we came to it; 0: it was not there */
+
+bool sy_control_is_given_up(const struct sy_sampling *sampling)
+{
+	return sampling->control_made_ns && own_made_ns != sampling->control_made_ns;
+}
+
+void sy_control_remove(const struct sy_sampling *sampling)
+{
 	/* A new start of the same job may have put its own there. */
-	if (path && own_socket.st_ino && stat(path, &now) == 0 && now.st_dev == own_socket.st_dev &&
-	    now.st_ino == own_socket.st_ino && now.st_ctim.tv_sec == own_socket.st_ctim.tv_sec &&
-	    now.st_ctim.tv_nsec == own_socket.st_ctim.tv_nsec)
-		(void)unlink(path);
+	if (sampling->control && own_made_ns && !sy_control_is_given_up(sampling) &&
+	    sy_control_made_ns(sampling->control) == own_made_ns)
+		(void)unlink(sampling->control);
 }
 
 static int keep_own(const char *path, int fd)
 {
-	if (!path || stat(path, &own_socket) < 0)
-		own_socket.st_ino = 0;
+	own_made_ns = path ? sy_control_made_ns(path) : 0;
 	return fd;
 }
 

@@ -1,9 +1,11 @@
 #include "sampler/job.h"
 
 #include "base/clock.h"
+#include "counters/tcp_owner.h"
 #include "sampler/open_roots.h"
 
 #include <time.h>
+#include <unistd.h>
 
 /* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
 static void set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
@@ -208,4 +210,11 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
 	status->overflowed = processes->overflowed;
+}
+
+uid_t sy_job_user(const struct sy_sampling *sampling)
+{
+	if (sampling->has_owner)
+		return sampling->owner_uid;
+	return geteuid() ? geteuid() : SY_ANY_USER;
 }

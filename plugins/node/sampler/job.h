@@ -7,6 +7,7 @@
 #include "counters/cpu_guard.h"
 #include "counters/processes.h"
 #include "counters/unseen.h"
+#include "record/sampling.h"
 #include "record/status.h"
 
 struct sy_job {
@@ -29,5 +30,8 @@ void sy_job_count_from_here(struct sy_job *job, int root);
 
 /* Read it into `line`, `end`: for the last time. */
 void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status);
+
+/* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
+uid_t sy_job_user(const struct sy_sampling *sampling);
 
 #endif

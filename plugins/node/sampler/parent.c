@@ -157,12 +157,15 @@ static int set_up(struct sy_error *err)
 	}
 	p.head.sampling = sampling;
 	p.head.node = &p.node;
-	if (open_files(err) < 0)
-		return -1;
-	p.head.start_unix_s = p.file.start_unix_s;
 	p.control_fd = sy_control_open(sampling->control, sampling->control_fd, err);
 	if (p.control_fd < 0 && sampling->control)
 		return -1;
+	/* A record of nothing would be the newest one of a job that has begun once more. */
+	if (sy_control_is_given_up(sampling))
+		return sy_fail(err, "it has ended, or begun once more, before this sampler did");
+	if (open_files(err) < 0)
+		return -1;
+	p.head.start_unix_s = p.file.start_unix_s;
 	return 0;
 }
 
@@ -392,6 +395,6 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.shared)
 		write_last_record();
 	close_record();
-	sy_control_remove(sampling->control);
+	sy_control_remove(sampling);
 	return sampling->command ? sy_exit_code(&p.exact) : 0;
 }
