@@ -16,6 +16,8 @@ from tests.unit.hep.conftest import RECIPE, Server, parameters
 from steelyard.jobscripts.hep import client, datafile, server
 from steelyard.jobscripts.hep.reader import ReadError, Tally, XRootDReader, open_reader
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., Server]
 RECIPE_PARAMETERS = {key: value for key, value in RECIPE.items() if key != "structure"}
 FEW = [(0, 100), (500, 501), (2000, 2077)]

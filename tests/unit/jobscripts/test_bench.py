@@ -13,6 +13,8 @@ import pytest
 
 from steelyard.jobscripts import registry
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
 

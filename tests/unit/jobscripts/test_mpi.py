@@ -14,6 +14,8 @@ from steelyard.jobscripts import registry
 
 from .pbs_lab import Recorded
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from .conftest import Study
 

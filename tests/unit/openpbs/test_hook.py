@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from tests.unit.openpbs.conftest import Mom, job, recorded
 
+pytestmark = pytest.mark.slow
+
 DELAY = {"place": "pack", "steelyard": "netem=delay%3D50ms"}
 TOO_FEW_WORDS = (
     "steelyard: --netem=delay=50: netem: delay=50: "

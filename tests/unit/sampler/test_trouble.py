@@ -14,6 +14,8 @@ import pytest
 
 from steelyard.wrappers.base.node import find_node_program
 
+pytestmark = pytest.mark.slow
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
