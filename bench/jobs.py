@@ -124,6 +124,11 @@ def verify(slurm: cluster.Cluster, jobs: int, at_first: set[Path]) -> dict[str, 
     }
 
 
+def is_judged(name: str, what: str, jobs: int) -> bool:
+    """slurmctld runs nothing of ours: its memory, which holds jobs of minutes ago, is only told."""
+    return jobs >= JUDGED_FROM and (name != "slurmctld" or what == "files")
+
+
 def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
     """Growth of each daemon over all jobs with its interval, and which is not flat."""
     figures: dict[str, object] = {}
@@ -141,7 +146,7 @@ def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
             print(f"{name:<10} {what:<5} {values[0]:>7} → {values[-1]:>7}, behind the warm-up "
                   f"{ends[0]:+} ({ends[1]:+} to {ends[2]:+}) over {jobs} jobs, p {slope.p:.3f}: "
                   f"{'flat' if flat else 'not flat'}")  # fmt: skip
-            if jobs >= JUDGED_FROM and not flat and slope.value > 0:
+            if is_judged(name, what, jobs) and not flat and slope.value > 0:
                 grown.append(f"{name}_{what}")
     return figures, grown
 
