@@ -42,8 +42,9 @@ def refuse(word: str) -> None:
 
 
 @pytest.fixture
-def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
-    """The row of the condition as `steelyard report --json` tells it; the page is written, too."""
+def told(synthetic: ModuleType, tmp_path: Path) -> Told:
+    """The row of the condition as `steelyard report --export json` tells it, as `--json` does; the page is
+    written, too."""
 
     def report(
         base: Values,
@@ -60,10 +61,9 @@ def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[st
                 run = maker.run("x", {}, {"clients": level}, number, block=block)
                 maker.result(run, "figure", value, unit, better)
         folder = str(maker.write(tmp_path))
-        assert main(["report", folder, "-o", f"{folder}/r.html"]) == 0
-        capsys.readouterr()
-        assert main(["report", folder, "--json"]) == 0
-        document = json.loads(capsys.readouterr().out, parse_constant=refuse)
+        assert main(["report", folder, "-o", f"{folder}/r.html", "--export", "json"]) == 0
+        text = Path(f"{folder}/tables/report.json").read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=refuse)
         (row,) = [
             row
             for row in document["rows"]
