@@ -23,7 +23,8 @@
 #include "job/run_dir.h"
 #include "step.h"
 
-#define LONG_STEP_S 1 /* so that nobody sees what its end costs */
+#define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */
+#define LONG_STEP_S   1	   /* so that nobody sees what its end costs */
 
 static struct sy_config config;
 static struct sy_step step;
@@ -314,5 +315,6 @@ void sy_stepd_exit(spank_t spank)
 		if (outbox.fd < 0)
 			finish_records(step.node);
 	}
+	sy_outbox_drain(&outbox, LAST_WORDS_MS);
 	sy_outbox_close(&outbox);
 }

@@ -1,5 +1,6 @@
 /* Questions to the sampler: an answer that comes too late is not that to the next question. */
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -31,6 +32,44 @@ static void ask_twice(int sampler)
 	is_int(sy_outbox_ask(&outbox, answer, sizeof(answer), 0), -1, "and the third by none");
 }
 
+/* The sampler only starts: it reads after a while, and answers what it is asked. */
+static void read_late(int sampler)
+{
+	struct sockaddr_un from;
+	socklen_t length;
+	char text[64] = "", wanted[32];
+
+	(void)snprintf(wanted, sizeof(wanted), "totals %u", outbox.questions + 1);
+	(void)alarm(30);
+	(void)usleep(200000);
+	while (strcmp(text, wanted) != 0) {
+		ssize_t got;
+
+		length = sizeof(from);
+		got =
+		    recvfrom(sampler, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &length);
+		text[got > 0 ? got : 0] = '\0';
+	}
+	(void)snprintf(text, sizeof(text), "{\"question\":%u,}", outbox.questions + 1);
+	(void)sendto(sampler, text, strlen(text), 0, (struct sockaddr *)&from, length);
+	_exit(0);
+}
+
+static void ask_behind_many(int sampler)
+{
+	pid_t child = fork();
+	char answer[64];
+
+	if (child == 0)
+		read_late(sampler);
+	for (int i = 0; i < 40; i++)
+		sy_outbox_send(&outbox, "tag k%d=v", i);
+	ok(outbox.count > 0, "the kernel does not hold all of them");
+	ok(sy_outbox_ask(&outbox, answer, sizeof(answer), 20000) > 0,
+	   "a question waits for those before it");
+	(void)waitpid(child, NULL, 0);
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/steelyard-test-XXXXXX";
@@ -43,6 +82,7 @@ int main(void)
 	ok(bind(sampler, (struct sockaddr *)&address, sizeof(address)) == 0, "a sampler");
 	ok(sy_outbox_open(&outbox, &address), "the plugin finds it");
 	ask_twice(sampler);
+	ask_behind_many(sampler);
 	sy_outbox_close(&outbox);
 	ok(unlink(address.sun_path) == 0 && rmdir(dir) == 0, "tidy");
 	return done_testing();

@@ -182,6 +182,21 @@ static void test_comment_scope(void)
 	free(text);
 }
 
+/* Of the tags k, t00, t01, … as many as can be. */
+static void look_for_left_out(const char *text)
+{
+	const char *left_out = text ? strstr(text, "\"tags_left_out\":") : NULL;
+	char item[16];
+	int told = 1;
+
+	for (int i = 0; text && i < SY_TAGS_MAX; i++) {
+		(void)snprintf(item, sizeof(item), "\"t%02d\":", i);
+		told += strstr(text, item) != NULL;
+	}
+	ok(left_out && told + atoi(left_out + 16) == SY_TAGS_MAX, "and how many is told: %d of %d",
+	   told, SY_TAGS_MAX);
+}
+
 static void test_comment(void)
 {
 	static struct sy_tags tags;
@@ -225,6 +240,7 @@ static void test_comment(void)
 	ok(text && strstr(text, "\"t00\":") && !strstr(text, "\"t31\":") &&
 	       strstr(text, "tx_bytes"),
 	   "the last tags are left out, nothing else");
+	look_for_left_out(text);
 	ok(text && strstr(text, "\"nodes\":null"), "nodes not known");
 	free(text);
 	sy_node_kind_from_record(&comment.kind, "cut sho");

@@ -170,7 +170,7 @@ RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 100"
         ("tag", "1k=v", f"{TAG}another character in KEY"),
         ("tag", "k=", f"{TAG}no VALUE"),
         ("tag", "k=a\tb", f"{TAG}another character in VALUE"),
-        ("tag", "k" * 65 + "=v", f"{TAG}a longer KEY"),
+        ("tag", "k" * 65 + "=v", f"{TAG}a KEY of 65 bytes"),
         ("sample-rate", "fast", RATE),
         ("sample-rate", "-1", RATE),
         ("sample-rate", "101", RATE),

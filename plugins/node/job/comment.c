@@ -124,6 +124,9 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 	(void)json_object_set_new(object, "container", text_or_null(comment->kind.container));
 	(void)json_object_set_new(object, "kernel", text_or_null(comment->kind.kernel));
 	(void)json_object_set_new(object, "tags", first_tags(comment->tags, tags));
+	if (tags < comment->tags->count)
+		(void)json_object_set_new(object, "tags_left_out",
+					  json_integer((json_int_t)(comment->tags->count - tags)));
 	(void)json_object_set_new(object, "nodes",
 				  comment->nodes < 0 ? json_null() : json_integer(comment->nodes));
 	(void)json_object_set_new(object, "nodes_weighed",

@@ -30,7 +30,7 @@ struct sy_comment {
 };
 
 /* One line of JSON, to be freed, or NULL when out of memory. Tags that do not fit are left out
- * whole, from the end. */
+ * whole, from the end; `tags_left_out` says how many. */
 char *sy_comment_text(const struct sy_comment *comment);
 
 /* The same without what goes without saying: what stands below our key in Slurm's AdminComment. */

@@ -101,6 +101,7 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 
 	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++outbox->questions);
 	sy_outbox_send(outbox, "totals %u", outbox->questions);
+	sy_outbox_drain(outbox, limit_ms);
 	if (outbox->fd < 0 || outbox->count > 0)
 		return -1;
 	ready.fd = outbox->fd;

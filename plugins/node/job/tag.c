@@ -36,6 +36,14 @@ static int faulty(struct sy_error *err, const char *found)
 		       SY_TAG_KEY_MAX - 1, SY_TAG_VALUE_MAX, found);
 }
 
+static int too_long(struct sy_error *err, const char *which, size_t length)
+{
+	char found[48];
+
+	(void)snprintf(found, sizeof(found), "a %s of %zu bytes", which, length);
+	return faulty(err, found);
+}
+
 int sy_tag_check(const char *text, struct sy_error *err)
 {
 	size_t key = key_length(text);
@@ -46,11 +54,11 @@ int sy_tag_check(const char *text, struct sy_error *err)
 	if (key == 0 || text[key] != '=')
 		return faulty(err, "another character in KEY");
 	if (key > SY_TAG_KEY_MAX)
-		return faulty(err, "a longer KEY");
+		return too_long(err, "KEY", key);
 	if (*value == '\0')
 		return faulty(err, "no VALUE");
 	if (strlen(value) > SY_TAG_VALUE_MAX)
-		return faulty(err, "a longer VALUE");
+		return too_long(err, "VALUE", strlen(value));
 	for (const char *c = value; *c; c++) {
 		if (*c < ' ' || *c > '~')
 			return faulty(err, "another character in VALUE");
@@ -70,7 +78,7 @@ int sy_tags_add(struct sy_tags *tags, const char *text, struct sy_error *err)
 			break;
 	}
 	if (at == SY_TAGS_MAX)
-		return sy_fail(err, "expected at most %d tags", SY_TAGS_MAX);
+		return sy_fail(err, "expected at most %d tags; found one more", SY_TAGS_MAX);
 	(void)snprintf(tags->items[at], sizeof(tags->items[at]), "%s", text);
 	if (at == tags->count)
 		tags->count++;

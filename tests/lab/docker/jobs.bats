@@ -39,7 +39,7 @@ refused() { # SENTENCE COMMAND OPTION
     refused "another character in KEY" sbatch "--tag=a b=c"
     refused "another character in VALUE" sbatch --tag=k=é
     refused "another character in VALUE" sbatch --tag=$'k=a\nb'
-    refused "a longer VALUE" sbatch "--tag=k=$(printf 'x%.0s' {1..257})"
+    refused "a VALUE of 257 bytes" sbatch "--tag=k=$(printf 'x%.0s' {1..257})"
     refused "0 (totals only), or 0.001 to 100" sbatch --sample-rate=101
     refused "expected cold or warm" sbatch --cache=lukewarm
     refused "dealy=50ms: unknown part; known are delay, loss" sbatch --netem=dealy=50ms
