@@ -133,7 +133,9 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     attempt.tries = folder.tries
     attempt.nodes = attempt.nodes or folder.nodes
     codes = [code for code in folder.exit_codes if code is not None]
-    if attempt.exit_code is None and codes:
+    said = attempt.exit_code
+    # sacct of 22.05 tells 137 as 9.
+    if codes and (said is None or max(codes) == said + 128):
         attempt.exit_code = max(codes)
 
 

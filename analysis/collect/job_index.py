@@ -17,6 +17,8 @@ from steelyard.analysis.sources.study_files import Submission
 CLOCK_SLACK_S = 60.0
 # A job shows in the accounting some seconds after its submission.
 ACCOUNTING_LAG_S = 120.0
+# A job that was submitted later than this after its submission was written down is another one.
+LATE_S = 600.0
 
 
 def latest_before(submissions: Iterable[Submission], unix_s: float | None) -> Submission | None:
@@ -48,6 +50,14 @@ class JobIndex:
             (s for s in same_id if None in (s.cluster, row.cluster) or s.cluster == row.cluster),
             row.submit_unix_s,
         )
+
+    @staticmethod
+    def of_this_id(submission: Submission, row: AccountingRow) -> bool:
+        """Whether the job can have come from that submission: what starts for the first time was
+        submitted before it was written down; each requeue submits anew."""
+        latest = submission.submitted_unix_s + LATE_S
+        is_late = row.submit_unix_s is not None and row.submit_unix_s > latest
+        return not (row.restarts == 0 and is_late and row.step is None)
 
     def off_by(self, row: AccountingRow) -> tuple[Submission, float] | None:
         """A row of a submission's job id that is too old to be its: by how many seconds.
@@ -95,7 +105,7 @@ def number_rows(
     waiting = []
     for place, row in enumerate(rows):
         submission = index.submission(row)
-        if submission is None or row.step is not None:
+        if submission is None or row.step is not None or not index.of_this_id(submission, row):
             continue
         if row.waits_in_array:
             waiting.append((submission, row))
@@ -103,9 +113,8 @@ def number_rows(
             by_job[submission.submission_id, row.job_id].append((place, submission))
     numbered = {}
     for places in by_job.values():
-        for restart, (place, submission) in enumerate(
-            sorted(places, key=lambda p: age(rows[p[0]]))
-        ):
+        ours = of_one_job(rows, sorted(places, key=lambda p: age(rows[p[0]])))
+        for restart, (place, submission) in enumerate(ours):
             row = rows[place]
             run_id = index.run_id(submission, row)
             if run_id is not None:
@@ -114,6 +123,24 @@ def number_rows(
                     submission, run_id, f"{row.job_id}.{number}", number, row
                 )
     return numbered, waiting
+
+
+def of_one_job(
+    rows: Sequence[AccountingRow], places: Sequence[tuple[int, Submission]]
+) -> list[tuple[int, Submission]]:
+    """Without those of a later job that was given the same id: somebody else's, of another name, or
+    one that starts for the first time (releases that count starts say so)."""
+    first = rows[places[0][0]]
+    ours = [places[0]]
+    for place, submission in places[1:]:
+        row = rows[place]
+        said = ((row.user, first.user), (row.name, first.name))
+        is_other = any(None not in pair and pair[0] != pair[1] for pair in said)
+        anew = row.restarts == 0 and row.submit_unix_s != first.submit_unix_s
+        if is_other or anew:
+            break  # whatever comes now is a start of that one
+        ours.append((place, submission))
+    return ours
 
 
 def age(row: AccountingRow) -> tuple[float, float]:

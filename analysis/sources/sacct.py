@@ -60,8 +60,10 @@ FIELDS = (
     "AdminComment",
     "TimelimitRaw",  # no free text at the end: a line break in it would look like the line's end
     "Restarts",
+    "SLUID",  # of the row: another one at each requeue, and where a job is resized
+    "OriginalSLUID",  # of the start
 )
-OPTIONAL = frozenset(("Restarts",))  # since 24.11
+OPTIONAL = frozenset(("Restarts", "SLUID", "OriginalSLUID"))  # since 24.11, 24.11, 26.05
 INDEX = {name: index for index, name in enumerate(FIELDS)}
 
 # A byte that no job name holds by accident, unlike "|".
@@ -71,6 +73,7 @@ PLAINLY = ("-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}")
 
 NO_NODES = ("", "None assigned")
 
+MOST_WORDS = 500
 # What sacct says when asking again cannot help.
 HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
 
@@ -240,6 +243,16 @@ def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[Accounti
             yield from parse_lines([line], asked)
 
 
+def in_short(words: str) -> str:
+    """What a program of Slurm said, once: it says some things twenty times, with a number."""
+    told: dict[str, str] = {}
+    for line in words.splitlines():
+        text = re.sub(r"^\w+: (error|fatal): |: No error|, attempt number -?\d+", "", line)
+        if text.strip():
+            told.setdefault(text.casefold(), " ".join(text.split()))
+    return "; ".join(told.values())[:MOST_WORDS]
+
+
 class NoAccountingError(MissingError):
     """This cluster keeps none, or it is not found: asking again cannot help."""
 
@@ -301,7 +314,7 @@ class Sacct:
 
         `which`: options of sacct that say of which jobs. Few: they are held in memory.
         """
-        asked = ("JobID", "JobIDRaw", *fields)
+        asked = ("JobID", *fields, "JobIDRaw")  # last what has no line break
         with answer_file() as output:
             arguments = ["--allocations", f"--format={','.join(asked)}", *which]
             self.run([*PLAINLY, *arguments], output.fileno())
@@ -325,15 +338,18 @@ class Sacct:
             self._asked = tuple(n for n in FIELDS if n in known or n not in OPTIONAL)
         return self._asked
 
-    def run(self, arguments: Sequence[str], output: int) -> None:
-        """Run sacct into a file, again when slurmdbd does not answer; MissingError in the end."""
+    def run(self, arguments: Sequence[str], output: int, times: str | None = "%s") -> None:
+        """Run sacct into a file, again when slurmdbd does not answer; MissingError in the end.
+
+        `times`: how it writes them; its JSON does not bear any (22.05).
+        """
         problem, kind = "", MissingError
         for attempt in range(self.tries):
             if attempt:
                 time.sleep(self.pause_s * 2 ** (attempt - 1))
             os.ftruncate(output, 0)
             os.lseek(output, 0, os.SEEK_SET)
-            problem = self.try_once(arguments, output)
+            problem = self.try_once(arguments, output, times)
             if not problem:
                 return
             if any(words in problem for words in HOPELESS):
@@ -344,9 +360,10 @@ class Sacct:
             f"the cluster the jobs ran on?"
         )
 
-    def try_once(self, arguments: Sequence[str], output: int) -> str:
+    def try_once(self, arguments: Sequence[str], output: int, times: str | None) -> str:
         """What went wrong, in words; empty when nothing did."""
-        environment = slurm_environment.own() | {"SLURM_TIME_FORMAT": "%s"}
+        environment = slurm_environment.own()
+        environment |= {} if times is None else {"SLURM_TIME_FORMAT": times}
         try:
             done = subprocess.run(
                 [self.program, *arguments],
@@ -364,7 +381,7 @@ class Sacct:
             ) from None
         except subprocess.TimeoutExpired:
             return f"no answer in {self.time_out_s:g} s"
-        words = " ".join(done.stderr.decode("utf-8", "replace").split())
+        words = done.stderr.decode("utf-8", "replace")
         if done.returncode == 0 and "error:" not in words:
             return ""
-        return words or f"exit code {done.returncode}"
+        return in_short(words) or f"exit code {done.returncode}"

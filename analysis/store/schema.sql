@@ -295,7 +295,9 @@ CREATE TABLE accounting (
     WorkDir VARCHAR,
     AdminComment VARCHAR,
     TimelimitRaw VARCHAR,
-    Restarts VARCHAR
+    Restarts VARCHAR,
+    SLUID VARCHAR,
+    OriginalSLUID VARCHAR
 );
 COMMENT ON TABLE accounting IS
     'one row per line of the accounting, jobs and steps, duplicates of requeued jobs too, as text';
@@ -308,6 +310,8 @@ COMMENT ON COLUMN accounting.Start IS 'seconds since 1970 UTC, or Unknown, None'
 COMMENT ON COLUMN accounting.ConsumedEnergyRaw IS
     'as Slurm has it, for the record only: 0 also means no counter, and rows must not be summed';
 COMMENT ON COLUMN accounting.Restarts IS 'empty where this release of Slurm does not have it';
+COMMENT ON COLUMN accounting.SLUID IS 'of this row, another one at each requeue; since 24.11';
+COMMENT ON COLUMN accounting.OriginalSLUID IS 'of this start, also where the job was resized; since 26.05';
 
 CREATE TABLE gaps (
     run_id VARCHAR,

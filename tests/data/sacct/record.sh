@@ -81,7 +81,7 @@ sacct --helpformat >"$out/helpformat.txt"
 "$python" -P - "$out/jobs.txt" <<'END'
 import sys
 
-from steelyard.analysis.sacct import Sacct
+from steelyard.analysis.sources.sacct import Sacct
 
 with open(sys.argv[1], "w", encoding="utf-8") as file:
     sacct = Sacct()

@@ -69,7 +69,8 @@ def recorded_rows(release: str) -> list[AccountingRow]:
     """All rows, steps too."""
     folder = DATA / "sacct" / release
     known = set((folder / "helpformat.txt").read_text(encoding="utf-8").split())
-    asked = [name for name in sacct.FIELDS if name in known]
+    later = {"SLUID", "OriginalSLUID"}  # asked for since it was recorded
+    asked = [name for name in sacct.FIELDS if name in known and name not in later]
     with (folder / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
         return list(sacct.parse_lines(file, asked))
 
