@@ -2,9 +2,11 @@
  * accounting, all over one connection. `sacctmgr modify job` cannot: it turns every quote into a
  * backtick, and up to 22.05 every letter into a small one.
  *
- * A line of JSON each on stdin: {"cluster": "c", "job_id": 7, "array_task_id": 1, "het_job_offset":
- * 1, "admin_comment": "…", "energy_j": 5}, the last four if there are any; a line on stdout for it:
- * {"modified": 1}, or {"error": "…"}. The last start of the last job of that id is meant. */
+ * A line of JSON each on stdin: {"cluster": "c", "job_id": 7, "array_task_id": 1, "submit_unix_s": 5,
+ * "admin_comment": "…", "energy_j": 5}, the last four if there are any; a line on stdout for it:
+ * {"modified": 1}, or {"error": "…"}. Slurm writes to the last start of the last job of an id:
+ * where that was not submitted then, nothing is written. A component of a heterogeneous job is
+ * named by its own id. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -39,17 +41,40 @@ static uint32_t number(const json_t *wish, const char *name)
 static void choose(slurmdb_job_cond_t *which, const json_t *wish, slurm_selected_step_t *job)
 {
 	*job = (slurm_selected_step_t){.array_task_id = number(wish, "array_task_id"),
-				       .het_job_offset = number(wish, "het_job_offset")};
+				       .het_job_offset = NO_VAL};
 	job->step_id.job_id = number(wish, "job_id");
 	job->step_id.step_id = NO_VAL;
 	job->step_id.step_het_comp = NO_VAL;
-	*which = (slurmdb_job_cond_t){.flags = JOBCOND_FLAG_NO_DEFAULT_USAGE,
+	/* Else the first component's id stands for all of them. */
+	*which = (slurmdb_job_cond_t){.flags = JOBCOND_FLAG_NO_DEFAULT_USAGE |
+					       JOBCOND_FLAG_NO_WHOLE_HETJOB,
 				      .db_flags = SLURMDB_JOB_FLAG_NOTSET,
 				      .step_list = slurm_list_create(NULL),
 				      .cluster_list = slurm_list_create(NULL)};
 	slurm_list_append(which->step_list, job);
 	slurm_list_append(which->cluster_list,
 			  (void *)json_string_value(json_object_get(wish, "cluster")));
+}
+
+/* Ids come again: after the highest, after a lost state, at each requeue. */
+static bool is_meant(void *connection, slurmdb_job_cond_t *which, const json_t *wish)
+{
+	const json_t *submit = json_object_get(wish, "submit_unix_s");
+	slurmdb_job_rec_t *job;
+	bool fits = true;
+
+	if (!json_is_integer(submit))
+		return true;
+	which->flags |= JOBCOND_FLAG_NO_STEP;
+	__auto_type found = slurmdb_jobs_get(connection, which);
+	if (!found)
+		return true; /* what is wrong is told by who writes */
+	__auto_type each = slurm_list_iterator_create(found);
+	while ((job = slurm_list_next(each)))
+		fits = fits && (json_int_t)job->submit == json_integer_value(submit);
+	slurm_list_iterator_destroy(each);
+	slurm_list_destroy(found);
+	return fits;
 }
 
 static json_t *failed(const char *sentence)
@@ -82,8 +107,11 @@ static json_t *modify(void *connection, const json_t *wish)
 		return failed("this release of Slurm sets no job's energy: 25.11 and later do");
 	choose(&which, wish, &selected);
 	errno = 0;
-	__auto_type changed = slurmdb_job_modify(connection, &which, job);
-	if (!changed || slurm_list_count(changed) == 0)
+	bool meant = is_meant(connection, &which, wish);
+	__auto_type changed = meant ? slurmdb_job_modify(connection, &which, job) : NULL;
+	if (!meant)
+		answer = failed("another start, or another job, has this id by now");
+	else if (!changed || slurm_list_count(changed) == 0)
 		answer = failed(errno ? slurm_strerror(errno) : "slurmdbd knows no such job");
 	else if (slurm_list_count(changed) > 1) {
 		(void)slurmdb_connection_commit(connection, false);
@@ -112,6 +140,18 @@ static json_t *obey(void *connection, const char *line)
 	return answer;
 }
 
+/* A connection is made when something is asked, and each question waits for 20 s. */
+static bool answers(void *connection)
+{
+	slurmdb_cluster_cond_t every = {.classification = 0};
+
+	slurmdb_init_cluster_cond(&every, false);
+	__auto_type clusters = slurmdb_clusters_get(connection, &every);
+	if (clusters)
+		slurm_list_destroy(clusters);
+	return clusters != NULL;
+}
+
 int main(int argc, char **argv)
 {
 	cleanup_free char *line = NULL;
@@ -125,9 +165,8 @@ int main(int argc, char **argv)
 	}
 	slurm_init(NULL);
 	connection = slurmdb_connection_get(&flags);
-	if (!connection) {
-		(void)fprintf(stderr, "steelyard-slurmdb: slurmdbd does not answer: %s\n",
-			      slurm_strerror(errno));
+	if (!connection || !answers(connection)) {
+		(void)fprintf(stderr, "steelyard-slurmdb: slurmdbd does not answer\n");
 		return EXIT_MISSING;
 	}
 	while (getline(&line, &size, stdin) > 0) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -162,6 +163,35 @@ def test_publish_fills_in_what_was_missed_and_no_more(
         assert comment["elapsed_s"] == pytest.approx(record["elapsed_s"], abs=1e-6)
         assert comment["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
     assert publish.look(asked, Sacct(), later).wishes == []
+
+
+def written(lab: Lab, **wish: object) -> dict[str, object]:
+    """What steelyard-slurmdb says to a wish for a comment of one word."""
+    program = find_program(publish.PROGRAM)
+    if program is None:
+        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+    line = json.dumps({"cluster": "steelyard", "admin_comment": "word", **wish}) + "\n"
+    done = lab.run(str(program), input=line)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first component's id stands for all: its comment was refused. Ids come again."""
+    for name, value in lab.cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    first = lab.sbatch(script="#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\ntrue")
+    before = {n: lab.sacct(f"{first}+{n}", "AdminComment") for n in (0, 1)}
+    (leader, _) = Sacct().starts(["Submit"], "-j", first)
+    then = int(leader.submit_unix_s or 0)
+    assert "another job" in str(written(lab, job_id=int(first), submit_unix_s=then - 1))
+    assert lab.sacct(f"{first}+0", "AdminComment") == before[0]
+    assert written(lab, job_id=int(first), submit_unix_s=then) == {"modified": 1}
+    assert lab.sacct(f"{first}+0", "AdminComment") == [["word"]]
+    assert lab.sacct(f"{first}+1", "AdminComment") == before[1]
 
 
 def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:

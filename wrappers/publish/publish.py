@@ -16,7 +16,7 @@ from steelyard.analysis.collect.job_index import age
 from steelyard.analysis.collect.one_job import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
-from steelyard.analysis.sources.sacct import INDEX, Sacct
+from steelyard.analysis.sources.sacct import INDEX, Sacct, in_short
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.base.node import find_program
 
@@ -26,6 +26,8 @@ ENERGY = "ConsumedEnergyRaw"
 SETTLED_S = 60.0
 PROGRAM = "steelyard-slurmdb"
 LIMIT_S = 600.0
+# 285 GW for a year; and below 2^63. Comparisons with it are false of NaN.
+MOST_J = 9e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,10 @@ def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
 def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[AccountingRow]]:
     """All starts of each job that is over, in their order."""
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now_unix_s - asked.since_s))
-    by_id: dict[str, list[AccountingRow]] = {}
+    by_id: dict[tuple[str | None, str], list[AccountingRow]] = {}
     fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
     for row in accounting.starts(fields, "-a", "-S", since, "-E", "now"):
-        by_id.setdefault(row.job_id, []).append(row)
+        by_id.setdefault((row.cluster, row.job_id), []).append(row)
     for rows in by_id.values():
         rows.sort(key=age)
         if is_settled(rows[-1], now_unix_s):
@@ -114,18 +116,29 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
             document["admin_comment"] = text
         except admin_comment.ForeignError as error:
             found.left[name] = str(error)
-    joules = view.total("energy_j") if asked.energy else None
-    if joules is not None and row.fields[INDEX[ENERGY]] != str(round(joules)):
-        document["energy_j"] = round(joules)
+    joules = whole_joules(view) if asked.energy else None
+    if joules is not None and row.fields[INDEX[ENERGY]] != str(joules):
+        document["energy_j"] = joules
     if document:
         found.wishes.append(Wish(name, address(row) | document))
     elif name not in found.left:
         found.had += 1
 
 
+def whole_joules(view: JobView) -> int | None:
+    """The job's energy; None where it is not known: 0 would be a statement. Slurm counts to 2^64,
+    of which its largest numbers stand for other things; nothing of ours comes near."""
+    joules = view.total("energy_j")
+    if joules is None or not 0 <= joules < MOST_J:
+        return None
+    return round(joules)
+
+
 def address(row: AccountingRow) -> dict[str, Any]:
     """Which job it is, for steelyard-slurmdb: a task's raw id may be its array's."""
     found: dict[str, Any] = {"cluster": row.cluster or "", "job_id": int(row.job_id)}
+    if row.submit_unix_s is not None:
+        found["submit_unix_s"] = int(row.submit_unix_s)
     if row.array_job_id is not None and row.array_task_id is not None:
         found |= {"job_id": int(row.array_job_id), "array_task_id": int(row.array_task_id)}
     return found
@@ -149,7 +162,7 @@ def write(found: Found) -> None:
     except subprocess.TimeoutExpired:
         raise MissingError(f"slurmdbd was not done within {LIMIT_S:.0f} s: ask again") from None
     if done.returncode:
-        words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        words = in_short(done.stderr) or f"exit code {done.returncode}"
         raise MissingError(f"nothing was written: {words}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for wish, answer in zip(found.wishes, answers, strict=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from steelyard.analysis.sources import admin_comment, sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.commands import cli
 from steelyard.wrappers.publish import publish
 
 from ..collect import study as HELP
@@ -121,6 +123,80 @@ def test_joules_of_jobs_that_were_alone(
     HELP.write_record(tmp_path / "7", "n1", START, "7", job=job, energy={"energy_j": 123.6})
     found = look(tmp_path, row(ConsumedEnergyRaw=present), energy=energy)
     assert written(found).get("energy_j") == joules
+
+
+@pytest.mark.parametrize("joules", [None, float("nan"), -1.0, 2.0**63, float("inf")])
+def test_joules_that_are_none_are_not_written_as_a_number(tmp_path: Path, joules: Any) -> None:
+    job = {"scheduler": "slurm", "exclusive": True}
+    HELP.write_record(tmp_path / "7", "n1", START, "7", job=job, energy={"energy_j": joules})
+    found = look(tmp_path, row(ConsumedEnergyRaw="0"), energy=True)
+    assert [wish.document.get("energy_j") for wish in found.wishes] in ([], [None])
+
+
+def test_no_joules_at_all_are_0_where_they_were_counted(tmp_path: Path) -> None:
+    job = {"scheduler": "slurm", "exclusive": True}
+    HELP.write_record(tmp_path / "7", "n1", START, "7", job=job, energy={"energy_j": 0.0})
+    assert written(look(tmp_path, row(ConsumedEnergyRaw=""), energy=True))["energy_j"] == 0
+    assert "energy_j" not in written(look(tmp_path, row(ConsumedEnergyRaw="0"), energy=True))
+
+
+def test_jobs_of_two_clusters_with_one_id_are_two(tmp_path: Path) -> None:
+    """One that still runs on the other held back the one that was over."""
+    HELP.write_record(tmp_path / "7", "n1", START, "7")
+    later = str(int(START) + 100)
+    other = row(Cluster="d", State="RUNNING", Start=later, End="Unknown", Submit=later)
+    found = look(tmp_path, row(), other)
+    assert (found.jobs, written(found)["cluster"]) == (1, "c")
+
+
+def test_of_a_requeued_job_the_last_start_has_its_own_record(tmp_path: Path) -> None:
+    """And says when it was submitted, by which Slurm's own last job of that id is told apart."""
+    HELP.write_record(tmp_path / "7", "n1", START - 50, "7", tags={"start": "1"})
+    HELP.write_record(tmp_path / "7", "n1", START, "7", tags={"start": "2"})
+    before = str(int(START) - 50)
+    first = row(State="REQUEUED", Start=before, End=before, Submit=before)
+    document = written(look(tmp_path, row(Submit=str(int(START) - 1)), first))
+    assert document["submit_unix_s"] == START - 1
+    own = admin_comment.own(document["admin_comment"])
+    assert own is not None and own["tags"] == {"start": "2"}
+    assert own["elapsed_s"] == 20
+    waits = row(State="PENDING", Start="Unknown", End="Unknown", Submit=str(int(START) + 30))
+    assert look(tmp_path, row(), waits).wishes == []
+
+
+@pytest.mark.parametrize(("raw", "shown", "offset"), [("9", "9+0", 0), ("10", "9+1", 1)])
+def test_components_of_a_heterogeneous_job_are_named_by_their_own_ids(
+    tmp_path: Path, raw: str, shown: str, offset: int
+) -> None:
+    HELP.write_record(tmp_path / raw, "n1", START, raw)
+    found = row(raw, JobID=shown)
+    assert found.het_offset == offset
+    assert written(look(tmp_path, found))["job_id"] == int(raw)
+
+
+def test_what_the_last_words_of_several_nodes_say(tmp_path: Path) -> None:
+    """Sums; the largest memory; of tags the last node's word, in the order of the nodes' names."""
+    for node, seconds in (("n2", 2.0), ("n1", 1.0)):
+        values = {"cpu": {"cpu_s": seconds}, "tags": {"who": node, node: "x"}}
+        HELP.write_record(tmp_path / "7", node, START, "7", **values)
+    own = admin_comment.own(written(look(tmp_path, row(NodeList="n[1-2]")))["admin_comment"])
+    assert own is not None and (own["nodes"], own["nodes_weighed"], own["cpu_s"]) == (2, 2, 3)
+    assert own["tags"] == {"n1": "x", "n2": "x", "who": "n2"}
+
+
+def test_a_dry_run_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HELP.write_record(tmp_path / "7", "n1", time.time() - 1000, "7")
+    start = str(int(time.time()) - 1000)
+    found = row(Start=start, End=str(int(start) + 20))
+    monkeypatch.setattr(sacct.Sacct, "starts", lambda *_: [found])
+    monkeypatch.setenv("STEELYARD_SLURMDB", "/nowhere/steelyard-slurmdb")
+    asked = ["publish", "--record-dir", str(tmp_path), "--json"]
+    assert cli.main([*asked, "--dry-run"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["written"], [wish["job_id"] for wish in told["wishes"]]) == (0, [7])
+    assert cli.main(asked) == 3
 
 
 def test_no_more_than_was_asked_for(tmp_path: Path) -> None:
