@@ -105,10 +105,11 @@ def number_rows(
     waiting = []
     for place, row in enumerate(rows):
         submission = index.submission(row)
-        if submission is None or row.step is not None or not index.of_this_id(submission, row):
+        if submission is None or row.step is not None:
             continue
         if row.waits_in_array:
-            waiting.append((submission, row))
+            if index.of_this_id(submission, row):
+                waiting.append((submission, row))
         else:
             by_job[submission.submission_id, row.job_id].append((place, submission))
     numbered = {}
@@ -128,19 +129,23 @@ def number_rows(
 def of_one_job(
     rows: Sequence[AccountingRow], places: Sequence[tuple[int, Submission]]
 ) -> list[tuple[int, Submission]]:
-    """Without those of a later job that was given the same id: somebody else's, of another name, or
-    one that starts for the first time (releases that count starts say so)."""
-    first = rows[places[0][0]]
-    ours = [places[0]]
-    for place, submission in places[1:]:
+    """Without those of a later job that was given the same id."""
+    ours: list[tuple[int, Submission]] = []
+    for place, submission in places:
         row = rows[place]
-        said = ((row.user, first.user), (row.name, first.name))
-        is_other = any(None not in pair and pair[0] != pair[1] for pair in said)
-        anew = row.restarts == 0 and row.submit_unix_s != first.submit_unix_s
-        if is_other or anew:
+        is_ours = JobIndex.of_this_id(submission, row)
+        if not is_ours or (ours and is_another(row, rows[ours[0][0]])):
             break  # whatever comes now is a start of that one
         ours.append((place, submission))
     return ours
+
+
+def is_another(row: AccountingRow, first: AccountingRow) -> bool:
+    """Somebody else's job, one of another name, or one that starts for the first time (releases that
+    count starts say so)."""
+    said = ((row.user, first.user), (row.name, first.name))
+    is_other = any(None not in pair and pair[0] != pair[1] for pair in said)
+    return is_other or (row.restarts == 0 and row.submit_unix_s != first.submit_unix_s)
 
 
 def age(row: AccountingRow) -> tuple[float, float]:
