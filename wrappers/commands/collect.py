@@ -61,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard collect`."""
     options.add_study(parser, optional=True)
     options.add_record_dir(parser)
+    parser.add_argument(
+        "--accounting",
+        choices=("sacct-json",),
+        help="another way to Slurm's accounting than the lines of sacct (docs/collect.md)",
+    )
     options.add_json(parser)
 
 
@@ -68,9 +73,13 @@ def main(args: argparse.Namespace) -> int:
     """Collect, then say what there is and what is missing."""
     study_dir = studydir.resolve(args.study)
     from steelyard.analysis.collect.merge import collect
+    from steelyard.analysis.sources import schedulers
 
+    accounting = schedulers.every(args.accounting)
     with progress_bar() as progress:
-        done = collect(study_dir, record_dirs=args.record_dir, progress=progress)
+        done = collect(
+            study_dir, record_dirs=args.record_dir, accounting=accounting, progress=progress
+        )
     if args.json:
         console.print_json(as_json(done))
     else:
