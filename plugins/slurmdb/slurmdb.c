@@ -2,11 +2,11 @@
  * accounting, all over one connection. `sacctmgr modify job` cannot: it turns every quote into a
  * backtick, and up to 22.05 every letter into a small one.
  *
- * A line of JSON each on stdin: {"cluster": "c", "job_id": 7, "array_task_id": 1, "submit_unix_s": 5,
- * "admin_comment": "…", "energy_j": 5}, the last four if there are any; a line on stdout for it:
- * {"modified": 1}, or {"error": "…"}. Slurm writes to the last start of the last job of an id:
- * where that was not submitted then, nothing is written. A component of a heterogeneous job is
- * named by its own id. */
+ * A line of JSON each on stdin: {"cluster": "c", "job_id": 7, "array_task_id": 1,
+ * "submit_unix_s": 5, "admin_comment": "…", "energy_j": 5}, the last four if there are any; a line
+ * on stdout for it: {"modified": 1}, or {"error": "…"}. Slurm writes to the last start of the last
+ * job of an id: where that was not submitted then, nothing is written. A component of a
+ * heterogeneous job is named by its own id. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

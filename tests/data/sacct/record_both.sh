@@ -3,6 +3,7 @@
 # nothing changes: about 100 s.
 # usage: record_both.sh FOLDER, with SLURM_CONF set to a cluster of two idle nodes or more. FOLDER/job_ids
 # is what is to be asked for; the questions are asked by ask_both.sh, which has to be where sacct is.
+# shellcheck disable=SC2016 # what is in single quotes is for the jobs
 set -euo pipefail
 
 out=${1:?usage: record_both.sh FOLDER}
