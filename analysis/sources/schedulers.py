@@ -6,11 +6,13 @@ from steelyard.analysis.sources.accounting import Accounting
 from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.analysis.sources.sacct_json import SacctJson
+from steelyard.analysis.sources.slurm_library import PySlurm
 
 READERS: dict[str, type[Accounting]] = {"slurm": Sacct, "pbs": Pbs}
 # Other ways to the same accounting, by the names that a person chooses them by, and whose it is.
 OTHER_WAYS: dict[str, tuple[str, type[Accounting]]] = {
     "sacct-json": ("slurm", SacctJson),
+    "pyslurm": ("slurm", PySlurm),
 }
 
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_record_dir(parser)
     parser.add_argument(
         "--accounting",
-        choices=("sacct-json",),
+        choices=("sacct-json", "pyslurm"),
         help="another way to Slurm's accounting than the lines of sacct (docs/collect.md)",
     )
     options.add_json(parser)
