@@ -3,6 +3,7 @@
 
 #include "actors.h"
 #include "counters/processes.h"
+#include "counters/processes_handed.h"
 #include "counters/processes_read.h"
 
 #include <sys/syscall.h>
@@ -227,9 +228,68 @@ static void test_small_children_that_are_waited_for(void)
 	end_sampler();
 }
 
+/* A step's daemon that was found in the job's group has used something by the time it says that it
+ * is a root, and goes on: none of it is the job's, all of its child's is. */
+static void test_a_daemon_that_is_found_before_it_is_named(void)
+{
+	start_sampler();
+	enter(0, -1);
+	(void)sy_process_add(all, actor[0], 0, false);
+	work(0);
+	sy_processes_refresh(all, false);
+	sy_processes_root(all, actor[0]);
+	is_burnt(0, "named by now");
+	is_written(0, "named by now");
+	enter(1, 0);
+	work(0);
+	work(1);
+	get_acquainted();
+	is_burnt(1, "its child works");
+	reap(0, 1);
+	sy_processes_refresh(all, false);
+	is_written(1, "its child was waited for");
+	sy_processes_done(all, actor[0], &(struct sy_usage){{BURN_MS * 1000000, MB, MB, 0, 0}});
+	sy_processes_refresh(all, true);
+	is_burnt(1, "told at its end");
+	is_written(1, "told at its end");
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
+/* 0 keeps the job's place; 1 is a step's daemon, 2 what it has forked off, 3 somebody's else. */
+static void test_daemons_of_steps_are_known_by_name(void)
+{
+	char own[17];
+
+	start_sampler();
+	(void)prctl(PR_GET_NAME, own);
+	enter(0, -1);
+	enter(1, -1);
+	enter(2, 1);
+	(void)prctl(PR_SET_NAME, "another");
+	enter(3, -1);
+	ok(!sy_process_is_fellow(all, actor[1], getpid()), "nobody keeps a place");
+	sy_processes_keeper(all, actor[0]);
+	ok(sy_process_is_fellow(all, actor[1], getpid()) == (geteuid() == 0),
+	   "of that name, and root's");
+	ok(!sy_process_is_fellow(all, actor[2], actor[1]), "a task that is not yet the user's");
+	ok(!sy_process_is_fellow(all, actor[3], getpid()), "of another name");
+	(void)prctl(PR_SET_NAME, own);
+	reap(1, 2);
+	for (int i = 0; i < 4; i++) {
+		if (i != 2)
+			(void)tell(i, ACT_END, 0);
+		(void)waitpid(actor[i], NULL, 0); /* 2 is not ours */
+	}
+	end_sampler();
+}
+
 int main(void)
 {
 	open_stage();
+	test_a_daemon_that_is_found_before_it_is_named();
+	test_daemons_of_steps_are_known_by_name();
 	test_a_child_that_ends_after_it_was_looked_at();
 	test_a_child_that_stands_before_its_parent(false);
 	test_a_child_that_stands_before_its_parent(true);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "counters/parse.h"
 #include "counters/processes_find.h"
+#include "counters/processes_handed.h"
 #include "counters/processes_read.h"
 #include "counters/processes_settle.h"
 
@@ -59,8 +60,7 @@ static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
 	if (known && known->root)
 		return known;
 	if (known) { /* a step's daemon that was found as a process of the job */
-		known->root = true;
-		known->stat_at = -1;
+		sy_process_make_root(all, known);
 	} else {
 		known = sy_process_add(all, pid, 0, true);
 	}
@@ -269,18 +269,20 @@ struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *con
 	return sum;
 }
 
-bool sy_processes_lie_in(struct sy_processes *all, const char *controller)
+enum sy_place sy_processes_place(struct sy_processes *all, const char *controller)
 {
-	bool any = false;
+	enum sy_place place = SY_NOBODY_TO_ASK;
 
 	for (int i = 0; i < all->count; i++) {
-		if (all->process[i].root || all->process[i].gone)
+		const struct sy_process *process = &all->process[i];
+
+		if (process->root || process->gone || sy_process_is_task_to_be(all, process->pid))
 			continue;
-		if (sy_process_is_in_cgroup(all, all->process[i].pid, controller))
-			return true;
-		any = true;
+		if (sy_process_is_in_cgroup(all, process->pid, controller))
+			return SY_IN_GROUP;
+		place = SY_ELSEWHERE;
 	}
-	return !any;
+	return place;
 }
 
 int64_t sy_processes_rss_bytes(const struct sy_processes *all)

@@ -45,8 +45,9 @@ int sy_processes_alive(const struct sy_processes *all);
 /* One of them that `lives`; 0: none. */
 pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t));
 
-/* Is any process of the job in the cgroup as `controller` has it ("": version 2)? Also when there
- * is none to be asked. */
-bool sy_processes_lie_in(struct sy_processes *all, const char *controller);
+/* Is any process of the job in the cgroup as `controller` has it ("": version 2)? A task that is
+ * not yet the user's program may still be on its way there. */
+enum sy_place { SY_IN_GROUP, SY_ELSEWHERE, SY_NOBODY_TO_ASK };
+enum sy_place sy_processes_place(struct sy_processes *all, const char *controller);
 
 #endif

@@ -73,6 +73,13 @@ static void take_children(struct search *search)
 	}
 }
 
+static bool is_apart(struct sy_processes *all, const struct candidate *c)
+{
+	if (sy_process_is_in_cgroup(all, c->pid, NULL))
+		return !sy_process_is_fellow(all, c->pid, c->ppid);
+	return sy_process_is_handed(all, c->pid, c->ppid, c->session);
+}
+
 /* Those that are the job's whatever their parent is; false: none. */
 static bool take_apart(struct search *search)
 {
@@ -81,8 +88,7 @@ static bool take_apart(struct search *search)
 	for (int i = 0; i < search->count; i++) {
 		struct candidate *c = &search->candidate[i];
 
-		if (!c->pid || (!sy_process_is_in_cgroup(search->all, c->pid, NULL) &&
-				!sy_process_is_handed(search->all, c->pid, c->ppid, c->session)))
+		if (!c->pid || !is_apart(search->all, c))
 			continue;
 		add_apart(search, c);
 		c->pid = 0;

@@ -47,6 +47,26 @@ void sy_processes_starter(struct sy_processes *all, pid_t pid, int events_fd)
 		all->starter.name[0] = '\0';
 }
 
+void sy_processes_keeper(struct sy_processes *all, pid_t pid)
+{
+	all->keeper = pid;
+	if (pid == 0 || !read_name(all, pid, all->keeper_name))
+		all->keeper_name[0] = '\0';
+}
+
+bool sy_process_is_task_to_be(struct sy_processes *all, pid_t pid)
+{
+	char name[SY_NAME_SIZE];
+
+	return all->keeper_name[0] && read_name(all, pid, name) && !strcmp(name, all->keeper_name);
+}
+
+bool sy_process_is_fellow(struct sy_processes *all, pid_t pid, pid_t ppid)
+{
+	return sy_process_is_task_to_be(all, pid) && owner_of(all, pid) == 0 &&
+	       !sy_process_is_task_to_be(all, ppid);
+}
+
 void sy_processes_session(struct sy_processes *all, pid_t session)
 {
 	struct sy_starter *starter = &all->starter;

@@ -13,6 +13,16 @@
  * children are to be told. */
 void sy_processes_starter(struct sy_processes *all, pid_t pid, int events_fd);
 
+/* `pid` keeps the job's place; daemons of steps, each a root to be, bear its name. */
+void sy_processes_keeper(struct sy_processes *all, pid_t pid);
+
+/* A step's daemon enters the job's group before it tells that it is a root: what it uses itself is
+ * never the job's. A task of its bears its name, too, until it becomes the user's program. */
+bool sy_process_is_fellow(struct sy_processes *all, pid_t pid, pid_t ppid);
+
+/* Forked off by such a daemon, and not yet the user's program. */
+bool sy_process_is_task_to_be(struct sy_processes *all, pid_t pid);
+
 /* A child of the daemon has become the job's. What it has used in the end is waited for by the
  * daemon and by nobody of ours: its end must be seen in the moment between. */
 void sy_processes_head(struct sy_processes *all, pid_t pid);

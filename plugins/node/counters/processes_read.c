@@ -214,6 +214,19 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, struc
 	process->force = false;
 }
 
+/* From nothing: what it has used itself is in its counters until now. */
+void sy_process_make_root(struct sy_processes *all, struct sy_process *process)
+{
+	sy_process_close(all, process);
+	*process = (struct sy_process){.pid = process->pid,
+				       .root = true,
+				       .stands_behind = process->stands_behind,
+				       .stat_fd = -1,
+				       .io_fd = -1,
+				       .stat_at = -1};
+	sy_process_read(all, process, SY_EVERYTHING);
+}
+
 struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
 {
 	struct sy_process *process = &all->process[all->count];

@@ -148,12 +148,12 @@ static void use_cgroup(const char *path)
 		return;
 	sy_cgroup_open(&s.job.cgroup, s.child->node->root, path);
 	sy_processes_cgroup(&s.job.processes, s.job.cgroup.path);
-	sy_job_count_from_here(&s.job, s.child->node->root);
-	sy_tcp_cgroup(&s.tcp, s.child->node->root, path);
 	if (s.job.cgroup.cpu_source != SY_SOURCE_NONE)
 		s.status.cpu_source = s.job.cgroup.cpu_source;
 	if (s.job.cgroup.memory_source != SY_SOURCE_NONE)
 		s.status.memory_source = s.job.cgroup.memory_source;
+	sy_job_count_from_here(&s.job, s.child->node->root, &s.status);
+	sy_tcp_cgroup(&s.tcp, s.child->node->root, path);
 	if (s.job.cgroup.pressure_fd[0] >= 0) {
 		sy_node_pressure_from(s.child->node, s.job.cgroup.pressure_fd);
 		s.status.pressure_of_job = true;
@@ -352,7 +352,7 @@ static void prepare(struct sy_child *child)
 	if (child->sampling->parent)
 		sy_processes_starter(&s.job.processes, child->sampling->parent, s.wakeup.events_fd);
 	else
-		s.job.processes.keeper = child->sampling->watch;
+		sy_processes_keeper(&s.job.processes, child->sampling->watch);
 	s.job.processes.marks = child->sampling->marks;
 	s.job.processes.marks.owner =
 	    child->sampling->has_owner ? child->sampling->owner_uid : geteuid();

@@ -51,25 +51,42 @@ static struct sy_daemons daemons_of(struct sy_job *job)
 				    job->cgroup.cpu_source == SY_SOURCE_CGROUP1 ? "cpuacct" : "");
 }
 
+static void leave_cpu(struct sy_job *job, struct sy_status *status)
+{
+	sy_cgroup_leave_cpu(&job->cgroup);
+	job->unseen = status->unseen = (struct sy_unseen){.known = false};
+	status->cpu_source = SY_SOURCE_PROCESSES;
+}
+
+static void leave_memory(struct sy_job *job, struct sy_status *status)
+{
+	sy_cgroup_leave_memory(&job->cgroup);
+	status->memory_source = SY_SOURCE_PROCESSES;
+}
+
 /* Where only some controllers have the job in a group, the others may still have one of that name,
- * left behind by an earlier job of that id. */
-static void leave_strange_groups(struct sy_job *job)
+ * left behind by an earlier job of that id. The extern step tells of the group before there is
+ * anybody to ask. */
+static void leave_strange_groups(struct sy_job *job, struct sy_status *status)
 {
 	bool cpu1 = job->cgroup.cpu_source == SY_SOURCE_CGROUP1;
 	bool memory1 = job->cgroup.memory_source == SY_SOURCE_CGROUP1;
+	enum sy_place cpu = sy_processes_place(&job->processes, cpu1 ? "cpuacct" : "");
+	enum sy_place memory = sy_processes_place(&job->processes, memory1 ? "memory" : "");
 
-	if (job->cgroup.cpu_source != SY_SOURCE_NONE &&
-	    !sy_processes_lie_in(&job->processes, cpu1 ? "cpuacct" : ""))
-		sy_cgroup_leave_cpu(&job->cgroup);
-	if (job->cgroup.memory_source != SY_SOURCE_NONE &&
-	    !sy_processes_lie_in(&job->processes, memory1 ? "memory" : ""))
-		sy_cgroup_leave_memory(&job->cgroup);
+	if (cpu == SY_NOBODY_TO_ASK || memory == SY_NOBODY_TO_ASK)
+		return;
+	job->groups_asked = true;
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE && cpu == SY_ELSEWHERE)
+		leave_cpu(job, status);
+	if (job->cgroup.memory_source != SY_SOURCE_NONE && memory == SY_ELSEWHERE)
+		leave_memory(job, status);
 }
 
 #define ROUNDING_US 50000
 
 /* The group is read before and after the clocks of those who may be running in it. */
-void sy_job_count_from_here(struct sy_job *job, int root)
+void sy_job_count_from_here(struct sy_job *job, int root, struct sy_status *status)
 {
 	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
 	 * processes do not show is its. */
@@ -78,7 +95,7 @@ void sy_job_count_from_here(struct sy_job *job, int root)
 	struct sy_daemons daemons;
 
 	sy_processes_refresh(&job->processes, false);
-	leave_strange_groups(job);
+	leave_strange_groups(job, status);
 	before_us = sy_cgroup_cpu_us(&job->cgroup);
 	total_us = sy_processes_total(&job->processes).use[SY_USE_CPU_NS] / 1000;
 	after_us = sy_cgroup_cpu_us(&job->cgroup);
@@ -202,6 +219,8 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	status->unwaited_io = job->unseen.known && processes->starter.pid ? unwaited : 0;
 	if (!processes->named)
 		return;
+	if (job->cgroup.path[0] && !job->groups_asked)
+		leave_strange_groups(job, status);
 	total = sy_processes_total(processes);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = group_cpu_us(job, group_us, status);
