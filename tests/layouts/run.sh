@@ -1,7 +1,8 @@
 #!/bin/bash
 # Every layout of cgroups on real kernels and every release of Slurm: what the plugin makes of it.
-# Usage (root): tests/layouts/run.sh [SUITE…]; SUITE: bookworm, trixie, sid (all). A virtual node
-# (User Mode Linux) for each layout, half a minute each; a release that is not this machine's gets a
+# Usage (root): tests/layouts/run.sh [SUITE[:LAYOUT]…]; SUITE: bookworm, trixie, sid (all); LAYOUT: v1,
+# v2, v2-ids, none (all that the suite has). A virtual node (User Mode Linux) for each layout, half a
+# minute each; a release that is not this machine's gets a
 # folder, which is kept (setup/release_root.sh). Prints the table of docs/admin.md; exit code 1: a
 # check failed.
 set -euo pipefail
@@ -20,8 +21,9 @@ type -P linux.uml >/dev/null || {
     exit 3
 }
 
-layouts_of() { # SUITE
+layouts_of() { # SUITE[:LAYOUT]
     case $1 in
+    *:*) echo "${1#*:}" ;;
     bookworm | trixie) echo v1 v2 none ;;
     *) echo v1 v2 v2-ids none ;;
     esac
@@ -64,9 +66,9 @@ try() { # SUITE LAYOUT
 for suite in "${@:-bookworm trixie sid}"; do
     # shellcheck disable=SC2086 # the default is three words
     for one in $suite; do
-        prepare "$one"
+        prepare "${one%%:*}"
         for layout in $(layouts_of "$one"); do
-            try "$one" "$layout"
+            try "${one%%:*}" "$layout"
         done
     done
 done

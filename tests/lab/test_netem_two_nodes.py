@@ -1,0 +1,150 @@
+"""Jobs on two guests that are delayed in both directions, of which something is killed, at whatever
+moment: both guests' queues are as before, no node is drained, and what a record calls complete is.
+
+STEELYARD_FAULT_TRIES says how many jobs (6; `make soak`: 30), STEELYARD_FAULT_SEED which.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Lab, until
+from .netem_guests import Job, address, states, submit, tree
+
+pytestmark = pytest.mark.lab
+TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "6"))
+SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))
+GUESTS = ("v1", "v2")
+PORTION = 100_000  # bytes that a task writes before it says so
+LATEST_S = 4.0  # after sbatch, when something is killed: before the job's start up to its tasks
+OF_SLURM = 60_000  # what srun, on the first node, and slurmstepd may write beside the tasks
+
+# On both guests until it is told to stop; a line in its guest's file for each portion written.
+TASK = (
+    "until [ -e end.$SLURM_JOB_ID ]; do "
+    f"head -c {PORTION} /dev/zero >/dev/null; echo >>wrote.$SLURM_JOB_ID.$SLURMD_NODENAME; done"
+)
+SCRIPT = f"srun -N2 -n2 --kill-on-bad-exit=0 sh -c {shlex.quote(TASK)}"
+
+SLURMD = "^slurmd -N"
+SAMPLER = "^[^ ]*steelyard-node sample .*--job-id {job} "
+STEPDS = r"^slurmstepd: \[{job}\."
+VICTIMS = {
+    "slurmd": (SLURMD,),
+    "the sampler": (SAMPLER,),
+    "slurmstepd of the extern step": (STEPDS + "extern",),
+    "slurmstepd of the job's steps": (STEPDS + "(batch|0)",),
+    "all slurmstepd and the sampler": (STEPDS, SAMPLER),
+}
+
+
+@dataclass(frozen=True)
+class Death:
+    """What is killed, where, when."""
+
+    victim: str
+    guest: str
+    after_s: float
+
+    def __str__(self) -> str:
+        return f"{self.victim} on {self.guest} {self.after_s:.2f} s after sbatch"
+
+
+def deaths() -> Iterator[Death]:
+    """Each victim in its turn, the rest by chance."""
+    chance = random.Random(SEED)
+    for i in range(TRIES):
+        victim = list(VICTIMS)[i % len(VICTIMS)]
+        yield Death(victim, chance.choice(GUESTS), chance.uniform(0, LATEST_S))
+
+
+def kill(lab: Lab, job: str, death: Death) -> bool:
+    """Whether there was anybody."""
+    patterns = [shlex.quote(one.format(job=job)) for one in VICTIMS[death.victim]]
+    lines = "; ".join(f"pgrep -f {one}" for one in patterns)
+    done = lab.cluster.guest(death.guest).run(["sh", "-c", f"pids=$({lines}); kill -9 $pids"])
+    return done.returncode == 0
+
+
+def finish(lab: Lab, job: str, death: Death) -> None:
+    """The tasks stop by themselves, those of a step without its slurmstepd, too; the rest is
+    cancelled. A slurmd is started again, and whoever comes next undoes what nobody was left to."""
+    if death.victim == "slurmd":
+        done = lab.cluster.guest(death.guest).run(["slurmd", "-N", death.guest])
+        assert done.returncode == 0, done.stderr
+    (lab.work / f"end.{job}").touch()
+    time.sleep(1)
+    lab.run("scancel", job)
+    until(lambda: job not in lab.queued(), "the job is over", 120)
+    if "all" in death.victim:
+        lab.srun("-N2", "-w", ",".join(GUESTS))
+
+
+def records(lab: Lab, job: str) -> list[dict[str, Any]]:
+    """All that there are, once nobody writes them any more."""
+    until(lambda: not any(samplers(lab, job)), "its samplers have ended")
+    return lab.records(job, len(list(lab.folder(job).glob("*.json"))), complete=False)
+
+
+def samplers(lab: Lab, job: str) -> Iterator[str]:
+    for guest in GUESTS:
+        found = lab.cluster.guest(guest).run(["pgrep", "-f", SAMPLER.format(job=job)])
+        yield from found.stdout.split()
+
+
+def portions(lab: Lab, job: str, guest: str) -> int:
+    wrote = Path(lab.work / f"wrote.{job}.{guest}")
+    return len(wrote.read_text()) if wrote.exists() else 0
+
+
+def is_whole(lab: Lab, record: dict[str, Any]) -> bool:
+    """All that its guest's task has said, and at most one portion more."""
+    least = portions(lab, record["job"]["job_id"], record["node"]) * (PORTION + 1)
+    most = least + PORTION + OF_SLURM
+    written = record["io"]["wchar_bytes"]
+    return written is None or least <= written <= most
+
+
+def judge(lab: Lab, job: Job) -> int:
+    """Of every record; how many are complete."""
+    complete = 0
+    for record in records(lab, job.id):
+        if record["complete"]:
+            complete += 1
+            assert is_whole(lab, record), (record["node"], record["io"])
+            conditions = record["network_conditions"]
+            assert conditions is None or conditions["undone"], record["node"]
+        else:
+            assert record["incomplete_reason"]
+    return complete
+
+
+def test_two_nodes_in_both_directions_whoever_is_killed(virtual_lab: Lab) -> None:
+    lab, cluster = virtual_lab, virtual_lab.cluster
+    before = {guest: tree(cluster, guest) for guest in GUESTS}
+    spec = f"delay=20ms,to={address(cluster, 'n1')},direction=both"
+    killed, complete = 0, 0
+    for death in deaths():
+        job = submit(lab, spec, "-N2", "-w", ",".join(GUESTS), "--exclusive", "--no-requeue",
+                     script=SCRIPT)  # fmt: skip
+        time.sleep(death.after_s)
+        killed += kill(lab, job.id, death)
+        finish(lab, job.id, death)
+        for guest in GUESTS:
+            until(lambda guest=guest: tree(cluster, guest) == before[guest], f"undone: {death}",
+                  120, seen=lambda guest=guest: tree(cluster, guest))  # fmt: skip
+            assert not states(cluster, guest), death
+        until(lambda: lab.nodes() == {"idle"}, f"all nodes are idle: {death}", 120,
+              seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
+        complete += judge(lab, job)
+    assert killed >= TRIES // 2, killed
+    assert complete > 0
