@@ -12,6 +12,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,23 +129,31 @@ def judge(lab: Lab, job: Job) -> int:
     return complete
 
 
+def wait_undone(lab: Lab, before: dict[str, str], death: Death) -> None:
+    """Both guests as they were, and up."""
+    for guest, queues in before.items():
+        same = partial(is_as_before, lab, guest, queues)
+        until(same, f"{guest} is as before: {death}", 120, seen=partial(tree, lab.cluster, guest))
+    until(lambda: lab.nodes() == {"idle"}, f"all nodes are idle: {death}", 120,
+          seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
+
+
+def is_as_before(lab: Lab, guest: str, queues: str) -> bool:
+    return tree(lab.cluster, guest) == queues and not states(lab.cluster, guest)
+
+
 def test_two_nodes_in_both_directions_whoever_is_killed(virtual_lab: Lab) -> None:
     lab, cluster = virtual_lab, virtual_lab.cluster
     before = {guest: tree(cluster, guest) for guest in GUESTS}
     spec = f"delay=20ms,to={address(cluster, 'n1')},direction=both"
+    options = ("-N2", "-w", ",".join(GUESTS), "--exclusive", "--no-requeue")
     killed, complete = 0, 0
     for death in deaths():
-        job = submit(lab, spec, "-N2", "-w", ",".join(GUESTS), "--exclusive", "--no-requeue",
-                     script=SCRIPT)  # fmt: skip
+        job = submit(lab, spec, *options, script=SCRIPT)
         time.sleep(death.after_s)
         killed += kill(lab, job.id, death)
         finish(lab, job.id, death)
-        for guest in GUESTS:
-            until(lambda guest=guest: tree(cluster, guest) == before[guest], f"undone: {death}",
-                  120, seen=lambda guest=guest: tree(cluster, guest))  # fmt: skip
-            assert not states(cluster, guest), death
-        until(lambda: lab.nodes() == {"idle"}, f"all nodes are idle: {death}", 120,
-              seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
+        wait_undone(lab, before, death)
         complete += judge(lab, job)
     assert killed >= TRIES // 2, killed
     assert complete > 0

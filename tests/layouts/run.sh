@@ -1,10 +1,9 @@
 #!/bin/bash
 # Every layout of cgroups on real kernels and every release of Slurm: what the plugin makes of it.
-# Usage (root): tests/layouts/run.sh [SUITE[:LAYOUT]…]; SUITE: bookworm, trixie, sid (all); LAYOUT: v1,
-# v2, v2-ids, none (all that the suite has). A virtual node (User Mode Linux) for each layout, half a
-# minute each; a release that is not this machine's gets a
-# folder, which is kept (setup/release_root.sh). Prints the table of docs/admin.md; exit code 1: a
-# check failed.
+# Usage (root): tests/layouts/run.sh [SUITE[:LAYOUT]…]; SUITE: bookworm, trixie, sid (all); LAYOUT:
+# v1, v2, v2-ids, none (all that the suite has). A virtual node (User Mode Linux) for each, half a
+# minute where nothing else runs; a release that is not this machine's gets a folder, which is kept
+# (setup/release_root.sh). Prints the table of docs/admin.md; exit code 1: a check failed.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/../.."

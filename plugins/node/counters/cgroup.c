@@ -72,13 +72,20 @@ static void open_memory(struct sy_cgroup *group, int root)
 		group->memory_source = SY_SOURCE_NONE;
 }
 
+void sy_cgroup_open_missing(struct sy_cgroup *group, int root)
+{
+	if (group->cpu_source == SY_SOURCE_NONE)
+		open_cpu(group, root);
+	if (group->memory_source == SY_SOURCE_NONE)
+		open_memory(group, root);
+}
+
 void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path)
 {
 	static const char *const pressure[] = {"cpu.pressure", "io.pressure", "memory.pressure"};
 
 	(void)snprintf(group->path, sizeof(group->path), "%s", path);
-	open_cpu(group, root);
-	open_memory(group, root);
+	sy_cgroup_open_missing(group, root);
 	for (int i = 0; i < 3; i++)
 		group->pressure_fd[i] = OPEN_IN(root, unified_mounts, path, pressure[i]);
 }

@@ -37,6 +37,9 @@ void sy_cgroup_init(struct sy_cgroup *group);
 /* Open the group's files below `root`; what is not there stays closed, its source NONE. */
 void sy_cgroup_open(struct sy_cgroup *group, int root, const char *path);
 
+/* Those of its files that were not there yet. */
+void sy_cgroup_open_missing(struct sy_cgroup *group, int root);
+
 /* Read no CPU time from it, or no memory, any more: the job is not in it. */
 void sy_cgroup_leave_cpu(struct sy_cgroup *group);
 void sy_cgroup_leave_memory(struct sy_cgroup *group);

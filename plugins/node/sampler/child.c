@@ -148,11 +148,8 @@ static void use_cgroup(const char *path)
 		return;
 	sy_cgroup_open(&s.job.cgroup, s.child->node->root, path);
 	sy_processes_cgroup(&s.job.processes, s.job.cgroup.path);
-	if (s.job.cgroup.cpu_source != SY_SOURCE_NONE)
-		s.status.cpu_source = s.job.cgroup.cpu_source;
-	if (s.job.cgroup.memory_source != SY_SOURCE_NONE)
-		s.status.memory_source = s.job.cgroup.memory_source;
-	sy_job_count_from_here(&s.job, s.child->node->root, &s.status);
+	sy_job_count_from_here(&s.job, s.child->node->root);
+	sy_job_tell_sources(&s.job, &s.status);
 	sy_tcp_cgroup(&s.tcp, s.child->node->root, path);
 	if (s.job.cgroup.pressure_fd[0] >= 0) {
 		sy_node_pressure_from(s.child->node, s.job.cgroup.pressure_fd);

@@ -51,42 +51,34 @@ static struct sy_daemons daemons_of(struct sy_job *job)
 				    job->cgroup.cpu_source == SY_SOURCE_CGROUP1 ? "cpuacct" : "");
 }
 
-static void leave_cpu(struct sy_job *job, struct sy_status *status)
-{
-	sy_cgroup_leave_cpu(&job->cgroup);
-	job->unseen = status->unseen = (struct sy_unseen){.known = false};
-	status->cpu_source = SY_SOURCE_PROCESSES;
-}
-
-static void leave_memory(struct sy_job *job, struct sy_status *status)
-{
-	sy_cgroup_leave_memory(&job->cgroup);
-	status->memory_source = SY_SOURCE_PROCESSES;
-}
-
 /* Where only some controllers have the job in a group, the others may still have one of that name,
- * left behind by an earlier job of that id. The extern step tells of the group before there is
- * anybody to ask. */
-static void leave_strange_groups(struct sy_job *job, struct sy_status *status)
+ * left behind by an earlier job of that id. */
+static void leave_strange_groups(struct sy_job *job)
 {
 	bool cpu1 = job->cgroup.cpu_source == SY_SOURCE_CGROUP1;
 	bool memory1 = job->cgroup.memory_source == SY_SOURCE_CGROUP1;
-	enum sy_place cpu = sy_processes_place(&job->processes, cpu1 ? "cpuacct" : "");
-	enum sy_place memory = sy_processes_place(&job->processes, memory1 ? "memory" : "");
 
-	if (cpu == SY_NOBODY_TO_ASK || memory == SY_NOBODY_TO_ASK)
-		return;
-	job->groups_asked = true;
-	if (job->cgroup.cpu_source != SY_SOURCE_NONE && cpu == SY_ELSEWHERE)
-		leave_cpu(job, status);
-	if (job->cgroup.memory_source != SY_SOURCE_NONE && memory == SY_ELSEWHERE)
-		leave_memory(job, status);
+	if (sy_processes_place(&job->processes, cpu1 ? "cpuacct" : "") == SY_ELSEWHERE) {
+		sy_cgroup_leave_cpu(&job->cgroup);
+		job->unseen.known = false;
+	}
+	if (sy_processes_place(&job->processes, memory1 ? "memory" : "") == SY_ELSEWHERE)
+		sy_cgroup_leave_memory(&job->cgroup);
+}
+
+void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status)
+{
+	status->cpu_source = job->cgroup.cpu_source ? job->cgroup.cpu_source : SY_SOURCE_PROCESSES;
+	if (status->memory_source != SY_SOURCE_RUSAGE) /* a step has told of a larger process */
+		status->memory_source =
+		    job->cgroup.memory_source ? job->cgroup.memory_source : SY_SOURCE_PROCESSES;
+	status->unseen.known &= job->unseen.known;
 }
 
 #define ROUNDING_US 50000
 
 /* The group is read before and after the clocks of those who may be running in it. */
-void sy_job_count_from_here(struct sy_job *job, int root, struct sy_status *status)
+static void begin_counting(struct sy_job *job)
 {
 	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
 	 * processes do not show is its. */
@@ -94,8 +86,6 @@ void sy_job_count_from_here(struct sy_job *job, int root, struct sy_status *stat
 	int64_t before_us, after_us, total_us, counted_us, used_us;
 	struct sy_daemons daemons;
 
-	sy_processes_refresh(&job->processes, false);
-	leave_strange_groups(job, status);
 	before_us = sy_cgroup_cpu_us(&job->cgroup);
 	total_us = sy_processes_total(&job->processes).use[SY_USE_CPU_NS] / 1000;
 	after_us = sy_cgroup_cpu_us(&job->cgroup);
@@ -106,9 +96,30 @@ void sy_job_count_from_here(struct sy_job *job, int root, struct sy_status *stat
 	 * clock ticks, and no earlier job's. */
 	counted_us = (before_us + after_us) / 2;
 	used_us = counted_us < total_us + rounding_us ? counted_us : total_us;
-	sy_cgroup_count_from(&job->cgroup, root, counted_us, used_us);
+	sy_cgroup_count_from(&job->cgroup, job->root, counted_us, used_us);
 	daemons = daemons_of(job);
 	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
+}
+
+/* Slurm's extern step tells of the group before there is anybody in it who could be asked, and on
+ * version 1 before every controller has it. Returns whether somebody was asked now. */
+static bool look_at_groups(struct sy_job *job)
+{
+	if (!job->cgroup.path[0] || job->groups_asked ||
+	    sy_processes_place(&job->processes, "") == SY_NOBODY_TO_ASK)
+		return false;
+	job->groups_asked = true;
+	sy_cgroup_open_missing(&job->cgroup, job->root);
+	leave_strange_groups(job);
+	return true;
+}
+
+void sy_job_count_from_here(struct sy_job *job, int root)
+{
+	job->root = root;
+	sy_processes_refresh(&job->processes, false);
+	(void)look_at_groups(job);
+	begin_counting(job);
 }
 
 static void compare_with_group(struct sy_job *job, const struct sy_usage *total, int64_t group_us,
@@ -219,8 +230,12 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	status->unwaited_io = job->unseen.known && processes->starter.pid ? unwaited : 0;
 	if (!processes->named)
 		return;
-	if (job->cgroup.path[0] && !job->groups_asked)
-		leave_strange_groups(job, status);
+	if (look_at_groups(job)) {
+		if (!job->unseen.known)
+			begin_counting(job);
+		sy_job_tell_sources(job, status);
+		group_us = sy_cgroup_cpu_us(&job->cgroup);
+	}
 	total = sy_processes_total(processes);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = group_cpu_us(job, group_us, status);

@@ -15,6 +15,7 @@ struct sy_job {
 	struct sy_cgroup cgroup;
 	struct sy_cpu_guard guard;
 	struct sy_unseen unseen;
+	int root;	   /* below which the group's files are */
 	bool groups_asked; /* a process of the job has told which controllers have it in there */
 	bool group_in_use; /* when its cgroup was read last, somebody was in it */
 	bool group_unused; /* then it had counted nothing */
@@ -27,7 +28,10 @@ bool sy_job_all_told(const struct sy_job *job);
 
 /* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
  * has counted is not; from here on both must agree. */
-void sy_job_count_from_here(struct sy_job *job, int root, struct sy_status *status);
+void sy_job_count_from_here(struct sy_job *job, int root);
+
+/* Where its CPU and its memory are read. */
+void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status);
 
 /* Read it into `line`, `end`: for the last time. */
 void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status);
