@@ -1,6 +1,8 @@
 #include "own_usage.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,30 +37,41 @@ static bool whole_io(struct sy_io *io, ssize_t *length)
 
 #define TRIES 10
 
+/* Between the two readings of the whole, besides what our own readings are. */
+static long long moved(const struct sy_io *before, const struct sy_io *after)
+{
+	return llabs(after->rchar - before->rchar - threads.just_read) +
+	       llabs(after->wchar - before->wchar);
+}
+
 /* What a thread does between the reading of the whole and its own would be taken off although it is
- * not in the whole: once more, then. */
-static bool children_io(struct sy_io *io)
+ * not in the whole: once more, then. Of threads that never rest the quietest moment is taken, and
+ * `unsure` is what moved in it. */
+static bool children_io(struct sy_io *io, long long *unsure)
 {
 	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	for (int i = 0; proc >= 0 && i < TRIES; i++) {
+	*unsure = LLONG_MAX;
+	for (int i = 0; proc >= 0 && i<TRIES && * unsure> 0; i++) {
 		const struct timespec pause = {.tv_nsec = 500000};
-		struct sy_io before, after;
+		struct sy_io before, after, found;
 		ssize_t length;
 
 		if (i > 0)
 			(void)nanosleep(&pause, NULL); /* a scan of /proc lasts some ms */
 		if (!whole_io(&before, &length))
 			return false;
-		*io = before;
+		found = before;
 		threads.just_read = length;
-		if (sy_thread_io_take_off(&threads, proc, getpid(), io) < 0 ||
+		if (sy_thread_io_take_off(&threads, proc, getpid(), &found) < 0 ||
 		    !whole_io(&after, &length))
 			return false;
-		if (after.rchar - before.rchar == threads.just_read && after.wchar == before.wchar)
-			return true;
+		if (moved(&before, &after) >= *unsure)
+			continue;
+		*unsure = moved(&before, &after);
+		*io = found;
 	}
-	return proc >= 0; /* never at rest: as near as can be */
+	return proc >= 0;
 }
 
 static long long cpu_us(const struct rusage *usage)
@@ -80,17 +93,19 @@ static void keep_back(struct sy_own_usage *usage)
 {
 	static struct sy_own_usage last;
 
-	if (usage->faults == last.faults)
+	if (usage->faults == last.faults && last.unsure_bytes <= usage->unsure_bytes) {
 		memcpy(usage->io, last.io, sizeof(last.io));
+		usage->unsure_bytes = last.unsure_bytes;
+	}
 	last = *usage;
 }
 
 bool sy_own_usage_read(struct sy_own_usage *usage)
 {
 	struct rusage children;
-	struct sy_io io;
+	struct sy_io io = {0};
 
-	if (!children_io(&io) || getrusage(RUSAGE_CHILDREN, &children) != 0)
+	if (!children_io(&io, &usage->unsure_bytes) || getrusage(RUSAGE_CHILDREN, &children) != 0)
 		return false;
 	usage->io[0] = io.rchar;
 	usage->io[1] = io.wchar;

@@ -12,6 +12,7 @@ struct sy_own_usage {
 	long long faults; /* page faults of the children: more when another one was waited for */
 	long long io[4];  /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
 			   * threads that had ended before they were ever looked at */
+	long long unsure_bytes; /* of rchar and wchar: threads of ours that never rested */
 };
 
 /* A child of our own making was waited for (wait4(2)): what it used is not the job's. */

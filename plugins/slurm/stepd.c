@@ -245,8 +245,9 @@ static void tell_done(void)
 		now.io[i] -= now.io[i] < at_start.io[i] ? now.io[i] : at_start.io[i];
 	if (now.largest_bytes > 0)
 		sy_outbox_send(&outbox, "peak %lld", now.largest_bytes);
-	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld", (int)getpid(),
-		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3]);
+	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld %lld", (int)getpid(),
+		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3],
+		       now.unsure_bytes + at_start.unsure_bytes);
 }
 
 static void finish(spank_t spank)

@@ -38,6 +38,10 @@ static void test_good(void)
 		is_int(message.word, SY_WORD_EXCLUSIVE, "the same as exclusive yes");
 	if (good("done 12 1 2 3 4 9007199254740993"))
 		is_int(message.number[4], 9007199254740993, "its last number");
+	if (good("done 12 1 2 3 4 5"))
+		is_int(message.number[5], 0, "sure");
+	if (good("done 12 1 2 3 4 5 77"))
+		is_int(message.number[5], 77, "by how much it may be wrong");
 	if (good("peak 9007199254740993"))
 		is_int(message.number[0], 9007199254740993, "its bytes");
 	if (good("cache {\"requested\": \"cold\", \"done\": [\"page cache\"], \"refused\": []}"))
@@ -89,7 +93,9 @@ static void test_bad(void)
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": []} x", "requested");
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": [], \"x\": 1}",
 	    "requested");
-	bad("done 1 2 3 4 5 6 7", "more than six");
+	bad("done 1 2 3 4 5 6 7 8", "more than seven");
+	bad("done 1 2 3 4 5 6 ", "CPU_US");
+	bad("done 1 2 3 4 5 6 -7", "CPU_US");
 	bad("done 1 2 3 4 5 -6", "CPU_US");
 	bad("peak 0", "expected bytes");
 	bad("peak 1 2", "expected bytes");

@@ -8,12 +8,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../plugins/slurm/own_usage.c"
+#include "counters/thread_io.h"
 
 #define CHILD	 5000
 #define READINGS 500
 
 static char buffer[CHILD];
+static int restless = -1; /* where a thread of ours writes whenever we look at it */
+
+static int take_off(struct sy_thread_io *threads, int proc, pid_t pid, struct sy_io *io)
+{
+	if (restless >= 0)
+		(void)!write(restless, buffer, CHILD);
+	return sy_thread_io_take_off(threads, proc, pid, io);
+}
+
+#define sy_thread_io_take_off take_off
+#include "../../plugins/slurm/own_usage.c"
+
 static atomic_bool enough;
 
 /* As slurmstepd's thread that speaks with srun: a few bytes, time and again. */
@@ -43,6 +55,27 @@ static void run_child(void)
 	(void)waitpid(pid, NULL, 0);
 }
 
+/* The children's bytes, and by how many they may be wrong at most. */
+static void test_a_thread_that_never_rests(void)
+{
+	struct sy_own_usage usage;
+	long long before, off;
+
+	(void)sy_own_usage_read(&usage);
+	before = usage.io[1];
+	restless = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	run_child();
+	ok(sy_own_usage_read(&usage), "this process can be read");
+	off = llabs(usage.io[1] - before - CHILD);
+	ok(off > 0 && usage.unsure_bytes > 0, "it is not sure: %lld bytes", usage.unsure_bytes);
+	ok(off <= usage.unsure_bytes, "wrong by %lld of %lld bytes", off, usage.unsure_bytes);
+	(void)close(restless);
+	restless = -1;
+	run_child();
+	ok(sy_own_usage_read(&usage) && usage.unsure_bytes == 0, "sure again");
+	is_int(usage.io[1] - before, 2 * CHILD, "and right");
+}
+
 int main(void)
 {
 	struct sy_own_usage usage;
@@ -56,8 +89,10 @@ int main(void)
 		run_child();
 		wrong += !sy_own_usage_read(&usage) || usage.io[1] != (long long)CHILD * i;
 	}
+	is_int(usage.unsure_bytes, 0, "and it is sure");
 	is_int(wrong, 0, "a thread that writes meanwhile changes nothing of the children's bytes");
 	enough = true;
 	(void)pthread_join(thread, NULL);
+	test_a_thread_that_never_rests();
 	return done_testing();
 }

@@ -24,8 +24,4 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
  * none. Before what is known exactly is put in. */
 void sy_record_off(json_t *record, const struct sy_status *status);
 
-/* Whether a record covers the whole job, and if not, what of it and why; `ended` is the child's
- * status. */
-void sy_record_completeness(json_t *record, const struct sy_status *status, pid_t child, int ended);
-
 #endif

@@ -68,17 +68,19 @@ static int parse_done(const char *text, struct sy_message *message, struct sy_er
 
 	if (parse_pid(text, &message->pid, &rest, err) < 0)
 		return -1;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6 && (i < 5 || *rest); i++) {
 		char *end;
 
 		errno = 0;
 		message->number[i] = strtoll(rest, &end, 10);
 		if (errno || end == rest || *rest != ' ' || message->number[i] < 0)
-			return sy_fail(err, "done '%s': expected PID CPU_US RCHAR WCHAR READ WRITE",
+			return sy_fail(err,
+				       "done '%s': expected PID CPU_US RCHAR WCHAR READ WRITE "
+				       "[UNSURE]",
 				       text);
 		rest = end;
 	}
-	return *rest ? sy_fail(err, "done '%s': more than six numbers", text) : 0;
+	return *rest ? sy_fail(err, "done '%s': more than seven numbers", text) : 0;
 }
 
 static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)

@@ -35,8 +35,8 @@ enum sy_word {
 struct sy_message {
 	enum sy_word word;
 	pid_t pid;	   /* root, done, session */
-	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; totals:
-			    * the question's number, or -1 */
+	int64_t number[6]; /* done: µs, rchar, wchar, read, write, by how much these may be
+			    * wrong; peak: bytes; totals: the question's number, or -1 */
 	double rate_hz;
 	bool exclusive;
 	char key[SY_TAG_KEY_SIZE]; /* tag, job, unmet */

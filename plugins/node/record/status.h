@@ -35,6 +35,7 @@ struct sy_status {
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
 	int64_t unwaited;	   /* processes that nobody has waited for */
 	int64_t unwaited_io;	   /* the same, where a cgroup has counted their CPU */
+	int64_t io_unsure_bytes;   /* a root could not tell its own from its children's */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
 	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */

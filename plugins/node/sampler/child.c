@@ -179,6 +179,7 @@ static void root_done(const struct sy_message *message)
 				  message->number[3], message->number[4]}};
 
 	sy_processes_done(&s.job.processes, message->pid, &final);
+	s.status.io_unsure_bytes += message->number[5];
 	s.job.processes.named = true;
 	s.job.exact |= s.child->command;
 	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
