@@ -216,7 +216,9 @@ void sy_stepd_task(spank_t spank)
 	told = true;
 	/* As late as can be: the first task waits to be let go. */
 	counted_at_start = sy_own_usage_read(&at_start);
-	tell_cgroup(spank);
+	/* Not in the extern step: its `sleep` is just being started, in the job's group, too. */
+	if (!step.extern_step)
+		tell_cgroup(spank);
 }
 
 /* In the task's own process, as the user, shortly before it becomes the job's program: Slurm 22.05

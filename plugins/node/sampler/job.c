@@ -101,7 +101,7 @@ static void begin_counting(struct sy_job *job)
 	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
 }
 
-/* Slurm's extern step tells of the group before there is anybody in it who could be asked, and on
+/* A step tells of the group before anybody in it is the user's program and could be asked, and on
  * version 1 before every controller has it. Returns whether somebody was asked now. */
 static bool look_at_groups(struct sy_job *job)
 {
