@@ -234,7 +234,7 @@ check-layouts: all  ## what the plugin makes of cgroup v1, v2 with job ids, with
 	@tests/layouts/run.sh
 
 soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each; 10,000 jobs in a row (an hour)
-	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/unit/job/test_trouble.py
+	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/unit/job/test_trouble.py
 	STEELYARD_JOBS=$${STEELYARD_JOBS:-10000} $(VENV)/bin/python bench/jobs.py
 
 # Test the tester: each runner must report a planted failure, else its green means nothing.
