@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "counters/command_usage.h"
+#include "record/complete.h"
 #include "record/record.h"
 #include "record/status.h"
 

@@ -7,7 +7,6 @@
 #include "counters/command_usage.h"
 #include "probe/probe.h"
 #include "record/conditions.h"
-#include "record/complete.h"
 #include "record/end.h"
 #include "record/file.h"
 #include "record/record.h"
