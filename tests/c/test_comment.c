@@ -30,6 +30,8 @@ static void test_short_comment(void)
 	}
 	totals.sum.exclusive = SY_ALONE;
 	text = sy_comment_short(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	is_string(
 	    text,
 	    "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"kernel\":\"6.12.48+deb13-cloud-amd64\","
@@ -58,6 +60,8 @@ static void test_short_comment_says_what_is_not_known(void)
 			   "{\"name\":null},\"container\":{\"name\":\"docker\"}}},\"missing\":{"
 			   "\"energy.energy_j\":\"no RAPL: /sys/class/powercap is absent\"}}");
 	text = sy_comment_short(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text,
 		  "{\"node_type\":\"virtual\",\"vm\":null,\"container\":\"docker\",\"nodes\":") ==
 	       text,

@@ -25,7 +25,7 @@ static struct sy_place place_of(unsigned band)
 
 static bool has(const char *text, const char *part)
 {
-	return ok(strstr(text, part) != NULL, "has: %s", part) ||
+	return ok(text && strstr(text, part), "has: %s", part) ||
 	       (printf("# in:\n# %s\n", text), false);
 }
 

@@ -143,6 +143,8 @@ static void test_comment_scope(void)
 	}
 	totals.unknown_on[SY_CPU_S] = 1;
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
@@ -155,6 +157,8 @@ static void test_comment_scope(void)
 	totals.sum.exclusive = SY_SHARED;
 	sy_node_kind_from_record(&comment.kind, "{\"missing\":{\"cpu.cpu_s\":\"no\"}}");
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text, "\"energy_j\":null") && strstr(text, "\"exclusive\":false") &&
 	       strstr(text, "\"energy_j\":\"of the whole node, which the job shared\"") &&
 	       strstr(text, "\"cpu_s\":\"no\""),
@@ -163,6 +167,8 @@ static void test_comment_scope(void)
 	totals.sum.exclusive = SY_ALONE;
 	totals.sum.known[SY_CPU_S] = true;
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1010,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
@@ -170,12 +176,16 @@ static void test_comment_scope(void)
 	free(text);
 	totals.sum.known[SY_WCHAR_BYTES] = false;
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text, "\"wchar_bytes\":\"not all processes were seen (cpu_unseen_s)\""),
 	   "bytes of processes that only their cgroup shows are not known");
 	free(text);
 	totals.sum.known[SY_CPU_UNSEEN_S] = false;
 	totals.unknown_on[SY_CPU_UNSEEN_S] = totals.nodes_weighed = 1;
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
@@ -223,6 +233,8 @@ static void test_comment(void)
 	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(!strncmp(text, expected, strlen(expected)) &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\",") &&
@@ -235,6 +247,8 @@ static void test_comment(void)
 	}
 	comment.nodes = -1;
 	text = sy_comment_text(&comment);
+	if (!ok(text != NULL, "a comment"))
+		return;
 	ok(text && strlen(text) <= SY_COMMENT_MAX && strlen(text) > SY_COMMENT_MAX - 300,
 	   "as many tags as fit in %d bytes", SY_COMMENT_MAX);
 	ok(text && strstr(text, "\"t00\":") && !strstr(text, "\"t31\":") &&

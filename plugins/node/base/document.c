@@ -1,14 +1,46 @@
 #include "base/document.h"
 
 #include "base/file.h"
+#include "base/shortage.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define FILE_LIMIT (4 << 20)
+
+static atomic_bool lacked_memory;
+
+static void *allocate(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (!memory) {
+		lacked_memory = true;
+		(void)sy_short(ENOMEM);
+	}
+	return memory;
+}
+
+void sy_json_watch_memory(void)
+{
+	json_set_alloc_funcs(allocate, free);
+}
+
+char *sy_json_dump(const json_t *json, size_t flags)
+{
+	char *text = json ? json_dumps(json, flags) : NULL;
+
+	if (text && !lacked_memory)
+		return text;
+	free(text);
+	errno = ENOMEM;
+	return NULL;
+}
 
 json_t *sy_json_read_fd(int fd)
 {
@@ -18,7 +50,7 @@ json_t *sy_json_read_fd(int fd)
 
 	if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > FILE_LIMIT)
 		return NULL;
-	text = malloc((size_t)info.st_size + 1);
+	text = allocate((size_t)info.st_size + 1);
 	length = text ? sy_read_fd(fd, text, (size_t)info.st_size + 1) : -1;
 	return length < 0 ? NULL : json_loadb(text, (size_t)length, 0, NULL);
 }
@@ -86,8 +118,10 @@ static json_t *find_object(struct sy_document *document, const char *path, const
 		next = json_object_get(object, key);
 		if (!next) {
 			next = json_object();
-			if (json_object_set_new(object, key, next))
+			if (json_object_set_new(object, key, next)) {
 				document->failed = true;
+				next = NULL; /* it is gone; what is put into nothing is, too */
+			}
 		}
 		object = next;
 		path = dot + 1;

@@ -28,6 +28,14 @@ json_t *sy_json_text(const char *text);
  * json_loadfd makes a system call for every byte. */
 json_t *sy_json_read_fd(int fd);
 
+/* From now on memory that JSON cannot have is a shortage (base/shortage.h): for programs of our
+ * own, not in daemons of others, who have one jansson with us. */
+void sy_json_watch_memory(void);
+
+/* As json_dumps(3), but NULL when the object may lack something: there was a shortage of memory for
+ * JSON in this process. */
+char *sy_json_dump(const json_t *json, size_t flags);
+
 /* Put a value, whose reference is taken. */
 void sy_doc_put(struct sy_document *document, const char *path, json_t *value);
 void sy_doc_put_text(struct sy_document *document, const char *path, const char *text);

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include "base/kernel.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int open_without_openat2(int root, const char *path)
 {
 	int fd = openat(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? sy_short(errno) : fd;
 }
 
 int sy_open_at(int root, const char *path)
@@ -36,7 +37,7 @@ int sy_open_at(int root, const char *path)
 	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	if (fd < 0 && errno == ENOSYS)
 		return open_without_openat2(root, *path ? path : ".");
-	return fd < 0 ? -errno : (int)fd;
+	return fd < 0 ? sy_short(errno) : (int)fd;
 }
 
 ssize_t sy_read_fd(int fd, char *buffer, size_t size)

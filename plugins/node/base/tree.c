@@ -1,6 +1,7 @@
 #include "base/tree.h"
 
 #include "base/kernel.h"
+#include "base/shortage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,11 +19,11 @@ static int add_name(struct sy_names *names, const char *name)
 	char **more = reallocarray(names->name, names->count + 1, sizeof(*more));
 
 	if (!more)
-		return -ENOMEM;
+		return sy_short(ENOMEM);
 	names->name = more;
 	more[names->count] = strdup(name);
 	if (!more[names->count])
-		return -ENOMEM;
+		return sy_short(ENOMEM);
 	names->count++;
 	return 0;
 }
@@ -38,7 +39,7 @@ int sy_list_at(int root, const char *path, struct sy_names *names)
 		return fd;
 	dir = fdopendir(fd);
 	if (!dir) {
-		result = -errno;
+		result = sy_short(errno);
 		(void)close(fd);
 		return result;
 	}
@@ -63,7 +64,7 @@ static int open_path(int root, const char *path, uint64_t flags)
 	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	if (fd < 0 && errno == ENOSYS)
 		fd = openat(root, *path ? path : ".", (int)how.flags);
-	return fd < 0 ? -errno : (int)fd;
+	return fd < 0 ? sy_short(errno) : (int)fd;
 }
 
 ssize_t sy_link_at(int root, const char *path, char *buffer, size_t size)

@@ -1,5 +1,6 @@
 #include "capture/dumpcap.h"
 
+#include "base/document.h"
 #include "base/file.h"
 #include "base/kernel.h"
 #include "base/rights.h"
@@ -301,7 +302,7 @@ static int capture_until_end(struct run *run, void (*ready)(const char *document
 				  "filter", run->filter);
 	if (sy_capture_begin(run->capture, run->document, &run->held_fd, err) < 0)
 		return -1;
-	text = json_dumps(run->document, JSON_COMPACT);
+	text = sy_json_dump(run->document, JSON_COMPACT);
 	if (ready && text)
 		ready(text);
 	told = wait_for_end(run);

@@ -73,7 +73,7 @@ static void name_state(const struct sy_capture *capture, const char *ending, cha
 /* `held`: where to put the descriptor, locked; NULL: it is closed. */
 static int write_state(int folder, const char *name, const json_t *document, int *held)
 {
-	cleanup_free char *text = json_dumps(document, JSON_COMPACT);
+	cleanup_free char *text = sy_json_dump(document, JSON_COMPACT);
 	char temporary[420];
 	cleanup_close int fd = -1;
 

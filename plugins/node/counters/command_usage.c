@@ -30,6 +30,7 @@ static void (*before_size)(int) = SIG_DFL;
 int sy_take_signals(void)
 {
 	sigset_t all;
+	int fd;
 
 	before_pipe = signal(SIGPIPE, SIG_IGN);
 	before_size = signal(SIGXFSZ, SIG_IGN);
@@ -37,7 +38,11 @@ int sy_take_signals(void)
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		(void)sigaddset(&all, told[i]);
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
-	return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		(void)fprintf(stderr, "%s: not weighed: signalfd: %s\n",
+			      program_invocation_short_name, strerror(errno));
+	return fd;
 }
 
 static void become_command(char **argv)
@@ -74,6 +79,16 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact)
 	if (null > 2)
 		(void)close(null);
 	return pid;
+}
+
+int sy_run_unweighed(char **argv)
+{
+	struct sy_exact exact = {.exit_code = -1, .signal = -1};
+	pid_t pid = sy_start_command(argv, &exact);
+
+	while (pid > 0 && sy_reap(pid, 0, &exact) > 0 && exact.exit_code < 0 && exact.signal < 0)
+		;
+	return sy_exit_code(&exact);
 }
 
 /* What a child that was waited for has used. */

@@ -27,6 +27,9 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact);
 /* wait4 for any child, which is added: what it returns. */
 pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact);
 
+/* Where its end could be waited for only like this: its exit code. */
+int sy_run_unweighed(char **argv);
+
 /* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
 int sy_reaped_io(int64_t io[4]);
 

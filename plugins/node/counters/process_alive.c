@@ -1,9 +1,11 @@
 #include "counters/process_alive.h"
 
 #include "base/file.h"
+#include "base/shortage.h"
 #include "counters/parse.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,7 @@ static ssize_t read_file(pid_t pid, const char *file, char *text, size_t size)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -1 : sy_read_fd(fd, text, size);
+	return fd < 0 ? sy_short(errno) : sy_read_fd(fd, text, size);
 }
 
 int64_t sy_start_ticks(pid_t pid)
@@ -26,8 +28,11 @@ int64_t sy_start_ticks(pid_t pid)
 	char text[1024];
 	struct sy_stat stat;
 
-	if (read_file(pid, "stat", text, sizeof(text)) < 0 || sy_parse_stat(text, &stat) < 0 ||
-	    stat.state == 'Z' || stat.state == 'X')
+	ssize_t length = read_file(pid, "stat", text, sizeof(text));
+
+	if (length < 0)
+		return sy_is_shortage((int)-length) ? SY_TICKS_NOT_READ : -1;
+	if (sy_parse_stat(text, &stat) < 0 || stat.state == 'Z' || stat.state == 'X')
 		return -1;
 	return stat.starttime;
 }

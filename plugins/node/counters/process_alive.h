@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define SY_TICKS_NOT_READ -2 /* there was no descriptor left to look with */
+
 /* When it was started, in clock ticks since boot; -1: no such process, or it is dead and only not
- * waited for yet. */
+ * waited for yet; SY_TICKS_NOT_READ. */
 int64_t sy_start_ticks(pid_t pid);
 
 /* The topmost of its name above it: a daemon itself, not a process that it has forked off. */

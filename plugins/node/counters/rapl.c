@@ -1,5 +1,6 @@
 #include "counters/rapl.h"
 
+#include "base/shortage.h"
 #include "base/tree.h"
 
 #include <errno.h>
@@ -147,6 +148,7 @@ int sy_rapl_find(int root, struct sy_rapl_zone *zones, size_t capacity, struct s
 {
 	struct search search = {.root = root, .zones = zones, .capacity = capacity};
 	cleanup_names struct sy_names names = {0};
+	unsigned shortages = sy_shortages();
 	int result = sy_list_at(root, POWERCAP, &names);
 
 	if (result < 0) {
@@ -161,6 +163,11 @@ int sy_rapl_find(int root, struct sy_rapl_zone *zones, size_t capacity, struct s
 		(void)sy_fail(err, "no RAPL: " POWERCAP " holds no zone");
 	for (int i = 0; i < search.count; i++)
 		zones[i].parent = find_parent(zones, search.count, &zones[i]);
+	if (sy_shortages() != shortages) { /* the sum would lack some */
+		(void)sy_fail(err, "no RAPL: " POWERCAP
+				   " cannot be read whole: no descriptor or no memory left");
+		return 0;
+	}
 	mark_counted(zones, search.count);
 	return search.count;
 }

@@ -211,7 +211,7 @@ static char *text_with_tags(const struct sy_comment *comment, size_t tags, bool 
 	if (is_short)
 		object = shortened(object);
 	/* Nine digits: microseconds in a job of 15 minutes, and no 0.30000000000000004. */
-	text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+	text = sy_json_dump(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
 	json_decref(object);
 	return text;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/document.h"
 #include "base/file.h"
 #include "capture/file.h"
 #include "netem/end.h"
@@ -76,7 +77,7 @@ static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_er
 		if (value)
 			(void)json_object_set(told, fields[i], value);
 	}
-	line = json_dumps(told, JSON_COMPACT | JSON_ENSURE_ASCII);
+	line = sy_json_dump(told, JSON_COMPACT | JSON_ENSURE_ASCII);
 	if (line && answer)
 		sy_outbox_send(outbox, "cache %s", line);
 	json_decref(told);

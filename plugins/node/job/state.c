@@ -94,7 +94,7 @@ int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const cha
 /* First over what is there, then cut: at every moment it begins with a whole object. */
 int sy_job_state_save(struct sy_job_state *state, struct sy_error *err)
 {
-	cleanup_free char *text = json_dumps(state->json, JSON_COMPACT | JSON_ENSURE_ASCII);
+	cleanup_free char *text = sy_json_dump(state->json, JSON_COMPACT | JSON_ENSURE_ASCII);
 	size_t length = text ? strlen(text) : 0;
 
 	if (!text || length >= SIZE)
@@ -134,7 +134,9 @@ pid_t sy_job_state_process(const struct sy_job_state *state, const char *key)
 	pid_t pid = (pid_t)json_integer_value(json_object_get(process, "pid"));
 	int64_t ticks = pid > 0 ? sy_start_ticks(pid) : -1;
 
-	return ticks >= 0 && ticks == json_integer_value(json_object_get(process, "start_ticks"))
+	return ticks == SY_TICKS_NOT_READ ||
+		       (ticks >= 0 &&
+			ticks == json_integer_value(json_object_get(process, "start_ticks")))
 		   ? pid
 		   : 0;
 }

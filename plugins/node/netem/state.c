@@ -1,6 +1,7 @@
 #include "netem/state.h"
 
 #include "base/document.h"
+#include "base/shortage.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -81,24 +82,32 @@ static json_t *load(int dir, const char *name)
 	cleanup_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	json_t *state;
 
+	if (fd < 0)
+		(void)sy_short(errno);
 	state = sy_json_read_fd(fd);
 	return json_is_object(state) ? state : (json_decref(state), json_null());
 }
 
+/* Holds what is there; NULL when it cannot be read now: a condition that nobody knows of would stay
+ * for ever. */
 static json_t *load_all(int dir)
 {
-	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned shortages = sy_shortages();
+	cleanup_close int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
 	json_t *all = json_object();
 	struct dirent *entry;
 
+	if (folder)
+		copy = -1; /* closedir() closes it */
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
 		    !sy_ends_with(entry->d_name, ".done.json"))
 			(void)json_object_set_new(all, entry->d_name, load(dir, entry->d_name));
-	if (folder)
-		(void)closedir(folder);
-	return all;
+	if (folder && closedir(folder) == 0 && sy_shortages() == shortages)
+		return all;
+	json_decref(all);
+	return NULL;
 }
 
 int sy_states_open(const char *run_dir, bool make, struct sy_states *states, struct sy_error *err)
@@ -112,6 +121,9 @@ int sy_states_open(const char *run_dir, bool make, struct sy_states *states, str
 		return -1;
 	sy_run_holding(states->lock);
 	states->all = load_all(states->dir);
+	if (!states->all)
+		return sy_fail(err, "cannot read the states of network conditions in %s/netem",
+			       run_dir);
 	return 0;
 }
 
@@ -133,7 +145,7 @@ int sy_state_save(struct sy_states *states, const char *name, json_t *document,
 	cleanup_close int fd = openat(states->dir, temporary,
 				      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	cleanup_free char *text =
-	    json_dumps(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+	    sy_json_dump(document, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
 	int error;
 
 	if (fd < 0 || !text)
@@ -190,7 +202,7 @@ static bool held(const char *folder, const char *tail, int64_t inode)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	bool found = false;
+	bool found = !dir && errno != ENOENT;
 	char path[320];
 
 	while (dir && !found && (entry = readdir(dir))) {
@@ -245,7 +257,7 @@ enum sy_owner sy_state_owner(const json_t *state)
 	int64_t ticks;
 
 	read_boot_id(now, sizeof(now));
-	if (!boot || strcmp(boot, now))
+	if (!boot || (now[0] && strcmp(boot, now)))
 		return SY_OWNER_AND_KERNEL_GONE;
 	if (inode != namespace_of("/proc/self/ns/net"))
 		return held("/proc", "/ns/net", inode) || held("/run/netns", "", inode)
@@ -254,7 +266,8 @@ enum sy_owner sy_state_owner(const json_t *state)
 	if (!watch)
 		return SY_OWNER_LIVES;
 	ticks = sy_start_ticks(watch);
-	if (ticks >= 0 && ticks == number(state, "watch_start_ticks"))
+	if (ticks == SY_TICKS_NOT_READ ||
+	    (ticks >= 0 && ticks == number(state, "watch_start_ticks")))
 		return SY_OWNER_LIVES;
 	return job_lives(state) ? SY_OWNER_LIVES : SY_OWNER_GONE;
 }

@@ -1,6 +1,7 @@
 /* The probe's document: docs/formats.md, part 3. */
 #include "probe/probe.h"
 
+#include "base/shortage.h"
 #include "base/document.h"
 #include "probe/cpu.h"
 #include "probe/detect.h"
@@ -99,6 +100,7 @@ static void put_tcp(int root, struct sy_document *document)
 json_t *sy_probe(const struct sy_probe_options *options)
 {
 	struct sy_document document = {.top = json_object(), .missing = json_object()};
+	unsigned shortages = sy_shortages();
 
 	if (!document.top || !document.missing) {
 		json_decref(document.top);
@@ -117,7 +119,7 @@ json_t *sy_probe(const struct sy_probe_options *options)
 	sy_probe_filesystems(options->root, &document);
 	sy_probe_rapl(options->root, &document);
 	sy_doc_put(&document, "missing", document.missing);
-	if (document.failed) {
+	if (document.failed || sy_shortages() != shortages) {
 		json_decref(document.top);
 		return NULL;
 	}

@@ -1,4 +1,5 @@
 /* steelyard-node probe: what this node is, as one JSON document. */
+#include "base/document.h"
 #include "base/file.h"
 #include "probe/probe.h"
 #include "program/command_line.h"
@@ -19,7 +20,8 @@ static const char help[] =
 static int print(json_t *document, bool pretty)
 {
 	size_t flags = JSON_ENSURE_ASCII | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
-	int failed = json_dumpf(document, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
+	cleanup_free char *text = sy_json_dump(document, flags);
+	int failed = !text || puts(text) == EOF || fflush(stdout);
 
 	json_decref(document);
 	if (failed)
@@ -40,7 +42,7 @@ static int probe(const char *dir, bool pretty, bool quick)
 	}
 	document = sy_probe(&options);
 	if (!document) {
-		(void)fprintf(stderr, "steelyard-node probe: out of memory\n");
+		(void)fprintf(stderr, "steelyard-node probe: out of memory or descriptors\n");
 		return SY_EXIT_MISSING;
 	}
 	return print(document, pretty);

@@ -1,4 +1,5 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
+#include "base/shortage.h"
 #include "base/document.h"
 #include "base/file.h"
 #include "netem/end.h"
@@ -69,6 +70,8 @@ static json_t *load(const struct sy_recordfile *file)
 
 	(void)snprintf(name, sizeof(name), "%s.json", file->name);
 	fd = openat(file->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		(void)sy_short(errno);
 	record = sy_json_read_fd(fd);
 	if (record)
 		return record;
@@ -173,13 +176,14 @@ static bool is_record(const json_t *record)
 static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy_error *err)
 {
 	struct stat info;
+	FILE *stream;
 	int fd;
 
 	file->dir = open(current.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(file->name, sizeof(file->name), "%s", current.name);
 	fd = open(samples, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &info) < 0 || file->dir < 0) {
-		(void)sy_fail_errno(err, errno, "cannot open %s", samples);
+		(void)sy_fail_errno(err, -sy_short(errno), "cannot open %s", samples);
 		return NULL;
 	}
 	if (!S_ISREG(info.st_mode)) {
@@ -189,7 +193,10 @@ static FILE *open_all(const char *samples, struct sy_recordfile *file, struct sy
 	file->has_owner = geteuid() == 0; /* as the samples: the job's user */
 	file->uid = info.st_uid;
 	file->gid = info.st_gid;
-	return fdopen(fd, "r");
+	stream = fdopen(fd, "r");
+	if (!stream)
+		(void)sy_fail_errno(err, errno, "cannot read %s", samples);
+	return stream;
 }
 
 static const char *job_id(void)
@@ -222,11 +229,15 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 	if (split_path(samples, &current, err) < 0)
 		return -1;
 	stream = open_all(samples, &file, err);
-	if (!stream && file.dir >= 0) /* killed before it had samples */
+	if (!stream && file.dir >= 0 && !sy_shortages()) /* killed before it had samples */
 		sy_recordfile_close(&file);
 	if (!stream)
 		return -1;
 	current.record = load(&file);
+	if (!current.record && sy_shortages()) { /* it would be lost for good */
+		(void)fclose(stream);
+		return sy_fail(err, "cannot look for the record beside %s", samples);
+	}
 	if (!json_is_true(json_object_get(current.record, "complete"))) {
 		if (!is_record(current.record)) {
 			json_decref(current.record);

@@ -343,16 +343,10 @@ static int parse(int argc, char **argv, struct sy_sampling *sampling, struct sy_
 	return log ? open_log(log, err) : 0;
 }
 
-int sy_cmd_sample(int argc, char **argv)
+static int sample(int argc, char **argv, struct sy_sampling *sampling)
 {
-	struct sy_sampling sampling = {.root_dir = "/",
-				       .node = own_name(),
-				       .rate_hz = 1,
-				       .control_fd = -1,
-				       .print_fd = -1,
-				       .told = {json_object(), json_object(), json_object()}};
 	struct sy_error err;
-	int result = parse(argc, argv, &sampling, &err);
+	int result = parse(argc, argv, sampling, &err);
 
 	if (result > 0) {
 		(void)fputs(help, stdout);
@@ -362,5 +356,21 @@ int sy_cmd_sample(int argc, char **argv)
 		(void)fprintf(stderr, "steelyard-node sample: %s\n", err.text);
 		return SY_EXIT_USAGE;
 	}
-	return sy_sample(&sampling);
+	return sy_sample(sampling);
+}
+
+int sy_cmd_sample(int argc, char **argv)
+{
+	struct sy_sampling sampling = {.root_dir = "/",
+				       .node = own_name(),
+				       .rate_hz = 1,
+				       .control_fd = -1,
+				       .print_fd = -1,
+				       .told = {json_object(), json_object(), json_object()}};
+	int code = sample(argc, argv, &sampling);
+
+	json_decref(sampling.told.job);
+	json_decref(sampling.told.tags);
+	json_decref(sampling.told.conditions);
+	return code;
 }

@@ -1,5 +1,8 @@
 #include "program/command_line.h"
 
+#include "base/document.h"
+#include "base/file.h"
+
 #include <stdio.h>
 
 int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *wish)
@@ -25,11 +28,12 @@ int sy_command_print(const char *command, json_t *object)
 {
 	/* 15 digits: what was written in decimal reads the same. */
 	size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
-	int failed =
-	    !object || json_dumpf(object, stdout, flags) || putchar('\n') == EOF || fflush(stdout);
+	cleanup_free char *text = sy_json_dump(object, flags);
+	int failed = !text || puts(text) == EOF || fflush(stdout);
 
 	json_decref(object);
 	if (failed)
-		(void)fprintf(stderr, "steelyard-node %s: cannot write to stdout\n", command);
+		(void)fprintf(stderr, "steelyard-node %s: %s\n", command,
+			      text ? "cannot write to stdout" : "out of memory");
 	return failed ? SY_EXIT_BUG : SY_EXIT_DONE;
 }

@@ -1,4 +1,5 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
+#include "base/document.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 		(void)printf("steelyard-node %s\n", SY_VERSION);
 		return SY_EXIT_DONE;
 	}
+	sy_json_watch_memory();
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);

@@ -1,5 +1,6 @@
 #include "record/file.h"
 
+#include "base/document.h"
 #include "base/file.h"
 #include "base/folder.h"
 
@@ -138,7 +139,7 @@ static int replace(const struct sy_recordfile *file, const char *text, size_t le
 int sy_recordfile_write(const struct sy_recordfile *file, const json_t *record,
 			struct sy_error *err)
 {
-	cleanup_free char *text = json_dumps(record, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+	cleanup_free char *text = sy_json_dump(record, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
 	size_t length;
 	int spare;
 

@@ -18,7 +18,8 @@ static json_t *step_into(json_t *at, const char *word)
 	inner = json_object_get(at, word);
 	if (!inner) {
 		inner = json_object();
-		(void)json_object_set_new(at, word, inner);
+		if (json_object_set_new(at, word, inner) < 0)
+			inner = NULL; /* it is gone; what is put into nothing is, too */
 	}
 	return inner;
 }
