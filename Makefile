@@ -163,7 +163,7 @@ groups: $(addprefix group-,$(TEST_GROUPS))
 group-%:
 	@tests/run_group.sh $* $(MAKE) --no-print-directory -s $(addprefix -f ,$(filter Makefile %.mk,$(MAKEFILE_LIST))) $*
 
-check: check-c check-unit check-bats  ## every test that needs no cluster
+check: check-c check-unit check-bats check-sanitize check-fuzz check-torture  ## every test that needs no cluster
 
 check-fast: all $(C_TESTS) $(VENV)/.test  ## what one runs all the time: no cluster, no NPB, no bats, no slow tests
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='check-unit-fast lint check-c'
@@ -180,18 +180,24 @@ check-bats: all $(VENV)/.test
 check-c: all $(C_TESTS)  ## the C parts: parsers fed with recorded text, the plugin in a small host
 	@tests/run_c.sh $(C_TESTS)
 
-# Not in `make test`: every source is compiled once more. The plugin's own hosts are left out: they
-# load it as Slurm does, and Slurm is not built that way.
-SANITIZE := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
-check-sanitize:  ## the C tests under AddressSanitizer and UBSan, spoilt input included
-	@rm -rf build/sanitize && mkdir -p build/test $(addprefix build/sanitize/,$(sort $(dir $(NODE_SRC))))
-	@for s in $(NODE_SRC); do $(CC) $(SY_CFLAGS) $(SANITIZE) -w -c -o build/sanitize/$${s%.c}.o $$s || exit; done
-	@$(AR) qcs build/sanitize/libsteelyard.a $(NODE_SRC:%.c=build/sanitize/%.o)
-	@for t in $(filter-out test_spank_plugin test_spank_failures test_spank_comment test_spank_netem test_spank_cold,$(notdir $(C_TESTS))); do \
-		$(CC) $(SY_CFLAGS) $(SANITIZE) -w -Itests/c -I$(SLURM_INC) -rdynamic -o build/sanitize/$$t tests/c/$$t.c \
-		build/sanitize/libsteelyard.a -ljansson -lmnl -ldl -lm && build/sanitize/$$t > build/sanitize/log 2>&1 || \
-		{ cat build/sanitize/log; echo "$$t failed" >&2; exit 1; }; \
-		echo "$$t: $$(grep -c '^ok' build/sanitize/log) ok"; done
+# Not in `make test`: every source is compiled once more, once for all three of these, by clang.
+SANITIZED = $(MAKE) --no-print-directory -s -f Makefile -f tests/sanitized.mk
+
+check-sanitize:  ## the C tests, the plugin in its host too, under AddressSanitizer and UBSan, spoilt input included
+	@mkdir -p build/test
+	@$(SANITIZED) -j$(shell nproc) sanitized-tests
+	@$(SANITIZED) run-sanitized
+
+FUZZ_S ?= 60
+check-fuzz: $(VENV)/.ready  ## libFuzzer over every parser of what comes from outside, FUZZ_S=60 seconds in all
+	@$(SANITIZED) -j$(shell nproc) sanitized-fuzzers
+	@$(SANITIZED) run-fuzzers FUZZ_S=$(FUZZ_S)
+
+TORTURE_S ?= 120
+check-torture:  ## every allocation, open and fork made to fail once under the C tests and steelyard-node (TORTURE_S=120 seconds)
+	@mkdir -p build/test
+	@$(SANITIZED) -j$(shell nproc) sanitized-tests
+	@$(SANITIZED) run-torture TORTURE_S=$(TORTURE_S)
 
 check-npb: all  ## every NPB kernel, class S and W on several rank counts, verified
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb check
@@ -233,7 +239,9 @@ test-matrix:  ## check-docker on all three releases of Slurm, and check-layouts
 check-layouts: all  ## what the plugin makes of cgroup v1, v2 with job ids, with SLUIDs, and none, on three releases of Slurm (root)
 	@tests/layouts/run.sh
 
-soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each; 10,000 jobs in a row (an hour)
+soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each; 10,000 jobs in a row (an hour); an hour of check-fuzz, every call of check-torture
+	@$(MAKE) --no-print-directory -s check-fuzz FUZZ_S=3600
+	@$(MAKE) --no-print-directory -s check-torture TORTURE_S=all
 	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/unit/job/test_trouble.py
 	STEELYARD_JOBS=$${STEELYARD_JOBS:-10000} $(VENV)/bin/python bench/jobs.py
 
@@ -362,5 +370,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test packages-docker setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-npb check-lab check-lab-guests check-lab-nodes check-spark check-pbs check-docker test-matrix check-layouts soak failsafe lint docs \
+.PHONY: help all npb mpiprof packages packages-test packages-docker setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-pbs check-docker test-matrix check-layouts soak failsafe lint docs \
 	lint-c lint-cross bench install-slurm install-torque install-torque-login uninstall-torque install-openpbs uninstall-openpbs FORCE install-programs wheel clean

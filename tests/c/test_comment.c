@@ -6,13 +6,21 @@
 #include "job/comment.h"
 #include "job/comment_merge.h"
 
+static char *say(const struct sy_comment *comment)
+{
+	char *text = sy_comment_short(comment);
+
+	ok(text != NULL, "a comment");
+	return text;
+}
+
 /* As long as it gets in everyday use: a job with a tag that was alone on its node. */
 static void test_short_comment(void)
 {
 	static struct sy_tags tags;
 	struct sy_job_totals totals = {.nodes_weighed = 0};
 	struct sy_comment comment = {.tags = &tags, .nodes = 2, .totals = &totals};
-	char *text = sy_comment_short(&comment);
+	char *text = say(&comment);
 
 	(void)sy_tags_add(&tags, "input=small", NULL);
 	is_string(text, "{\"nodes\":2,\"nodes_weighed\":0}", "nothing known");
@@ -29,9 +37,7 @@ static void test_short_comment(void)
 		    sy_is_micro(sy_total_facts[i].unit) ? 86400.5 : 123456789012.0;
 	}
 	totals.sum.exclusive = SY_ALONE;
-	text = sy_comment_short(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	is_string(
 	    text,
 	    "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"kernel\":\"6.12.48+deb13-cloud-amd64\","
@@ -59,9 +65,7 @@ static void test_short_comment_says_what_is_not_known(void)
 	    &comment.kind, "{\"probe\":{\"node_type\":\"virtual\",\"virtualization\":{\"vm\":"
 			   "{\"name\":null},\"container\":{\"name\":\"docker\"}}},\"missing\":{"
 			   "\"energy.energy_j\":\"no RAPL: /sys/class/powercap is absent\"}}");
-	text = sy_comment_short(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text,
 		  "{\"node_type\":\"virtual\",\"vm\":null,\"container\":\"docker\",\"nodes\":") ==
 	       text,

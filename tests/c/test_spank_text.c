@@ -14,6 +14,14 @@
 #include "../../plugins/node/job/totals.c"
 #include "../../plugins/node/job/totals_files.c"
 
+static char *say(const struct sy_comment *comment)
+{
+	char *text = sy_comment_text(comment);
+
+	ok(text != NULL, "a comment");
+	return text;
+}
+
 static void test_tag_grammar(void)
 {
 	static const char *const good[] = {"a=1",	 "A.b_c-9=x", "k=v=w", "net=delay 50ms",
@@ -142,9 +150,7 @@ static void test_comment_scope(void)
 		totals.sum.value[i] = 1000 + i;
 	}
 	totals.unknown_on[SY_CPU_S] = 1;
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
 			"\"energy_j\":null,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
@@ -156,9 +162,7 @@ static void test_comment_scope(void)
 	free(text);
 	totals.sum.exclusive = SY_SHARED;
 	sy_node_kind_from_record(&comment.kind, "{\"missing\":{\"cpu.cpu_s\":\"no\"}}");
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text, "\"energy_j\":null") && strstr(text, "\"exclusive\":false") &&
 	       strstr(text, "\"energy_j\":\"of the whole node, which the job shared\"") &&
 	       strstr(text, "\"cpu_s\":\"no\""),
@@ -166,26 +170,20 @@ static void test_comment_scope(void)
 	free(text);
 	totals.sum.exclusive = SY_ALONE;
 	totals.sum.known[SY_CPU_S] = true;
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1010,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");
 	free(text);
 	totals.sum.known[SY_WCHAR_BYTES] = false;
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text, "\"wchar_bytes\":\"not all processes were seen (cpu_unseen_s)\""),
 	   "bytes of processes that only their cgroup shows are not known");
 	free(text);
 	totals.sum.known[SY_CPU_UNSEEN_S] = false;
 	totals.unknown_on[SY_CPU_UNSEEN_S] = totals.nodes_weighed = 1;
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
@@ -232,9 +230,7 @@ static void test_comment(void)
 	totals.sum.value[SY_CPU_S] = 0.1 + 0.2;
 	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(!strncmp(text, expected, strlen(expected)) &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\",") &&
@@ -246,9 +242,7 @@ static void test_comment(void)
 		(void)sy_tags_add(&tags, item, NULL);
 	}
 	comment.nodes = -1;
-	text = sy_comment_text(&comment);
-	if (!ok(text != NULL, "a comment"))
-		return;
+	text = say(&comment);
 	ok(text && strlen(text) <= SY_COMMENT_MAX && strlen(text) > SY_COMMENT_MAX - 300,
 	   "as many tags as fit in %d bytes", SY_COMMENT_MAX);
 	ok(text && strstr(text, "\"t00\":") && !strstr(text, "\"t31\":") &&

@@ -51,7 +51,13 @@ layers_c() {
     pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
-mkdir -p build/test
+# A program that is red by itself, to each of the runners of sanitized programs.
+fuzzer() {
+    cp tests/failsafe/planted_red.sh "$scratch/fuzz_netem"
+    build/venv/bin/python -P tests/fuzz/fuzz.py --seconds 1 "$scratch/fuzz_netem"
+}
+
+mkdir -p build/test build/sanitized
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
@@ -66,6 +72,11 @@ must_fail 'bats that skips everything' 'no test ran to its end' \
     tests/run_bats.sh tests/failsafe/planted_skips.bats
 must_fail tap '^not ok 1' c_test
 must_fail 'make test, of two groups at once' 'planted red' groups planted-green planted-red
+must_fail 'a sanitized test' 'failed with code 1' \
+    tests/run_sanitized.sh no-plugin tests/failsafe/planted_red.sh
+must_fail 'a fuzzer' 'not ok netem' fuzzer
+must_fail torture 'not ok - planted_red.sh' \
+    build/venv/bin/python tests/torture/torture.py tests/failsafe/planted_red.sh
 # A table that is always green weighs nothing.
 must_fail calibrate 'this scale is NOT right' \
     env STEELYARD_NODE="$PWD/tests/failsafe/lying_node.sh" build/venv/bin/steelyard calibrate \

@@ -357,16 +357,14 @@ static void write_last_record(void)
 int sy_sample(struct sy_sampling *sampling)
 {
 	struct sy_error err;
-	bool able;
 
 	p.sampling = sampling;
-	p.csv_fd = p.control_fd = p.child_fd = -1;
-	p.exact.exit_code = p.exact.signal = -1;
+	p.csv_fd = p.control_fd = p.child_fd = p.exact.exit_code = p.exact.signal = -1;
 	p.signal_fd = sy_take_signals();
 	if (p.signal_fd < 0) /* no end would ever be seen */
 		return sampling->command ? sy_run_unweighed(sampling->command) : SY_SAMPLE_UNABLE;
 	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
-	able = set_up(&err) == 0;
+	bool able = set_up(&err) == 0;
 	if (!able)
 		complain(&err);
 	if (!able)

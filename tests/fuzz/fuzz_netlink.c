@@ -1,0 +1,26 @@
+/* Answers of the kernel by netlink: sockets (sock_diag) and qdiscs. */
+#include "fuzz.h"
+
+#include "counters/inet_diag.h"
+#include "netem/kernel/qdisc_counters.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct sy_qdisc_counters counters = {0};
+	struct sy_tcp_socket socket = {0};
+	uint8_t *block = malloc(size + !size); /* as aligned as the kernel's answer is */
+	int index = 0;
+
+	must(block);
+	memcpy(block, data, size);
+	if (sy_diag_parse(block, size, &socket) == 0)
+		must(size >= sizeof(struct inet_diag_msg));
+	if (sy_qdisc_parse((const struct nlmsghdr *)(const void *)block, size, &index, &counters) ==
+	    0) {
+		must(size >= sizeof(struct nlmsghdr));
+		must(memchr(counters.kind, '\0', sizeof(counters.kind)) != NULL);
+		must(counters.sent_packets >= 0 && counters.dropped_packets >= 0);
+	}
+	free(block);
+	return 0;
+}

@@ -1,0 +1,228 @@
+"""steelyard-node under torture: what it is asked, and what it may answer when a call has failed.
+
+Beside an end without a signal: a record is absent, with a word about it, or tells the numbers of the
+undisturbed run, or says of each that it does not know it and why.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parents[1] / "data"
+TREE = DATA / "trees" / "physical"
+CUT = next((DATA / "records" / "cut").glob("*.csv"))
+# What differs from run to run: times, and what the machine was busy with.
+VOLATILE = (
+    "start_unix_s", "end_unix_s", "elapsed_s", "samples_file", "cpu.", "memory.", "sampler.",
+    "exit.elapsed_s", "io.read_bytes", "io.write_bytes", "probe.taken", "tcp.",
+)  # fmt: skip
+POLICY = "enabled yes\nnetem yes\nusers root\nmax_delay 10ms\nexclusive_only no\n"
+# Of a job whose slurmstepd is gone, and which had not come to touching any device.
+STATE = {"requested": "delay=50ms", "node": "n1", "job_id": "7", "undo": {"places": []},
+         "watch_pid": 1, "watch_start_ticks": 1}  # fmt: skip
+
+
+def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf with its dotted path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from numbers(inner, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def has_reason(path: str, missing: dict[str, str]) -> bool:
+    """For itself, or for what it is a part of."""
+    for whole, total in (
+        ("energy.zones.", "energy.energy_j"),
+        ("network.devices.", "network.rx_bytes"),
+    ):
+        if path.startswith(whole) and missing.get(total):
+            return True
+    parts = path.split(".")
+    return any(missing.get(".".join(parts[:end])) for end in range(1, len(parts) + 1))
+
+
+def differs(found: dict[str, Any], truth: dict[str, Any]) -> str:
+    """Where a document tells another number than the truth, or leaves one out without a word."""
+    told = dict(numbers(found))
+    missing = found.get("missing") or {}
+    probed = (found.get("probe") or {}).get("missing") or {}
+    reasons = missing | {f"probe.{path}": why for path, why in probed.items()}
+    whole = found.get("complete", True)
+    if not whole:
+        return "" if found.get("incomplete_reason") else "incomplete without a reason"
+    for path, value in numbers(truth):
+        if (
+            path == "complete"
+            or path.startswith(("missing", "probe.missing", *VOLATILE))
+            or not isinstance(value, int | float)
+        ):
+            continue
+        now = told.get(path)
+        if now is None and not has_reason(path, reasons):
+            return f"{path} is {'null' if path in told else 'left out'} without a reason"
+        if now is not None and now != value:
+            return f"{path} is {now} and not {value}"
+    return ""
+
+
+def document(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class Judge:
+    """Takes the undisturbed run's answer as the truth, then weighs the others against it."""
+
+    def __init__(self, weigh: Callable[[Path, int, Any], str], read: Callable[[Path], Any]) -> None:
+        self.truth: Any = None
+        self.weigh, self.read = weigh, read
+
+    def __call__(self, folder: Path, code: int) -> str:
+        if self.truth is None:
+            self.truth = self.read(folder)
+            return "" if self.truth else "no answer"
+        return self.weigh(folder, code, self.truth)
+
+
+def output(folder: Path) -> str:
+    return (folder / "output").read_text(errors="replace")
+
+
+def answer(folder: Path) -> str:
+    return (folder / "answer").read_text(errors="replace")
+
+
+def weigh_document(folder: Path, code: int, truth: str) -> str:
+    """One JSON document on stdout, or a complaint and an exit code."""
+    said = answer(folder)
+    if code:
+        return "" if output(folder) else f"exit code {code} without a word"
+    found, whole = document(said), document(truth)
+    return differs(found, whole or {}) if found else f"exit code 0, and no document: {said[:200]}"
+
+
+def weigh_words(folder: Path, code: int, truth: str) -> str:
+    """The same words, or a complaint and an exit code."""
+    if code:
+        return (
+            "" if output(folder) or answer(folder) == truth else f"exit code {code} without a word"
+        )
+    return "" if answer(folder) == truth else f"said {answer(folder)!r} and not {truth!r}"
+
+
+def the_record(folder: Path) -> dict[str, Any] | None:
+    records = sorted((folder / "records").glob("*/*.json"))
+    return document(records[-1].read_text()) if records else None
+
+
+def log(folder: Path) -> str:
+    return "".join(path.read_text(errors="replace") for path in folder.glob("run/*.log"))
+
+
+def weigh_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
+    """Of a command that was weighed: it ran and its code is ours, or neither."""
+    done = (folder / "eight").exists() and (folder / "eight").stat().st_size == 8 << 20
+    found = the_record(folder)
+    left = [path.name for path in (folder / "records").rglob(".*")]
+    if left:
+        return f"left behind: {left}"
+    if code == 0 and not done:
+        return "exit code 0, and the command did not run"
+    if not found:
+        return "" if output(folder) else "no record, and not a word about it"
+    return differs(found, truth)
+
+
+def weigh_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
+    """Finished as undisturbed, or left as it was."""
+    found = the_record(folder)
+    if code:
+        before = document(CUT.with_suffix(".json").read_text())
+        same = found == before and output(folder)
+        return (
+            "" if same else f"exit code {code} without a word, or another record: {output(folder)}"
+        )
+    return differs(dict(found, complete=True), truth) if found else "exit code 0, and no record"
+
+
+def weigh_state(folder: Path, code: int, truth: list[str]) -> str:
+    """Undone and told, or still there for whoever comes next."""
+    left = names(folder)
+    if code == 0:
+        return "" if left == truth else f"exit code 0, and there is {left}"
+    return "" if output(folder) and left else f"exit code {code}, and there is {left}"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "run" / "netem").glob("n1*"))
+
+
+def with_state(folder: Path) -> None:
+    place = folder / "run" / "netem"
+    place.mkdir(parents=True)
+    for path in (folder / "run", place):
+        path.chmod(0o700)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    state = STATE | {"boot_id": boot, "network_namespace": Path("/proc/self/ns/net").stat().st_ino}
+    (place / "n1.7.json").write_text(json.dumps(state))
+    (place / "n1.7.json").chmod(0o600)
+
+
+def with_cut_record(folder: Path) -> None:
+    place = folder / "records" / "7"
+    place.mkdir(parents=True)
+    shutil.copy(CUT, place)
+    shutil.copy(CUT.with_suffix(".json"), place)
+
+
+def with_policy(folder: Path) -> None:
+    (folder / "netem.conf").write_text(POLICY)
+    (folder / "netem.conf").chmod(0o600)
+
+
+def with_folders(folder: Path) -> None:
+    for name in ("run", "records"):
+        (folder / name).mkdir(mode=0o755)
+
+
+def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], None]]]:
+    """(name, words, judge, what is there before)."""
+    dd = ["dd", "if=/dev/zero", "of={}/eight", "bs=1M", "count=8", "status=none"]
+    weighed = ["--record-dir", "{}/records", "--job-id", "7", "--node", "n1", "--run-dir", "{}/run"]
+    told = ["--node", "n1", "--job-id", "7", "--run-dir", "{}/run"]
+    words = [
+        ("probe", ["probe", "--root", str(TREE)], Judge(weigh_document, answer), with_folders),
+        ("netem parse", ["netem", "parse", "delay=50ms~5ms/normal,loss=0.1%,to=10.0.0.0/8"],
+         Judge(weigh_document, answer), with_folders),
+        ("netem check", ["netem", "check", "--policy", "{}/netem.conf", "delay=50ms"],
+         Judge(weigh_refusal, output), with_policy),
+        ("job encode", ["job", "encode", "--netem", "delay=50ms", "--tag", "a=b c"],
+         Judge(weigh_words, answer), with_folders),
+        ("netem finish", ["netem", "finish", *told], Judge(weigh_state, names), with_state),
+        ("record", ["record", "--samples", f"{{}}/records/7/{CUT.name}"],
+         Judge(weigh_recovered, the_record), with_cut_record),
+        ("sample", ["sample", *weighed, "--rate", "0", "--root", str(TREE), "--", *dd],
+         Judge(weigh_record, the_record), with_folders),
+        ("sample at 20 Hz", ["sample", *weighed, "--rate", "20", "--root", str(TREE), "--", *dd],
+         Judge(weigh_record, the_record), with_folders),
+    ]  # fmt: skip
+    return [(name, [node, *said], judge, before) for name, said, judge, before in words]
+
+
+def weigh_refusal(folder: Path, code: int, truth: str) -> str:
+    """What the policy does not allow stays refused, whatever fails."""
+    if code == 0:
+        return f"allowed: {answer(folder)}{output(folder)}"
+    return "" if output(folder) else f"exit code {code} without a word"
