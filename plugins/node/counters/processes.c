@@ -280,7 +280,8 @@ enum sy_place sy_processes_place(struct sy_processes *all, const char *controlle
 			continue;
 		if (sy_process_is_in_cgroup(all, process->pid, controller))
 			return SY_IN_GROUP;
-		place = SY_ELSEWHERE;
+		if (sy_process_is_in_cgroup(all, process->pid, NULL)) /* who has ended is in none */
+			place = SY_ELSEWHERE;
 	}
 	return place;
 }
