@@ -133,6 +133,7 @@ def memory_kb(pid: int) -> dict[str, int]:
 
 
 def start_sampler(base: Path, rate_hz: int, root: int, job_id: str) -> Sampler:
+    (base / "records").mkdir(exist_ok=True)
     arguments = [
         *in_namespace(base / "tree"), str(find_node_program()), "sample",
         "--record-dir", str(base / "records"), "--job-id", job_id, "--root", str(base / "tree"),

@@ -110,6 +110,12 @@ def record_dir() -> Path:
 
 def check_record_dir(folder: Path) -> Check:
     """Can this user see the records?"""
+    if folder.is_mount():
+        return Check(
+            "record folder", "warning", f"{folder} is a mount point",
+            "where it is not mounted one day, records go to the node's own disk, unseen: let "
+            "record_dir= in plugstack.conf name a folder below it",
+        )  # fmt: skip
     if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
         return Check("record folder", "ok", str(folder))
     return Check(

@@ -39,9 +39,13 @@ static int open_job_folder(const char *record_dir, const char *job_id, struct sy
 	cleanup_close int top = -1;
 	int fd;
 
-	if (mkdir(record_dir, 0755) < 0 && errno != EEXIST)
-		return sy_fail_errno(err, errno, "cannot make the record folder %s", record_dir);
+	/* Never made here: an empty mount point would have records that nobody finds. */
 	top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0 && errno == ENOENT)
+		return sy_fail(err,
+			       "the record folder %s is not there: mount its file system, or make "
+			       "it once, root's and with mode 0755",
+			       record_dir);
 	if (top < 0)
 		return sy_fail_errno(err, errno, "cannot open the record folder %s", record_dir);
 	if (sy_folder_check(top, record_dir, err) < 0)

@@ -14,7 +14,7 @@ bool sy_is_file_word(const char *word);
  * the message. */
 int sy_folder_check(int fd, const char *what, struct sy_error *err);
 
-/* RECORD_DIR/JOB_ID, made when it is not there: a descriptor, or -1. */
+/* RECORD_DIR/JOB_ID, made when RECORD_DIR is there and it is not: a descriptor, or -1. */
 int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
 		  struct sy_error *err);
 

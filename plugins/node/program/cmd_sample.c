@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -31,7 +32,8 @@ static const char help[] =
     "an `end` message, SIGTERM, or the end of the process of --watch and of every root that a\n"
     "message has named.\n"
     "\n"
-    "  --record-dir DIR      folder of records; only its owner may be able to write to it\n"
+    "  --record-dir DIR      folder of records; only its owner may be able to write to it;\n"
+    "                        made for a COMMAND, else it must be there\n"
     "  --job-id ID           name of the job's folder\n"
     "  --node NAME           name of this node [the host's name up to its first dot]\n"
     "  --rate HZ             samples per second, 0.001 to 1000; 0: totals only [1]\n"
@@ -356,6 +358,8 @@ static int sample(int argc, char **argv, struct sy_sampling *sampling)
 		(void)fprintf(stderr, "steelyard-node sample: %s\n", err.text);
 		return SY_EXIT_USAGE;
 	}
+	if (sampling->command) /* by hand: nobody has made it before */
+		(void)mkdir(sampling->record_dir, 0755);
 	return sy_sample(sampling);
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,14 @@ def test_what_is_missing_has_a_remedy_that_helps(monkeypatch: pytest.MonkeyPatch
     assert advice["steelyard-fstest was not found"].endswith(": make all")
     assert "pip install" in advice["the Python module mpi4py was not found"]
     assert len({found for found in advice if "Python module" in found}) == 4
+
+
+def test_a_record_folder_that_is_a_mount_point_is_a_warning(tmp_path: Path) -> None:
+    assert cmd_doctor.check_record_dir(tmp_path).state == "ok"
+    check = cmd_doctor.check_record_dir(Path("/proc"))  # the nearest mount point
+    assert (check.state, check.found) == ("warning", "/proc is a mount point")
+    assert "a folder below it" in (check.advice or "")
+    assert cmd_doctor.check_record_dir(tmp_path / "no").state == "warning"
 
 
 def test_a_module_that_is_there_is_told_with_its_place() -> None:

@@ -96,6 +96,7 @@ class Node:
 
     def __post_init__(self) -> None:
         self.mom = self.new_mom()
+        self.records.mkdir()
 
     def new_mom(self) -> Mom:
         self.moms.append(Mom())

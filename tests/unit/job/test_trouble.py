@@ -25,7 +25,6 @@ SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))
 
 
 def test_a_record_folder_of_somebody_else(node: Any) -> None:
-    node.records.mkdir()
     os.chown(node.records, 65000, 65000)
     assert node.begin("7.srv").returncode == 0
     wait_for("the complaint", lambda: "belongs to uid 65000" in node.log)
@@ -64,7 +63,6 @@ def test_a_configuration_that_others_may_write(node: Any) -> None:
 def test_a_full_disk(node: Any) -> None:
     if shutil.which("mount") is None or subprocess.run(["mount", "-V"], check=False).returncode:
         pytest.skip("needs mount")
-    node.records.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=32k,mode=755", "none", node.records],
         capture_output=True, text=True, check=False,

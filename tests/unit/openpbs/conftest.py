@@ -74,6 +74,7 @@ class Mom:
         (self.home / "mom_priv/hooks/tmp").mkdir(parents=True)
         (self.home / "spool").mkdir()
         (self.home / "user").mkdir()
+        self.records.mkdir()
 
     @property
     def records(self) -> Path:

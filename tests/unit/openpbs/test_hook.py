@@ -64,7 +64,7 @@ def test_an_end_without_a_begin(mom: Mom, event: str) -> None:
     """Of a begin that failed nothing ran."""
     told = mom.run({"event": event, "job": job(Exit_status="-2")})
     assert (told["accepted"], told["log"]) == (True, [])
-    assert not mom.records.exists()
+    assert not list(mom.records.iterdir())
 
 
 def test_a_job_whose_begin_nobody_told_has_a_record_that_says_so(mom: Mom) -> None:

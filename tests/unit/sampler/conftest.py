@@ -102,6 +102,9 @@ class Sampler:
     def arguments(self, *options: str | Path) -> tuple[list[str | Path], Path]:
         self.jobs += 1
         records = self.base / "records"
+        if not records.exists():  # nobody makes it for a job
+            records.mkdir()
+            os.chown(records, self.base.stat().st_uid, self.base.stat().st_gid)
         return (
             [find_node_program(), "sample", "--record-dir", records, "--job-id", f"{self.jobs}"]
             + list(options),

@@ -68,14 +68,28 @@ def test_signals_are_passed_on(sampler: Any, waiting: Any, tmp_path: Path, numbe
     assert weighed.record["complete"] is True
 
 
-def test_the_record_folder_cannot_be_made_and_the_command_runs(tmp_path: Path) -> None:
+def test_the_record_folder_is_nowhere_and_the_command_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [find_node_program(), "sample", "--record-dir", tmp_path / "no" / "such", "--job-id", "1",
          "--", "sh", "-c", "echo ran; exit 3"],
         capture_output=True, check=False, timeout=90,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, b"ran\n")
-    assert b"cannot make the record folder" in done.stderr
+    assert b"the record folder " in done.stderr
+    assert b"no/such is not there" in done.stderr
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_the_record_folder_is_made_for_a_command_and_never_for_a_job(
+    tmp_path: Path, by_hand: bool
+) -> None:
+    folder = tmp_path / "records"
+    argv = [find_node_program(), "sample", "--record-dir", folder, "--job-id", "1"]
+    with subprocess.Popen(["sleep", "1"]) as job:
+        argv += ["--", "true"] if by_hand else [f"--watch={job.pid}"]
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=90)
+    assert folder.exists() is by_hand
+    assert (b"is not there: mount its file system" in done.stderr) is not by_hand
 
 
 def test_cpu_time_is_what_getrusage_says(sampler: Any) -> None:

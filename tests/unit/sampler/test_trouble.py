@@ -233,7 +233,6 @@ def test_a_file_size_limit_does_not_kill_it(sampler: Any) -> None:
 def test_a_link_in_the_place_of_the_jobs_folder_is_refused(sampler: Any, tmp_path: Path) -> None:
     arguments, folder = sampler.arguments("--", "sh", "-c", "exit 6")
     (tmp_path / "elsewhere").mkdir()
-    folder.parent.mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
     done = subprocess.run(arguments, stderr=subprocess.PIPE, check=False, timeout=90)
     assert done.returncode == 6

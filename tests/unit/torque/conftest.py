@@ -127,6 +127,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         put_program(self.base)
+        self.records.mkdir()
         render("pelog.sh", self.base / "pelog", self.base, self.config)
         self.turn_on()
         self.first, self.sister = (Node(self.base, name, self.around) for name in ("vm", "vmb"))
