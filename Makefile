@@ -226,6 +226,13 @@ build/venv-spark/.ready: $(VENV)/.ready
 check-pbs:  ## through the Torque or OpenPBS that qsub on the PATH reaches, Steelyard on its nodes
 	$(PYTEST) -p no:cacheprovider tests/pbs
 
+# This machine's own Slurm in containers, which see its /usr: nothing is fetched, no image is built.
+# Not in `make test`: on a machine that much else is busy on, limits of time were too short for it.
+# Not every machine has Docker: then it says so, and is no failure.
+check-docker-host: all $(VENV)/.ready  ## jobs of an ordinary user on this machine's Slurm in two clusters of five containers
+	@CLUSTERS=2 tests/lab/docker/cluster.sh test host; code=$$?; test $$code != 3 || \
+		{ echo "check-docker-host: SKIPPED, nothing was tested: the reason is above" >&2; exit 0; }; exit $$code
+
 # Not in `make test`: they need a Docker engine, and minutes for the first image (tests/lab/docker/README.md).
 check-docker:  ## jobs of an ordinary user on a Slurm 22.05 of five containers (SUITE=trixie: 24.11, sid: 26.05)
 	@tests/lab/docker/cluster.sh test $(or $(SUITE),bookworm)
@@ -370,5 +377,5 @@ wheel: clean $(VENV)/.ready  ## build/dist/steelyard-VERSION-py3-none-any.whl
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test packages-docker setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-pbs check-docker test-matrix check-layouts soak failsafe lint docs \
+.PHONY: help all npb mpiprof packages packages-test packages-docker setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-pbs check-docker check-docker-host test-matrix check-layouts soak failsafe lint docs \
 	lint-c lint-cross bench install-slurm install-torque install-torque-login uninstall-torque install-openpbs uninstall-openpbs FORCE install-programs wheel clean

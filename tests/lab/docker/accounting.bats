@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# slurmdbd away in two ways, and somebody else's AdminComment: jobs go on, records are whole, and what
+# slurmdbd away in three ways, and somebody else's AdminComment: jobs go on, records are whole, and what
 # sacct lacks meanwhile it gets from slurmctld when slurmdbd is back.
 # shellcheck disable=SC2016 # what is in single quotes is for the shell of a container
 # shellcheck disable=SC2030,SC2031 # each test is a shell of its own
@@ -19,37 +19,81 @@ back() { until_on login 60 'sacctmgr -n show cluster 2>/dev/null | grep -q steel
     until_on db 30 '! pgrep -x slurmdbd >/dev/null'
     job=$(submit -w c1 --tag=k=down --wrap 'sleep 1')
     in_state "$job" COMPLETED
-    record_of "$job" | jq -e '.complete and .tags.k == "down" and .elapsed_s >= 1'
+    record_of "$job" | jq -e '.complete and .tags.k == "down"'
     run -0 alice srun -w c1 --tag=k=down hostname
     [[ $output == c1 ]]
     on db rm /run/hold
     back
     weighed "$job"
     [[ $(state "$job") == COMPLETED ]]
-    comment "$job" | jq -e '.tags.k == "down" and .nodes_weighed == 1 and .elapsed_s >= 1'
+    comment "$job" | jq -e '.tags.k == "down" and .nodes_weighed == 1'
+    comment_lasts "$job" 1
+    record_lasts "$job" c1 1
 }
 
-@test "slurmdbd's name does not resolve: jobs run, their records are whole, sacct has them later" {
+# Seconds that a job took which sleeps for one, without anything amiss.
+usual() {
     local job
+    job=$(submit -w c1 --wrap 'sleep 1')
+    ended "$job"
+    seconds "$job" -X
+}
+
+# A job once took 12 s more: it waited for slurmdbd. Some of these are those of a busy machine.
+takes_no_longer() { # JOB SECONDS_USUAL
+    local -i took
+    took=$(seconds "$1" -X)
+    echo "job $1 took $took s, one like it $2 s"
+    ((took >= 1 && took <= $2 + 5))
+}
+
+@test "slurmdbd's host is gone: jobs run, their records are whole, sacct has them later" {
+    local job usual
+    usual=$(usual)
     docker stop "$STEELYARD_DOCKER-db" >/dev/null
     until_on c1 30 '! getent hosts db >/dev/null'
     job=$(submit -w c1 --tag=k=nameless --wrap 'sleep 1')
     in_state "$job" COMPLETED
-    record_of "$job" | jq -e '.complete and .tags.k == "nameless" and .elapsed_s >= 1'
+    record_of "$job" | jq -e '.complete and .tags.k == "nameless"'
     docker start "$STEELYARD_DOCKER-db" >/dev/null
     back
     ended "$job"
     [[ $(state "$job") == COMPLETED ]]
-    (($(alice sacct -X -n -P -j "$job" -o ElapsedRaw) < 9)) # it was 14 s once: it waited for slurmdbd
+    takes_no_longer "$job" "$usual"
+    record_lasts "$job" c1 1
+}
+
+named_db() { # NAME: where slurmctld looks for slurmdbd
+    leave_slurmctld
+    on ctl sed -i "s/^AccountingStorageHost=.*/AccountingStorageHost=$1/" /etc/slurm/slurm.conf
+    return_slurmctld
+}
+
+@test "slurmdbd's name does not resolve: jobs run, their records are whole, sacct has them later" {
+    local job usual
+    usual=$(usual)
+    named_db name.invalid
+    all_idle
+    job=$(submit -w c1 --tag=k=invalid --wrap 'sleep 1')
+    in_state "$job" COMPLETED
+    record_of "$job" | jq -e '.complete and .tags.k == "invalid"'
+    # Not by another restart: a slurmctld that ends without slurmdbd may lose what it has for it.
+    on ctl sh -c 'cp /etc/hosts /tmp/hosts; echo "$(getent hosts db | cut -d" " -f1) name.invalid" >>/etc/hosts'
+    ended "$job"
+    [[ $(state "$job") == COMPLETED ]]
+    takes_no_longer "$job" "$usual"
+    record_lasts "$job" c1 1
+    named_db db
+    on ctl sh -c 'cat /tmp/hosts >/etc/hosts'
 }
 
 # A job that somebody else gives a comment while it runs; prints its id.
 commented() { # TEXT
     local job
-    job=$(submit -w c1 --wrap 'rm -f go; touch runs; until [ -e go ]; do sleep 0.1; done')
-    until_on login 30 '[[ -e /home/alice/runs ]]'
+    job=$(gated -w c1)
+    in_state "$job" RUNNING
     on ctl scontrol update "jobid=$job" "admincomment=$1"
-    alice sh -c 'rm runs; touch go'
+    let_go "$job"
     ended "$job"
     echo "$job"
 }
@@ -71,12 +115,13 @@ commented() { # TEXT
 
 @test "admin_comment=no leaves the comment of others as it is" {
     local job
-    on c1 sed -i.before 's/^optional .*/& admin_comment=no/' /etc/slurm/plugstack.conf
-    job=$(submit -w c1 --tag=k=none --wrap 'sleep 1')
+    plugin_told admin_comment=no
+    job=$(gated -w c1 --tag=k=none)
     in_state "$job" RUNNING
     on ctl scontrol update "jobid=$job" 'admincomment=JS1:H4sI'
+    let_go "$job"
     ended "$job"
-    on c1 mv /etc/slurm/plugstack.conf.before /etc/slurm/plugstack.conf
+    plugin_as_before
     until_on login 30 "[[ \$(sacct -X -n -P -j $job -o AdminComment) == JS1:H4sI ]]"
     record "$job" c1 | jq -e '.complete and .tags.k == "none"'
 }

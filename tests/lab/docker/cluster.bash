@@ -38,6 +38,13 @@ in_state() { # JOB STATE: slurmctld says so
     until_on ctl 60 "[[ \$(scontrol show job $1) == *JobState=$2* ]]"
 }
 
+# A job that runs until it is let go, so that what is done meanwhile may take its time.
+gated() { # OPTION…
+    submit "$@" --wrap 'until [ -e "go.$SLURM_JOB_ID" ]; do sleep 0.2; done'
+}
+
+let_go() { alice touch "go.$1"; }
+
 ended() { # JOB: the accounting says so of all its tasks
     until_on login 60 "ends=\$(sacct -X -n -P -j $1 -o End) && [[ \$ends == 20* && \$ends != *Un* ]]"
 }
@@ -53,15 +60,62 @@ record() { # JOB NODE: that of its last start there, when it is finished
     alice bash -c "cat $last"
 }
 
+seconds() { # JOB [-X]: Slurm's Elapsed, of the last start; one that has lost a node has a row for each part
+    alice sacct -D -n -P -j "$1" -o State,ElapsedRaw "${@:2}" |
+        awk -F'|' '{ sum = $2 + (parted ? sum : 0); parted = $1 == "RESIZING" } END { print sum }'
+}
+
+# How long it was weighed, between two truths: what ran in it, and Slurm's Elapsed, which has whole
+# seconds at both ends. The comment's to the end of the batch step, the record's to the extern step's.
+comment_lasts() { # JOB SECONDS
+    comment "$1" | jq -e --argjson least "$2" --argjson most "$(seconds "$1" -X)" \
+        '.elapsed_s >= $least and .elapsed_s < $most + 1'
+}
+
+record_lasts() { # JOB NODE SECONDS
+    until_on login 60 "ends=\$(sacct -n -P -j $1.extern -o End) && [[ \$ends == 20* && \$ends != *Un* ]]"
+    record "$1" "$2" | jq -e --argjson least "$3" --argjson most "$(seconds "$1.extern")" \
+        '.complete and .elapsed_s >= $least and .elapsed_s < $most + 1'
+}
+
+# Not by SIGKILL: a job that is younger than its last save of state would be forgotten.
+leave_slurmctld() {
+    on ctl sh -c 'touch /run/hold && pkill -TERM -x slurmctld'
+    until_on ctl 30 '! pgrep -x slurmctld >/dev/null'
+}
+
+return_slurmctld() {
+    on ctl rm /run/hold
+    until_on ctl 60 'scontrol ping | grep -q UP'
+}
+
+# Of both nodes: one word more for the plugin, and back again.
+plugin_told() { # WORD
+    local role
+    for role in c1 c2; do
+        on "$role" sed -i.before "s/^optional .*/& $1/" /etc/slurm/plugstack.conf
+    done
+}
+
+plugin_as_before() {
+    local role
+    for role in c1 c2; do
+        on "$role" mv /etc/slurm/plugstack.conf.before /etc/slurm/plugstack.conf
+    done
+}
+
 setup() { all_idle; }
 
-# Of a test that is red: what the daemons said last.
+# Of a test that is red: what the daemons said last; and what it had not come to undo.
 complaints() {
     [[ -z ${BATS_TEST_COMPLETED:-} ]] || return 0
     local role
-    for role in ctl c1 c2; do
+    for role in db ctl c1 c2; do
+        docker start "$STEELYARD_DOCKER-$role" >/dev/null
         on "$role" sh -c 'tail -n 12 /var/log/slurm/slurm*d.log | cut -c1-200' || :
+        on "$role" sh -c 'rm -f /run/hold; ! cd /etc/slurm || ! test -e plugstack.conf.before || mv plugstack.conf.before plugstack.conf' || :
     done
+    on ctl scancel -u alice || :
 }
 
 teardown() { complaints; }

@@ -1,11 +1,13 @@
 #!/bin/bash
-# A small Slurm cluster of containers: SUITE of Debian decides the release of Slurm (README.md).
+# A small Slurm cluster of containers: SUITE of Debian decides the release of Slurm, `host` is this
+# machine's own (README.md).
 #   cluster.sh base SUITE             the image it is made from, where none can be pulled
 #   cluster.sh build SUITE            the cluster's image
 #   cluster.sh up SUITE               five containers, two idle nodes: $STEELYARD_DOCKER-db, -ctl, -c1, -c2, -login
 #   cluster.sh down SUITE             and nothing is left but the image
 #   cluster.sh test SUITE [FILE.bats…]  a cluster of its own, the suites, and down again
-# STEELYARD_DOCKER (steelyard-SUITE) tells clusters apart. Exit code 3: Docker or a program is missing.
+# STEELYARD_DOCKER (steelyard-SUITE) tells clusters apart; CLUSTERS=2: test shares the files out among
+# as many. Exit code 3: Docker or a program is missing.
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
@@ -33,11 +35,11 @@ need_engine() {
 }
 
 compose() {
-    if docker compose version >/dev/null 2>&1; then
-        docker compose -p "$STEELYARD_DOCKER" -f "$here/compose.yaml" "$@"
-    else
-        docker-compose -p "$STEELYARD_DOCKER" -f "$here/compose.yaml" "$@"
-    fi
+    local -a call=(docker-compose)
+    ! docker compose version >/dev/null 2>&1 || call=(docker compose)
+    call+=(-p "$STEELYARD_DOCKER" -f "$here/compose.yaml")
+    [[ $SUITE != host ]] || call+=(-f "$here/host.yaml")
+    "${call[@]}" "$@"
 }
 
 has_image() { docker image inspect "$1" >/dev/null 2>&1; }
@@ -66,9 +68,21 @@ base() {
 }
 
 build() {
-    base
-    export FROM
-    compose build ctl
+    if [[ $SUITE == host ]]; then
+        of_this_machine
+    else
+        base
+        export FROM
+        compose build ctl
+    fi
+}
+
+of_this_machine() {
+    need slurmd slurmctld slurmdbd munged mariadbd setpriv python3 tc
+    local -r image=steelyard-slurm-host:$TAG
+    "$here/host.sh" "$root" "$LOCAL" "$image" || return 1
+    docker run --rm --entrypoint /start.sh -v /usr:/usr:ro -v "$LOCAL/usr/local:/usr/local:ro" "$image" configure ||
+        missing "the engine's containers cannot use this machine's /usr and $LOCAL: is it another machine's engine (DOCKER_HOST)?"
 }
 
 # shellcheck disable=SC2317 # until_done runs it
@@ -84,10 +98,18 @@ until_done() { # SECONDS COMMAND…
 }
 
 up() {
-    build >"$log" 2>&1 || {
-        tail -n 40 "$log" >&2
-        return 1
-    }
+    build_logged
+    start
+}
+
+build_logged() {
+    local code=0
+    (build) >"$log" 2>&1 || code=$?
+    [[ $code == 0 ]] || tail -n 40 "$log" >&2
+    return "$code"
+}
+
+start() {
     compose up -d --no-build >>"$log" 2>&1
     until_done 120 idle || {
         compose logs --tail 20 >&2
@@ -96,15 +118,40 @@ up() {
     }
 }
 
-down() { compose down -v -t 1 >>"$log" 2>&1; }
+down() {
+    compose down -v -t 1 >>"$log" 2>&1
+    [[ $SUITE != host ]] || rm -rf "$LOCAL"
+}
 
 suites() { # [FILE.bats…]
-    need bats
-    (($#)) || set -- "$here"/*.bats
-    trap down EXIT
-    up
-    printf '# %s: %s, %s\n' "$SUITE" "$(docker exec "$STEELYARD_DOCKER-ctl" slurmctld -V)" "$(uptime | sed 's/.*load/load/')"
-    "$root/tests/run_bats.sh" "$@"
+    need bats jq
+    # The longest first; none runs twice.
+    (($#)) || set -- "$here"/{totals,publish,accounting}.bats "$here"/*.bats
+    build_logged
+    claims=$(mktemp -d)
+    trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$claims" "$LOCAL"' EXIT
+    local -i n code=0
+    for ((n = 1; n <= clusters; n++)); do
+        share "$STEELYARD_DOCKER-$n" "$@" >"$claims/$n.out" 2>&1 &
+    done
+    for ((n = 1; n <= clusters; n++)); do
+        wait -n || code=$?
+    done
+    cat "$claims"/*.out
+    return "$code"
+}
+
+# Each cluster takes the next file that none has taken.
+share() { # CLUSTER FILE.bats…
+    STEELYARD_DOCKER=$1
+    local file code=0
+    trap 'compose down -v -t 1 >>"$log" 2>&1' EXIT
+    start
+    printf '# %s: %s, %s\n' "$SUITE" "$(docker exec "$1-ctl" slurmctld -V)" "$(uptime | sed 's/.*load/load/')"
+    for file in "${@:2}"; do
+        ! mkdir "$claims/${file##*/}" 2>/dev/null || "$root/tests/run_bats.sh" "$file" || code=1
+    done
+    exit "$code"
 }
 
 usage() {
@@ -120,9 +167,11 @@ shift 2
 export STEELYARD_DOCKER=${STEELYARD_DOCKER:-steelyard-$SUITE}
 # Checkouts side by side have images of their own.
 TAG=$(cksum <<<"$root" | cut -d' ' -f1)
-export TAG
+LOCAL=$root/build/docker/$STEELYARD_DOCKER-root
+SITE=$(echo "$root"/build/venv/lib/python3*/site-packages)
+export TAG LOCAL SITE
 mkdir -p "$root/build/docker"
-readonly log=$root/build/docker/$STEELYARD_DOCKER.log
+readonly log=$root/build/docker/$STEELYARD_DOCKER.log clusters=${CLUSTERS:-1}
 need_engine
 case $verb in
 base | build | up | down) "$verb" ;;

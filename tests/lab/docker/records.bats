@@ -16,7 +16,7 @@ setup() {
 }
 
 teardown() {
-    on c1 sh -c "rm -rf $SMALL /small/ballast /elsewhere; cp /tmp/plugstack $PLUGSTACK"
+    on c1 sh -c "rm -rf $SMALL /small/ballast /shared; cp /tmp/plugstack $PLUGSTACK"
     complaints
 }
 
@@ -46,23 +46,32 @@ fill() { on c1 sh -c 'cat /dev/zero >/small/ballast 2>/dev/null || :'; }
 
 @test "full while the job runs: its record is kept, and says what is lost" {
     local job
-    job=$(submit -w c1 --sample-rate=100 --tag=k=filled --wrap 'sleep 4')
+    job=$(gated -w c1 --sample-rate=100 --tag=k=filled)
     until_on c1 30 "[[ -s \$(echo $SMALL/$job/c1.*.csv) ]]"
     fill
+    sleep 2
+    let_go "$job"
     completes "$job"
     until_on c1 30 "grep -q samples_lost $SMALL/$job/c1.*.json"
     on c1 sh -c "cat $SMALL/$job/c1.*.json" |
-        jq -e '.sampler.samples_lost > 0 and .complete == false and .elapsed_s >= 4'
+        jq -e --argjson most "$(seconds "$job.extern")" '.sampler.samples_lost > 0 and
+            .complete == false and .elapsed_s >= 2 and .elapsed_s < $most + 1'
 }
 
-@test "not mounted: what lay on the shared file system is not there, the job goes on" {
+@test "not mounted: the empty mount point stays empty, the log says what to do; mounted, there are records" {
     local job
-    on c1 rm -r "$SMALL"
-    on c1 sed -i 's|record_dir=[^ ]*|record_dir=/elsewhere/not/mounted|' "$PLUGSTACK"
+    on c1 mkdir /shared
+    on c1 sed -i 's|record_dir=[^ ]*|record_dir=/shared/records|' "$PLUGSTACK"
     job=$(submit -w c1 --tag=k=unmounted --wrap 'sleep 1')
     completes "$job"
     completes "$(submit -w c1 --wrap true)"
-    logged "cannot make the record folder /elsewhere/not/mounted: No such file or directory"
+    logged "job $job: the record folder /shared/records is not there: mount its file system"
+    run -0 on c1 ls -A /shared
+    [[ -z $output ]]
+    on c1 mkdir /shared/records
+    job=$(submit -w c1 --tag=k=mounted --wrap 'sleep 1')
+    completes "$job"
+    until_on c1 30 "grep -q '\"complete\": true' /shared/records/$job/c1.*.json"
 }
 
 @test "writable by others: no record, and the log says what to do" {

@@ -3,6 +3,8 @@
 # image is made, start.sh configure: what differs between releases of Slurm.
 set -euo pipefail
 
+readonly CONFIGURED=/etc/slurm/.configured
+
 configure() {
     # No cgroups in here; 22.05 does not know that word, and does not need it.
     [[ $(slurmd -V) == *" 22."* ]] || echo CgroupPlugin=disabled >/etc/slurm/cgroup.conf
@@ -11,6 +13,7 @@ configure() {
     chmod 600 /etc/slurm/slurmdbd.conf
     install -d -o slurm -g slurm /var/log/slurm /var/spool/slurmctld
     install -d /var/spool/slurmd
+    touch "$CONFIGURED"
 }
 
 # While /run/hold exists a daemon that has ended stays away.
@@ -27,11 +30,13 @@ as_slurm() { setpriv --reuid=slurm --regid=slurm --clear-groups "$@"; }
 
 munge() {
     install -d -o munge -g munge /run/munge /var/log/munge /var/lib/munge
+    chown -R munge /etc/munge
     setpriv --reuid=munge --regid=munge --clear-groups munged --force
 }
 
 database() {
-    install -d -o mysql -g mysql /run/mysqld /run/mariadbd # trixie and older; sid
+    install -d -o mysql -g mysql /run/mysqld /run/mariadbd /var/lib/mysql # trixie and older; sid
+    [[ -e /var/lib/mysql/mysql ]] || mariadb-install-db --user=mysql --skip-test-db >/dev/null
     # slurmdbd of today ends itself when two write to a job under MariaDB 11.6's snapshots
     mariadbd --user=mysql --skip-networking --loose-innodb-snapshot-isolation=OFF >/var/log/mariadb.log 2>&1 &
     until mariadb -e 'select 1' >/dev/null 2>&1; do sleep 0.1; done
@@ -48,12 +53,12 @@ accounts() {
 }
 
 rm -f /run/slurm/*.pid /run/hold
-case $1 in
-configure)
-    configure
-    exit
-    ;;
-esac
+# host.sh's image is not made by a container: there it is done now.
+[[ -e $CONFIGURED ]] || configure
+[[ $1 != configure ]] || exit 0
+for user in alice bob; do
+    [[ -d /home/$user ]] || install -d -o "$user" -g "$user" "/home/$user"
+done
 # A container that is stopped tells its daemons, which save their state.
 trap 'trap "" TERM; touch /run/hold; kill 0; wait; exit 0' TERM
 ulimit -l unlimited 2>/dev/null || :
@@ -69,5 +74,5 @@ ctl)
     keep as_slurm slurmctld -D
     ;;
 node) keep slurmd -D ;;
-login) exec sleep infinity ;;
+login) keep sleep infinity ;;
 esac
