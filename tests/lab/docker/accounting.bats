@@ -72,13 +72,19 @@ named_db() { # NAME: where slurmctld looks for slurmdbd
 @test "slurmdbd's name does not resolve: jobs run, their records are whole, sacct has them later" {
     local job usual
     usual=$(usual)
+    # As it starts the name must resolve: else slurmctld of 26.05 ends itself.
+    on ctl sh -c 'cp /etc/hosts /tmp/hosts; echo "$(getent hosts db | cut -d" " -f1) name.invalid" >>/etc/hosts
+        cp /etc/hosts /tmp/with'
     named_db name.invalid
+    on ctl sh -c 'cat /tmp/hosts >/etc/hosts; wc -l </var/log/slurm/slurmctld.log >/tmp/mark'
+    on db pkill -TERM -x slurmdbd # and with it the connection; it is started again at once
     all_idle
     job=$(submit -w c1 --tag=k=invalid --wrap 'sleep 1')
     in_state "$job" COMPLETED
     record_of "$job" | jq -e '.complete and .tags.k == "invalid"'
+    until_on ctl 60 'tail -n +$(($(cat /tmp/mark) + 1)) /var/log/slurm/slurmctld.log | grep -q "getaddrinfo.*failed"'
     # Not by another restart: a slurmctld that ends without slurmdbd may lose what it has for it.
-    on ctl sh -c 'cp /etc/hosts /tmp/hosts; echo "$(getent hosts db | cut -d" " -f1) name.invalid" >>/etc/hosts'
+    on ctl sh -c 'cat /tmp/with >/etc/hosts'
     ended "$job"
     [[ $(state "$job") == COMPLETED ]]
     takes_no_longer "$job" "$usual"
