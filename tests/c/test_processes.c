@@ -285,9 +285,32 @@ static void test_daemons_of_steps_are_known_by_name(void)
 	end_sampler();
 }
 
+/* The step's last task has ended, its counters are told: what the daemon forks off then is none. */
+static void test_what_a_daemon_starts_after_its_tasks(void)
+{
+	start_sampler();
+	sy_processes_keeper(all, getpid());
+	enter(0, -1);
+	sy_processes_root(all, actor[0]);
+	sy_processes_done(all, actor[0], &(struct sy_usage){{0}});
+	sy_processes_refresh(all, false);
+	enter(1, 0);
+	work(1);
+	get_acquainted();
+	is_burnt(0, "it lives");
+	reap(0, 1);
+	sy_processes_refresh(all, true);
+	is_burnt(0, "it was waited for");
+	is_written(0, "it was waited for");
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	end_sampler();
+}
+
 int main(void)
 {
 	open_stage();
+	test_what_a_daemon_starts_after_its_tasks();
 	test_a_daemon_that_is_found_before_it_is_named();
 	test_daemons_of_steps_are_known_by_name();
 	test_a_child_that_ends_after_it_was_looked_at();

@@ -55,6 +55,13 @@ static void add_apart(struct search *search, const struct candidate *c)
 	search->all->named = search->all->starter.found = true;
 }
 
+/* Whom a step's daemon forks off once its last task has ended is at the daemon's own work (on
+ * AdminComment), and no task. */
+static bool is_of_the_daemon(struct sy_processes *all, const struct candidate *c)
+{
+	return sy_process_find(all, c->ppid)->done && sy_process_is_task_to_be(all, c->pid);
+}
+
 /* A child may stand before its parent in the list: go through it until nothing is new. */
 static void take_children(struct search *search)
 {
@@ -67,7 +74,8 @@ static void take_children(struct search *search)
 
 			if (!c->pid || !sy_process_find(search->all, c->ppid))
 				continue;
-			added |= sy_process_add(search->all, c->pid, c->ppid, false) != NULL;
+			added |= !is_of_the_daemon(search->all, c) &&
+				 sy_process_add(search->all, c->pid, c->ppid, false) != NULL;
 			c->pid = 0;
 		}
 	}
