@@ -142,8 +142,8 @@ near() { # A B LIMIT; never when one of them is no number
 
 # Of a shell's time, what it used before and after its `times` is missing: up to 0.2 s on a machine
 # with a load of 40. A slurmstepd that is taken for a process of the job would be half a second. Jobs
-# that are weighed do not wait in a loop: UML counts by ticks of 10 ms, and of each of hundreds of
-# short processes some of its end to the group, but to nobody who waits for it.
+# that are weighed do not wait in a loop of short processes: of hundreds of them the group once had 2
+# of 40 s more than who waited for them, at that load; why is not known.
 # shellcheck disable=SC2317 # check runs it
 weighed_right() { # RECORD TRUTH
     near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.25 + 0.02 * truth }')"
