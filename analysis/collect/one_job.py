@@ -147,7 +147,9 @@ def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -
     return names.pop() if len(names) == 1 else view.job_id
 
 
-def find_records(view: JobView, record_dirs: Sequence[Path], raw_id: str) -> None:
+def find_records(
+    view: JobView, record_dirs: Sequence[Path], raw_id: str, *, with_samples: bool = True
+) -> None:
     """The records of the job's last start, in the folder of its id."""
     found = []
     for folder in (path / raw_id for path in record_dirs):
@@ -161,7 +163,7 @@ def find_records(view: JobView, record_dirs: Sequence[Path], raw_id: str) -> Non
             records.append(read_record(path))
         except RecordError as error:
             view.missing.append(f"{error.what}: {error}")
-    view.nodes = node_views(records)
+    view.nodes = node_views(records, with_samples=with_samples)
     for record in records:
         if not record.complete:
             view.missing.append(f"{record.node}: {incomplete_reason(record)}")
@@ -184,7 +186,7 @@ def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
     """What the records of a job's last start say of a condition that a node refused, its name and
     its words; None: nothing, or none can be read."""
     view = JobView(job_id)
-    find_records(view, record_dirs, job_id)
+    find_records(view, record_dirs, job_id, with_samples=False)
     lines = (line.split(": refused: ", 1) for node in view.nodes for line in unmet(node.record))
     return next((": ".join(parts) for parts in lines if len(parts) == 2), None)
 
@@ -220,9 +222,9 @@ def fits_last_start(view: JobView, start: int, newest: int) -> bool:
     return in_time and nearest == row.start_unix_s
 
 
-def node_views(records: Sequence[Record]) -> list[NodeView]:
-    """Values of the records; of one cut short those of its last sample."""
-    cut = {record.node: record for record in records if not record.complete}
+def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
+    """Values of the records; of one cut short those of its last sample, if these are to be read."""
+    cut = {record.node: record for record in records if with_samples and not record.complete}
     totals = sampled_totals(cut) if cut else {}
     views = []
     for record in records:

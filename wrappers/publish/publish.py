@@ -104,7 +104,7 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
     view = JobView(name, row, starts)
-    find_records(view, asked.record_dirs, row.job_id)
+    find_records(view, asked.record_dirs, row.job_id, with_samples=False)  # only what is whole
     weighed = len(job_comment.whole_records(view))
     if not view.nodes or not weighed:
         found.no_record += 1

@@ -136,7 +136,7 @@ refused() { # SENTENCE COMMAND OPTION
 @test "cancelled: the tags stay, the record is complete" {
     local job
     job=$(submit --tag=k=gone --wrap 'sleep 60')
-    until_on ctl 30 "[[ \$(scontrol show job $job) == *gone* ]]"
+    until_on ctl 30 "[[ \$(scontrol show job $job) == *AdminComment=*gone* ]]" # not its SubmitLine
     alice scancel "$job"
     ended "$job"
     until_on login 30 "[[ \$(sacct -X -n -P -j $job -o AdminComment) == *gone* ]]"

@@ -78,15 +78,20 @@ setup_file() {
 @test "what is to be written is told, and not written; an ordinary user may not" {
     local before
     before=$(comments)
-    publish --dry-run | jq -e '.written == 0 and (.wishes | length) == 6 and .failed == {}'
+    publish --dry-run | tee "$BATS_TEST_TMPDIR/said"
+    jq -e --argjson first "$ALONE" '.written == 0 and .failed == {} and
+        ([.wishes[].job_id | select(. >= $first)] | length) == 6' "$BATS_TEST_TMPDIR/said"
     run -3 alice steelyard publish --hours 1 --record-dir "$RECORDS"
     [[ $(comments) == "$before" ]]
 }
 
 @test "every job has its records' totals, others' text stays; a second pass changes nothing" {
     local before
+    local -i wanted
+    # Short jobs of the files before this one may lack theirs, too.
+    wanted=$(publish --dry-run | jq '.wishes | length')
     publish | tee "$BATS_TEST_TMPDIR/said"
-    jq -e --arg text "$TEXT" '.written == 6 and .failed == {} and (.left | keys) == [$text]' "$BATS_TEST_TMPDIR/said"
+    jq -e --arg text "$TEXT" --argjson wanted "$wanted" '.written == $wanted and .failed == {} and (.left | keys) == [$text]' "$BATS_TEST_TMPDIR/said"
     before=$(comments)
     publish | jq -e '.written == 0 and .failed == {}'
     [[ $(comments) == "$before" ]]

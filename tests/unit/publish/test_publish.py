@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,23 @@ def test_joules_of_jobs_that_were_alone(
     HELP.write_record(tmp_path / "7", "n1", START, "7", job=job, energy={"energy_j": 123.6})
     found = look(tmp_path, row(ConsumedEnergyRaw=present), energy=energy)
     assert written(found).get("energy_j") == joules
+
+
+def test_a_node_cut_short_leaves_the_job_without_totals_and_needs_no_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine where cron runs it may have no DuckDB; samples are not a record's totals."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    job = {"scheduler": "slurm", "exclusive": True}
+    for node, why in (("n1", None), ("n2", "the sampler was killed by signal 9")):
+        HELP.write_record(
+            tmp_path / "7", node, START, "7", job=job, energy={"energy_j": 10.0},
+            complete=why is None, incomplete_reason=why, incomplete_of=why and "job",
+        )  # fmt: skip
+    document = written(look(tmp_path, row(NodeList="n[1-2]"), energy=True))
+    own = admin_comment.own(document["admin_comment"])
+    assert own is not None and "energy_j" not in document
+    assert (own["nodes"], own["nodes_weighed"], own["cpu_s"], own["energy_j"]) == (2, 1, None, None)
 
 
 @pytest.mark.parametrize("joules", [None, float("nan"), -1.0, 2.0**63, float("inf")])
