@@ -52,7 +52,7 @@ static bool children_io(struct sy_io *io, long long *unsure)
 	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	*unsure = LLONG_MAX;
-	for (int i = 0; proc >= 0 && i<TRIES && * unsure> 0; i++) {
+	for (int i = 0; proc >= 0 && 0 < *unsure && i < TRIES; i++) {
 		const struct timespec pause = {.tv_nsec = 500000};
 		struct sy_io before, after, found;
 		ssize_t length;
