@@ -18,8 +18,8 @@ static const char help[] =
     "\n"
     "Each MESSAGE is one argument, sent in turn (docs/formats.md part 4):\n"
     "  'root PID'  'cgroup PATH'  'tag KEY=VALUE'  'rate HZ'  'exclusive yes|no'\n"
-    "  'job FIELD VALUE'  'done PID CPU_US RCHAR WCHAR READ WRITE'  'cache JSON'\n"
-    "  'totals'  'leave'  'end'\n"
+    "  'job FIELD VALUE'  'done PID CPU_US RCHAR WCHAR READ WRITE [UNSURE]'\n"
+    "  'cache JSON'  'totals'  'leave'  'end'\n"
     "The answer of `totals` is printed, one line of JSON.\n";
 
 /* A socket that the sampler can answer to: a name of the kernel's choice. */
