@@ -49,7 +49,7 @@ static json_t *state_of(pid_t watch)
 	json_t *state = json_pack("{s:s,s:s,s:s,s:{s:[]}}", "requested", "delay=50ms", "node", "n",
 				  "job_id", "7", "undo", "places");
 
-	sy_state_own(state, watch);
+	(void)sy_state_own(state, watch, NULL);
 	return state;
 }
 

@@ -121,7 +121,7 @@ static void put_state(void)
 				  "job_id", "7", "undo", "places");
 	struct sy_error err = {0};
 
-	sy_state_own(state, getpid());
+	is_int(sy_state_own(state, getpid(), &err), 0, "its owner is read");
 	ok(sy_states_open(run_dir, true, &states, &err) == 0 &&
 	       sy_state_save(&states, "n.7.json", state, &err) == 0,
 	   "a condition is in force%s", err.text);
@@ -132,6 +132,25 @@ static void put_state(void)
 	json_decref(state);
 }
 
+/* Written down without its owner it would be taken for nobody's, or for one of another boot. */
+static void test_owner(void)
+{
+	for (int more = 0; more < 3; more++) {
+		json_t *state = json_object();
+		struct sy_error err = {0};
+		int result;
+
+		allow(more);
+		result = sy_state_own(state, getpid(), &err);
+		allow(-1);
+		ok(result < 0 ? json_object_size(state) == 0 && strstr(err.text, "no descriptor")
+			      : sy_state_owner(state) == SY_OWNER_LIVES,
+		   "%d descriptors: its owner is written down, or nothing is: %s", more, err.text);
+		ok(more || result < 0, "without any it is refused");
+		json_decref(state);
+	}
+}
+
 /* Without each of the four that it needs at once. */
 static void test_state(void)
 {
@@ -139,6 +158,7 @@ static void test_state(void)
 
 	if (!ok(mkdtemp(run_dir) != NULL, "a folder"))
 		return;
+	test_owner();
 	put_state();
 	for (int more = 0; more < 4; more++) {
 		allow(more);

@@ -13,6 +13,7 @@
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -46,7 +47,7 @@ static const char *policy_peer(const struct sy_condition *condition)
 	return peer && (!*device || sy_netem_leads_over(peer, device)) ? peer : NULL;
 }
 
-static json_t *new_document(const struct sy_condition *condition)
+static json_t *new_document(const struct sy_condition *condition, struct sy_error *err)
 {
 	const struct sy_netem_request *request = condition->request;
 	const char *peer = request->peer;
@@ -69,10 +70,12 @@ static json_t *new_document(const struct sy_condition *condition)
 	(void)json_object_set_new(document, "node", json_string(request->node));
 	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
 	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
-	sy_state_own(document, request->watch);
 	if (request->marks)
 		(void)json_object_set(document, "marks", request->marks);
-	return document;
+	if (sy_state_own(document, request->watch, err) == 0)
+		return document;
+	json_decref(document);
+	return NULL;
 }
 
 static void gather_protected(struct sy_condition *condition)
@@ -225,17 +228,26 @@ static int join_other_step(struct sy_condition *condition, struct sy_error *err)
 	return result;
 }
 
+/* Nobody can read the answer any more: whoever asked was killed, or has lost patience. */
+static bool asker_gone(int answer_fd)
+{
+	struct pollfd answer = {.fd = answer_fd};
+
+	return answer_fd > 0 && poll(&answer, 1, 0) > 0 && answer.revents & (POLLERR | POLLHUP);
+}
+
 /* Whoever would undo it may have been killed while echoes were under way: then he has looked for a
  * condition, found none yet, and will not look again. */
 static int still_wanted(const struct sy_condition *condition, struct sy_error *err)
 {
-	return sy_state_owner(condition->document) == SY_OWNER_LIVES
-		   ? 0
-		   : sy_fail(
-			 err,
-			 "process %d, at whose end it would be undone, is there no more: nothing "
-			 "has changed",
-			 (int)condition->request->watch);
+	if (sy_state_owner(condition->document) != SY_OWNER_LIVES)
+		return sy_fail(err,
+			       "process %d, at whose end it would be undone, is there no more: "
+			       "nothing has changed",
+			       (int)condition->request->watch);
+	if (asker_gone(condition->request->answer_fd))
+		return sy_fail(err, "whoever asked for it is there no more: nothing has changed");
+	return 0;
 }
 
 /* 1: another step of the job has done it. */
@@ -304,7 +316,9 @@ static int apply_anew(struct sy_condition *condition, struct sy_error *err)
 {
 	int result;
 
-	condition->document = new_document(condition);
+	condition->document = new_document(condition, err);
+	if (!condition->document)
+		return -1;
 	measure(condition, "before", 0);
 	result = under_lock(condition, err);
 	return result ? result : verify(condition, err);

@@ -30,6 +30,7 @@ struct sy_netem_request {
 			* long as one of the user's has them all, it is not stale */
 	const char *cgroup; /* the job's cgroup as in /proc/PID/cgroup; NULL: the whole device */
 	const char *peer;   /* address for round-trip times; NULL: found, or none */
+	int answer_fd;	    /* a pipe to who asked; 0: none */
 	int protected_count;
 	struct sy_network protect[SY_PROTECTED_MAX]; /* the scheduler's addresses */
 };

@@ -89,8 +89,9 @@ static int look_once_more(const char *run_dir, struct sy_states *states, const c
 	json_t *state = json_object_get(states->all, name), *copy;
 	int result;
 
-	sy_state_own(state, getpid());
-	(void)sy_state_save(states, name, state, NULL); /* a full disk must not keep it in force */
+	/* A full disk must not keep it in force; nor that it stays its owner's. */
+	if (sy_state_own(state, getpid(), NULL) == 0)
+		(void)sy_state_save(states, name, state, NULL);
 	copy = json_deep_copy(state);
 	sy_states_close(states);
 	measure_during(copy, spec);

@@ -186,6 +186,8 @@ static void read_boot_id(char *text, size_t size)
 {
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (root < 0)
+		(void)sy_short(errno);
 	if (root < 0 || sy_read_line_at(root, BOOT_ID, text, size) < 0)
 		text[0] = '\0';
 }
@@ -194,7 +196,10 @@ static int64_t namespace_of(const char *path)
 {
 	struct stat info;
 
-	return stat(path, &info) == 0 ? (int64_t)info.st_ino : 0;
+	if (stat(path, &info) == 0)
+		return (int64_t)info.st_ino;
+	(void)sy_short(errno);
+	return 0;
 }
 
 /* A namespace lives as long as a process or a mount (ip-netns(8)) holds it. */
@@ -214,17 +219,23 @@ static bool held(const char *folder, const char *tail, int64_t inode)
 	return found;
 }
 
-void sy_state_own(json_t *state, pid_t watch)
+int sy_state_own(json_t *state, pid_t watch, struct sy_error *err)
 {
+	unsigned shortages = sy_shortages();
+	int64_t inode = namespace_of("/proc/self/ns/net");
+	int64_t ticks = watch ? sy_start_ticks(watch) : 0;
 	char boot[64];
 
 	read_boot_id(boot, sizeof(boot));
+	if (ticks == SY_TICKS_NOT_READ || sy_shortages() != shortages)
+		return sy_fail(err, "no descriptor or memory is left to read whose it will be: "
+				    "nobody could tell when to undo it");
 	(void)json_object_set_new(state, "boot_id", json_string(boot));
-	(void)json_object_set_new(state, "network_namespace",
-				  json_integer(namespace_of("/proc/self/ns/net")));
+	(void)json_object_set_new(state, "network_namespace", json_integer(inode));
 	(void)json_object_set_new(state, "watch_pid", json_integer(watch));
 	(void)json_object_set_new(state, "watch_start_ticks",
-				  watch ? json_integer(sy_start_ticks(watch)) : json_null());
+				  watch ? json_integer(ticks) : json_null());
+	return 0;
 }
 
 static int64_t number(const json_t *state, const char *key)

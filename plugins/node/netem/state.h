@@ -32,8 +32,9 @@ int sy_state_save(struct sy_states *states, const char *name, json_t *document,
 		  struct sy_error *err);
 int sy_state_remove(struct sy_states *states, const char *name, struct sy_error *err);
 
-/* Whose it is and how to tell that he is gone, into a new state. */
-void sy_state_own(json_t *state, pid_t watch);
+/* Whose it is and how to tell that he is gone, into a state; -1: that cannot be read now, and the
+ * state is as before. */
+int sy_state_own(json_t *state, pid_t watch, struct sy_error *err);
 
 enum sy_owner {
 	SY_OWNER_LIVES,

@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: steelyard-node netem apply --run-dir DIR --node NAME --job-id JOB --uid UID\n"
@@ -167,5 +168,6 @@ int sy_netem_apply_command(int argc, char **argv)
 
 	sy_policy_options_init(&wish.options);
 	wish.request.spec = &wish.spec;
+	wish.request.answer_fd = STDOUT_FILENO;
 	return run(argc, argv, &wish);
 }

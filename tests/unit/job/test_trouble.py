@@ -304,6 +304,37 @@ def test_a_condition_outlives_its_sampler_while_the_job_runs(node: Any, shaped: 
     assert shaped.is_clean()
 
 
+# A node program whose samplers never are: then the daemon is who is watched.
+WITHOUT_SAMPLER = '#!/bin/sh\n[ "$1" = sample ] && exit 1\nexec "{program}" "$@"\n'
+
+
+def applying(node: Any) -> list[int]:
+    return [
+        pid for pid in ours(node.run)
+        if b"netem\0apply" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]  # fmt: skip
+
+
+def test_a_begin_that_is_killed_over_a_condition_leaves_none(node: Any, shaped: Shaped) -> None:
+    """Its end finds nothing to undo yet, and the daemon lives on."""
+    program = node.base / "node"
+    program.write_text(WITHOUT_SAMPLER.format(program=find_node_program()))
+    program.chmod(0o755)
+    words = shaped.begin_words("7.srv", "rate%3D10mbit%2Cto%3D10.9.9.77")  # nobody's: no echo comes
+    begin = subprocess.Popen(
+        shaped.inside(find_node_program(), "job", *words, f"--node-program={program}"),
+        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for("it is being put in place", lambda: applying(node))
+    kill_tree(begin)
+    assert applying(node), "it outlives its begin"
+    shaped.call("end", "--job-id=7.srv", *node.where())
+    wait_for("its end", lambda: not applying(node))
+    assert shaped.is_clean(), shaped.tree()
+    shaped.call("sweep", *node.where())
+    assert shaped.is_clean(), shaped.tree()
+
+
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
     """As an alarm of pbs_mom does: what is in its process group."""
     os.killpg(process.pid, signal.SIGKILL)
