@@ -27,6 +27,12 @@ void sy_unseen_compare(struct sy_unseen *unseen, int64_t group_us, int64_t proce
 	    ROUNDING_US + DAEMON_US * daemons->count + daemons->cpu_us + unseen->group_us / SHARE;
 }
 
+int64_t sy_unseen_left_us(const struct sy_unseen *unseen, int64_t group_us,
+			  const struct sy_daemons *daemons)
+{
+	return group_us - unseen->group_base_us + unseen->processes_base_us - daemons->cpu_us;
+}
+
 bool sy_unseen_matters(const struct sy_unseen *unseen)
 {
 	return unseen->known && unseen->us > unseen->tolerated_us;

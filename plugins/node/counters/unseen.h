@@ -27,6 +27,10 @@ void sy_unseen_begin(struct sy_unseen *unseen, int64_t group_us, int64_t process
 void sy_unseen_compare(struct sy_unseen *unseen, int64_t group_us, int64_t processes_us,
 		       const struct sy_daemons *daemons);
 
+/* What the group has counted less what the daemons have used. */
+int64_t sy_unseen_left_us(const struct sy_unseen *unseen, int64_t group_us,
+			  const struct sy_daemons *daemons);
+
 /* More than rounding explains: what the processes show is not the job. */
 bool sy_unseen_matters(const struct sy_unseen *unseen);
 

@@ -96,7 +96,7 @@ static void read_split(void)
 	s.status.system_us = system;
 }
 
-static void take_sample(void)
+static void take_sample(enum sy_look look)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
 	bool first = s.status.sums.samples == 0;
@@ -108,7 +108,7 @@ static void take_sample(void)
 	    first ? sy_now_within_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
 	s.line.cell[SY_ELAPSED] = now - s.start_us;
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
-	sy_job_read(&s.job, s.end, &s.line, &s.status);
+	sy_job_read(&s.job, s.end ? SY_LOOK_LAST : look, &s.line, &s.status);
 	read_tcp(now, first || s.end);
 	add_line(now);
 	sy_sums_add(&s.status.sums, &s.line);
@@ -125,8 +125,7 @@ static void set_rate(double rate_hz)
 	s.period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
 	if (s.period_us && limit && limit < s.period_us)
 		s.period_us = limit;
-	s.job.processes.period_us = s.period_us;
-	s.job.sampled = s.period_us > 0;
+	s.job.period_us = s.period_us;
 	s.next_us = sy_now_us(CLOCK_MONOTONIC) + s.period_us;
 }
 
@@ -135,7 +134,7 @@ static void answer_totals(int64_t question, const struct sockaddr_un *to, sockle
 	char text[1024];
 	size_t used;
 
-	take_sample();
+	take_sample(SY_LOOK_NOW);
 	write_lines(sy_now_us(CLOCK_MONOTONIC));
 	used = sy_totals_json(question, &s.status, text, sizeof(text));
 	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -170,7 +169,7 @@ static void new_root(pid_t pid)
 	sy_open_roots_add(&s.life.open, pid);
 	sy_tcp_recheck(&s.tcp);
 	if (!s.period_us) /* from now on it is known that a step came here */
-		take_sample();
+		take_sample(SY_LOOK_NOW);
 }
 
 static void root_done(const struct sy_message *message)
@@ -184,7 +183,7 @@ static void root_done(const struct sy_message *message)
 	s.job.exact |= s.child->command;
 	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
 	if (!s.period_us || sy_job_all_told(&s.job)) {
-		take_sample();
+		take_sample(SY_LOOK_NOW);
 		read_split();
 	}
 	write_lines(sy_now_us(CLOCK_MONOTONIC));
@@ -274,7 +273,7 @@ static void listen_to(int fd)
 static void look_who_is_left(void)
 {
 	if (s.job.processes.starter.pid && !s.life.leaving && !s.life.until_us)
-		take_sample(); /* there may be some that no sample has seen yet */
+		take_sample(SY_LOOK_NOW); /* there may be some that no sample has seen yet */
 	if (sy_life_goes_on(&s.life, &s.job.processes, &s.wakeup, sy_now_us(CLOCK_MONOTONIC)))
 		return;
 	s.status.watch_lost = !s.life.leaving && !s.end;
@@ -291,7 +290,7 @@ static void wait_until_next(void)
 	if (woken & SY_WOKEN_HEAD) /* first of all: it is a race */
 		sy_processes_heads_ended(&s.job.processes);
 	if (woken & SY_WOKEN_HEAD && s.job.cgroup.cpu_source) /* its group may go next */
-		take_sample();
+		take_sample(SY_LOOK_NOW);
 	if (soon && !woken)
 		sy_processes_discover(&s.job.processes);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
@@ -310,7 +309,7 @@ static void sample_if_due(void)
 
 	if (!s.period_us || now < s.next_us)
 		return;
-	take_sample();
+	take_sample(SY_LOOK_DUE);
 	late = (now - s.next_us) / s.period_us;
 	s.status.missed_deadlines += late;
 	s.next_us += (late + 1) * s.period_us;
@@ -319,7 +318,7 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
-	take_sample();
+	take_sample(SY_LOOK_NOW);
 	read_split();
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
@@ -370,7 +369,7 @@ static void begin(void)
 	set_rate(sampling->rate_hz);
 	if (s.child->csv_fd >= 0)
 		sy_sample_buffer_add(lines, sy_format_header(&s.child->node->labels, lines->text));
-	take_sample();
+	take_sample(SY_LOOK_NOW);
 	publish(sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	sy_shrink();

@@ -1,11 +1,14 @@
 #include "sampler/job.h"
 
 #include "base/clock.h"
+#include "counters/processes_find.h"
 #include "counters/tcp_owner.h"
 #include "sampler/open_roots.h"
 
 #include <time.h>
 #include <unistd.h>
+
+#define SELDOM_US 1000000 /* how often processes are asked where their group tells most */
 
 /* Totals do not go down, whatever the sources: SY_UNKNOWN is below every value. */
 static void set_cell(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
@@ -22,7 +25,7 @@ bool sy_job_all_told(const struct sy_job *job)
 /* At rate 0 nobody sees processes that come and go: only what their steps have told is known. */
 static bool processes_are_known(const struct sy_job *job)
 {
-	return job->sampled || job->exact || sy_job_all_told(job);
+	return job->period_us > 0 || job->exact || sy_job_all_told(job);
 }
 
 /* What the roots' final counters tell is the kernel's own sum, however fast it has come. */
@@ -142,6 +145,17 @@ static int64_t cpu_of_group_us(const struct sy_job *job, const struct sy_usage *
 	return total->use[SY_USE_CPU_NS] / 1000 + job->unseen.us;
 }
 
+/* The same, of processes that are not asked now. */
+static int64_t cpu_meanwhile_us(struct sy_job *job, int64_t group_us)
+{
+	struct sy_daemons daemons;
+
+	if (!job->unseen.daemons)
+		return group_us;
+	daemons = daemons_of(job);
+	return sy_unseen_left_us(&job->unseen, group_us, &daemons);
+}
+
 static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage *total,
 		     struct sy_line *line, struct sy_status *status)
 {
@@ -158,14 +172,14 @@ static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage
 	}
 }
 
-static void read_memory(struct sy_job *job, bool end, struct sy_line *line)
+static void read_memory(struct sy_job *job, enum sy_look look, struct sy_line *line)
 {
 	int64_t group = SY_UNKNOWN;
 
-	if (!job->sampled)
+	if (!job->period_us)
 		return; /* of a moment or two: no maximum */
 	if (job->cgroup.memory_source != SY_SOURCE_NONE)
-		group = sy_cgroup_memory_bytes(&job->cgroup, end);
+		group = sy_cgroup_memory_bytes(&job->cgroup, look == SY_LOOK_LAST);
 	if (group != SY_UNKNOWN)
 		line->cell[SY_MEMORY] = group;
 	else if (job->cgroup.memory_source == SY_SOURCE_NONE)
@@ -206,9 +220,44 @@ static int64_t group_cpu_us(struct sy_job *job, int64_t before_us, struct sy_sta
 	return group_us;
 }
 
-void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status)
+/* Where the group counts CPU and memory, its processes are asked for I/O, and how many they are. */
+static bool group_tells_most(const struct sy_job *job)
+{
+	return job->cgroup.cpu_source != SY_SOURCE_NONE &&
+	       job->cgroup.memory_source != SY_SOURCE_NONE && job->groups_asked &&
+	       job->unseen.known && !job->exact;
+}
+
+static bool processes_are_due(struct sy_job *job, enum sy_look look, int64_t group_us)
 {
 	struct sy_processes *processes = &job->processes;
+	int64_t since_us = sy_now_us(CLOCK_MONOTONIC) - processes->now_us;
+	bool seldom = group_tells_most(job) && job->period_us < SELDOM_US;
+
+	processes->period_us = seldom ? SELDOM_US : job->period_us;
+	return !seldom || look != SY_LOOK_DUE || group_us == SY_UNKNOWN || processes->walk_all ||
+	       since_us >= SELDOM_US - job->period_us / 2;
+}
+
+static void read_group_alone(struct sy_job *job, int64_t group_us, struct sy_line *line,
+			     const struct sy_status *status)
+{
+	const struct sy_line *before = &status->sums.last;
+
+	if (job->processes.starter.pid) /* whose children's ends must not be missed */
+		sy_processes_discover(&job->processes);
+	set_cell(line, before, SY_CPU, cpu_meanwhile_us(job, group_us));
+	read_memory(job, SY_LOOK_DUE, line);
+	for (int i = SY_RCHAR; i <= SY_WRITE; i++)
+		line->cell[i] = before->cell[i];
+	line->cell[SY_PROCESSES] = before->cell[SY_PROCESSES];
+}
+
+void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
+		 struct sy_status *status)
+{
+	struct sy_processes *processes = &job->processes;
+	bool end = look == SY_LOOK_LAST;
 	int64_t group_us = SY_UNKNOWN;
 	struct sy_usage total;
 	int64_t unwaited;
@@ -219,9 +268,13 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	/* First, so that what is used between the two readings is no gap. */
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_cgroup_cpu_us(&job->cgroup);
+	if (!processes_are_due(job, look, group_us)) {
+		read_group_alone(job, group_us, line, status);
+		return;
+	}
 	sy_processes_refresh(processes, end);
 	/* Without samples nobody has looked for what the daemon has started. */
-	status->nothing_named = !processes->named && job->sampled;
+	status->nothing_named = !processes->named && job->period_us > 0;
 	/* The group has counted what they used, and their parents have waited for their I/O: but
 	 * for the processes that a batch daemon waits for, of which nobody tells it. */
 	/* Of a job that nothing is told of nothing lacks. */
@@ -240,7 +293,7 @@ void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_s
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = group_cpu_us(job, group_us, status);
 	read_cpu(job, group_us, &total, line, status);
-	read_memory(job, end, line);
+	read_memory(job, look, line);
 	read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
 	status->overflowed = processes->overflowed;

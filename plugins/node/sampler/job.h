@@ -19,7 +19,7 @@ struct sy_job {
 	bool groups_asked; /* a process of the job has told which controllers have it in there */
 	bool group_in_use; /* when its cgroup was read last, somebody was in it */
 	bool group_unused; /* then it had counted nothing */
-	bool sampled;	   /* samples are taken, not totals alone */
+	int64_t period_us; /* from one sample to the next; 0: totals alone */
 	bool exact;	   /* the counters of a command that has ended are known */
 };
 
@@ -33,8 +33,12 @@ void sy_job_count_from_here(struct sy_job *job, int root);
 /* Where its CPU and its memory are read. */
 void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status);
 
-/* Read it into `line`, `end`: for the last time. */
-void sy_job_read(struct sy_job *job, bool end, struct sy_line *line, struct sy_status *status);
+/* A sample that was due, and may repeat what was read a moment ago; somebody wants to know now; the
+ * last one, which reads all of all. */
+enum sy_look { SY_LOOK_DUE, SY_LOOK_NOW, SY_LOOK_LAST };
+
+void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
+		 struct sy_status *status);
 
 /* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
 uid_t sy_job_user(const struct sy_sampling *sampling);

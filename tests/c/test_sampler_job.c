@@ -1,0 +1,216 @@
+/* A job whose cgroup counts CPU and memory: how often its processes are asked, and that what is
+ * told meanwhile is right. The group is a made-up one, the processes are real. */
+#include "tap.h"
+
+#include "actors.h"
+#include "counters/processes_read.h"
+#include "sampler/job.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define GROUP	   "/steelyard.slice/job_7"
+#define PERIOD_US  100000
+#define A_SECOND   10 /* samples */
+#define MB	   (1 << 20)
+#define ANSWERS	   4096 /* bytes: what actors write to tell that they are done */
+#define ROUNDED_US 2
+
+static struct timespec monotonic; /* stands still unless we move it */
+static int clocks, preads;	  /* of processes; of whatever */
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	clocks += clock < 0;
+	if (clock != CLOCK_MONOTONIC)
+		return (int)syscall(SYS_clock_gettime, clock, now);
+	*now = monotonic;
+	return 0;
+}
+
+ssize_t pread(int fd, void *buffer, size_t size, off_t at)
+{
+	preads++;
+	return syscall(SYS_pread64, fd, buffer, size, at);
+}
+
+static struct sy_job *job;
+static struct sy_line line;
+static struct sy_status status;
+static bool root_in_group;
+static char tree[] = "/tmp/steelyard-job.XXXXXX", folder[256];
+
+/* What /proc/PID/cgroup tells of our actors. */
+int openat(int dir, const char *path, int flags, ...)
+{
+	char own[sizeof(folder) + 16];
+	int pid = atoi(path);
+
+	for (int i = root_in_group ? 0 : 1; i < ACTORS && pid; i++)
+		if (actor[i] == pid && strstr(path, "/cgroup")) {
+			(void)snprintf(own, sizeof(own), "%s/membership", folder);
+			return (int)syscall(SYS_openat, AT_FDCWD, own, O_RDONLY, 0);
+		}
+	return (int)syscall(SYS_openat, dir, path, flags, 0);
+}
+
+static void set(const char *file, const char *key, int64_t value)
+{
+	char path[sizeof(folder) + 16];
+	FILE *out;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, file);
+	out = fopen(path, "w");
+	if (!out)
+		exit(ok(false, "a file of the group"));
+	(void)fprintf(out, "%s%" PRId64 "\n", key, value);
+	(void)fclose(out);
+}
+
+static void set_group(int64_t cpu_us, int64_t memory_bytes)
+{
+	set("cpu.stat", "usage_usec ", cpu_us);
+	set("memory.current", "", memory_bytes);
+	set("memory.stat", "file_mapped 0\nanon ", memory_bytes);
+	set("membership", "0::" GROUP "/step_0/task_", 0);
+}
+
+static void make_folders(char *path)
+{
+	for (char *at = path + 1; *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		(void)mkdir(path, 0700);
+		*at = '/';
+	}
+	(void)mkdir(path, 0700);
+}
+
+static void take(enum sy_look look)
+{
+	monotonic.tv_nsec += PERIOD_US * 1000;
+	monotonic.tv_sec += monotonic.tv_nsec / 1000000000;
+	monotonic.tv_nsec %= 1000000000;
+	sy_line_clear(&line);
+	sy_job_read(job, look, &line, &status);
+	sy_sums_add(&status.sums, &line);
+}
+
+/* Actor 0 is the root. */
+static void begin(void)
+{
+	struct sy_error err;
+
+	(void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &monotonic);
+	job = calloc(1, sizeof(*job));
+	status = (struct sy_status){.finished = false};
+	sy_sums_init(&status.sums);
+	if (!ok(job && sy_processes_init(&job->processes, 0, 0, 64, &err) == 0, "a sampler"))
+		exit(done_testing());
+	sy_cgroup_init(&job->cgroup);
+	job->period_us = PERIOD_US;
+	set_group(5000000, 3 * MB);
+	enter(0, -1);
+	enter(1, 0);
+	enter(2, 0);
+	sy_processes_root(&job->processes, actor[0]);
+	sy_cgroup_open(&job->cgroup, open(tree, O_RDONLY | O_DIRECTORY), GROUP);
+	sy_processes_cgroup(&job->processes, job->cgroup.path);
+	sy_job_count_from_here(job, open(tree, O_RDONLY | O_DIRECTORY));
+	sy_job_tell_sources(job, &status);
+	for (int i = 0; i < 3; i++)
+		take(SY_LOOK_NOW);
+}
+
+static void end(void)
+{
+	reap(0, 1);
+	reap(0, 2);
+	(void)tell(0, ACT_END, 0);
+	(void)waitpid(actor[0], NULL, 0);
+	free(job);
+}
+
+static void test_processes_are_asked_once_a_second(void)
+{
+	int before, asked = 0;
+
+	begin();
+	is_int(sy_processes_alive(&job->processes), 2, "processes of the job");
+	for (int i = 0; i < 3 * A_SECOND; i++) {
+		before = clocks;
+		take(SY_LOOK_DUE);
+		asked += clocks > before;
+	}
+	is_int(asked, 3, "processes are asked in so many of 30 samples");
+	before = preads;
+	take(SY_LOOK_DUE);
+	is_int(preads - before, 2, "files read in any other: CPU and memory of the group");
+	end();
+}
+
+static void test_a_sample_between_tells_the_group(void)
+{
+	int64_t written, cpu_us;
+
+	begin();
+	take(SY_LOOK_NOW);
+	written = line.cell[SY_WCHAR];
+	cpu_us = line.cell[SY_CPU];
+	(void)tell(1, ACT_WRITE, MB);
+	set_group(5700000, 7 * MB);
+	take(SY_LOOK_DUE);
+	is_int(line.cell[SY_CPU] - cpu_us, 700000, "CPU that the group has counted since");
+	is_int(line.cell[SY_MEMORY], 7 * MB, "memory of the group");
+	is_int(line.cell[SY_WCHAR], written, "I/O of a moment ago");
+	take(SY_LOOK_NOW);
+	written = line.cell[SY_WCHAR] - written;
+	ok(written >= MB && written < MB + ANSWERS, "asked now: %" PRId64 " bytes", written);
+	(void)tell(1, ACT_WRITE, MB);
+	take(SY_LOOK_LAST);
+	is_int(line.cell[SY_CPU] - cpu_us, 700000, "CPU at the end");
+	end();
+}
+
+static void test_a_daemon_in_the_group_is_not_the_job(void)
+{
+	int64_t cpu_us, before_ns, used_us;
+
+	root_in_group = true;
+	begin();
+	cpu_us = line.cell[SY_CPU];
+	before_ns = sy_process_clock_ns(actor[0]);
+	(void)tell(0, ACT_BURN_MS, 50);
+	(void)usleep(20000); /* until it sleeps */
+	used_us = (sy_process_clock_ns(actor[0]) - before_ns) / 1000;
+	set_group(5000000 + used_us + 300000, 3 * MB);
+	take(SY_LOOK_DUE);
+	used_us = line.cell[SY_CPU] - cpu_us;
+	ok(llabs(used_us - 300000) <= ROUNDED_US,
+	   "what the root used itself is not the job's: %" PRId64, used_us);
+	end();
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+	(void)info;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
+int main(void)
+{
+	open_stage();
+	if (!mkdtemp(tree))
+		return 1;
+	(void)snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup%s", tree, GROUP);
+	make_folders(folder);
+	test_processes_are_asked_once_a_second();
+	test_a_sample_between_tells_the_group();
+	test_a_daemon_in_the_group_is_not_the_job();
+	(void)nftw(tree, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return done_testing();
+}
