@@ -9,7 +9,7 @@
 #include "tap.h"
 
 #include "base/file.h"
-#include "counters/energy.h"
+#include "meters/energy.h"
 #include "counters/parse.h"
 #include "netem/policy/file.h"
 #include "netem/policy/policy.h"

@@ -6,7 +6,7 @@
 #include "counters/command_usage.h"
 #include "counters/netdev.h"
 #include "counters/process_alive.h"
-#include "counters/rapl.h"
+#include "meters/meters.h"
 #include "netem/end.h"
 #include "netem/state.h"
 
@@ -61,24 +61,22 @@ static void allow(int more)
 
 static void test_zones(int root)
 {
-	static struct sy_rapl_zone all[SY_RAPL_MAX_ZONES], some[SY_RAPL_MAX_ZONES];
-	struct sy_error err;
-	int count = sy_rapl_find(root, all, SY_RAPL_MAX_ZONES, &err), partly = 0, calls = 0;
+	static struct sy_meters all, some;
+	int partly = 0, calls = 0;
 
-	ok(count > 2, "%d zones", count);
+	sy_meters_find(&all, root);
+	ok(all.count > 2, "%d meters", all.count);
 	do {
-		int found;
-
 		until_refused = ++calls;
-		found = sy_rapl_find(root, some, SY_RAPL_MAX_ZONES, &err);
-		partly += found != 0 && found != count;
-		for (int i = 0; i < found && found == count; i++)
-			partly += strcmp(all[i].name, some[i].name) != 0 ||
-				  all[i].counted != some[i].counted;
+		sy_meters_find(&some, root);
+		partly += some.count != 0 && some.count != all.count;
+		for (int i = 0; i < some.count && some.count == all.count; i++)
+			partly += strcmp(all.meter[i].name, some.meter[i].name) != 0 ||
+				  all.meter[i].counted != some.meter[i].counted;
 	} while (!until_refused && calls < 1000);
 	until_refused = 0;
-	ok(calls > count, "%d times one file could not be opened", calls - 1);
-	is_int(partly, 0, "a part of the zones is never taken for all");
+	ok(calls > all.count, "%d times one file could not be opened", calls - 1);
+	is_int(partly, 0, "a part of the meters is never taken for all");
 }
 
 static void test_devices(int root)

@@ -213,17 +213,21 @@ def render_filesystems(document: Document) -> Iterator[str]:
 
 
 def render_energy(document: Document) -> Iterator[str]:
-    """The RAPL zones; those that count make up the node's energy."""
-    zones = document["rapl"]
-    if not zones:
-        yield f"energy     {reason(document, 'rapl')}"
+    """The meters; those that count make up the node's energy."""
+    meters = document["meters"]
+    if not meters:
+        yield f"energy     {reason(document, 'meters')}"
         return
     yield "energy"
-    for index, zone in enumerate(zones):
-        state = "readable" if zone["readable"] else reason(document, f"rapl.{index}.readable")
-        counted = "counted" if zone["counted"] else "not counted (it would count twice)"
-        folder = zone["path"].rsplit("/", 1)[-1]
-        yield f"  {or_dash(zone['name']):<10} {folder:<20} {counted}; {state}"
+    for index, meter in enumerate(meters):
+        state = "readable" if meter["readable"] else reason(document, f"meters.{index}.readable")
+        counted = "counted" if meter["counted"] else "not counted (it would count twice)"
+        folder = meter["path"].rsplit("/", 1)[-1]
+        covers = "" if meter["unit"] is None else f" {meter['unit']}"
+        yield (
+            f"  {or_dash(meter['name']):<10} {folder:<20} {meter['meter']}, {meter['measures']} of "
+            f"{meter['covers']}{covers}; {counted}; {state}"
+        )
 
 
 def render_missing(document: Document) -> Iterator[str]:

@@ -19,9 +19,7 @@ void sy_node_find(struct sy_node *node, int root)
 	struct sy_error err = {""};
 
 	node->root = root;
-	node->zones = sy_rapl_find(root, node->zone, SY_MAX_ZONES, &err);
-	(void)snprintf(node->no_zones, sizeof(node->no_zones), "%s", err.text);
-	err.text[0] = '\0';
+	sy_meters_find(&node->meters, root);
 	node->devices = sy_netdev_find(root, node->device, SY_MAX_DEVICES, &err);
 	(void)snprintf(node->no_devices, sizeof(node->no_devices), "%s", err.text);
 	for (int i = 0; i < node->devices; i++) { /* `lo` is no traffic */
@@ -32,10 +30,10 @@ void sy_node_find(struct sy_node *node, int root)
 		node->devices--;
 		i--;
 	}
-	node->labels.zones = node->zones;
+	node->labels.zones = node->meters.count;
 	node->labels.devices = node->devices;
-	for (int i = 0; i < node->zones; i++)
-		sy_label_set(node->labels.zone, i, node->zone[i].name);
+	for (int i = 0; i < node->meters.count; i++)
+		sy_label_set(node->labels.zone, i, node->meters.meter[i].name);
 	for (int i = 0; i < node->devices; i++)
 		sy_label_set(node->labels.device, i, node->device[i].name);
 }
@@ -59,15 +57,7 @@ void sy_node_open(struct sy_node *node)
 	static const char *const pressure[] = {"/proc/pressure/cpu", "/proc/pressure/io",
 					       "/proc/pressure/memory"};
 
-	for (int i = 0; i < node->zones; i++) {
-		char path[256];
-
-		(void)snprintf(path, sizeof(path), "%s/energy_uj", node->zone[i].path);
-		sy_energy_init(&node->energy[i], (int64_t)node->zone[i].max_energy_range_uj);
-		node->energy_fd[i] = sy_open_at(node->root, path);
-		if (!node->zone[i].readable || node->energy_fd[i] < 0)
-			sy_energy_fail(&node->energy[i], node->zone[i].why);
-	}
+	sy_meters_open(&node->meters, node->root);
 	for (int i = 0; i < node->devices; i++) {
 		node->rx[i] = device_counter(node, i, "rx_bytes");
 		node->tx[i] = device_counter(node, i, "tx_bytes");
@@ -112,35 +102,6 @@ static void read_number(struct sy_counter *counter)
 	if (counter->fd >= 0 && read_text(counter->fd, text, sizeof(text)) > 0 &&
 	    sy_parse_number(text, &value) == 0)
 		set(counter, value);
-}
-
-static void read_zones(struct sy_node *node, int64_t now_us, struct sy_line *line)
-{
-	bool counted = false, known = true;
-	int64_t sum = 0;
-
-	for (int i = 0; i < node->zones; i++) {
-		struct sy_energy *energy = &node->energy[i];
-		char text[64];
-		int64_t value;
-
-		if (!energy->valid)
-			;
-		else if (read_text(node->energy_fd[i], text, sizeof(text)) <= 0 ||
-			 sy_parse_number(text, &value) < 0)
-			sy_energy_fail(energy, "energy_uj could no longer be read");
-		else
-			sy_energy_add(energy, now_us, value);
-		if (energy->valid)
-			line->cell[SY_ZONE + i] = energy->sum_uj;
-		if (!node->zone[i].counted)
-			continue;
-		counted = true;
-		known &= energy->valid;
-		sum += energy->sum_uj;
-	}
-	if (counted && known)
-		line->cell[SY_ENERGY] = sum;
 }
 
 /* Is a reading of this age due? Marks it as taken. */
@@ -204,7 +165,7 @@ static void read_pressure(struct sy_counter *counter)
 
 void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
 {
-	read_zones(node, now_us, line);
+	sy_meters_read(&node->meters, now_us, line);
 	read_devices(node, now_us, all_of_them, line);
 	if (is_due(&node->snmp_at_us, SNMP_US, now_us, all_of_them))
 		read_tcp(node);
@@ -227,19 +188,6 @@ void sy_node_pressure_from(struct sy_node *node, const int fds[3])
 		node->pressure[i].base = 0;
 	}
 	node->pressure_at_us = -1;
-}
-
-int64_t sy_node_max_period_us(const struct sy_node *node)
-{
-	int64_t shortest = 0;
-
-	for (int i = 0; i < node->zones; i++) {
-		int64_t gap = sy_energy_max_gap_us(node->energy[i].range_uj) / 4;
-
-		if (gap && node->energy[i].valid && (!shortest || gap < shortest))
-			shortest = gap;
-	}
-	return shortest && shortest < 100000 ? 100000 : shortest;
 }
 
 int64_t sy_node_dropped(const struct sy_node *node, int device, const char *file)

@@ -6,9 +6,8 @@
 #define STEELYARD_COUNTERS_NODE_H
 
 #include "base/line.h"
-#include "counters/energy.h"
 #include "counters/netdev.h"
-#include "counters/rapl.h"
+#include "meters/meters.h"
 
 struct sy_counter {
 	int fd;
@@ -17,13 +16,11 @@ struct sy_counter {
 
 struct sy_node {
 	int root;
-	int zones, devices;
-	struct sy_rapl_zone zone[SY_MAX_ZONES];
+	int devices;
+	struct sy_meters meters;
 	struct sy_netdev device[SY_MAX_DEVICES];
 	struct sy_labels labels;
-	char no_zones[160], no_devices[160]; /* why there are none */
-	struct sy_energy energy[SY_MAX_ZONES];
-	int energy_fd[SY_MAX_ZONES];
+	char no_devices[160]; /* why there are none */
 	struct sy_counter rx[SY_MAX_DEVICES], tx[SY_MAX_DEVICES];
 	struct sy_counter pressure[3]; /* cpu, io, memory; µs */
 	struct sy_counter sent, retransmitted;
@@ -31,7 +28,7 @@ struct sy_node {
 	int64_t uplinks_at_us, others_at_us, snmp_at_us, pressure_at_us;
 };
 
-/* Find zones and devices below `root`. */
+/* Find meters and devices below `root`. */
 void sy_node_find(struct sy_node *node, int root);
 
 /* Open their counters; those that cannot be read have no value. */
@@ -43,10 +40,6 @@ void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct
 
 /* Take pressure from these descriptors from now on (cpu, io, memory of the job's cgroup). */
 void sy_node_pressure_from(struct sy_node *node, const int fds[3]);
-
-/* The longest time between two samples in which no zone's wrap is missed, µs, with a margin of
- * four and not below 100 ms; 0: any. */
-int64_t sy_node_max_period_us(const struct sy_node *node);
 
 /* Packets dropped so far by a device ("rx_dropped", "tx_dropped"), or SY_UNKNOWN. */
 int64_t sy_node_dropped(const struct sy_node *node, int device, const char *file);

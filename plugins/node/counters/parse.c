@@ -1,25 +1,10 @@
 #include "counters/parse.h"
 
+#include "base/number.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-/* strtoll costs three times as much, and there are thousands of these a second. */
-static const char *number(const char *text, int64_t *value)
-{
-	int64_t result = 0;
-
-	if (*text < '0' || *text > '9')
-		return NULL;
-	while (*text >= '0' && *text <= '9') {
-		/* Saturated rather than wrapped: "unlimited" of cgroup v1 is near 2^63. */
-		if (result > (INT64_MAX - 9) / 10)
-			return NULL;
-		result = result * 10 + (*text++ - '0');
-	}
-	*value = result;
-	return text;
-}
 
 static const char *skip_blanks(const char *text)
 {
@@ -38,7 +23,7 @@ static const char *next_line(const char *text)
 int sy_parse_number(const char *text, int64_t *value)
 {
 	int64_t result;
-	const char *end = number(skip_blanks(text), &result);
+	const char *end = sy_number(skip_blanks(text), &result);
 
 	if (!end || (*end && *end != '\n' && *end != ' '))
 		return -1;
@@ -52,7 +37,7 @@ static const char *keyed(const char *text, const char *key, size_t length, char 
 {
 	for (; *text; text = next_line(text))
 		if (!strncmp(text, key, length) && text[length] == separator)
-			return number(skip_blanks(text + length + 1), value);
+			return sy_number(skip_blanks(text + length + 1), value);
 	return NULL;
 }
 
@@ -85,7 +70,7 @@ static const char *stat_field(const char *text, int64_t *value)
 		return NULL;
 	text = skip_blanks(text);
 	negative = *text == '-';
-	text = number(text + negative, value);
+	text = sy_number(text + negative, value);
 	if (text && negative)
 		*value = -*value;
 	return text;
@@ -144,7 +129,7 @@ int sy_parse_pressure(const char *text, int64_t *some_us)
 	total = strstr(text, "total=");
 	if (!total || total > next_line(text))
 		return -1;
-	return number(total + 6, some_us) ? 0 : -1;
+	return sy_number(total + 6, some_us) ? 0 : -1;
 }
 
 /* The number in the column of `values` that is called `name` in `names`. */
@@ -156,7 +141,7 @@ static int column(const char *names, const char *values, const char *name, int64
 		size_t word = strcspn(names, " \n");
 
 		if (word == length && !strncmp(names, name, length))
-			return number(values, result) ? 0 : -1;
+			return sy_number(values, result) ? 0 : -1;
 		names = skip_blanks(names + word);
 		values = skip_blanks(values + strcspn(values, " \n"));
 	}

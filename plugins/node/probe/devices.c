@@ -2,7 +2,8 @@
 
 #include "base/tree.h"
 #include "counters/netdev.h"
-#include "counters/rapl.h"
+#include "meters/meters.h"
+#include "meters/powercap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,42 +76,45 @@ void sy_probe_network(int root, struct sy_document *document)
 	sy_doc_put(document, "network", list);
 }
 
-static json_t *rapl_entry(struct sy_document *document, const struct sy_rapl_zone *zones, size_t i)
+static json_t *meter_entry(struct sy_document *document, const struct sy_meters *meters, size_t i)
 {
-	const struct sy_rapl_zone *zone = &zones[i];
+	const struct sy_meter *meter = &meters->meter[i];
 	json_t *range = NULL;
 	char path[64];
-	json_t *entry = json_pack("{s:s, s:s, s:b, s:b}", "path", zone->path, "parent",
-				  zone->parent < 0 ? "" : zones[zone->parent].path, "readable",
-				  zone->readable, "counted", zone->counted);
+	json_t *entry = json_pack(
+	    "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s}", "meter", meter->reader->name, "path",
+	    meter->path, "parent", meter->parent < 0 ? "" : meters->meter[meter->parent].path,
+	    "covers", sy_domain_name(meter->domain), "measures", meter->power ? "power" : "energy",
+	    "readable", meter->readable, "counted", meter->counted, "read_by", meter->reader->who);
 
-	if (zone->max_energy_range_uj)
-		range = json_real((double)zone->max_energy_range_uj / 1e6);
-	set_or_reason(document, entry, "rapl", i, "name", text_or_null(zone->name),
+	if (meter->range_uj)
+		range = json_real((double)meter->range_uj / 1e6);
+	set_or_reason(document, entry, "meters", i, "name", text_or_null(meter->name),
 		      "its file name cannot be read");
-	set_or_reason(document, entry, "rapl", i, "max_energy_range_j", range,
-		      "its file max_energy_range_uj cannot be read");
-	if (*zone->why) {
-		(void)snprintf(path, sizeof(path), "rapl.%zu.readable", i);
-		sy_doc_put_reason(document, path, "%s", zone->why);
+	set_or_reason(document, entry, "meters", i, "unit", int_or_null(meter->unit),
+		      "it is the only one, or its number is not told");
+	set_or_reason(document, entry, "meters", i, "max_energy_range_j", range,
+		      meter->reader == &sy_powercap ? "its file max_energy_range_uj cannot be read"
+						    : "it does not start again");
+	if (*meter->why) {
+		(void)snprintf(path, sizeof(path), "meters.%zu.readable", i);
+		sy_doc_put_reason(document, path, "%s", meter->why);
 	}
 	return entry;
 }
 
-void sy_probe_rapl(int root, struct sy_document *document)
+void sy_probe_meters(int root, struct sy_document *document)
 {
-	cleanup_free struct sy_rapl_zone *zones = calloc(SY_RAPL_MAX_ZONES, sizeof(*zones));
-	struct sy_error why = {{0}};
+	cleanup_free struct sy_meters *meters = calloc(1, sizeof(*meters));
 	json_t *list = json_array();
-	int count = 0;
 
-	if (zones)
-		count = sy_rapl_find(root, zones, SY_RAPL_MAX_ZONES, &why);
+	if (meters)
+		sy_meters_find(meters, root);
 	else
 		document->failed = true;
-	for (int i = 0; i < count; i++)
-		append(document, list, rapl_entry(document, zones, (size_t)i));
-	if (*why.text)
-		sy_doc_put_reason(document, "rapl", "%s", why.text);
-	sy_doc_put(document, "rapl", list);
+	for (size_t i = 0; meters && i < (size_t)meters->count; i++)
+		append(document, list, meter_entry(document, meters, i));
+	if (meters && *meters->none)
+		sy_doc_put_reason(document, "meters", "%s", meters->none);
+	sy_doc_put(document, "meters", list);
 }

@@ -117,7 +117,7 @@ json_t *sy_probe(const struct sy_probe_options *options)
 	put_tcp(options->root, &document);
 	sy_probe_network(options->root, &document);
 	sy_probe_filesystems(options->root, &document);
-	sy_probe_rapl(options->root, &document);
+	sy_probe_meters(options->root, &document);
 	sy_doc_put(&document, "missing", document.missing);
 	if (document.failed || sy_shortages() != shortages) {
 		json_decref(document.top);

@@ -1,6 +1,7 @@
 #include "record/end.h"
 
 #include "base/document.h"
+#include "record/meters.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,19 +99,6 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	explain(record, "cpu.cpu_s", why);
 }
 
-static void put_wraps(json_t *record, const struct sy_status *status)
-{
-	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
-	size_t i;
-	json_t *zone;
-
-	json_array_foreach(zones, i, zone)
-	{
-		if (i < SY_MAX_ZONES)
-			(void)json_object_set_new(zone, "wraps", json_integer(status->wraps[i]));
-	}
-}
-
 static bool has_pressure(const struct sy_status *status)
 {
 	return status->sums.last.cell[SY_PRESSURE_CPU] != SY_UNKNOWN ||
@@ -124,7 +112,7 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "cpu.system_s", micro(status->system_us),
 		      "told only by cgroups, and of a command that the sampler started");
 	put_job_sources(record, status);
-	put_wraps(record, status);
+	sy_record_meters_end(record, status);
 	sy_record_put(record, "pressure.scope",
 		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					   : json_null(),

@@ -1,6 +1,7 @@
 #include "record/record.h"
 
 #include "base/document.h"
+#include "record/meters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,32 +166,6 @@ static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 				  : "the sampler was told no folder of states (--run-dir)");
 }
 
-static void put_zones(json_t *record, const struct sy_node *node)
-{
-	json_t *zones = json_array();
-	char path[64], why[160];
-
-	sy_record_put(record, "energy.zones", zones, NULL);
-	for (int i = 0; i < node->zones; i++) {
-		const struct sy_rapl_zone *zone = &node->zone[i];
-		double range = (double)zone->max_energy_range_uj / 1e6;
-
-		(void)json_array_append_new(zones,
-					    json_pack("{so so so sf si sb}", "name",
-						      sy_json_text(node->labels.zone[i].text),
-						      "path", sy_json_text(zone->path), "energy_j",
-						      json_null(), "max_energy_range_j", range,
-						      "wraps", 0, "counted", (int)zone->counted));
-		(void)snprintf(path, sizeof(path), "energy.zones.%d.energy_j", i);
-		(void)snprintf(why, sizeof(why), "%s", zone->readable ? SY_NOT_YET : zone->why);
-		sy_record_put(record, path, json_null(), why);
-		(void)snprintf(path, sizeof(path), "energy.zones.%d.max_energy_range_j", i);
-		if (!zone->max_energy_range_uj)
-			sy_record_put(record, path, json_null(),
-				      "max_energy_range_uj could not be read");
-	}
-}
-
 static void put_devices(json_t *record, const struct sy_node *node)
 {
 	static const char *const counters[] = {"rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped"};
@@ -212,23 +187,12 @@ static void put_devices(json_t *record, const struct sy_node *node)
 	}
 }
 
-/* Why the node has no energy, no traffic. */
-static void explain_node(json_t *record, const struct sy_node *node)
+/* Why the node has no traffic. */
+static void explain_devices(json_t *record, const struct sy_node *node)
 {
-	const char *why = node->no_zones;
+	const char *why = node->no_devices;
 	bool counted = false;
 
-	for (int i = 0; i < node->zones; i++) {
-		counted |= node->zone[i].counted;
-		if (node->zone[i].counted && !node->zone[i].readable)
-			why = node->zone[i].why;
-	}
-	if (node->zones && !counted)
-		why = "no zone is a package or dram";
-	if (*why)
-		sy_record_put(record, "energy.energy_j", json_null(), why);
-	why = node->no_devices;
-	counted = false;
 	for (int i = 0; i < node->devices; i++)
 		counted |= node->device[i].counted;
 	if (!counted && !*why)
@@ -299,10 +263,9 @@ json_t *sy_record_new(const struct sy_head *head)
 	sy_record_put(record, "exit.signal", json_null(), no_exit);
 	sy_record_put(record, "exit.elapsed_s", json_null(), no_exit);
 	put_empty_totals(record);
-	put_zones(record, head->node);
+	sy_record_meters(record, &head->node->meters, &head->node->labels);
 	put_devices(record, head->node);
-	explain_node(record, head->node);
-	sy_record_put(record, "energy.scope", json_string("node"), NULL);
+	explain_devices(record, head->node);
 	sy_record_put(record, "network.scope", json_string("node"), NULL);
 	sy_record_put(record, "sampler.rate_hz", json_real(sampling->rate_hz), NULL);
 	sy_record_put(record, "samples_file", text_or_null(head->samples_file),

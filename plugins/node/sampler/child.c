@@ -112,14 +112,14 @@ static void take_sample(enum sy_look look)
 	read_tcp(now, first || s.end);
 	add_line(now);
 	sy_sums_add(&s.status.sums, &s.line);
-	for (int i = 0; i < s.child->node->zones; i++)
-		s.status.wraps[i] = s.child->node->energy[i].wraps;
+	for (int i = 0; i < s.child->node->meters.count; i++)
+		s.status.wraps[i] = s.child->node->meters.energy[i].wraps;
 	publish(now);
 }
 
 static void set_rate(double rate_hz)
 {
-	int64_t limit = sy_node_max_period_us(s.child->node);
+	int64_t limit = sy_meters_max_period_us(&s.child->node->meters);
 
 	s.status.rate_hz = rate_hz;
 	s.period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;

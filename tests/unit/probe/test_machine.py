@@ -257,7 +257,7 @@ def what_a_tree_keeps(document: dict[str, Any]) -> dict[str, Any]:
         found = document["virtualization"][part]
         kept[part] = (found["name"], found["confidence"], [w["says"] for w in found["evidence"]])
     kept["network"] = [{**device, "mac": ""} for device in document["network"]]
-    kept["rapl"] = [{**zone, "readable": None} for zone in document["rapl"]]
+    kept["meters"] = [{**zone, "readable": None} for zone in document["meters"]]
     return kept
 
 

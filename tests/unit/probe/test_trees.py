@@ -50,7 +50,7 @@ def verdict(document: Document) -> Document:
         "detail": document["virtualization"]["detail"],
         "network": {device["name"]: device["kind"] for device in document["network"]},
         "uplinks": sorted(d["name"] for d in document["network"] if d["counted"]),
-        "rapl_counted": [zone["path"] for zone in document["rapl"] if zone["counted"]],
+        "rapl_counted": [zone["path"] for zone in document["meters"] if zone["counted"]],
         "filesystems": [mount["mount_point"] for mount in document["filesystems"]],
     }
 
@@ -108,7 +108,7 @@ def test_an_empty_tree_gives_nulls_with_reasons_and_no_zeros(tmp_path: Path) -> 
     assert document["node_type"] is None
     assert set(document["memory"].values()) == {None}
     assert set(document["cpu"].values()) == {None}
-    for part in ("network", "filesystems", "rapl", "clock.available", "tcp.available"):
+    for part in ("network", "filesystems", "meters", "clock.available", "tcp.available"):
         assert part in document["missing"]
 
 
@@ -125,8 +125,8 @@ def copy_tree(name: str, to: Path) -> Path:
         ("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "cpu.max_hz"),
         ("sys/class/net/ens1f0/mtu", "network.4.mtu"),
         ("sys/class/net/ens1f0/speed", "network.4.speed_bits_per_s"),
-        ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "rapl.0.max_energy_range_j"),
-        ("sys/class/powercap/intel-rapl:0/name", "rapl.0.name"),
+        ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "meters.0.max_energy_range_j"),
+        ("sys/class/powercap/intel-rapl:0/name", "meters.0.name"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "clock.source"),
     ],
 )
@@ -146,18 +146,18 @@ def test_a_zone_that_cannot_be_read_says_why_and_still_counts(tmp_path: Path) ->
     energy = tree / "sys/class/powercap/intel-rapl:0/energy_uj"
     energy.write_text("no number\n")
     document = probe(tree)
-    zone = document["rapl"][0]
+    zone = document["meters"][0]
     assert (zone["name"], zone["readable"], zone["counted"]) == ("package-0", False, True)
-    assert "energy_uj" in document["missing"]["rapl.0.readable"]
+    assert "energy_uj" in document["missing"]["meters.0.readable"]
 
 
 def test_inner_zones_are_found_beside_and_inside_the_outer_ones_but_once(tmp_path: Path) -> None:
     tree = copy_tree("physical", tmp_path)
     zones = tree / "sys/class/powercap"
     shutil.copytree(zones / "intel-rapl:0:0", zones / "intel-rapl:0/intel-rapl:0:0")
-    paths = [zone["path"] for zone in probe(tree)["rapl"]]
+    paths = [zone["path"] for zone in probe(tree)["meters"]]
     assert len(paths) == 4
-    parents = {zone["path"]: zone["parent"] for zone in probe(tree)["rapl"]}
+    parents = {zone["path"]: zone["parent"] for zone in probe(tree)["meters"]}
     assert parents["/sys/class/powercap/intel-rapl:0"] == ""
     assert parents["/sys/class/powercap/intel-rapl:1:0"] == "/sys/class/powercap/intel-rapl:1"
 

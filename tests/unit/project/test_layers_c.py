@@ -118,7 +118,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("file", "line", "seen"),
     [
         ("node/base/planted.c", '#include "sampler/child.h"', True),
-        ("node/base/planted.c", '  #  include "counters/energy.h"', True),
+        ("node/base/planted.c", '  #  include "meters/energy.h"', True),
         ("node/netem/kernel/planted.h", '#include "netem/verify/verdict.h"', True),
         ("node/netem/spec/planted.h", '#include "netem/apply.h"', True),
         ("node/record/planted.c", '#include "../sampler/child.h"', True),

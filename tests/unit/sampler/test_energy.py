@@ -102,7 +102,9 @@ def test_no_rapl_is_null_with_the_reason(sampler: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     _, weighed = sampler.run(["true"], "--root", tmp_path / "empty")
     record = weighed.record
-    assert record["energy"] == {"energy_j": None, "zones": [], "scope": "node"}
+    assert record["energy"] == {
+        "energy_j": None, "zones": [], "scope": "node", "covers": [], "integrated": False,
+    }  # fmt: skip
     assert "/sys/class/powercap" in record["missing"]["energy.energy_j"]
     for path in ("network.rx_bytes", "tcp.sent_segments", "pressure.cpu_some_s"):
         part, name = path.split(".")

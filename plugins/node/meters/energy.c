@@ -1,4 +1,4 @@
-#include "counters/energy.h"
+#include "meters/energy.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,11 @@
-/* One RAPL counter, its wraps undone; a wrap that may have been missed makes it invalid for good.
+/* What one meter has counted since it was first read, its wraps undone or its watts summed up; a
+ * wrap or a stretch of time that may have been missed makes it invalid for good.
  *
  * A counter starts again at 0 after max_energy_range_uj: after 3.9 minutes for 65.5 kJ at 280 W.
  * Between two readings further apart than a node at full power needs for one range, nobody knows
  * how often that happened: then there is no value, rather than a wrong one. */
-#ifndef STEELYARD_COUNTERS_ENERGY_H
-#define STEELYARD_COUNTERS_ENERGY_H
+#ifndef STEELYARD_METERS_ENERGY_H
+#define STEELYARD_METERS_ENERGY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,52 @@
+#include "meters/meter.h"
+
+#include "base/file.h"
+#include "base/number.h"
+
+#include <string.h>
+
+struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader)
+{
+	struct sy_meter *meter;
+
+	if (found->count == found->capacity) {
+		found->full = true;
+		return NULL;
+	}
+	meter = &found->meter[found->count++];
+	*meter = (struct sy_meter){.reader = reader, .unit = -1, .parent = -1, .fd = -1};
+	return meter;
+}
+
+const char *sy_domain_name(enum sy_domain domain)
+{
+	static const char *const names[] = {"other", "node",   "psys", "package",
+					    "core",  "uncore", "dram", "accelerator"};
+
+	return names[domain];
+}
+
+/* One call: a kernel's file of a counter is told whole. */
+int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale)
+{
+	char text[64];
+	ssize_t got = pread(meter->fd, text, sizeof(text) - 1, 0);
+	const char *end;
+	int64_t value;
+
+	if (got <= 0)
+		return -1;
+	text[got] = '\0';
+	end = sy_number(text, &value);
+	if (!end || (*end && *end != '\n' && *end != ' '))
+		return -1;
+	return __builtin_mul_overflow(value, scale, &value) ? -1 : value;
+}
+
+int sy_meter_open_file(int root, const char *path, struct sy_meter *meter, struct sy_error *err)
+{
+	meter->fd = sy_open_at(root, path);
+	if (meter->fd >= 0)
+		return 0;
+	return sy_fail(err, "%s: %s", strrchr(path, '/') + 1, strerror(-meter->fd));
+}

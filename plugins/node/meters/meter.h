@@ -1,0 +1,80 @@
+/* One meter of energy or power, whatever tells it, and the seam that each kind of them fills in.
+ *
+ * A reader finds its meters below a root, opens one, and reads it: µJ since whenever, or µW. It
+ * knows nothing of the others; meters.h says which of all count, and sums. */
+#ifndef STEELYARD_METERS_METER_H
+#define STEELYARD_METERS_METER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* What a meter covers. */
+enum sy_domain {
+	SY_DOMAIN_OTHER,   /* a part that has no word here, or is not known */
+	SY_DOMAIN_NODE,	   /* all of it, accelerators included */
+	SY_DOMAIN_PSYS,	   /* what the processor's maker calls the platform: holds the packages */
+	SY_DOMAIN_PACKAGE, /* a processor */
+	SY_DOMAIN_CORE,	   /* within a package */
+	SY_DOMAIN_UNCORE,  /* within a package */
+	SY_DOMAIN_DRAM,	   /* memory, beside the packages */
+	SY_DOMAIN_ACCELERATOR, /* a GPU */
+};
+
+struct sy_reader;
+
+struct sy_meter {
+	const struct sy_reader *reader;
+	char name[48];	       /* "package-0", "dram", …; "" when it could not be read */
+	char path[160];	       /* what is read: "/sys/class/powercap/intel-rapl:0" */
+	enum sy_domain domain; /* with `unit` what it covers */
+	int unit;	       /* which package or accelerator; -1: not told, or the node has one */
+	int parent;	       /* index of the meter that holds this one, or -1 */
+	int64_t range_uj;   /* µJ at which it starts again; 0: it does not, or it is not known */
+	int64_t resolution; /* its least step, µJ or µW; 0: not known */
+	int64_t period_us;  /* slow: read so often by a process of its own; 0: with each sample */
+	int64_t mean_us;    /* of power: of the time before the reading that it is the mean of */
+	bool power;	    /* tells watts: its joules are their integral over time */
+	bool readable;	    /* by this process */
+	bool counted;	    /* in the node's total; also when not readable */
+	char why[96];	    /* why it is not readable, for `missing`; else "" */
+	/* The reader's own. */
+	int fd;
+	uint64_t key[2];
+	double scale;
+	void *device;
+};
+
+/* Meters on their way into a list of limited length. */
+struct sy_found {
+	struct sy_meter *meter;
+	int count, capacity;
+	bool full; /* there was one more */
+};
+
+struct sy_reader {
+	const char *name; /* in records: "powercap" */
+	const char *who;  /* may read it, in words */
+	/* Append those below `root`; when there are none, `err` says why. */
+	void (*find)(int root, struct sy_found *found, struct sy_error *err);
+	/* Get one ready to be read, as whoever has found it: 0, or -1. */
+	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
+	/* The counter in µJ, or the power in µW; negative: it could not be read. */
+	int64_t (*read)(struct sy_meter *meter);
+};
+
+/* The next place, empty but for its reader; NULL when the list is full. */
+struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader);
+
+/* "package"; what it is called in records. */
+const char *sy_domain_name(enum sy_domain domain);
+
+/* A number at the start of a kept file, in units of `scale` µ: negative when there is none. */
+int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale);
+
+/* Open a file for that: 0, or -1 with why not, in the words of its last part. */
+int sy_meter_open_file(int root, const char *path, struct sy_meter *meter, struct sy_error *err);
+
+#endif

@@ -1,0 +1,152 @@
+#include "meters/meters.h"
+
+#include "base/shortage.h"
+#include "meters/choose.h"
+#include "meters/powercap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More than any machine has: 8 packages with 4 dies, each with 3 zones inside, seen twice. */
+#define MOST 256
+
+/* In the order in which one is asked for a domain that several tell. */
+static const struct sy_reader *const readers[] = {&sy_powercap};
+
+static void explain_none(struct sy_meters *meters, const char *why)
+{
+	(void)snprintf(meters->none, sizeof(meters->none), "%s", why);
+}
+
+/* RAPL's reason when nothing at all is there: it is what most nodes would have. */
+static void ask_readers(struct sy_meters *meters, int root, struct sy_found *found)
+{
+	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+		struct sy_error err = {""};
+
+		readers[i]->find(root, found, &err);
+		if (i == 0)
+			explain_none(meters, err.text);
+	}
+}
+
+/* Those that count, then others, each in their order, as many as there is room for. */
+static void take_some(struct sy_meters *meters, const struct sy_found *found)
+{
+	int place[MOST];
+
+	for (int i = 0; i < found->count; i++)
+		place[i] = -1;
+	for (int counted = 1; counted >= 0; counted--)
+		for (int i = 0; i < found->count && meters->count < SY_MAX_ZONES; i++)
+			if (found->meter[i].counted == (counted == 1)) {
+				place[i] = meters->count;
+				meters->meter[meters->count++] = found->meter[i];
+			}
+	for (int i = 0; i < meters->count; i++)
+		if (meters->meter[i].parent >= 0)
+			meters->meter[i].parent = place[meters->meter[i].parent];
+}
+
+static void take(struct sy_meters *meters, const struct sy_found *found)
+{
+	int counted = 0;
+
+	for (int i = 0; i < found->count; i++)
+		counted += found->meter[i].counted;
+	if (found->count > SY_MAX_ZONES) {
+		take_some(meters, found);
+	} else {
+		memcpy(meters->meter, found->meter, sizeof(*found->meter) * (size_t)found->count);
+		meters->count = found->count;
+	}
+	if (!found->full && counted <= SY_MAX_ZONES)
+		return;
+	for (int i = 0; i < meters->count; i++)
+		meters->meter[i].counted = false;
+	explain_none(meters, "this node has more meters of energy than can be read: their sum "
+			     "would lack some");
+}
+
+void sy_meters_find(struct sy_meters *meters, int root)
+{
+	struct sy_found found = {.capacity = MOST};
+	unsigned shortages = sy_shortages();
+
+	*meters = (struct sy_meters){.count = 0};
+	found.meter = calloc(MOST, sizeof(*found.meter));
+	if (found.meter)
+		ask_readers(meters, root, &found);
+	if (!found.meter || sy_shortages() != shortages) { /* the sum would lack some */
+		explain_none(meters, "no RAPL: /sys/class/powercap cannot be read whole: no "
+				     "descriptor or no memory left");
+	} else if (found.count) {
+		explain_none(meters, sy_meters_choose(found.meter, found.count)
+					 ? ""
+					 : "no zone is a package or dram");
+		take(meters, &found);
+	}
+	free(found.meter);
+}
+
+void sy_meters_open(struct sy_meters *meters, int root)
+{
+	for (int i = 0; i < meters->count; i++) {
+		struct sy_meter *meter = &meters->meter[i];
+		struct sy_error err = {""};
+
+		sy_energy_init(&meters->energy[i], meter->range_uj);
+		if (!meter->readable)
+			sy_energy_fail(&meters->energy[i], meter->why);
+		else if (meter->reader->open(root, meter, &err) < 0)
+			sy_energy_fail(&meters->energy[i], err.text);
+	}
+}
+
+static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t now_us)
+{
+	int64_t value;
+
+	if (!energy->valid)
+		return;
+	value = meter->reader->read(meter);
+	if (value < 0)
+		sy_energy_fail(energy, "it could no longer be read");
+	else
+		sy_energy_add(energy, now_us, value);
+}
+
+void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line)
+{
+	bool counted = false, known = true;
+	int64_t sum = 0;
+
+	for (int i = 0; i < meters->count; i++) {
+		struct sy_energy *energy = &meters->energy[i];
+
+		read_one(&meters->meter[i], energy, now_us);
+		if (energy->valid)
+			line->cell[SY_ZONE + i] = energy->sum_uj;
+		if (!meters->meter[i].counted)
+			continue;
+		counted = true;
+		known &= energy->valid;
+		sum += energy->sum_uj;
+	}
+	if (counted && known)
+		line->cell[SY_ENERGY] = sum;
+}
+
+int64_t sy_meters_max_period_us(const struct sy_meters *meters)
+{
+	int64_t shortest = 0;
+
+	for (int i = 0; i < meters->count; i++) {
+		int64_t gap = sy_energy_max_gap_us(meters->energy[i].range_uj) / 4;
+
+		if (gap && meters->energy[i].valid && (!shortest || gap < shortest))
+			shortest = gap;
+	}
+	return shortest && shortest < 100000 ? 100000 : shortest;
+}

@@ -1,0 +1,33 @@
+/* All meters of this node, which of them make up its energy, and their sums since the first look.
+ *
+ * Meters overlap, and some are the same counter by another way. Those that count are of one kind:
+ * a meter of the whole node; else packages and dram, each once; only where no counter of joules is
+ * there, one that tells watts. docs/sampler.md has the order. */
+#ifndef STEELYARD_METERS_METERS_H
+#define STEELYARD_METERS_METERS_H
+
+#include "base/line.h"
+#include "meters/energy.h"
+#include "meters/meter.h"
+
+struct sy_meters {
+	int count;
+	struct sy_meter meter[SY_MAX_ZONES];
+	struct sy_energy energy[SY_MAX_ZONES];
+	char none[160]; /* why there are none, or none counts */
+};
+
+/* Find them below `root`. */
+void sy_meters_find(struct sy_meters *meters, int root);
+
+/* Open those that are read with every sample; the others have no value. */
+void sy_meters_open(struct sy_meters *meters, int root);
+
+/* Read them at the monotonic time `now_us` into the cells of `line`. */
+void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line);
+
+/* The longest time between two samples in which no wrap is missed, µs, with a margin of four and
+ * not below 100 ms; 0: any. */
+int64_t sy_meters_max_period_us(const struct sy_meters *meters);
+
+#endif

@@ -1,0 +1,98 @@
+#include "record/meters.h"
+
+#include "base/document.h"
+#include "meters/powercap.h"
+#include "record/record.h"
+
+#include <stdio.h>
+
+static void put(json_t *record, int i, const char *field, json_t *value, const char *why)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "energy.zones.%d.%s", i, field);
+	sy_record_put(record, path, value, why);
+}
+
+static json_t *micro_or_null(int64_t value)
+{
+	return value > 0 ? json_real((double)value / 1e6) : json_null();
+}
+
+static void put_kind(json_t *record, int i, const struct sy_meter *meter)
+{
+	put(record, i, "meter", json_string(meter->reader->name), NULL);
+	put(record, i, "covers", json_string(sy_domain_name(meter->domain)), NULL);
+	put(record, i, "unit", meter->unit < 0 ? json_null() : json_integer(meter->unit),
+	    "it is the only one, or its number is not told");
+	put(record, i, "measures", json_string(meter->power ? "power" : "energy"), NULL);
+	put(record, i, meter->power ? "resolution_w" : "resolution_j",
+	    micro_or_null(meter->resolution), "not told");
+	put(record, i, "period_s", micro_or_null(meter->period_us), "read with every sample");
+}
+
+static void put_meter(json_t *record, int i, const struct sy_meter *meter, const char *name)
+{
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+
+	(void)json_array_append_new(zones, json_pack("{so so}", "name", sy_json_text(name), "path",
+						     sy_json_text(meter->path)));
+	put(record, i, "energy_j", json_null(), meter->readable ? SY_NOT_YET : meter->why);
+	put(record, i, "max_energy_range_j", micro_or_null(meter->range_uj),
+	    meter->reader == &sy_powercap ? "max_energy_range_uj could not be read"
+					  : "it does not start again");
+	put(record, i, "wraps", json_integer(0), NULL);
+	put(record, i, "counted", json_boolean(meter->counted), NULL);
+	put_kind(record, i, meter);
+}
+
+/* Why the node has no energy. */
+static const char *why_none(const struct sy_meters *meters)
+{
+	for (int i = meters->count - 1; i >= 0; i--)
+		if (meters->meter[i].counted && !meters->meter[i].readable)
+			return meters->meter[i].why;
+	return meters->none;
+}
+
+/* The parts that are summed, each once; and whether any of them is an integral over readings. */
+static void put_covers(json_t *record, const struct sy_meters *meters)
+{
+	json_t *covers = json_array();
+	bool power = false, seen[SY_DOMAIN_ACCELERATOR + 1] = {false};
+
+	for (int i = 0; i < meters->count; i++) {
+		const struct sy_meter *meter = &meters->meter[i];
+
+		if (meter->counted && !seen[meter->domain])
+			(void)json_array_append_new(covers,
+						    json_string(sy_domain_name(meter->domain)));
+		seen[meter->domain] |= meter->counted;
+		power |= meter->counted && meter->power;
+	}
+	sy_record_put(record, "energy.covers", covers, NULL);
+	sy_record_put(record, "energy.integrated", json_boolean(power), NULL);
+}
+
+void sy_record_meters(json_t *record, const struct sy_meters *meters,
+		      const struct sy_labels *labels)
+{
+	const char *why = why_none(meters);
+
+	sy_record_put(record, "energy.zones", json_array(), NULL);
+	for (int i = 0; i < meters->count; i++)
+		put_meter(record, i, &meters->meter[i], labels->zone[i].text);
+	if (*why)
+		sy_record_put(record, "energy.energy_j", json_null(), why);
+	sy_record_put(record, "energy.scope", json_string("node"), NULL);
+	put_covers(record, meters);
+}
+
+void sy_record_meters_end(json_t *record, const struct sy_status *status)
+{
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+
+	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++)
+		(void)json_object_set_new(json_array_get(zones, i), "wraps",
+					  json_integer(status->wraps[i]));
+}
