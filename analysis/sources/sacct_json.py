@@ -1,7 +1,7 @@
 """`sacct --json`, put into the fields that `sacct -P` has: for `collect --accounting sacct-json`.
 
 It is taken where each job of the answer has its SLUID and all else in NEEDED (26.05); of what lacks
-something (22.05: every exit code is 0; 24.11: no SLUID) nothing is used, and `sacct -P` is asked.
+something (22.05: every exit code is 0; 24.11: no SLUID, else whole) nothing is used, and `sacct -P` is asked.
 """
 
 from __future__ import annotations

@@ -88,16 +88,44 @@ def ids(reader: Recorded) -> list[str]:
 
 
 def test_an_answer_that_lacks_something_is_not_used_at_all() -> None:
-    """22.05 tells every exit code as 0, and no SLUID; or a part of one job is not there."""
+    """22.05 tells every exit code as 0; that and 24.11 no SLUID; or a part of one job is not there."""
     whole = Recorded("26.05")
     expected = ids(whole)
     assert whole.questions == ["--json"]
-    for reader in (Recorded("22.05"), Recorded("26.05", drop="restart_cnt")):
+    for reader in (Recorded("22.05"), Recorded("24.11"), Recorded("26.05", drop="restart_cnt")):
         found = ids(reader)
         assert reader.questions == ["--json", "--helpformat", "-P"]
-        assert found == expected or reader.release == "22.05"
-    job = answer("22.05")["jobs"][0]
-    assert sacct_json.lacking(job) == "sluid"
+        by_line = {line["JobIDRaw"] for line in by_lines(reader.release).values()}
+        assert set(found) == {job for job in by_line if "." not in job}
+        assert found == expected or reader.release != "26.05"
+
+
+@pytest.mark.parametrize("release", ["22.05", "24.11"])
+def test_what_is_lacking(release: str) -> None:
+    assert {sacct_json.lacking(job) for job in answer(release)["jobs"]} == {"sluid"}
+
+
+def test_24_11_lacks_the_sluid_and_says_all_else() -> None:
+    """But for a code above 128, of which its lines take 128 off: the job's exit was 137."""
+    found = {}
+    for job in answer("24.11")["jobs"]:
+        job["sluid"] = ""
+        for row in sacct_json.rows_of(job):
+            text = row.text.split(sacct.DELIMITER) if isinstance(row, StepRow) else row.fields
+            cells = dict(zip(sacct.FIELDS, text, strict=True))
+            key = cells["JobIDRaw"], cells["Submit"]
+            assert key not in found
+            found[key] = {name: cells[name] for name in asked("24.11") if name != "SLUID"}
+    lines = {(line["JobIDRaw"], line["Submit"]): line for line in by_lines("24.11").values()}
+    assert found.keys() == lines.keys()
+    other = [
+        (line["JobName"], name, line[name], found[key][name])
+        for key, line in lines.items()
+        for name in found[key]
+        if line[name] != found[key][name]
+    ]
+    assert other == [("a|b,c d", "ExitCode", "9:0", "137:0"), ("batch", "ExitCode", "9:0", "137:0")]
+    assert all(line["SLUID"] for line in lines.values())
 
 
 def test_codes_of_22_05_are_why() -> None:
