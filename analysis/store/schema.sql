@@ -1,4 +1,4 @@
--- The database of a study, schema version 3: docs/formats.md part 8, which a test holds against
+-- The database of a study: docs/formats.md part 8, which a test holds against
 -- this file. What stands as @ name @ is filled in by schema.py. Units stand in the names; NULL is "not known" and never 0.
 -- Plain tables without indexes: DuckDB scans columns, and a collect replaces whole tables in one
 -- transaction, which unique indexes would make slow. Keys are named in the comments and checked

@@ -83,6 +83,12 @@ static void test_node(void)
 	       a == 123456,
 	   "/proc/pressure/io: some, not full");
 	ok(sy_parse_pressure("full avg10=0.00 total=99\n", &a) < 0, "no line of some");
+	ok(sy_parse_busy("cpu  100 20 30 4000 500 6 7 80 9 1\ncpu0 1 2 3 4 5 6 7 8 9 0\n", &a) ==
+		   0 &&
+	       a == 163,
+	   "/proc/stat: neither idle, iowait nor steal; a guest's time once");
+	ok(sy_parse_busy("cpu0 1 2 3 4 5 6 7\n", &a) < 0, "the sum of all CPUs is missing");
+	ok(sy_parse_busy("cpu  1 2 3 4 5 6\n", &a) < 0, "softirq is missing");
 	ok(sy_parse_snmp(
 	       "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
 	       "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens InSegs OutSegs "

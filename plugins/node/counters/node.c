@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How old the last reading of a kind may be, µs; its cost on a 2-core machine beside it. */
 #define UPLINKS_US  0	     /* 0.9 µs a file: every sample */
 #define OTHERS_US   1000000  /* devices that do not count: bridges, veth, tunnels */
 #define PRESSURE_US 1000000  /* 1.6 µs a file, three files */
+#define CPU_US	    1000000  /* 20 µs, more with the CPUs: the kernel sums up every interrupt */
 #define SNMP_US	    10000000 /* 11 µs: sums over all CPUs and all protocols */
 #define SLACK_US    1000     /* a sample that comes a little early is in time */
 
@@ -66,7 +68,10 @@ void sy_node_open(struct sy_node *node)
 		node->pressure[i] = counter(sy_open_at(node->root, pressure[i]));
 	node->snmp_fd = sy_open_at(node->root, "/proc/net/snmp");
 	node->sent = node->retransmitted = counter(-1);
+	/* Only to say what of the node's joules is the job's. */
+	node->cpu = counter(node->meters.count ? sy_open_at(node->root, "/proc/stat") : -1);
 	node->uplinks_at_us = node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
+	node->cpu_at_us = -1;
 }
 
 static ssize_t read_text(int fd, char *text, size_t size)
@@ -163,6 +168,16 @@ static void read_pressure(struct sy_counter *counter)
 		set(counter, value);
 }
 
+/* The first line says it; what is behind it need not be taken over. */
+static void read_cpu(struct sy_counter *counter)
+{
+	char text[160];
+	int64_t ticks;
+
+	if (read_text(counter->fd, text, sizeof(text)) > 0 && sy_parse_busy(text, &ticks) == 0)
+		set(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
+}
+
 void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
 {
 	sy_meters_read(&node->meters, now_us, line);
@@ -172,6 +187,9 @@ void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct
 	if (is_due(&node->pressure_at_us, PRESSURE_US, now_us, all_of_them))
 		for (int i = 0; i < 3; i++)
 			read_pressure(&node->pressure[i]);
+	if (is_due(&node->cpu_at_us, CPU_US, now_us, all_of_them))
+		read_cpu(&node->cpu);
+	line->cell[SY_NODE_CPU] = since(&node->cpu);
 	line->cell[SY_SENT] = since(&node->sent);
 	line->cell[SY_RETRANSMITTED] = since(&node->retransmitted);
 	for (int i = 0; i < 3; i++)

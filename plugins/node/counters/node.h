@@ -24,8 +24,9 @@ struct sy_node {
 	struct sy_counter rx[SY_MAX_DEVICES], tx[SY_MAX_DEVICES];
 	struct sy_counter pressure[3]; /* cpu, io, memory; µs */
 	struct sy_counter sent, retransmitted;
+	struct sy_counter cpu; /* of everybody, µs */
 	int snmp_fd;
-	int64_t uplinks_at_us, others_at_us, snmp_at_us, pressure_at_us;
+	int64_t uplinks_at_us, others_at_us, snmp_at_us, pressure_at_us, cpu_at_us;
 };
 
 /* Find meters and devices below `root`. */

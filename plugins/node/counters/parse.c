@@ -167,6 +167,23 @@ int sy_parse_snmp(const char *text, int64_t *sent, int64_t *retransmitted)
 	return 0;
 }
 
+int sy_parse_busy(const char *text, int64_t *ticks)
+{
+	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, FIELDS };
+	int64_t field[FIELDS];
+
+	if (strncmp(text, "cpu ", 4) != 0)
+		return -1;
+	text += 4;
+	for (int i = 0; i < FIELDS; i++) {
+		text = sy_number(skip_blanks(text), &field[i]);
+		if (!text)
+			return -1;
+	}
+	*ticks = field[USER] + field[NICE] + field[SYSTEM] + field[IRQ] + field[SOFTIRQ];
+	return 0;
+}
+
 int sy_parse_loadavg(const char *text, int64_t *last_pid)
 {
 	const char *word = strrchr(text, ' ');

@@ -42,6 +42,10 @@ int sy_parse_pressure(const char *text, int64_t *some_us);
 /* OutSegs and RetransSegs of /proc/net/snmp, by the names in its first line of Tcp. */
 int sy_parse_snmp(const char *text, int64_t *sent, int64_t *retransmitted);
 
+/* What all CPUs have worked since boot, clock ticks: `cpu` of /proc/stat without idle, iowait and
+ * steal. A guest's time is in user and nice already. */
+int sy_parse_busy(const char *text, int64_t *ticks);
+
 /* The process id given last on this machine: the last word of /proc/loadavg. */
 int sy_parse_loadavg(const char *text, int64_t *last_pid);
 

@@ -167,3 +167,32 @@ def test_processes_of_other_users_are_read(sampler: Any) -> None:
     root.wait(90)
     record = attached.end()
     assert 7_000_000 <= record["io"]["wchar_bytes"] < 7_010_000
+
+
+def write_stat(tree: Any, ticks: int) -> None:
+    proc = tree.root / "proc"
+    proc.mkdir(parents=True, exist_ok=True)
+    (proc / "new").write_text(f"cpu  {ticks} 10 10 5000 9 5 5 3 {ticks} 0\ncpu0 1 1 1 1 1 1 1\n")
+    (proc / "new").replace(proc / "stat")
+
+
+def test_the_nodes_cpu_time_stands_beside_its_joules(sampler: Any, tree: Any) -> None:
+    """Ticks of 10 ms; the file is opened once, so it must be changed in place."""
+    two_packages(tree)
+    write_stat(tree, 100)
+    attached = sampler.attach("--root", tree.root, "--rate", "20")
+    stat = tree.root / "proc/stat"
+    text = stat.read_text().replace("cpu  100", "cpu  225")
+    with stat.open("r+") as file:
+        file.write(text)
+    record = attached.end()
+    assert record["cpu"]["node_cpu_s"] == pytest.approx(1.25, abs=1e-9)
+    column = attached.column("node_cpu_s")
+    assert (column[0], column[-1]) == (0, pytest.approx(1.25, abs=1e-9))
+
+
+def test_the_nodes_cpu_time_is_not_read_without_joules(sampler: Any, tree: Any) -> None:
+    write_stat(tree, 100)
+    record = sampler.attach("--root", tree.root).end()
+    assert record["cpu"]["node_cpu_s"] is None
+    assert "energy counter" in record["missing"]["cpu.node_cpu_s"]
