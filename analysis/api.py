@@ -25,7 +25,8 @@ from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.export import Relation, relations
 from steelyard.analysis.store.spool import Spool
-from steelyard.analysis.summary.load import StudyData, database_of, read_study
+from steelyard.analysis.summary.load import StudyData, read_study
+from steelyard.analysis.summary.opening import database_of
 from steelyard.analysis.summary.summary import Row, Summary, summary_of
 
 if TYPE_CHECKING:

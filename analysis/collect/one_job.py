@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
+from steelyard.analysis.collect.job_samples import sampled_totals
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import incomplete_reason
 from steelyard.analysis.sources import admin_comment
@@ -236,34 +235,6 @@ def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[
         }
         views.append(NodeView(record.node, record, values, missing))
     return views
-
-
-def sampled_totals(records: dict[str, Record]) -> dict[str, dict[str, Any]]:
-    """Totals of records cut short, by node, computed as collect does."""
-    import duckdb
-
-    from steelyard.analysis.collect import samples_in, tables
-    from steelyard.analysis.store import sample_store, schema
-
-    attempt = Attempt("run", "attempt", "none", "completed", records=records)
-    files = [
-        samples_in.SampleFile(path, str(path), "run", "attempt", node)
-        for node, record in records.items()
-        if (path := record.samples_path) is not None and path.is_file()
-    ]
-    with (
-        tempfile.TemporaryDirectory(prefix="steelyard-") as scratch,
-        duckdb.connect() as connection,
-    ):
-        connection.execute(schema.schema_text())
-        nowhere = sample_store.Parts(connection, Path(scratch), Path(scratch))
-        for _ in samples_in.load(connection, files, nowhere, Path(scratch)):
-            pass
-        tables.write_records(connection, [attempt], Path(scratch))
-        tables.write_notes(connection, [attempt], Path(scratch))
-        names = ", ".join(COLUMNS)
-        rows = connection.execute(f"SELECT node, {names} FROM records").fetchall()
-    return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
 
 
 def network_lines(node: NodeView) -> list[str]:

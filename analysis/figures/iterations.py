@@ -11,7 +11,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.load import opened
+from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.load import Run, opened
+from steelyard.analysis.summary.load import Run
+from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.summary import Group, Row, Summary
 
 if TYPE_CHECKING:

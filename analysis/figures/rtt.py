@@ -8,7 +8,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.load import opened
+from steelyard.analysis.summary.opening import opened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

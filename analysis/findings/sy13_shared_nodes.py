@@ -13,7 +13,8 @@ KIND = Kind(
     title="jobs did not have their nodes to themselves",
     why="What neighbours use of a node cannot be told from what the job uses.",
     advice=(
-        "Joules and network are of the whole node: left out where it may be shared. `--exclusive`."
+        "Joules and network are of the whole node: left out where it may be shared. `--exclusive`, "
+        "or `steelyard report --energy-shares`: what is the job's at least and at most."
     ),
     example="1 of 25 records are of shared nodes.",
     source="docs/collect.md",

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.base import locks
-from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.store import sample_store
-from steelyard.analysis.store.database import FILE_NAME, check_version
+from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import environment
 from steelyard.analysis.summary.disagreements import Checks, read_checks
+from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
 from steelyard.analysis.summary.environment import Program, TagValue
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.network import NodeNetwork, read_network
+from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.stand_ins import read_stand_ins
 from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
 from steelyard.facts.quantities import METRICS
@@ -160,94 +159,16 @@ class StudyData:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # by variant
 
 
-@contextmanager
-def opened(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The study's database, read-only; MissingError when it was not made yet, or is damaged."""
-    import duckdb
-
-    damage = (
-        duckdb.IOException,
-        duckdb.InvalidInputException,  # a Parquet file whose bytes are not what was written
-        duckdb.SerializationException,
-        duckdb.InternalException,
-        duckdb.FatalException,
-        duckdb.CatalogException,  # a table is missing, or a column
-        duckdb.BinderException,
-    )
-    connection = database_of(folder)
-    try:
-        yield connection
-    except duckdb.Error as error:
-        # That itself, of no kind: a Parquet file's pages that say nothing known.
-        if isinstance(error, damage) or type(error) is duckdb.Error:
-            raise unreadable(folder / FILE_NAME, error) from error
-        raise
-    finally:
-        connection.close()
-
-
-def database_of(folder: Path) -> duckdb.DuckDBPyConnection:
-    """As opened(), for whoever closes it himself."""
-    import duckdb
-
-    path = folder / FILE_NAME
-    if not path.is_file():
-        raise MissingError(f"{path} is not there: run `steelyard collect` first")
-    try:
-        connection = duckdb.connect(str(path), read_only=True)
-    except duckdb.IOException as error:
-        raise unreadable(path, error) from error
-    try:
-        check_schema(connection, path)
-        sample_store.attach(connection, folder)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def unreadable(path: Path, error: duckdb.Error) -> MissingError:
-    """What to do: wait, or make it anew."""
-    first = str(error).splitlines()[0]
-    if locks.are_missing(first):
-        return MissingError(f"{path} cannot be locked: {locks.NO_LOCKS_ADVICE}")
-    if "lock" in first:
-        return MissingError(
-            f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
-        )
-    if part := re.search(r'file "([^"]+\.parquet)"', first):
-        return MissingError(
-            f"{part[1]} is damaged: {first}. Remove it and run `steelyard collect`: it is made "
-            "from the records' samples, which are kept"
-        )
-    return MissingError(
-        f"{path} is damaged, or no database of a study: {first}. Move it away and run `steelyard "
-        "collect`: it is made from accounting, records and output, which are kept"
-    )
-
-
-def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """UsageError unless the schema is one that this version knows."""
-    import duckdb
-
-    try:
-        rows = connection.execute("SELECT schema_version FROM meta").fetchall()
-    except duckdb.CatalogException as error:
-        if not connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
-            raise MissingError(
-                f"{path} has nothing in it: its first collect broke off. Run `steelyard collect` again"
-            ) from error
-        raise UsageError(f"{path} is no study's database: it has no table meta") from error
-    if not rows:
-        raise MissingError(f"{path} is empty: run `steelyard collect` again")
-    check_version(path, rows[0][0])
-
-
-def read_study(folder: Path, include_invalid: bool = False) -> StudyData:
-    """Everything but the samples; `include_invalid`: runs that are invalid count too."""
+def read_study(
+    folder: Path, include_invalid: bool = False, idle: IdlePower | None = None
+) -> StudyData:
+    """Everything but the samples; `include_invalid`: runs that are invalid count too; `idle`: with
+    shares of shared nodes' joules, which are made from the samples."""
     with opened(folder) as connection:
         runs = read_runs(connection, include_invalid)
         metrics, values, other_units = read_values(connection)
+        if idle is not None:
+            add_energy(metrics, values, read_energy_metrics(connection, idle))
         return StudyData(
             folder=folder,
             meta=read_meta(connection),
@@ -335,8 +256,16 @@ def read_values(
     return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
 
 
+def add_energy(metrics: dict[str, list[Metric]], values: Values, shares: Values) -> None:
+    """Shares of joules, as metrics like all others."""
+    values |= shares
+    for variant in {variant for variant, _, _ in shares}:
+        own = [Metric(name, "J", "lower", False) for name in ENERGY_SHARES]
+        metrics[variant] = sorted([*metrics.get(variant, []), *own], key=metric_order)
+
+
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
-COMMON = ("elapsed_s", *METRICS)
+COMMON = ("elapsed_s", *ENERGY_SHARES, *METRICS)
 
 
 def metric_order(metric: Metric) -> tuple[bool, int, str]:

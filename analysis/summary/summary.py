@@ -17,6 +17,7 @@ from steelyard.analysis.stats.groups import mean_by_group
 from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict, verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.tests import Effect, holm
+from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary.design import (
     compare_means,
     effect_of,
@@ -132,9 +133,12 @@ class Summary:
         return [row for row in judged if row.metric.is_primary == primary]
 
 
-def summarize(folder: Path, include_invalid: bool = False) -> Summary:
-    """Read a study's database and compute everything; invalid runs count only when asked for."""
-    return summary_of(read_study(folder, include_invalid))
+def summarize(
+    folder: Path, include_invalid: bool = False, idle: IdlePower | None = None
+) -> Summary:
+    """Read a study's database and compute everything; invalid runs, and shares of shared nodes'
+    joules (`idle`), count only when asked for."""
+    return summary_of(read_study(folder, include_invalid, idle))
 
 
 def summary_of(data: StudyData) -> Summary:

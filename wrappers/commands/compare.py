@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="the condition to compare with")
     parser.add_argument("b", metavar="B", help="the condition that is compared")
     options.add_include_invalid(parser)
+    options.add_energy_shares(parser)
     options.add_json(parser)
 
 
@@ -35,7 +36,8 @@ def main(args: argparse.Namespace) -> int:
     be_lean()
     from steelyard.analysis.summary.summary import summarize
 
-    summary = summarize(studydir.resolve(args.study), args.include_invalid)
+    idle = options.idle_power_of_shares(args)
+    summary = summarize(studydir.resolve(args.study), args.include_invalid, idle)
     a, b = (known_label(summary, text) for text in (args.a, args.b))
     if a == b:
         raise UsageError(f"A and B are both '{a}': name two different conditions", b)

@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="report published measurements: jungels2012, a thesis on virtual nodes",
     )  # fmt: skip
     options.add_include_invalid(parser)
+    options.add_energy_shares(parser)
     parser.add_argument(
         "--json", action="store_true",
         help="print all numbers as JSON instead; writes no file (`--export json` does)",
@@ -71,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.summary.summary import summarize
 
     folder = studydir.resolve(args.study)
-    summary = summarize(folder, args.include_invalid)
+    summary = summarize(folder, args.include_invalid, options.idle_power_of_shares(args))
     args.page = args.output or page_of(folder)
     if args.json:
         console.print_json(document(summary))

@@ -6,9 +6,10 @@ Needs no study. Reads the scheduler's accounting and the records that the nodes 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from steelyard.facts.quantities import METRICS
@@ -16,6 +17,9 @@ from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.one_job import JobView, NodeView
+    from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
+
+NO_SHARES: Mapping[str, EnergyShare] = MappingProxyType({})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,16 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "job_id", metavar="JOBID", help="4711, or an array task: 4711_3 (Slurm), 4711[3] (PBS)"
     )
     options.add_record_dir(parser)
+    options.add_idle_power(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Look the job up and print it."""
+    idle = options.idle_power(args.idle_power)
     view = find(args.job_id, args.record_dir)
+    shares = energy_shares(view, idle)
     if args.json:
-        console.print_json(as_json(view))
+        console.print_json(as_json(view, shares))
     else:
-        print_view(view)
+        print_view(view, shares)
     return errors.DONE
 
 
@@ -59,7 +66,7 @@ def find(job_id: str, record_dirs: Sequence[Path] | None) -> JobView:
     return alone
 
 
-def as_json(view: JobView) -> dict[str, object]:
+def as_json(view: JobView, shares: Mapping[str, EnergyShare] = NO_SHARES) -> dict[str, object]:
     """The job as a document; names and units as in docs/formats.md."""
     row = view.row
     return {
@@ -89,6 +96,7 @@ def as_json(view: JobView) -> dict[str, object]:
                 **node.values,
                 "network_conditions": node.record.get("network_conditions"),
                 "capture": node.record.get("capture"),
+                "energy_share": share_json(shares.get(node.node)),
                 "missing": node.missing,
                 "tags": node.record.tags,
             }
@@ -104,12 +112,13 @@ def as_json(view: JobView) -> dict[str, object]:
     }
 
 
-def print_view(view: JobView) -> None:
+def print_view(view: JobView, shares: Mapping[str, EnergyShare] = NO_SHARES) -> None:
     """The screen, part by part."""
     print_job(view)
     print_places(view)
     print_network(view)
     print_use(view)
+    print_shares(shares)
     print_comment(view)
     print_missing(view)
 
@@ -250,6 +259,46 @@ def print_use(view: JobView) -> None:
             console.print_line(
                 f"  CPU time on {node.node}: its kernel also counts what the host gave to others"
             )
+
+
+def energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]:
+    """By node, where it has joules that need not all be the job's."""
+    from steelyard.analysis.collect.job_samples import shares_of
+    from steelyard.analysis.collect.job_totals import is_alone
+
+    shared = {
+        node.node: node.record
+        for node in view.nodes
+        if node.values["energy_j"] is not None and not is_alone(node.record)
+    }
+    return shares_of(shared, idle) if shared else {}
+
+
+def share_json(share: EnergyShare | None) -> dict[str, object] | None:
+    """None: the node's joules are not known, or all the job's."""
+    if share is None:
+        return None
+    names = ("low_j", "high_j", "idle_low_j", "idle_high_j", "reason")
+    return {name: getattr(share, name) for name in names}
+
+
+def print_shares(shares: Mapping[str, EnergyShare]) -> None:
+    """What of shared nodes' joules is the job's."""
+    for node, share in shares.items():
+        if share.reason is not None:
+            console.print_line(f"  energy of the job on {node}: not known: {share.reason}")
+            continue
+        console.print_line(
+            f"  energy of the job on {node}, above idle: {joules(share.low_j)} … "
+            f"{joules(share.high_j)}; the node idle: {idle_words(share)}"
+        )
+
+
+def idle_words(share: EnergyShare) -> str:
+    """`620 J`; where its power is not known what it is at most, and how to tell it."""
+    if share.idle_low_j == share.idle_high_j:
+        return joules(share.idle_high_j)
+    return f"{joules(share.idle_low_j)} … {joules(share.idle_high_j)} (--idle-power WATTS: closer)"
 
 
 def print_sampler(node: NodeView) -> None:

@@ -12,6 +12,7 @@ import pytest
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import one_job
 from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.commands import show as cmd_show
 
@@ -220,3 +221,50 @@ def test_a_job_without_conditions_says_nothing_of_them(
     study: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "network conditions" not in screen(look_up(study, "11"), capsys)
+
+
+def shared_node(study: Any) -> Any:
+    """Job 11, 20 s on two nodes at 160 W; on the first it used 2 of 8 busy CPUs, not alone."""
+    row = study.row("11")
+    own, whole = row.nodes
+    energy = {"energy_j": 3200.0, "zones": []}
+    job = {"scheduler": "slurm", "job_id": "11", "exclusive": True}
+    study.record(row, whole, energy=energy, job=job)
+    path = study.record(row, own, energy=energy, job=job | {"exclusive": False})
+    lines = [f"{row.start_unix_s + s},{s},{2 * s},{160 * s},{8 * s}" for s in range(21)]
+    head = "unix_s,elapsed_s,cpu_s,energy_j,node_cpu_s"
+    path.with_suffix(".csv").write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+    return own
+
+
+def test_what_of_a_shared_nodes_joules_can_be_the_jobs(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 2,000 J above idle; the arithmetic is that of tests/unit/store/test_energy_shares.py."""
+    node = shared_node(study)
+    view = look_up(study, "11")
+    shares = cmd_show.energy_shares(view, IdlePower(elsewhere_w=60.0))
+    assert list(shares) == [node]  # the other node is the job's own
+    low, high = 2000 * 2 / (2 + 3 * 6.18), 2000 * 6 / (6 + 5.82)
+    assert (shares[node].low_j, shares[node].high_j) == pytest.approx((low, high))
+    cmd_show.print_view(view, shares)
+    text = capsys.readouterr().out
+    assert (
+        f"energy of the job on {node}, above idle: 194.7 J … 1.015 kJ; the node idle: 1.2 kJ"
+        in (text)
+    )
+    told = {n["node"]: n["energy_share"] for n in cmd_show.as_json(view, shares)["nodes"]}  # type: ignore[attr-defined]
+    assert told[node]["low_j"] == pytest.approx(low)
+    assert [told[n] for n in told if n != node] == [None]
+
+
+def test_a_shared_node_whose_samples_are_gone_says_so(
+    study: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = shared_node(study)
+    next((study.record_dir / "11").glob(f"{node}.*.csv")).unlink()
+    view = look_up(study, "11")
+    cmd_show.print_view(view, cmd_show.energy_shares(view, IdlePower()))
+    assert f"energy of the job on {node}: not known: its samples are not there" in (
+        capsys.readouterr().out
+    )

@@ -1,0 +1,69 @@
+"""What one job's samples say, read as collect does, into a database that goes away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.sources.records import COLUMNS, Record
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@contextmanager
+def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The samples of these nodes' records as the table `samples`; those that are there."""
+    import duckdb
+
+    from steelyard.analysis.collect import samples_in
+    from steelyard.analysis.store import sample_store, schema
+
+    files = [
+        samples_in.SampleFile(path, str(path), "run", "attempt", node)
+        for node, record in records.items()
+        if (path := record.samples_path) is not None and path.is_file()
+    ]
+    with duckdb.connect() as connection:
+        connection.execute(schema.schema_text())
+        parts = sample_store.Parts(connection, scratch, scratch)
+        for _ in samples_in.load(connection, files, parts, scratch):
+            pass
+        parts.refresh()
+        yield connection
+
+
+def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
+    """Totals of records cut short, by node, computed as collect does."""
+    from steelyard.analysis.collect import tables
+
+    attempt = Attempt("run", "attempt", "none", "completed", records=dict(records))
+    with (
+        tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
+        loaded(records, Path(folder)) as connection,
+    ):
+        tables.write_records(connection, [attempt], Path(folder))
+        tables.write_notes(connection, [attempt], Path(folder))
+        names = ", ".join(COLUMNS)
+        rows = connection.execute(f"SELECT node, {names} FROM records").fetchall()
+    return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
+
+
+def shares_of(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
+    """By node, what of its joules can be the job's."""
+    with (
+        tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
+        loaded(records, Path(folder)) as connection,
+    ):
+        found = {share.node: share for share in energy_shares(connection, idle)}
+    return {node: found.get(node) or not_known(node) for node in records}
+
+
+def not_known(node: str) -> EnergyShare:
+    nothing = (None,) * 5
+    return EnergyShare("run", "attempt", node, *nothing, reason="its samples are not there")

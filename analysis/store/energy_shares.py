@@ -1,0 +1,145 @@
+"""What of a shared node's joules can be the job's: an interval, and the node's idle apart.
+
+In each time between two readings of the node's CPU time (a second) the job has used `own` CPU
+seconds, everybody else `others`, and the node `dynamic` joules more than it needs idle. A CPU second
+of one program takes at most RATIO times the power of a CPU second of another on the same node and
+at the same time. So the job's part of `dynamic` is at least own / (own + RATIO * others) and at
+most RATIO * own / (RATIO * own + others). docs/energy.md: assumptions, sources, how often it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+RATIO = 3.0  # bench/energy_share.py: with it the interval holds the truth often enough
+ROUNDING = 0.02  # of the node's CPU time: most kernels charge a whole tick to whoever is met by it
+TICKS_S = 0.02  # two of 10 ms, at the begin and the end of a window
+SHORTEST_S = 0.5  # a window from which idle power is judged
+
+NO_CPU = "the samples do not tell the node's CPU time: written by an earlier version"
+NO_ENERGY = "the node's joules are not known"
+NO_OWN = "no sample tells the job's CPU time"
+REASONS = (NO_ENERGY, NO_CPU, NO_OWN)
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePower:
+    """What nodes are known to need idle, in watts: by name, and all others; None: not known."""
+
+    of_nodes_w: Mapping[str, float] = field(default_factory=dict)
+    elsewhere_w: float | None = None
+
+
+NOT_KNOWN = IdlePower()
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyShare:
+    """A job on a node. Joules; None: not known, `reason` says why.
+
+    low_j to high_j: what it used above idle; idle_low_j to idle_high_j: what the node would have
+    used in that time doing nothing; energy_j: all that it used.
+    """
+
+    run_id: str
+    attempt: str
+    node: str
+    energy_j: float | None
+    low_j: float | None
+    high_j: float | None
+    idle_low_j: float | None
+    idle_high_j: float | None
+    reason: str | None
+
+
+# Idle power is at most what the node was ever seen with. Counters begin empty where nobody had
+# named the job's processes yet: they had used nothing.
+SHARES = f"""
+WITH readings AS (
+    SELECT run_id, attempt, node, elapsed_s, energy_j, node_cpu_s,
+        coalesce(max(cpu_s) OVER seen, 0) AS cpu_s, cpu_s IS NOT NULL AS is_own_told,
+        lag(node_cpu_s) OVER every IS DISTINCT FROM node_cpu_s OR lag(elapsed_s) OVER every IS NULL
+            OR lead(elapsed_s) OVER every IS NULL AS is_mark
+    FROM samples
+    WINDOW every AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s),
+        seen AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+),
+windows AS (
+    SELECT run_id, attempt, node, elapsed_s - lag(elapsed_s) OVER marks AS time_s,
+        energy_j - lag(energy_j) OVER marks AS energy_j,
+        cpu_s - lag(cpu_s) OVER marks AS own_s,
+        node_cpu_s - lag(node_cpu_s) OVER marks AS node_cpu_s, is_own_told
+    FROM readings WHERE is_mark
+    WINDOW marks AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s)
+),
+seen AS (
+    SELECT node, min(energy_j / time_s) FILTER (time_s >= {SHORTEST_S}) AS seen_w
+    FROM windows GROUP BY node
+),
+known AS (
+    SELECT unnest($nodes::VARCHAR[]) AS node, unnest($watts::DOUBLE[]) AS known_w
+),
+told AS (
+    SELECT node, seen_w, coalesce(known_w, $elsewhere_w::DOUBLE) AS known_w
+    FROM seen LEFT JOIN known USING (node)
+),
+powers AS (
+    SELECT node, least(seen_w, known_w) AS high_w,
+        CASE WHEN known_w IS NULL THEN 0 ELSE least(seen_w, known_w) END AS low_w
+    FROM told
+),
+parts AS (
+    SELECT w.*, p.low_w, p.high_w, greatest(w.node_cpu_s - own_s, 0) AS others_s,
+        {ROUNDING} * greatest(w.node_cpu_s, own_s) + {TICKS_S} AS slack_s,
+        CASE WHEN high_w IS NULL THEN 0 ELSE greatest(energy_j - high_w * time_s, 0) END AS least_j,
+        greatest(energy_j - low_w * time_s, 0) AS most_j
+    FROM windows AS w JOIN powers AS p USING (node)
+    WHERE time_s IS NOT NULL
+)
+SELECT run_id, attempt, node, count(energy_j) = count(*) AS has_energy,
+    count(node_cpu_s) = count(*) AS has_cpu, bool_or(is_own_told) AS has_own, sum(energy_j) AS energy_j,
+    sum(CASE WHEN own_s > 0
+        THEN least_j * own_s / (own_s + $ratio * (others_s + slack_s)) ELSE 0 END) AS low_j,
+    sum(CASE WHEN own_s > 0
+        THEN most_j * $ratio * own_s / ($ratio * own_s + greatest(others_s - slack_s, 0))
+        ELSE 0 END) AS high_j,
+    sum(low_w * time_s) AS idle_low_j, sum(high_w * time_s) AS idle_high_j
+FROM parts GROUP BY run_id, attempt, node ORDER BY run_id, attempt, node
+"""
+
+
+def energy_shares(
+    connection: duckdb.DuckDBPyConnection,
+    idle: IdlePower = NOT_KNOWN,
+    ratio: float = RATIO,
+) -> list[EnergyShare]:
+    """One for every run, attempt and node that `samples` of the connection has.
+
+    Of a node whose idle power is not known it is from 0 to the least that it was seen with, in all
+    of these runs; where it is said to be more than that, it is that.
+    """
+    asked = {
+        "nodes": list(idle.of_nodes_w),
+        "watts": list(idle.of_nodes_w.values()),
+        "elsewhere_w": idle.elsewhere_w,
+        "ratio": ratio,
+    }
+    rows = connection.execute(SHARES, asked).fetchall()
+    return [share_of(row[:3], row[3:6], row[6:]) for row in rows]
+
+
+def share_of(key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, ...]) -> EnergyShare:
+    """`key`: whose; `known`: energy, the node's CPU time, the job's; `joules`: the fields of them."""
+    reason = next((why for is_known, why in zip(known, REASONS, strict=True) if not is_known), None)
+    names = ("energy_j", "low_j", "high_j", "idle_low_j", "idle_high_j")
+    told: dict[str, Any] = dict(zip(names, joules, strict=True))
+    if reason is not None:
+        told = dict.fromkeys(names)
+    run_id, attempt, node = key
+    return EnergyShare(run_id, attempt, node, **told, reason=reason)

@@ -1,0 +1,175 @@
+"""Whether [low, high] of a shared node's joules holds the truth: 10,000 simulated mixes of jobs.
+
+Each mix (bench/energy_mixes.py) is a node of its own: two to five jobs for 30 s, each seen by a
+sampler of its own at its own times, with counters as rough as the kernel's. The shares are those of
+`steelyard show` and `report --energy-shares` (analysis/store/energy_shares.py), once with idle power
+unknown and once known. Promised: the interval holds the truth of at least 95 % of the jobs; the
+lows of a mix never sum up to more than the node drew above idle. The peer is the plain share by CPU
+time of all the node's joules, as Scaphandre and CEEMS have it: how far it is from the truth.
+A last table widens the programs' spread beyond what is promised.
+Last line: JSON with held_unknown, held_known (shares of 1), sums_above_node, mixes, seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+from energy_mixes import RAPL_J, STEP_S, TICK_S, Chance, Mix, draw_mix, true_shares
+
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+
+MIXES, CHUNK = 10_000, 100
+SECONDS = 30
+HELD = 0.95
+RATES_HZ = (1, 2, 10)
+SPREADS = (1.0, 1.25, 1.5, 2.0)  # of the programs' intensities, as a power; the first is promised
+SAMPLES = "run_id VARCHAR, attempt VARCHAR, node VARCHAR, elapsed_s DOUBLE, energy_j DOUBLE, cpu_s DOUBLE, node_cpu_s DOUBLE"
+
+
+class Counters:
+    """A node's counters at any moment, as a sampler reads them."""
+
+    def __init__(self, chance: Chance, mix: Mix, above_idle_w: np.ndarray) -> None:
+        self.times_s = np.arange(mix.busy.shape[1] + 1) * STEP_S
+        self._energy_j = summed((mix.node.idle_w + above_idle_w) * STEP_S)
+        self._own_s = np.array([summed(busy * STEP_S) for busy in mix.busy])
+        # Ticks meet whoever runs: as many as it has used on average, not exactly.
+        ticks = mix.busy.sum(0) * STEP_S / TICK_S
+        noise = np.sqrt(np.minimum(ticks, mix.node.cores)) * chance.standard_normal(ticks.size) / 2
+        self._node_s = summed(np.maximum(ticks + noise, 0) * TICK_S)
+
+    def samples(self, job: int, at_s: np.ndarray, chance: Chance) -> np.ndarray:
+        """Rows of elapsed_s, energy_j, cpu_s, node_cpu_s: read within a millisecond, the node's CPU
+        time once a second."""
+        late_s = at_s + chance.uniform(0, 0.001, (3, at_s.size))
+        energy_j = np.interp(late_s[0], self.times_s, self._energy_j) // RAPL_J * RAPL_J
+        own_s = np.interp(late_s[1], self.times_s, self._own_s[job])
+        node_s = np.interp(late_s[2], self.times_s, self._node_s) // TICK_S * TICK_S
+        read = np.maximum.accumulate(np.where(is_due(at_s), np.arange(at_s.size), 0))
+        rows = np.stack([at_s, energy_j, own_s, node_s[read]], 1)
+        return rows - rows[0]
+
+
+def summed(parts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(parts)])
+
+
+def is_due(at_s: np.ndarray) -> np.ndarray:
+    """At the first sample, every second from there, and at the last."""
+    whole = np.floor(at_s - at_s[0] + 1e-6)
+    return np.concatenate([[True], whole[1:-1] > whole[:-2], [True]])
+
+
+def sampled_at(chance: Chance) -> np.ndarray:
+    """The times of a job's samples: its sampler's own, from the mix's begin to its end."""
+    rate_hz = int(chance.choice(RATES_HZ))
+    inner = np.arange(chance.uniform(0, 1 / rate_hz), SECONDS, 1 / rate_hz)
+    return np.unique(np.concatenate([[0.0], inner, [SECONDS - 0.001]]))
+
+
+def simulate(task: tuple[int, float]) -> Counter[str]:
+    """A chunk of mixes, each on a node of its own, through the real reckoning."""
+    number, spread = task
+    chance = np.random.default_rng((number, int(1000 * spread)))
+    tally: Counter[str] = Counter(mixes=CHUNK)
+    true_j: dict[str, np.ndarray] = {}
+    idle_w: dict[str, float] = {}
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE samples ({SAMPLES})")
+        for place in range(CHUNK):
+            mix = draw_mix(chance, round(SECONDS / STEP_S), spread)
+            above_idle_w, shares_w = true_shares(mix)
+            node = f"n{place}"
+            true_j[node], idle_w[node] = shares_w.sum(1) * STEP_S, mix.node.idle_w
+            fill(connection, node, mix, Counters(chance, mix, above_idle_w), chance)
+            tally["plain off"] += plain_off(mix, true_j[node])
+        judge(tally, "unknown", energy_shares(connection), true_j)
+        judge(tally, "known", energy_shares(connection, IdlePower(idle_w)), true_j)
+    return tally
+
+
+def fill(
+    connection: duckdb.DuckDBPyConnection, node: str, mix: Mix, counters: Counters, chance: Chance
+) -> None:
+    """Rows of the table `samples`: a run for each job."""
+    for job in range(len(mix.busy) - 1):
+        rows = counters.samples(job, sampled_at(chance), chance)
+        connection.register("rows", {f"c{i}": rows[:, i] for i in range(4)})
+        connection.execute("INSERT INTO samples SELECT ?, '1', ?, * FROM rows", [str(job), node])
+        connection.unregister("rows")
+
+
+def judge(
+    tally: Counter[str], idle: str, shares: list[EnergyShare], true_j: dict[str, np.ndarray]
+) -> None:
+    """Does each interval hold the job's true joules, do the lows fit into the node's?"""
+    lows: Counter[str] = Counter()
+    for share in shares:
+        truth = true_j[share.node][int(share.run_id)]
+        assert share.low_j is not None and share.high_j is not None, share.reason
+        tally[f"{idle} jobs"] += 1
+        tally[f"{idle} held"] += bool(share.low_j <= truth <= share.high_j)
+        tally[f"{idle} below"] += bool(truth < share.low_j)
+        lows[share.node] += share.low_j
+    tally[f"{idle} above node"] += sum(lows[n] > true_j[n].sum() * (1 + 1e-9) for n in lows)
+
+
+def plain_off(mix: Mix, true_j: np.ndarray) -> int:
+    """Of how many jobs the plain share, all joules by CPU time, is off by more than a half."""
+    energy_j = true_j.sum() + mix.node.idle_w * SECONDS
+    used_s = mix.busy.sum(1)
+    off = used_s[:-1] / used_s.sum() * energy_j / np.maximum(true_j[:-1], 1e-9)
+    return int(((off > 1.5) | (off < 1 / 1.5)).sum())
+
+
+def run(spread: float, mixes: int) -> Counter[str]:
+    chunks = [(number, spread) for number in range(-(-mixes // CHUNK))]
+    total: Counter[str] = Counter()
+    with multiprocessing.Pool() as pool:
+        for tally in pool.imap_unordered(simulate, chunks):
+            total += tally
+    return total
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--mixes", type=int, default=MIXES, help=f"({MIXES})")
+    mixes = parser.parse_args(arguments).mixes
+    begin = time.monotonic()
+    print(
+        "| spread | idle power | jobs | held | below low | lows above the node | plain share off by half |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    promised: Counter[str] = Counter()
+    for spread in SPREADS:
+        found = run(spread, mixes if spread == SPREADS[0] else max(CHUNK, mixes // 10))
+        promised = promised or found
+        for idle in ("unknown", "known"):
+            jobs = found[f"{idle} jobs"]
+            print(
+                f"| {spread:g} | {idle} | {jobs} | {100 * found[f'{idle} held'] / jobs:.2f} % | "
+                f"{100 * found[f'{idle} below'] / jobs:.2f} % | {found[f'{idle} above node']} | "
+                f"{100 * found['plain off'] / jobs:.0f} % |"
+            )
+    held = {
+        idle: promised[f"{idle} held"] / promised[f"{idle} jobs"] for idle in ("unknown", "known")
+    }
+    above = promised["unknown above node"] + promised["known above node"]
+    document = {f"held_{idle}": round(share, 5) for idle, share in held.items()}
+    document |= {"sums_above_node": above, "mixes": promised["mixes"]}
+    print(json.dumps({**document, "seconds": round(time.monotonic() - begin, 1)}))
+    return 0 if min(held.values()) >= HELD and not above else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
