@@ -14,7 +14,7 @@
 
 #define ACTORS 16
 
-enum act { ACT_FORK, ACT_BURN_MS, ACT_WRITE, ACT_WAIT_FOR, ACT_IGNORE, ACT_END };
+enum act { ACT_FORK, ACT_BURN_MS, ACT_WRITE, ACT_WAIT_FOR, ACT_IGNORE, ACT_LEAVE, ACT_END };
 
 struct order {
 	enum act act;
@@ -99,6 +99,8 @@ static int64_t obey(const struct order *order)
 		return waitpid((pid_t)order->number, NULL, 0);
 	case ACT_IGNORE: /* children then end without anyone's waiting */
 		return signal(SIGCHLD, SIG_IGN) == SIG_ERR;
+	case ACT_LEAVE: /* for a session of its own */
+		return setsid();
 	default:
 		return 0;
 	}

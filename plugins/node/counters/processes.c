@@ -20,7 +20,8 @@
 #define STATS_A_SAMPLE 16
 #define IOS_A_SAMPLE   32
 #define IO_US	       1000000
-#define GROUP_ASKED    3 /* samples: a daemon enters its group at its start, or never */
+#define KEPT_FILES     1024 /* an open file of /proc holds 5 kB in the kernel */
+#define GROUP_ASKED    3    /* samples: a daemon enters its group at its start, or never */
 
 static bool is_kernels_own(int fd)
 {
@@ -43,7 +44,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->ours[0] = self;
 	all->ours[1] = parent;
 	all->last_pid = all->last_pid_before = -1;
-	all->fds_left = max_fds;
+	all->fds_left = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
 	all->tick_ns = 1000000000 / ticks;
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
@@ -65,7 +66,7 @@ static struct sy_process *as_root(struct sy_processes *all, pid_t pid)
 		known = sy_process_add(all, pid, 0, true);
 	}
 	all->open_roots += known != NULL;
-	sy_processes_ask_for_parents(all);
+	all->new_parents = true;
 	return known;
 }
 
@@ -117,9 +118,10 @@ static void set_before(struct sy_process *process)
 
 static void forget_gone(struct sy_processes *all)
 {
-	int kept = 0;
+	int kept = 0, count = all->count;
+	bool renamed = false;
 
-	for (int i = 0; i < all->count; i++) {
+	for (int i = 0; i < count; i++) {
 		struct sy_process *process = &all->process[i];
 
 		if (process->gone && !process->root)
@@ -139,6 +141,7 @@ static void forget_gone(struct sy_processes *all)
 				process->threads->used = false;
 			process->threads = NULL;
 			process->pid = -process->pid;
+			renamed = true;
 			process->gone_at = all->heard;
 		}
 		if (process->moved)
@@ -148,6 +151,8 @@ static void forget_gone(struct sy_processes *all)
 		kept++;
 	}
 	all->count = kept;
+	if (kept != count || renamed)
+		sy_processes_index(all);
 }
 
 /* In how many samples each is read once. */
@@ -185,6 +190,7 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 	all->sample++;
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
 	sy_processes_discover(all);
+	sy_processes_look_for_parents(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
 		struct sy_process *process = &all->process[i];

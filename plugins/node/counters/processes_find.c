@@ -3,11 +3,11 @@
 #include "base/file.h"
 #include "counters/parse.h"
 #include "counters/processes_handed.h"
+#include "counters/processes_others.h"
 #include "counters/processes_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 /* So many ids are tried one by one, 0.2 µs each; above that /proc is listed, 1 µs a process of the
@@ -47,7 +47,7 @@ static void add_apart(struct search *search, const struct candidate *c)
 	pid_t parent = sy_process_find(search->all, c->ppid) ? c->ppid : 0;
 
 	(void)sy_process_add(search->all, c->pid, parent, false);
-	sy_processes_ask_for_parents(search->all);
+	search->all->new_parents = true;
 	if (!parent && c->session == c->pid)
 		sy_processes_session(search->all, c->session);
 	if (!parent && search->all->starter.pid && c->ppid != 1)
@@ -115,18 +115,9 @@ static void resolve(struct search *search)
 		take_children(search);
 	} while (take_apart(search));
 	for (int i = 0; i < search->count; i++)
-		if (search->candidate[i].pid && all->others_count < SY_MAX_OTHERS)
-			all->others[all->others_count++] = search->candidate[i].pid;
+		if (search->candidate[i].pid)
+			sy_others_add(all, search->candidate[i].pid, search->candidate[i].session);
 	search->count = 0;
-}
-
-/* Every id is looked at in two samples; whose it is need be found out only once. */
-static bool is_known_other(const struct sy_processes *all, pid_t pid)
-{
-	for (int i = 0; i < all->others_before_count; i++)
-		if (all->others_before[i] == pid)
-			return true;
-	return false;
 }
 
 /* The daemon of Slurm's extern step lies in the job's cgroup, with a `sleep` that it has started. A
@@ -144,8 +135,8 @@ static void look_at(struct search *search, pid_t pid)
 	char text[1024];
 
 	/* Most new ids are gone again, or are threads: the clock tells at a tenth of the price. */
-	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_clock_ns(pid) < 0 ||
-	    sy_process_find(all, pid) || is_known_other(all, pid))
+	if (pid == all->ours[0] || pid == all->ours[1] || sy_process_find(all, pid) ||
+	    sy_others_have(all, pid) || sy_process_clock_ns(pid) < 0)
 		return;
 	if (sy_process_file(all, pid, "stat", NULL, text, sizeof(text)) < 0 ||
 	    sy_parse_stat(text, &stat) < 0 || keeps_the_place(all, pid, stat.ppid))
@@ -231,10 +222,7 @@ void sy_processes_discover(struct sy_processes *all)
 	all->last_pid_before = all->last_pid;
 	all->last_pid = last;
 	all->walk_all = false;
-	/* A new root or cgroup makes others ours. */
-	all->others_before_count = everything ? 0 : all->others_count;
-	memcpy(all->others_before, all->others, sizeof(pid_t) * (size_t)all->others_before_count);
-	all->others_count = 0;
+	sy_others_begin(all, everything, search.low, search.high);
 	if (everything || search.low < 0) {
 		walk(&search, true);
 	} else if (search.low < search.high && search.high - search.low <= FEW) {

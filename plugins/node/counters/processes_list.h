@@ -9,14 +9,16 @@
 #include "counters/thread_io.h"
 #include "counters/unseen.h"
 
-#define SY_MAX_PROCESSES  4096
-#define SY_MAX_MARKS	  4
-#define SY_MAX_OTHERS	  256
-#define SY_MAX_WAITING	  64
-#define SY_MAX_HEADS	  64
-#define SY_MAX_SESSIONS	  64
-#define SY_NAME_SIZE	  17 /* of a process, with its newline */
-#define SY_THREADED_ROOTS 64 /* steps at once; of more, I/O is known at their ends */
+#define SY_MAX_PROCESSES      4096
+#define SY_INDEX_BITS	      13 /* twice as many places */
+#define SY_MAX_MARKS	      4
+#define SY_MAX_OTHERS	      256
+#define SY_MAX_OTHER_SESSIONS 64
+#define SY_MAX_WAITING	      64
+#define SY_MAX_HEADS	      64
+#define SY_MAX_SESSIONS	      64
+#define SY_NAME_SIZE	      17 /* of a process, with its newline */
+#define SY_THREADED_ROOTS     64 /* steps at once; of more, I/O is known at their ends */
 
 enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
 
@@ -95,6 +97,20 @@ struct sy_starter {
 	int heads;
 };
 
+struct sy_session {
+	pid_t id; /* 0: the place is free */
+	bool others;
+};
+
+/* What is known of processes that are not the job's. */
+struct sy_others {
+	pid_t pid[SY_MAX_OTHERS],
+	    before[SY_MAX_OTHERS]; /* seen in this sample, in the one before */
+	int count, before_count;
+	struct sy_session session[SY_MAX_OTHER_SESSIONS];
+	int next;
+};
+
 struct sy_processes {
 	int proc, loadavg; /* /proc, and the file in it */
 	pid_t ours[2];	   /* the sampler's own processes: never the job's */
@@ -106,6 +122,8 @@ struct sy_processes {
 	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
 	bool walk_all;	    /* the next sample looks at every process */
 	bool named;	    /* a root or a cgroup has been given */
+	bool new_parents;   /* a process was added that may be another's parent */
+	bool orphaned;	    /* some that are gone had children */
 	bool overflowed;    /* there were more than SY_MAX_PROCESSES */
 	int64_t last_pid, last_pid_before;
 	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
@@ -125,23 +143,30 @@ struct sy_processes {
 	int open_roots; /* roots without their final counters */
 	int done_roots;
 	int count;
-	/* Processes of others that were looked at in this sample and in the one before. */
-	pid_t others[SY_MAX_OTHERS], others_before[SY_MAX_OTHERS];
-	int others_count, others_before_count;
+	struct sy_others others;
 	struct sy_usage kept; /* of what is gone */
 	struct sy_usage told; /* of that, the final counters of roots */
 	struct sy_thread_io threads[SY_THREADED_ROOTS];
 	struct sy_process process[SY_MAX_PROCESSES];
+	uint16_t index[1 << SY_INDEX_BITS]; /* by id: places in `process`, from 1 */
 };
 
 struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid);
 
+/* NULL when there is no room. */
+struct sy_process *sy_processes_append(struct sy_processes *all, const struct sy_process *process);
+
+/* The one that was appended last. */
+void sy_processes_drop_last(struct sy_processes *all);
+
+/* Ids or places of the list have changed. */
+void sy_processes_index(struct sy_processes *all);
+
 /* What was found just now may have been used from `us` on. */
 void sy_processes_used_since(struct sy_processes *all, int64_t us);
 
-/* A new one may be the parent of those whose parent is not known: ask again at their next reading.
- */
-void sy_processes_ask_for_parents(struct sy_processes *all);
+/* Where a new one may be the parent of those whose parent is not known, they are read again. */
+void sy_processes_look_for_parents(struct sy_processes *all);
 
 /* Give back the descriptors of a process. */
 void sy_process_close(struct sy_processes *all, struct sy_process *process);

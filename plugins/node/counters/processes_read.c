@@ -229,18 +229,19 @@ void sy_process_make_root(struct sy_processes *all, struct sy_process *process)
 
 struct sy_process *sy_process_add(struct sy_processes *all, pid_t pid, pid_t parent, bool root)
 {
-	struct sy_process *process = &all->process[all->count];
+	struct sy_process *process = sy_processes_append(all, &(struct sy_process){.pid = pid,
+										   .parent = parent,
+										   .root = root,
+										   .stat_fd = -1,
+										   .io_fd = -1,
+										   .stat_at = -1});
 
-	if (all->count == SY_MAX_PROCESSES) {
-		all->overflowed = true;
+	if (!process)
 		return NULL;
-	}
-	all->count++;
-	*process = (struct sy_process){
-	    .pid = pid, .parent = parent, .root = root, .stat_fd = -1, .io_fd = -1, .stat_at = -1};
 	sy_process_read(all, process, SY_EVERYTHING);
 	if (process->gone && !root) {
-		all->count--;
+		sy_process_close(all, process);
+		sy_processes_drop_last(all);
 		return NULL;
 	}
 	return process;

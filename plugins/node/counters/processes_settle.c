@@ -51,9 +51,7 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 	int at_work = process->ran_at >= all->sample - 1;
 
 	sy_process_close(all, process);
-	for (int i = 0; i < all->count; i++)
-		if (all->process[i].parent == process->pid)
-			all->process[i].inherits = all->process[i].force = true;
+	all->orphaned = true;
 	if (!heir) {
 		sy_usage_add(&all->kept, &process->now);
 		all->unwaited += process->head && !process->final;
@@ -61,6 +59,20 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 	}
 	leave_to(heir, &process->now, at_work);
 	heir->unsure |= !direct;
+}
+
+static void look_after_orphans(struct sy_processes *all)
+{
+	if (!all->orphaned)
+		return;
+	all->orphaned = false;
+	for (int i = 0; i < all->count; i++) {
+		struct sy_process *process = &all->process[i];
+		const struct sy_process *parent = sy_process_find(all, process->parent);
+
+		if (parent && parent->gone && !parent->root)
+			process->inherits = process->force = true;
+	}
 }
 
 static bool has_waited(const struct sy_process *parent)
@@ -173,34 +185,23 @@ static bool is_gone(const struct sy_process *process)
 	return clock < 0 || clock < process->clock_ns;
 }
 
-static bool children_have_gone(struct sy_processes *all, pid_t parent)
-{
-	bool any = false;
-
-	for (int i = 0; i < all->count; i++) {
-		struct sy_process *child = &all->process[i];
-
-		if (child->parent != parent || child->gone || child->root || !is_gone(child))
-			continue;
-		child->gone = any = true;
-		bequeath(all, child);
-	}
-	return any;
-}
-
 /* A parent that was read out of turn may show children that were seen alive before. */
 static bool more_have_gone(struct sy_processes *all)
 {
 	bool any = false;
 
 	for (int i = 0; i < all->count; i++) {
-		struct sy_process *parent = &all->process[i];
+		struct sy_process *child = &all->process[i];
+		const struct sy_process *parent = sy_process_find(all, child->parent);
 
-		if (!parent->out_of_turn)
+		if (!parent || !parent->out_of_turn || child->gone || child->root ||
+		    !is_gone(child))
 			continue;
-		parent->out_of_turn = false;
-		any |= children_have_gone(all, parent->pid);
+		child->gone = any = true;
+		bequeath(all, child);
 	}
+	for (int i = 0; i < all->count; i++)
+		all->process[i].out_of_turn = false;
 	return any;
 }
 
@@ -212,6 +213,7 @@ void sy_processes_settle(struct sy_processes *all)
 	do {
 		for (bool again = true; again;) {
 			again = false;
+			look_after_orphans(all);
 			for (int i = 0; i < all->count; i++)
 				again |= settle(all, &all->process[i]);
 		}
