@@ -293,16 +293,12 @@ static void tell_exact(void)
 	char text[256];
 
 	p.exact.io_known = sy_reaped_io(p.exact.io) == 0;
-	if (p.child <= 0 || p.child_ended || !p.exact.known)
+	if (p.child <= 0 || p.child_ended || !p.exact.known || !p.exact.io_known)
 		return;
-	if (p.exact.io_known)
-		(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld",
-			       (int)getpid(), (long long)p.exact.cpu_us, (long long)p.exact.io[0],
-			       (long long)p.exact.io[1], (long long)p.exact.io[2],
-			       (long long)p.exact.io[3]);
-	else
-		(void)snprintf(text, sizeof(text), "done %d %lld 0 0 0 0", (int)getpid(),
-			       (long long)p.exact.cpu_us);
+	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld", (int)getpid(),
+		       (long long)p.exact.cpu_us, (long long)p.exact.io[0],
+		       (long long)p.exact.io[1], (long long)p.exact.io[2],
+		       (long long)p.exact.io[3]);
 	tell_child(text);
 }
 

@@ -57,6 +57,18 @@ def test_a_reader_sees_the_end_as_soon_as_the_command_closes_stdout(sampler: Any
     assert process.wait(90) == 0
 
 
+def test_where_its_own_counters_cannot_be_read_no_bytes_are_made_up(
+    sampler: Any, tmp_path: Path
+) -> None:
+    """They are what its children had, too: 0 was told in their place, and the record complete."""
+    refused = ("strace", "-f", "-o", "/dev/null", "-P", "/proc/self/io",
+               "-e", "inject=openat:error=EMFILE")  # fmt: skip
+    dd = ["dd", "if=/dev/zero", f"of={tmp_path}/eight", "bs=1M", "count=8", "status=none"]
+    _, weighed = sampler.run(dd, prefix=refused, stderr=subprocess.DEVNULL)
+    found, missing = weighed.record["io"]["wchar_bytes"], weighed.record["missing"]
+    assert found == 8 << 20 or (found is None and missing["io.wchar_bytes"])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on(sampler: Any, waiting: Any, tmp_path: Path, number: int) -> None:
     ready = tmp_path / "ready"
