@@ -314,10 +314,13 @@ class Sacct:
 
         `which`: options of sacct that say of which jobs. Few: they are held in memory.
         """
+        return self.some(fields, "--allocations", *which)
+
+    def some(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
+        """As `starts`, with the steps of each behind it."""
         asked = ("JobID", *fields, "JobIDRaw")  # last what has no line break
         with answer_file() as output:
-            arguments = ["--allocations", f"--format={','.join(asked)}", *which]
-            self.run([*PLAINLY, *arguments], output.fileno())
+            self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())
             output.seek(0)
             return list(parse_lines(output, asked))
 

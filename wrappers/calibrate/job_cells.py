@@ -48,10 +48,22 @@ def of_record(way: Way, job: Job, quantity: Quantity, record: Mapping[str, Any])
         where=table.RECORD,
         truth=loads.truth(quantity, here),
         weighed=table.number_at(record, quantity.path),
-        limit=limit_of(way, job, quantity, here),
+        limit=limit_of(way, job, quantity, here, record_s(job)),
         node=node,
         reason=reason_of(record, quantity) or table.unseen_reason(record, way.load.unwaited),
     )
+
+
+def record_s(job: Job) -> float | None:
+    """How long the scheduler says that it lasted whose end is the record's."""
+    if job.row is None or job.row.extern_s is None:
+        return comment_s(job)
+    return job.row.extern_s
+
+
+def comment_s(job: Job) -> float | None:
+    """The same of what the comment is of."""
+    return job.row.elapsed_s if job.row else None
 
 
 def reason_of(record: Mapping[str, Any], quantity: Quantity) -> str | None:
@@ -66,7 +78,7 @@ def of_comment(way: Way, job: Job, quantity: Quantity) -> Cell:
     by_node = [[r for r in job.results if r.node == node] for node in sorted(nodes)]
     total = Limit()
     for here in by_node:
-        one = limit_of(way, job, quantity, here)
+        one = limit_of(way, job, quantity, here, comment_s(job))
         total = one if quantity.largest else total + one
     total += limits.of_other_nodes(quantity, len(nodes)) if nodes else Limit()
     return Cell(
@@ -99,11 +111,13 @@ def comment_reason(
     return reasons[0] if reasons and len(reasons) == len(job.records) else None
 
 
-def limit_of(way: Way, job: Job, quantity: Quantity, here: Sequence[Result]) -> Limit:
-    """Of one node's loads."""
+def limit_of(
+    way: Way, job: Job, quantity: Quantity, here: Sequence[Result], told_s: float | None
+) -> Limit:
+    """Of one node's loads; `told_s`: the scheduler's own time."""
     truth = loads.truth(quantity, here)
     if quantity is table.ELAPSED:
-        return way.limit_of_elapsed(truth, job.row.elapsed_s if job.row else None)
+        return way.limit_of_elapsed(truth, told_s)
     limit = way.limit(quantity)
     if (shells := loads.of_parents(quantity, here)) > 0:
         limit += Limit(0, shells, SHELL)

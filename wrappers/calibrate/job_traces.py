@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Row:
     elapsed_s: float | None
     nodes: tuple[str, ...]
     comment: Mapping[str, Any] | None
+    extern_s: float | None = None  # its extern step's, which ends after the job; None: it has none
+    whole: bool = True  # with the extern step's end
 
 
 def environment() -> dict[str, str]:
@@ -46,8 +48,13 @@ def rows(jobs: Iterable[str]) -> dict[str, list[Row]]:
     if not listed:
         return {}
     found: dict[str, list[Row]] = {}
-    for row in Sacct().starts(FIELDS, "-j", listed):
-        found.setdefault(row.job_id, []).append(of_row(row))
+    for row in Sacct().some(FIELDS, "-j", listed):
+        starts = found.setdefault(row.job_id, [])
+        if row.step is None:
+            starts.append(of_row(row))
+        elif row.step == "extern" and starts:
+            whole = row.end_unix_s is not None
+            starts[-1] = replace(starts[-1], extern_s=row.elapsed_s, whole=whole)
     return found
 
 

@@ -115,8 +115,11 @@ def of_other_nodes(quantity: Quantity, nodes: int) -> Limit:
 
 
 def of_elapsed(truth_s: float, slurm_s: float | None) -> Limit:
-    """From the load's own time to Slurm's Elapsed, which has whole seconds at both ends."""
+    """From the load's own time to Slurm's Elapsed, which has whole seconds at both ends.
+
+    That of what the figure ends with: a record with the extern step, AdminComment with the job.
+    """
     if slurm_s is None:
         return BESIDE + Limit(0, 2, "the sampler ends after the job")
-    more = max(slurm_s + 2 - truth_s, 0)
+    more = max(slurm_s + 1 - truth_s, 0)
     return BESIDE + Limit(0, more, "up to Slurm's Elapsed, which has whole seconds at both ends")

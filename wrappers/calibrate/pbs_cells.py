@@ -58,7 +58,7 @@ def of_host(
         where=WHERE,
         truth=loads.truth(quantity, here),
         weighed=table.number_at(said, quantity.key),
-        limit=job_cells.limit_of(way, job, quantity, here),
+        limit=job_cells.limit_of(way, job, quantity, here, job_cells.comment_s(job)),
         node=host,
         reason=reason
         or table.unseen_reason(said, way.load.unwaited)

@@ -147,7 +147,9 @@ def settled(site: Site, attempt: Attempt, rows: dict[str, list[Row]]) -> bool:
         starts = rows.get(job, [])
         if not found or not starts or not all(record.get("complete") for record in found):
             return False
-        if len(found) < sum(len(row.nodes) for row in starts) or starts[-1].comment is None:
+        if not all(row.whole for row in starts) or starts[-1].comment is None:
+            return False
+        if len(found) < sum(len(row.nodes) for row in starts):
             return False
     return len(loads.results(attempt.folder)) >= attempt.way.results
 

@@ -48,7 +48,7 @@ class Way:
         return limits.of_slurm(quantity, self.steps, self.sruns)
 
     def limit_of_elapsed(self, truth_s: float, told_s: float | None) -> Limit:
-        """`told_s`: the scheduler's own time of the job."""
+        """`told_s`: the scheduler's own time of the job, or of its step that ends last."""
         return limits.of_elapsed(truth_s, told_s)
 
 

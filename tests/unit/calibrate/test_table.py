@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,25 @@ def wrong(cells: list[Cell]) -> set[tuple[str, str]]:
 def test_a_right_weighing_has_no_wrong_cell() -> None:
     cells = judged(record(), comment())
     assert len(cells) == 14 and not wrong(cells)
+
+
+@pytest.mark.parametrize(
+    ("extern_s", "of_record", "of_comment", "verdict"),
+    [
+        (7.0, 7.9, 2.9, set()),  # a busy machine: the extern step ends seconds after the job
+        (7.0, 8.1, 2.9, {("elapsed", "record")}),
+        (7.0, 7.9, 3.1, {("elapsed", "accounting")}),
+        (7.0, 1.9, 2.9, {("elapsed", "record")}),
+        (None, 2.9, 2.9, set()),  # a site without extern steps
+        (None, 3.1, 2.9, {("elapsed", "record")}),
+    ],
+)
+def test_elapsed_lies_between_the_load_and_what_slurm_says_of_its_end(
+    extern_s: float | None, of_record: float, of_comment: float, verdict: set[tuple[str, str]]
+) -> None:
+    said = replace(row(comment() | {"elapsed_s": of_comment}), extern_s=extern_s)
+    job = job_cells.Job([result()], [record() | {"elapsed_s": of_record}], said)
+    assert wrong(list(job_cells.cells(way(), job))) == verdict
 
 
 def set_at(document: dict[str, Any], path: str, value: Any) -> None:

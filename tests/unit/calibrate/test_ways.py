@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,30 @@ def test_a_row_of_the_accounting() -> None:
     for words in ("RUNNING", "REQUEUE_HOLD"):
         assert not row(State=words).ended
     assert not row(End="Unknown").ended
+
+
+def test_each_start_has_its_own_extern_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sacct lists them: a start, its steps, the next start, whose extern step goes on."""
+    lines = [
+        ("12", "REQUEUED", "1", "4", "3"), ("12.batch", "CANCELLED", "1", "4", "3"),
+        ("12.extern", "CANCELLED", "1", "9", "8"),
+        ("12", "COMPLETED", "20", "22", "2"), ("12.extern", "RUNNING", "20", "Unknown", "5"),
+        ("13", "COMPLETED", "20", "22", "2"),
+    ]  # fmt: skip
+
+    def told(_: sacct.Sacct, arguments: list[str], output: int) -> None:
+        assert "-D" in arguments and "--allocations" not in arguments
+        for job, state, start, end, took in lines:
+            cells = (job, state, start, end, took, "n1", "", job)
+            os.write(output, (sacct.DELIMITER.join(cells) + "\n").encode())
+
+    monkeypatch.setattr(sacct.Sacct, "run", told)
+    found = job_traces.rows(["12", "13"])
+    assert [(row.elapsed_s, row.extern_s, row.whole) for row in found["12"]] == [
+        (3, 8, True),
+        (2, 5, False),
+    ]
+    assert [(row.elapsed_s, row.extern_s, row.whole) for row in found["13"]] == [(2, None, True)]
 
 
 def test_records_one_after_another() -> None:
