@@ -73,7 +73,10 @@ def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     until(
         lambda: completed(log, tagged) in several, "its lines", seen=lambda: lines_of(log, tagged)
     )
-    assert not [line for line in lines_of(log, alone) if "finished" in line]
+    # One that took longer has an update; whether srun ends it meanwhile is not ours to say.
+    if lab.records(alone, 1)[0]["elapsed_s"] < 1:
+        assert lines_of(log, alone) == []
+    assert sum("finished" in line for line in lines_of(log, alone)) <= 1
 
 
 def test_a_short_job_with_tags_has_one_update_and_a_long_one_has_them_while_it_runs(
