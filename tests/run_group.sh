@@ -1,6 +1,7 @@
 #!/bin/bash
 # One group of `make test`: says that it begins, and every minute that it still runs; what the group
-# prints comes when it ends: tests/run_group.sh NAME COMMAND…
+# prints comes when it ends. One that cannot run on this machine says why into $GROUP_NOT_RUN.
+# tests/run_group.sh NAME COMMAND…
 set -uo pipefail
 
 readonly name=$1
@@ -17,9 +18,15 @@ still() { # until nobody holds the other end of the pipe
     done
 }
 
+GROUP_NOT_RUN=$(mktemp)
+export GROUP_NOT_RUN
+trap 'rm -f "$GROUP_NOT_RUN"' EXIT
 say begins
 exec {alive}> >(still)
 "$@" {alive}>&-
 code=$?
-say "ends after $SECONDS s: $([[ $code == 0 ]] && echo green || echo red)"
+ended=green
+[[ ! -s $GROUP_NOT_RUN ]] || ended=$(<"$GROUP_NOT_RUN")
+[[ $code == 0 ]] || ended=red
+say "ends after $SECONDS s: $ended"
 exit "$code"

@@ -20,6 +20,17 @@ must_fail() { # NAME TEXT COMMAND…
     printf 'failsafe: %s sees a planted failure\n' "$name"
 }
 
+must_tell() { # NAME TEXT COMMAND…: and be no failure
+    local -r name=$1 text=$2
+    local output
+    shift 2
+    if ! output=$("$@" 2>&1) || ! grep -q -- "$text" <<<"$output"; then
+        printf 'failsafe: %s: failed, or did not tell (%s):\n%s\n' "$name" "$text" "$output" >&2
+        exit 1
+    fi
+    printf 'failsafe: %s tells so\n' "$name"
+}
+
 c_test() {
     gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && tests/run_c.sh build/test/planted
 }
@@ -51,6 +62,16 @@ layers_c() {
     pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
+# The runner of the containers' tests; of Docker there need be none.
+containers() { # FILE.bats
+    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/lab/docker/cluster.sh test host "$1"
+}
+
+# As where Docker is not there.
+no_engine() {
+    DOCKER_HOST=unix://$scratch/none groups check-docker-host
+}
+
 # A program that is red by itself, to each of the runners of sanitized programs.
 fuzzer() {
     cp tests/failsafe/planted_red.sh "$scratch/fuzz_netem"
@@ -72,6 +93,11 @@ must_fail 'bats that skips everything' 'no test ran to its end' \
     tests/run_bats.sh tests/failsafe/planted_skips.bats
 must_fail tap '^not ok 1' c_test
 must_fail 'make test, of two groups at once' 'planted red' groups planted-green planted-red
+must_fail 'containers of two clusters' 'not ok 1 planted' containers tests/failsafe/planted.bats
+must_fail 'containers that skip everything' 'no test ran to its end' \
+    containers tests/failsafe/planted_skips.bats
+must_tell 'containers that are green' 'ok 1 planted' containers tests/failsafe/planted_green.bats
+must_tell 'make test, without Docker,' 'not run: no Docker engine answers' no_engine
 must_fail 'a sanitized test' 'failed with code 1' \
     tests/run_sanitized.sh no-plugin tests/failsafe/planted_red.sh
 must_fail 'a fuzzer' 'not ok netem' fuzzer

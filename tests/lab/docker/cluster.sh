@@ -15,7 +15,7 @@ root=$(cd "$here/../../.." && pwd)
 readonly here root
 
 missing() {
-    printf 'docker-slurm: %s\n' "$1" >&2
+    printf 'docker-slurm not run: %s\n' "$1" | tee -a "${GROUP_NOT_RUN:-/dev/null}" >&2
     exit 3
 }
 
@@ -129,13 +129,13 @@ suites() { # [FILE.bats…]
     (($#)) || set -- "$here"/{totals,publish,accounting}.bats "$here"/*.bats
     build_logged
     claims=$(mktemp -d)
-    trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$claims" "$LOCAL"' EXIT
+    trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$claims" "$LOCAL"' EXIT
     local -i n code=0
     for ((n = 1; n <= clusters; n++)); do
         share "$STEELYARD_DOCKER-$n" "$@" >"$claims/$n.out" 2>&1 &
     done
     for ((n = 1; n <= clusters; n++)); do
-        wait -n || code=$?
+        wait -n || code=1
     done
     cat "$claims"/*.out
     return "$code"
