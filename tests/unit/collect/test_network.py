@@ -16,6 +16,8 @@ from steelyard.analysis.sources.records import check_record, read_record
 from . import study as HELP
 from .conditions import conditions
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 query, run_id = HELP.query, HELP.run_id
 

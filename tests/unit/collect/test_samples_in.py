@@ -14,6 +14,8 @@ from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
 from steelyard.analysis.store import sample_store, schema
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
 

@@ -23,6 +23,8 @@ from steelyard.wrappers.study.folder import StudyDir
 
 from .conftest import PaperPbs
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

@@ -22,6 +22,8 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[..., Path]
 TOML = """
 [study]
