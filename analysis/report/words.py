@@ -8,9 +8,11 @@ from collections import Counter
 from steelyard.analysis.findings.finding import Finding, Severity, counted
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.stats.readable import mean_words
+from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.summary import Row, Summary
 
-MAIN = ("elapsed_s", "energy_j", "cpu_s")  # of every run; shown beside a benchmark's own figures
+# Of every run, shares where they were asked for; shown beside a benchmark's own figures.
+MAIN = ("elapsed_s", "energy_j", *ENERGY_SHARES, "cpu_s")
 
 MAX_CONDITIONS = 12  # of a variant on the terminal
 TERMINAL = 80  # columns
@@ -94,6 +96,12 @@ def energy(summary: Summary) -> str:
     rows = [row for row in summary.compared() if row.metric.name == "energy_j" and size(row) >= 0]
     if rows:
         return f"Energy, where it differs most: {sentence(max(rows, key=size))}."
+    shares = [row for row in summary.compared() if row.metric.name == ENERGY_SHARES[0]]
+    if shares:
+        row = next((r for r in shares if r.verdict and r.verdict.direction in JUDGED), shares[0])
+        where = f"{row.group.variant} under {row.group.label}"
+        words = row.verdict.text if row.verdict else ""
+        return f"Energy, the jobs' own above idle: {where}: {words}."
     reasons = Counter(r.no_energy_reason for r in summary.data.records if r.no_energy_reason)
     if reasons:
         return f"No energy can be compared: {reasons.most_common(1)[0][0].rstrip('.')}."

@@ -25,6 +25,8 @@ from steelyard.analysis.summary.design import (
     p_of_means,
     samples_of,
 )
+from steelyard.analysis.summary.energy_bounds import Bounds, bounds_verdict
+from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.load import Condition, Metric, Run, StudyData, read_study
 from steelyard.analysis.summary.scope import programs, remark
 
@@ -271,7 +273,8 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
 
     Two families: the benchmarks' main figures, and all other metrics.
     """
-    plain = [judge(row, base) for row, base in pairs]
+    bounds = judge_bounds(pairs)
+    plain = [bounds.get(place) or judge(*pair) for place, pair in enumerate(pairs)]
     tests = [welch_p(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
     corrected: dict[int, float] = {}
     for is_main in (True, False):
@@ -285,6 +288,19 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
         with_remark(row, base, told(row, base, found, corrected.get(place)))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
+
+
+def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
+    """By place: shares of joules, of which the two of a condition are told as one."""
+    of = {(row.group.variant, row.group.label, row.metric.name): (row, base) for row, base in pairs}
+    found = {}
+    for place, (row, _) in enumerate(pairs):
+        if row.metric.name in ENERGY_SHARES:
+            key = row.group.variant, row.group.label
+            both = [of.get((*key, name), (None, None)) for name in ENERGY_SHARES]
+            ours, base = (Bounds(*(r and r.interval for r in rows)) for rows in zip(*both, strict=True))
+            found[place] = Judged(None, bounds_verdict(ours, base))
+    return found
 
 
 def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.analysis.report.words import energy
+from steelyard.analysis.stats.basics import Interval
+from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.energy_shares import NOT_KNOWN, IdlePower
+from steelyard.analysis.summary.energy_bounds import Bounds, bounds_verdict
 from steelyard.analysis.summary.summary import Summary, summarize
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.base.options import idle_power
@@ -79,6 +83,54 @@ def test_they_are_compared_like_any_metric(
     assert LOW in text and HIGH in text
     assert cli.main(["compare", str(folder), "cpus=1", "cpus=4", "--idle-power", "60"]) != 0
     assert "add --energy-shares" in capsys.readouterr().err
+
+
+def verdict_words(folder: Path, idle_w: float, label: str = "cpus=4") -> tuple[Direction, str]:
+    row = summarize(folder, idle=IdlePower(elsewhere_w=idle_w)).row(VARIANT, label, LOW)
+    assert row is not None and row.verdict is not None
+    return row.verdict.direction, row.verdict.text
+
+
+def test_bounds_that_overlap_show_no_difference(folder: Path) -> None:
+    """At least 484 J against at most 611: though the lows differ by far, the jobs' need not."""
+    direction, text = verdict_words(folder, 60.0)
+    low = 2 * 4 / (4 + 3 * 4.18) / (2 * 3 / (3 + 6.82))
+    high = 2 * 12 / (12 + 3.82) / (2 * 1 / (1 + 3 * 7.18))
+    assert direction is Direction.NOT_SHOWN
+    assert f"bounds: −{100 * (1 - low):.0f} … {100 * (high - 1):.0f} %" in text
+
+
+def interval(mean: float, half: float = 1.0) -> Interval:
+    return Interval(mean, mean - half, mean + half, 5)
+
+
+@pytest.mark.parametrize(
+    ("ours", "base", "direction", "text"),
+    [
+        ((300, 400), (100, 200), Direction.WORSE, "higher: bounds: 49 … 305 %, n = 5 + 5"),
+        ((100, 200), (300, 400), Direction.BETTER, "lower: bounds: −75 … −33 %, n = 5 + 5"),
+        ((100, 201), (200, 400), Direction.NOT_SHOWN, "not shown to differ (bounds: −75 … 2 %)"),
+        ((100, 200), (0, 50), Direction.WORSE, "higher: bounds: 94.1 % and more, n = 5 + 5"),
+        ((0, 0), (0, 0), Direction.NOT_SHOWN, "not shown to differ (bounds: −100.0 % and more)"),
+    ],
+)
+def test_a_difference_is_shown_where_a_low_is_above_the_others_high(
+    ours: tuple[float, float], base: tuple[float, float], direction: Direction, text: str
+) -> None:
+    bounds = [Bounds(interval(low), interval(high)) for low, high in (ours, base)]
+    found = bounds_verdict(*bounds)
+    assert found.direction is direction and text in found.text
+
+
+def test_one_run_alone_has_no_verdict() -> None:
+    once = Interval(5.0, None, None, 1)
+    assert bounds_verdict(Bounds(once, once), Bounds(once, once)).direction is Direction.UNKNOWN
+    assert bounds_verdict(Bounds(None, None), Bounds(once, once)).direction is Direction.UNKNOWN
+
+
+def test_the_answer_tells_the_jobs_own(folder: Path) -> None:
+    told = energy(summarize(folder, idle=IdlePower(elsewhere_w=60.0)))
+    assert told.startswith(f"Energy, the jobs' own above idle: {VARIANT} under cpus=4: not shown")
 
 
 def test_idle_power_of_some_nodes_and_of_all_others() -> None:
