@@ -298,7 +298,9 @@ def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
         if row.metric.name in ENERGY_SHARES:
             key = row.group.variant, row.group.label
             both = [of.get((*key, name), (None, None)) for name in ENERGY_SHARES]
-            ours, base = (Bounds(*(r and r.interval for r in rows)) for rows in zip(*both, strict=True))
+            ours, base = (
+                Bounds(*(r and r.interval for r in rows)) for rows in zip(*both, strict=True)
+            )
             found[place] = Judged(None, bounds_verdict(ours, base))
     return found
 
