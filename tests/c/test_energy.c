@@ -81,8 +81,34 @@ static void test_oddities(void)
 	is_string(energy.why, "no right", "the first reason stays");
 }
 
+/* Watts: 100 W, then 300 W, read each second. */
+static void test_power(void)
+{
+	struct sy_energy energy;
+
+	sy_energy_init_power(&energy, 1000000, 0);
+	sy_energy_add_power(&energy, 0, 100000000);
+	is_int(energy.sum_uj, 0, "one reading is no time");
+	sy_energy_add_power(&energy, 1000000, 100000000);
+	sy_energy_add_power(&energy, 2000000, 300000000);
+	is_int(energy.sum_uj, 100000000 + 200000000, "between two it has changed evenly");
+	is_int(energy.last_us - energy.first_us, 2000000, "the time that this stands for");
+	sy_energy_init_power(&energy, 1000000, 1000000);
+	sy_energy_add_power(&energy, 0, 100000000);
+	sy_energy_add_power(&energy, 1000000, 100000000);
+	sy_energy_add_power(&energy, 2100000, 300000000);
+	is_int(energy.sum_uj, 100000000 + 330000000, "the mean of the time before stands for it");
+	sy_energy_add_power(&energy, 4100000, 100000000);
+	is_int(energy.sum_uj, 430000000 + 400000000, "but not for a longer one");
+	sy_energy_add_power(&energy, 4100000 + 11000000, 100000000);
+	ok(energy.valid, "ten periods late");
+	sy_energy_add_power(&energy, 15100000 + 11000001, 100000000);
+	ok(!energy.valid && strstr(energy.why, "11.0 s"), "too late: %s", energy.why);
+}
+
 int main(void)
 {
+	test_power();
 	test_sums();
 	test_gaps();
 	test_oddities();

@@ -3,14 +3,16 @@
 
 #include "meters/choose.h"
 #include "meters/meters.h"
+#include "meters/perf.h"
 #include "meters/powercap.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <stdlib.h>
 
-static const struct sy_reader perf = {.name = "perf"}, cray = {.name = "cray"},
-			      dcmi = {.name = "dcmi"}, hwmon = {.name = "hwmon"};
+static const struct sy_reader cray = {.name = "cray"}, dcmi = {.name = "dcmi"},
+			      hwmon = {.name = "hwmon"};
 
 static struct sy_meter list[SY_MAX_ZONES];
 static int count;
@@ -69,8 +71,8 @@ static void test_twice(void)
 {
 	count = 0;
 	add_rapl();
-	add(&perf, "perf-package-0", SY_DOMAIN_PACKAGE, 0);
-	add(&perf, "perf-package-1", SY_DOMAIN_PACKAGE, 1);
+	add(&sy_perf, "perf-package-0", SY_DOMAIN_PACKAGE, 0);
+	add(&sy_perf, "perf-package-1", SY_DOMAIN_PACKAGE, 1);
 	is_string(counted(), "1 3 4 5", "perf tells the same counters");
 	for (int i = 0; i < 6; i++)
 		list[i].readable = false;
@@ -96,6 +98,28 @@ static void test_power(void)
 	count = 0;
 	add(&cray, "cray-accelerator-0", SY_DOMAIN_ACCELERATOR, 0);
 	is_string(counted(), "", "an accelerator is no node");
+}
+
+/* The call itself, on a counter that every kernel has: nanoseconds that CPU 0 was there. */
+static void test_perf_call(int root)
+{
+	struct sy_meter meter = {.reader = &sy_perf, .fd = -1, .key = {1, 0, 0}, .scale = 1e-3};
+	int64_t before, after, begin, us;
+	const char *why = "";
+	struct sy_error err;
+
+	if (sy_perf.open(root, &meter, &err) < 0) {
+		ok(true, "# SKIP perf_event_open: %s", err.text);
+		return;
+	}
+	begin = sy_now_us(CLOCK_MONOTONIC);
+	before = sy_perf.read(&meter, &why);
+	(void)usleep(300000);
+	after = sy_perf.read(&meter, &why);
+	us = sy_now_us(CLOCK_MONOTONIC) - begin;
+	ok(after - before > us - 50000 && after - before <= us, "%lld of %lld",
+	   (long long)(after - before), (long long)us);
+	(void)close(meter.fd);
 }
 
 static char tree[] = "/tmp/steelyard-test-XXXXXX";
@@ -154,9 +178,15 @@ static void test_more_than_there_is_room_for(int packages)
 
 int main(void)
 {
+	struct sy_error err;
+	int root;
+
 	test_rapl();
 	test_twice();
 	test_power();
+	root = sy_root_open("/", &err);
+	test_perf_call(root);
+	(void)close(root);
 	if (!ok(mkdtemp(tree) != NULL, "a folder"))
 		return done_testing();
 	test_more_than_there_is_room_for(30);

@@ -48,13 +48,23 @@ static int become_nobody(uint32_t needed, uint32_t inheritable, struct sy_error 
 	return 0;
 }
 
-int sy_rights_drop(struct sy_error *err)
+static int drop_to(uint32_t needed, struct sy_error *err)
 {
-	if (geteuid() == 0 && become_nobody(NEEDED, 0, err) < 0)
+	if (geteuid() == 0 && become_nobody(needed, 0, err) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return sy_fail_errno(err, errno, "cannot fence in the sampler");
 	return 0;
+}
+
+int sy_rights_drop(struct sy_error *err)
+{
+	return drop_to(NEEDED, err);
+}
+
+int sy_rights_none(struct sy_error *err)
+{
+	return drop_to(0, err);
 }
 
 /* Ambient rights stay over exec (capabilities(7)). */

@@ -8,7 +8,11 @@
  * give up. */
 int sy_rights_drop(struct sy_error *err);
 
-/* The same before dumpcap is executed, which is left the one right that packet(7) asks for. */
+/* Give up every right there is. */
+int sy_rights_none(struct sy_error *err);
+
+/* As sy_rights_drop, before dumpcap is executed, which is left the one right that packet(7) asks
+ * for. */
 int sy_rights_capture(struct sy_error *err);
 
 #endif

@@ -7,6 +7,12 @@ void sy_energy_init(struct sy_energy *energy, int64_t range_uj)
 	*energy = (struct sy_energy){.range_uj = range_uj, .valid = true};
 }
 
+void sy_energy_init_power(struct sy_energy *energy, int64_t period_us, int64_t mean_us)
+{
+	*energy = (struct sy_energy){
+	    .max_gap_us = 10 * period_us + 1000000, .mean_us = mean_us, .valid = true};
+}
+
 int64_t sy_energy_max_gap_us(int64_t range_uj)
 {
 	return range_uj / SY_ENERGY_MAX_WATTS; /* µJ / W = µs */
@@ -22,7 +28,7 @@ void sy_energy_fail(struct sy_energy *energy, const char *why)
 
 static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj)
 {
-	int64_t delta = counter_uj - energy->last_uj;
+	int64_t delta = counter_uj - energy->last;
 
 	if (energy->range_uj && gap_us > sy_energy_max_gap_us(energy->range_uj)) {
 		energy->valid = false;
@@ -46,13 +52,40 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 	energy->sum_uj += delta;
 }
 
+static void keep(struct sy_energy *energy, int64_t now_us, int64_t value)
+{
+	if (!energy->started)
+		energy->first_us = now_us;
+	energy->started = true;
+	energy->last = value;
+	energy->last_us = now_us;
+}
+
 void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
 {
 	if (!energy->valid)
 		return;
 	if (energy->started)
 		add_gap(energy, now_us - energy->last_us, counter_uj);
-	energy->started = true;
-	energy->last_uj = counter_uj;
-	energy->last_us = now_us;
+	keep(energy, now_us, counter_uj);
+}
+
+void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power_uw)
+{
+	int64_t gap_us = now_us - energy->last_us, mean_uw = power_uw;
+
+	if (!energy->valid)
+		return;
+	if (energy->started && gap_us > energy->max_gap_us) {
+		energy->valid = false;
+		(void)snprintf(energy->why, sizeof(energy->why),
+			       "not read for %.1f s: nobody knows its power in between",
+			       (double)gap_us / 1e6);
+		return;
+	}
+	if (energy->mean_us * 5 / 4 < gap_us) /* a reading that comes a little late is whole */
+		mean_uw = (energy->last + power_uw) / 2;
+	if (energy->started)
+		energy->sum_uj += (int64_t)((double)mean_uw * (double)gap_us / 1e6);
+	keep(energy, now_us, power_uw);
 }

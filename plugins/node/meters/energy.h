@@ -13,16 +13,29 @@
 /* The most that one zone can draw: above any socket sold (500 W). */
 #define SY_ENERGY_MAX_WATTS 500
 
+#define SY_WHY_SIZE 96
+
 struct sy_energy {
-	int64_t range_uj; /* 0: not known; then a counter that goes down is invalid */
-	int64_t last_uj, last_us;
+	int64_t range_uj;   /* 0: not known; then a counter that goes down is invalid */
+	int64_t max_gap_us; /* of power; between two readings */
+	int64_t mean_us;    /* of power: see sy_energy_init_power */
+	int64_t first_us, last_us;
+	int64_t last; /* µJ, or µW */
 	int64_t sum_uj;
 	int64_t wraps;
 	bool started, valid;
-	char why[96]; /* why it is not valid */
+	char why[SY_WHY_SIZE]; /* why it is not valid */
 };
 
 void sy_energy_init(struct sy_energy *energy, int64_t range_uj);
+
+/* Of watts, read every `period_us`; each is the mean of the `mean_us` before it, 0: of that moment.
+ */
+void sy_energy_init_power(struct sy_energy *energy, int64_t period_us, int64_t mean_us);
+
+/* Add a reading of power: where it is the mean of all the time since the last one, for that time;
+ * else as if it had changed evenly. */
+void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power_uw);
 
 /* Add a reading at the monotonic time `now_us`. */
 void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj);

@@ -20,8 +20,8 @@ struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *r
 
 const char *sy_domain_name(enum sy_domain domain)
 {
-	static const char *const names[] = {"other", "node",   "psys", "package",
-					    "core",  "uncore", "dram", "accelerator"};
+	static const char *const names[] = {"other", "node",   "module", "psys",       "package",
+					    "core",  "uncore", "dram",	 "accelerator"};
 
 	return names[domain];
 }

@@ -15,6 +15,7 @@
 enum sy_domain {
 	SY_DOMAIN_OTHER,   /* a part that has no word here, or is not known */
 	SY_DOMAIN_NODE,	   /* all of it, accelerators included */
+	SY_DOMAIN_MODULE,  /* a package and the accelerator that is one part with it */
 	SY_DOMAIN_PSYS,	   /* what the processor's maker calls the platform: holds the packages */
 	SY_DOMAIN_PACKAGE, /* a processor */
 	SY_DOMAIN_CORE,	   /* within a package */
@@ -42,7 +43,7 @@ struct sy_meter {
 	char why[96];	    /* why it is not readable, for `missing`; else "" */
 	/* The reader's own. */
 	int fd;
-	uint64_t key[2];
+	int64_t key[3];
 	double scale;
 	void *device;
 };
@@ -61,8 +62,9 @@ struct sy_reader {
 	void (*find)(int root, struct sy_found *found, struct sy_error *err);
 	/* Get one ready to be read, as whoever has found it: 0, or -1. */
 	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
-	/* The counter in µJ, or the power in µW; negative: it could not be read. */
-	int64_t (*read)(struct sy_meter *meter);
+	/* The counter in µJ, or the power in µW; negative: it could not be read, `why` says it
+	 * where there is more to say. */
+	int64_t (*read)(struct sy_meter *meter, const char **why);
 };
 
 /* The next place, empty but for its reader; NULL when the list is full. */

@@ -2,6 +2,9 @@
 
 #include "base/shortage.h"
 #include "meters/choose.h"
+#include "meters/cray.h"
+#include "meters/hwmon.h"
+#include "meters/perf.h"
 #include "meters/powercap.h"
 
 #include <stdio.h>
@@ -12,7 +15,7 @@
 #define MOST 256
 
 /* In the order in which one is asked for a domain that several tell. */
-static const struct sy_reader *const readers[] = {&sy_powercap};
+static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf, &sy_cray, &sy_hwmon};
 
 static void explain_none(struct sy_meters *meters, const char *why)
 {
@@ -96,25 +99,52 @@ void sy_meters_open(struct sy_meters *meters, int root)
 		struct sy_meter *meter = &meters->meter[i];
 		struct sy_error err = {""};
 
-		sy_energy_init(&meters->energy[i], meter->range_uj);
+		if (meter->power)
+			sy_energy_init_power(&meters->energy[i], meter->period_us, meter->mean_us);
+		else
+			sy_energy_init(&meters->energy[i], meter->range_uj);
 		if (!meter->readable)
 			sy_energy_fail(&meters->energy[i], meter->why);
-		else if (meter->reader->open(root, meter, &err) < 0)
+		else if (!meter->period_us && meter->reader->open(root, meter, &err) < 0)
 			sy_energy_fail(&meters->energy[i], err.text);
 	}
 }
 
 static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t now_us)
 {
+	const char *why = "it could no longer be read";
 	int64_t value;
 
 	if (!energy->valid)
 		return;
-	value = meter->reader->read(meter);
+	value = meter->reader->read(meter, &why);
 	if (value < 0)
-		sy_energy_fail(energy, "it could no longer be read");
+		sy_energy_fail(energy, why);
 	else
 		sy_energy_add(energy, now_us, value);
+}
+
+/* What has not been read for so long is not known, whatever was read before. */
+static int64_t stale_us(const struct sy_meter *meter)
+{
+	return 10 * meter->period_us + 1000000;
+}
+
+/* Joules so far, or SY_UNKNOWN. */
+static int64_t value_of(struct sy_meters *meters, int i, int64_t now_us)
+{
+	struct sy_meter *meter = &meters->meter[i];
+	struct sy_energy *energy = &meters->energy[i];
+
+	if (!meter->period_us)
+		read_one(meter, energy, now_us);
+	else if (meters->slow && energy->valid)
+		sy_slow_look(meters->slow, i, energy);
+	if (!energy->valid || !energy->started)
+		return SY_UNKNOWN;
+	if (meter->period_us && now_us - energy->last_us > stale_us(meter))
+		return SY_UNKNOWN;
+	return energy->sum_uj;
 }
 
 void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line)
@@ -123,19 +153,45 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
 	int64_t sum = 0;
 
 	for (int i = 0; i < meters->count; i++) {
-		struct sy_energy *energy = &meters->energy[i];
+		int64_t value = value_of(meters, i, now_us);
 
-		read_one(&meters->meter[i], energy, now_us);
-		if (energy->valid)
-			line->cell[SY_ZONE + i] = energy->sum_uj;
+		line->cell[SY_ZONE + i] = value;
 		if (!meters->meter[i].counted)
 			continue;
 		counted = true;
-		known &= energy->valid;
-		sum += energy->sum_uj;
+		known &= value != SY_UNKNOWN;
+		sum += value == SY_UNKNOWN ? 0 : value;
 	}
 	if (counted && known)
 		line->cell[SY_ENERGY] = sum;
+}
+
+/* "": it has a value. */
+static const char *why_none(const struct sy_meters *meters, int i, int64_t now_us)
+{
+	const struct sy_energy *energy = &meters->energy[i];
+	const struct sy_meter *meter = &meters->meter[i];
+
+	if (!energy->valid)
+		return energy->why;
+	if (!energy->started)
+		return "it had not answered yet: it is slower than the job was long";
+	if (meter->period_us && now_us - energy->last_us > stale_us(meter))
+		return "it no longer answers";
+	return "";
+}
+
+void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,
+		    int64_t *elapsed_us, char (*why)[SY_WHY_SIZE])
+{
+	for (int i = 0; i < meters->count; i++) {
+		const struct sy_energy *energy = &meters->energy[i];
+
+		wraps[i] = energy->wraps;
+		elapsed_us[i] = energy->last_us - energy->first_us;
+		if (end && !*why[i])
+			(void)snprintf(why[i], SY_WHY_SIZE, "%s", why_none(meters, i, now_us));
+	}
 }
 
 int64_t sy_meters_max_period_us(const struct sy_meters *meters)

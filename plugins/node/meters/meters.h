@@ -9,12 +9,15 @@
 #include "base/line.h"
 #include "meters/energy.h"
 #include "meters/meter.h"
+#include "meters/slow.h"
 
 struct sy_meters {
 	int count;
 	struct sy_meter meter[SY_MAX_ZONES];
 	struct sy_energy energy[SY_MAX_ZONES];
-	char none[160]; /* why there are none, or none counts */
+	char none[160];	      /* why there are none, or none counts */
+	struct sy_slow *slow; /* of those that a process of their own reads; NULL */
+	int life_fd;	      /* closed: that process ends */
 };
 
 /* Find them below `root`. */
@@ -25,6 +28,11 @@ void sy_meters_open(struct sy_meters *meters, int root);
 
 /* Read them at the monotonic time `now_us` into the cells of `line`. */
 void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line);
+
+/* Of each, how often it has started again and for how long it was read; at the end also why it has
+ * no value, where that has not been told. */
+void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,
+		    int64_t *elapsed_us, char (*why)[SY_WHY_SIZE]);
 
 /* The longest time between two samples in which no wrap is missed, µs, with a margin of four and
  * not below 100 ms; 0: any. */

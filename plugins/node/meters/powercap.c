@@ -162,8 +162,9 @@ static int open_zone(int root, struct sy_meter *meter, struct sy_error *err)
 	return sy_meter_open_file(root, path, meter, err);
 }
 
-static int64_t read_uj(struct sy_meter *meter)
+static int64_t read_uj(struct sy_meter *meter, const char **why)
 {
+	(void)why;
 	return sy_meter_read_file(meter, 1);
 }
 

@@ -1,7 +1,6 @@
 #include "record/end.h"
 
 #include "base/document.h"
-#include "record/meters.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +111,6 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "cpu.system_s", micro(status->system_us),
 		      "told only by cgroups, and of a command that the sampler started");
 	put_job_sources(record, status);
-	sy_record_meters_end(record, status);
 	sy_record_put(record, "pressure.scope",
 		      has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					   : json_null(),

@@ -5,6 +5,7 @@
 #include "record/record.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void put(json_t *record, int i, const char *field, json_t *value, const char *why)
 {
@@ -88,11 +89,33 @@ void sy_record_meters(json_t *record, const struct sy_meters *meters,
 	put_covers(record, meters);
 }
 
-void sy_record_meters_end(json_t *record, const struct sy_status *status)
+/* The total's reason is that of the first part that is not known. */
+static void explain(json_t *record, const char *path, const char *why)
+{
+	json_t *missing = json_object_get(record, "missing");
+	const char *known = json_string_value(json_object_get(missing, path));
+
+	if (known && (!strcmp(known, SY_NO_VALUE) || !strcmp(known, SY_NOT_YET)))
+		(void)json_object_set_new(missing, path, sy_json_text(why));
+}
+
+void sy_record_meters_end(json_t *record, const struct sy_status *status,
+			  const char why[][SY_WHY_SIZE])
 {
 	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
 
-	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++)
-		(void)json_object_set_new(json_array_get(zones, i), "wraps",
-					  json_integer(status->wraps[i]));
+	for (int i = 0; i < (int)json_array_size(zones) && i < SY_MAX_ZONES; i++) {
+		json_t *zone = json_array_get(zones, (size_t)i);
+		char path[64];
+
+		(void)json_object_set_new(zone, "wraps", json_integer(status->wraps[i]));
+		(void)json_object_set_new(zone, "elapsed_s",
+					  json_real((double)status->meter_us[i] / 1e6));
+		if (!*why[i])
+			continue;
+		(void)snprintf(path, sizeof(path), "energy.zones.%d.energy_j", i);
+		explain(record, path, why[i]);
+		if (json_is_true(json_object_get(zone, "counted")))
+			explain(record, "energy.energy_j", why[i]);
+	}
 }

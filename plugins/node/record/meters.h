@@ -12,6 +12,7 @@ void sy_record_meters(json_t *record, const struct sy_meters *meters,
 		      const struct sy_labels *labels);
 
 /* What only the sampler knows at the end. */
-void sy_record_meters_end(json_t *record, const struct sy_status *status);
+void sy_record_meters_end(json_t *record, const struct sy_status *status,
+			  const char why[][SY_WHY_SIZE]);
 
 #endif

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LAST_READING_US                                                                            \
+	200000	      /* for meters that are slow: the job has ended, its node is waited for */
 #define SOON_US 50000 /* how often processes that may come at any moment are looked for */
 
 static struct {
@@ -112,8 +114,8 @@ static void take_sample(enum sy_look look)
 	read_tcp(now, first || s.end);
 	add_line(now);
 	sy_sums_add(&s.status.sums, &s.line);
-	for (int i = 0; i < s.child->node->meters.count; i++)
-		s.status.wraps[i] = s.child->node->meters.energy[i].wraps;
+	sy_meters_tell(&s.child->node->meters, now, s.end, s.status.wraps, s.status.meter_us,
+		       s.child->shared->meter_why);
 	publish(now);
 }
 

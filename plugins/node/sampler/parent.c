@@ -5,10 +5,12 @@
 #include "base/file.h"
 #include "base/kernel.h"
 #include "counters/command_usage.h"
+#include "meters/slow_process.h"
 #include "probe/probe.h"
 #include "record/conditions.h"
 #include "record/end.h"
 #include "record/file.h"
+#include "record/meters.h"
 #include "record/record.h"
 #include "record/unfinished.h"
 #include "sampler/child.h"
@@ -78,17 +80,6 @@ static int open_files(struct sy_error *err)
 	return 0;
 }
 
-static int share_memory(struct sy_error *err)
-{
-	p.shared = mmap(NULL, sizeof(*p.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			-1, 0);
-	if (p.shared == MAP_FAILED) {
-		p.shared = NULL;
-		return sy_fail_errno(err, errno, "cannot share memory with the sampler");
-	}
-	return 0;
-}
-
 static void run_child(int parent_fd)
 {
 	struct sy_child child = {.node = &p.node,
@@ -118,7 +109,8 @@ static int start_child(struct sy_error *err)
 {
 	int pair[2];
 
-	if (share_memory(err) < 0)
+	p.shared = sy_shared_new(err);
+	if (!p.shared)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return sy_fail_errno(err, errno, "cannot make a socket pair");
@@ -333,10 +325,11 @@ static void write_last_record(void)
 	(void)take_notes();
 	status->lost += sy_sample_buffer_rescue(&p.shared->lines, p.csv_fd, &status->lost_errno);
 	status->max_memory_bytes = sy_add_own_memory(status->max_memory_bytes);
-	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000 + sy_slow_end(&p.node.meters);
 	record = sy_record_new(&p.head);
 	sy_record_totals(record, &status->sums);
 	sy_record_status(record, status);
+	sy_record_meters_end(record, status, p.shared->meter_why);
 	sy_record_dropped(record, &p.head);
 	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
 	sy_record_conditions(record, p.sampling);
@@ -359,8 +352,10 @@ int sy_sample(struct sy_sampling *sampling)
 	p.signal_fd = sy_take_signals();
 	if (p.signal_fd < 0) /* no end would ever be seen */
 		return sampling->command ? sy_run_unweighed(sampling->command) : SY_SAMPLE_UNABLE;
-	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
 	bool able = set_up(&err) == 0;
+	if (able)
+		sy_slow_start(&p.node.meters, p.root);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
 	if (!able)
 		complain(&err);
 	if (!able)

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "counters/rtt.h"
+#include "meters/energy.h"
 #include "record/status.h"
 #include "sampler/sample_buffer.h"
 
@@ -13,8 +14,12 @@ struct sy_shared {
 	struct sy_status status[2];
 	struct sy_rtt_counts rtt_counts; /* grows only: a reader may be one reading behind */
 	struct sy_sample_buffer lines;	 /* of samples */
-	_Atomic size_t notes_used;	 /* messages about the job, each ended by a NUL */
+	char meter_why[SY_MAX_ZONES][SY_WHY_SIZE]; /* they have no value; as of the last sample */
+	_Atomic size_t notes_used;		   /* messages about the job, each ended by a NUL */
 	char notes[SY_NOTES_SIZE];
 };
+
+/* NULL: there is no memory to share. */
+struct sy_shared *sy_shared_new(struct sy_error *err);
 
 #endif

@@ -1,0 +1,176 @@
+#include "meters/hwmon.h"
+
+#include "base/file.h"
+#include "base/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HWMON	  "/sys/class/hwmon"
+#define PERIOD_US 1000000 /* where a meter does not say over which time it means */
+#define LEAST_US  100000
+#define MOST_US	  5000000
+
+static int64_t read_micro(struct sy_meter *meter, const char **why)
+{
+	(void)why;
+	return sy_meter_read_file(meter, 1);
+}
+
+static int open_file(int root, struct sy_meter *meter, struct sy_error *err)
+{
+	return sy_meter_open_file(root, meter->path, meter, err);
+}
+
+/* A first reading: for a power meter the one that may take long. */
+static void check_access(int root, struct sy_meter *meter)
+{
+	struct sy_error err = {""};
+
+	meter->readable = open_file(root, meter, &err) == 0;
+	if (meter->readable && !meter->power && read_micro(meter, NULL) < 0) {
+		meter->readable = false;
+		(void)sy_fail(&err, "it holds no number");
+	}
+	if (meter->fd >= 0)
+		(void)close(meter->fd);
+	meter->fd = -1;
+	if (!meter->readable)
+		(void)snprintf(meter->why, sizeof(meter->why), "%s", err.text);
+}
+
+/* The line of "PREFIX_SUFFIX" beside a file "PREFIX_input"; "" when there is none. */
+static void read_beside(int root, const char *folder, const char *file, const char *suffix,
+			char *text, size_t size)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%.*s%s", folder, (int)strcspn(file, "_"), file,
+		       suffix);
+	if (sy_read_line_at(root, path, text, size) < 0)
+		text[0] = '\0';
+}
+
+/* amd_energy: "Esocket1"; its cores lie within the sockets, and there may be hundreds. */
+static bool tell_energy(struct sy_meter *meter, const char *driver, const char *label)
+{
+	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
+	if (!strcmp(driver, "amd_energy") && sscanf(label, "Esocket%d", &meter->unit) == 1) {
+		meter->domain = SY_DOMAIN_PACKAGE;
+		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-package-%d", meter->unit);
+		return true;
+	}
+	if (strcmp(driver, "i915") != 0 && strcmp(driver, "xe") != 0)
+		return false;
+	if (*label && strcmp(label, "card") != 0) /* its package lies within the card */
+		return false;
+	meter->domain = SY_DOMAIN_ACCELERATOR;
+	(void)snprintf(meter->name, sizeof(meter->name), "hwmon-%s", driver);
+	return true;
+}
+
+/* What firmware writes of a meter: "Grace Power Socket 0". */
+static bool tell_power(struct sy_meter *meter, const char *oem)
+{
+	static const struct {
+		const char *format, *name;
+		enum sy_domain domain;
+	} words[] = {{"Module Power Socket %d", "module", SY_DOMAIN_MODULE},
+		     {"Grace Power Socket %d", "package", SY_DOMAIN_PACKAGE},
+		     {"CPU Power Socket %d", "core", SY_DOMAIN_CORE},
+		     {"SysIO Power Socket %d", "uncore", SY_DOMAIN_UNCORE}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t length = strlen(words[i].format) - 2;
+
+		if (strncmp(oem, words[i].format, length) != 0)
+			continue;
+		meter->unit = oem[length] >= '0' && oem[length] <= '9' ? atoi(oem + length) : -1;
+		meter->domain = words[i].domain;
+		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-%s-%d", words[i].name,
+			       meter->unit);
+		return true;
+	}
+	return false;
+}
+
+/* Its mean over a time is read as often as that has passed: each value stands for its own time. */
+static void tell_period(int root, const char *folder, const char *file, struct sy_meter *meter)
+{
+	char text[32];
+	int64_t mean_us;
+
+	read_beside(root, folder, file, "_average_interval", text, sizeof(text));
+	mean_us = atol(text) * 1000;
+	meter->period_us = mean_us ? mean_us : PERIOD_US;
+	if (meter->period_us < LEAST_US)
+		meter->period_us = LEAST_US;
+	if (meter->period_us > MOST_US)
+		meter->period_us = MOST_US;
+	meter->mean_us = mean_us;
+}
+
+static void add(int root, struct sy_found *found, const char *folder, const char *driver,
+		const char *file)
+{
+	bool power = !strncmp(file, "power", 5);
+	struct sy_meter one = {.unit = -1}, *meter;
+	char text[64];
+
+	if (!power && strncmp(file, "energy", 6) != 0)
+		return;
+	if (!sy_ends_with(file, power ? "_average" : "_input"))
+		return;
+	read_beside(root, folder, file, power ? "_oem_info" : "_label", text, sizeof(text));
+	if (power ? !tell_power(&one, text) : !tell_energy(&one, driver, text))
+		return;
+	meter = sy_found_next(found, &sy_hwmon);
+	if (!meter)
+		return;
+	one.reader = &sy_hwmon;
+	one.fd = one.parent = -1;
+	one.power = power;
+	*meter = one;
+	(void)snprintf(meter->path, sizeof(meter->path), "%.100s/%.50s", folder, file);
+	if (power)
+		tell_period(root, folder, file, meter);
+	check_access(root, meter);
+}
+
+/* ACPI's power meter has its files beside those of the device. */
+static void look_into(int root, struct sy_found *found, const char *folder)
+{
+	cleanup_names struct sy_names names = {0};
+	char path[256], driver[32];
+
+	(void)snprintf(path, sizeof(path), "%s/name", folder);
+	if (sy_read_line_at(root, path, driver, sizeof(driver)) < 0)
+		driver[0] = '\0';
+	if (sy_list_at(root, folder, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count && !found->full; i++)
+		add(root, found, folder, driver, names.name[i]);
+}
+
+static void find(int root, struct sy_found *found, struct sy_error *err)
+{
+	cleanup_names struct sy_names names = {0};
+
+	(void)err;
+	if (sy_list_at(root, HWMON, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count && !found->full; i++) {
+		char folder[256];
+
+		(void)snprintf(folder, sizeof(folder), HWMON "/%.100s", names.name[i]);
+		look_into(root, found, folder);
+		(void)strcat(folder, "/device");
+		look_into(root, found, folder);
+	}
+}
+
+const struct sy_reader sy_hwmon = {.name = "hwmon",
+				   .who = "root (amd_energy), else as its file's mode says",
+				   .find = find,
+				   .open = open_file,
+				   .read = read_micro};

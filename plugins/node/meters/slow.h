@@ -1,0 +1,30 @@
+/* Meters that may take long to answer: a process of their own reads them, the sampler looks at what
+ * it has written down, and never waits but for a moment at its end. */
+#ifndef STEELYARD_METERS_SLOW_H
+#define STEELYARD_METERS_SLOW_H
+
+#include <stdatomic.h>
+
+#include "base/quantities.h"
+#include "meters/energy.h"
+
+/* Memory that both share. Whoever writes makes the version odd first. */
+struct sy_slow {
+	_Atomic unsigned version, asked, answered;
+	_Atomic int64_t cpu_ns; /* of the process that reads */
+	struct sy_energy energy[SY_MAX_ZONES];
+	int ask_fd;
+};
+
+/* NULL: there is no memory to share. */
+struct sy_slow *sy_slow_new(void);
+
+void sy_slow_write(struct sy_slow *slow, int meter, const struct sy_energy *energy);
+
+/* As of its last reading; what cannot be had whole now is left as it was. */
+void sy_slow_look(const struct sy_slow *slow, int meter, struct sy_energy *energy);
+
+/* Have all of them read now, and wait for that, `most_us` at most. NULL: there are none. */
+void sy_slow_ask(struct sy_slow *slow, int64_t most_us);
+
+#endif

@@ -1,0 +1,199 @@
+#include "meters/slow_process.h"
+
+#include "base/clock.h"
+#include "base/close_from.h"
+#include "base/rights.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HANGS_S 30 /* longer than any meter takes */
+
+/* Where it has its three descriptors. */
+enum { ROOT_FD = 3, ASK_FD, LIFE_FD, FIRST_OTHER_FD };
+
+static struct {
+	struct sy_meters *meters;
+	int64_t due_us[SY_MAX_ZONES];
+} p;
+
+static bool is_ours(int i)
+{
+	return p.meters->meter[i].period_us && p.meters->energy[i].valid;
+}
+
+static void keep_descriptors(int root, int ask, int life)
+{
+	int from[] = {root, ask, life}, null = open("/dev/null", O_RDWR);
+
+	for (int i = 0; i < 3; i++)
+		from[i] = fcntl(from[i], F_DUPFD, FIRST_OTHER_FD + 3);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		(void)dup2(null, fd);
+	for (int i = 0; i < 3; i++)
+		(void)dup2(from[i], ROOT_FD + i);
+	sy_close_from(FIRST_OTHER_FD);
+}
+
+static void write_down(int i)
+{
+	sy_slow_write(p.meters->slow, i, &p.meters->energy[i]);
+}
+
+/* With the rights that whoever started us has; then without. */
+static void open_meters(void)
+{
+	for (int i = 0; i < p.meters->count; i++) {
+		struct sy_meter *meter = &p.meters->meter[i];
+		struct sy_error err = {""};
+
+		if (is_ours(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
+			sy_energy_fail(&p.meters->energy[i], err.text);
+			write_down(i);
+		}
+	}
+	if (sy_rights_none(NULL) < 0)
+		_exit(1);
+}
+
+static void read_one(int i)
+{
+	struct sy_meter *meter = &p.meters->meter[i];
+	int64_t before = sy_now_us(CLOCK_MONOTONIC), value, at;
+	const char *why = "it could no longer be read";
+
+	value = meter->reader->read(meter, &why);
+	at = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
+	if (value < 0)
+		sy_energy_fail(&p.meters->energy[i], why);
+	else if (meter->power)
+		sy_energy_add_power(&p.meters->energy[i], at, value);
+	else
+		sy_energy_add(&p.meters->energy[i], at, value);
+	write_down(i);
+}
+
+/* Read what is due, or all; the time until the next, ms. */
+static int read_due(bool all)
+{
+	int64_t next = INT64_MAX, now;
+
+	for (int i = 0; i < p.meters->count; i++) {
+		int64_t period = p.meters->meter[i].period_us;
+
+		if (!is_ours(i))
+			continue;
+		now = sy_now_us(CLOCK_MONOTONIC);
+		if (all || now >= p.due_us[i]) {
+			read_one(i);
+			if (now >= p.due_us[i])
+				p.due_us[i] += ((now - p.due_us[i]) / period + 1) * period;
+		}
+		if (p.due_us[i] < next)
+			next = p.due_us[i];
+	}
+	now = sy_now_us(CLOCK_MONOTONIC);
+	if (next == INT64_MAX)
+		return HANGS_S * 500;
+	return next <= now ? 0 : (int)((next - now + 999) / 1000);
+}
+
+static void be_alive(void)
+{
+	(void)alarm(HANGS_S);
+	atomic_store(&p.meters->slow->cpu_ns, sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000);
+}
+
+__attribute__((noreturn)) static void run(void)
+{
+	struct pollfd fds[] = {{ASK_FD, POLLIN, 0}, {LIFE_FD, POLLIN, 0}};
+	struct sy_slow *slow = p.meters->slow;
+	int64_t now = sy_now_us(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < p.meters->count; i++)
+		p.due_us[i] = now;
+	for (;;) {
+		unsigned asked = atomic_load(&slow->asked);
+		uint64_t count;
+		int left;
+
+		be_alive();
+		left = read_due(asked != atomic_load(&slow->answered));
+		be_alive();
+		atomic_store(&slow->answered, asked);
+		if (poll(fds, 2, left > HANGS_S * 500 ? HANGS_S * 500 : left) > 0 && fds[1].revents)
+			_exit(0);
+		(void)!read(ASK_FD, &count, sizeof(count));
+	}
+}
+
+static void begin(int root, int life)
+{
+	sigset_t none;
+
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	keep_descriptors(root, p.meters->slow->ask_fd, life);
+	(void)alarm(HANGS_S);
+	open_meters();
+	run();
+}
+
+static void fail_all(const char *why)
+{
+	for (int i = 0; i < p.meters->count; i++)
+		if (p.meters->meter[i].period_us)
+			sy_energy_fail(&p.meters->energy[i], why);
+}
+
+/* Its own parent ends at once: nobody takes it for a process of the job. */
+static int fork_twice(int root, int life)
+{
+	pid_t between = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+
+	if (between == 0) {
+		pid_t pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+
+		if (pid == 0)
+			begin(root, life);
+		_exit(pid < 0);
+	}
+	return between < 0 || waitpid(between, NULL, __WALL) != between ? -1 : 0;
+}
+
+void sy_slow_start(struct sy_meters *meters, int root)
+{
+	bool some = false;
+	int life[2];
+
+	p.meters = meters;
+	for (int i = 0; i < meters->count; i++)
+		some |= is_ours(i);
+	if (!some)
+		return;
+	meters->slow = sy_slow_new();
+	if (!meters->slow || pipe2(life, O_CLOEXEC) < 0) {
+		fail_all("no memory or no descriptor left for the process that reads it");
+		return;
+	}
+	for (int i = 0; i < meters->count; i++)
+		sy_slow_write(meters->slow, i, &meters->energy[i]);
+	meters->life_fd = life[1];
+	if (fork_twice(root, life[0]) < 0)
+		fail_all("the process that reads it could not be started");
+	(void)close(life[0]);
+}
+
+int64_t sy_slow_end(struct sy_meters *meters)
+{
+	if (!meters->slow)
+		return 0;
+	(void)close(meters->life_fd);
+	return atomic_load(&meters->slow->cpu_ns);
+}
