@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/process_alive.h"
 #include "counters/processes_find.h"
 #include "counters/processes_handed.h"
 #include "counters/processes_read.h"
@@ -30,11 +31,25 @@ static bool is_kernels_own(int fd)
 	return fstatfs(fd, &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
 }
 
+/* When the sampler was started, not when it has come so far: what the job has begun meanwhile is
+ * not older than it. */
+static void set_start(struct sy_processes *all, pid_t sampler, long ticks)
+{
+	struct timespec boot;
+	int64_t now, started = sampler > 0 ? sy_start_ticks(sampler) : -1;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
+	now = boot.tv_sec * ticks + boot.tv_nsec / all->tick_ns;
+	all->start_ticks = started >= 0 && started < now ? started : now;
+	all->now_us = sy_now_us(CLOCK_MONOTONIC);
+	all->start_us = all->now_us - (now - all->start_ticks) * (all->tick_ns / 1000);
+	all->since_us = all->start_us;
+}
+
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
 		      struct sy_error *err)
 {
 	long ticks = sysconf(_SC_CLK_TCK);
-	struct timespec boot;
 
 	all->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (all->proc < 0)
@@ -47,9 +62,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->fds_left = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
 	all->tick_ns = 1000000000 / ticks;
 	all->page_bytes = sysconf(_SC_PAGESIZE);
-	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
-	all->start_ticks = boot.tv_sec * ticks + boot.tv_nsec / all->tick_ns;
-	all->start_us = all->now_us = all->since_us = sy_now_us(CLOCK_MONOTONIC);
+	set_start(all, parent, ticks);
 	return 0;
 }
 

@@ -1,13 +1,16 @@
-"""A sampler that comes to its work when others have ended its job."""
+"""A sampler that comes to its work when its job has begun already, or others have ended it."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.job.conftest import wait_for
+from tests.unit.job.conftest import state_of, wait_for
 from tests.unit.job.test_trouble import kill_tree, ours
 
 from steelyard.wrappers.base.node import find_node_program
@@ -46,3 +49,19 @@ def test_a_sampler_that_comes_after_all_is_over_ends(node: Any, way: str) -> Non
     records = [json.loads(path.read_bytes()) for path in paths]
     expected = [({"second": "start"}, True)] if way == "begin and end" else []
     assert [(record["tags"], record["complete"]) for record in records] == expected
+
+
+def test_what_a_job_does_while_its_sampler_still_starts_counts(node: Any, tmp_path: Path) -> None:
+    """It was taken for older than the sampler: 8 MiB less, in a record that said complete."""
+    slow = tmp_path / "slow"
+    slow.write_text(f'#!/bin/sh\nsleep 0.5\nexec {find_node_program()} "$@"\n')
+    slow.chmod(0o755)
+    node.begin("7.srv", "--rate=20", f"--node-program={slow}")
+    dd = "dd if=/dev/zero of=/dev/null bs=1M count=8 status=none"
+    job = node.mom.start("7.srv", "bash", "-c", f"{dd}; kill -STOP $$")
+    wait_for("it has worked", lambda: state_of(job) == "T")
+    wait_for("it is seen", lambda: job in node.watched("7.srv"))
+    os.kill(job, signal.SIGCONT)
+    node.mom.reap(job)
+    node.end("7.srv")
+    assert node.record("7.srv")["io"]["wchar_bytes"] == 8 << 20
