@@ -61,13 +61,13 @@ build/lib/libsteelyard.a: $(NODE_OBJ)
 # Bound at the start: else the linker and the tables of every library stay in the sampler's memory.
 build/bin/steelyard-node: $(PROGRAM_OBJ) build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^ -ljansson -lmnl -lm
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,now -o $@ $^ -ljansson -lmnl -ldl -lm
 
 # Only what the version script names is visible: slurmstepd must not see our helpers, nor we its.
 build/lib/spank_steelyard.so: $(SLURM_OBJ) build/lib/libsteelyard.a plugins/slurm/spank_steelyard.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--version-script=plugins/slurm/spank_steelyard.map \
-		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lmnl -lm
+		-o $@ $(SLURM_OBJ) build/lib/libsteelyard.a -ljansson -lmnl -ldl -lm
 
 # Goes into containers, whose images may have any C library: static, where ours can be had so.
 build/bin/steelyard-time: plugins/time/time.c build/lib/libsteelyard.a

@@ -41,6 +41,8 @@ struct sy_meter {
 	bool readable;	    /* by this process */
 	bool counted;	    /* in the node's total; also when not readable */
 	char why[96];	    /* why it is not readable, for `missing`; else "" */
+	char
+	    identity[48]; /* of an accelerator, as its maker writes it: "GPU-5d3e…"; "": not told */
 	/* The reader's own. */
 	int fd;
 	int64_t key[3];

@@ -22,9 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_READING_US                                                                            \
-	200000	      /* for meters that are slow: the job has ended, its node is waited for */
-#define SOON_US 50000 /* how often processes that may come at any moment are looked for */
+#define LAST_READING_US 200000 /* for slow meters: who ends the job waits */
+#define SOON_US		50000  /* how often processes that may come at any moment are looked for */
 
 static struct {
 	struct sy_child *child;
@@ -320,6 +319,7 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
+	sy_slow_ask(s.child->node->meters.slow, LAST_READING_US);
 	take_sample(SY_LOOK_NOW);
 	read_split();
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();

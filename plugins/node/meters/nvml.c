@@ -1,0 +1,148 @@
+#include "meters/nvml.h"
+
+#include "base/file.h"
+#include "base/tree.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GPUS	      "/proc/driver/nvidia/gpus"
+#define LIBRARY	      "libnvidia-ml.so.1"
+#define RESOLUTION_UJ 1000 /* it tells mJ */
+#define PERIOD_US     1000000
+
+/* Of nvml.h, which nobody needs to have: nvmlReturn_t, nvmlDevice_t. */
+typedef int (*init_call)(void);
+typedef int (*find_call)(const char *, void **);
+typedef int (*energy_call)(void *, unsigned long long *);
+typedef const char *(*words_call)(int);
+
+static struct {
+	void *library;
+	init_call init;
+	find_call find;
+	energy_call energy;
+	words_call words;
+	char why[96]; /* set: there is nothing to be had from it */
+} nvml;
+
+static void *symbol(const char *name)
+{
+	void *found = dlsym(nvml.library, name);
+
+	if (!found)
+		(void)snprintf(nvml.why, sizeof(nvml.why), LIBRARY " has no %s", name);
+	return found;
+}
+
+static void fail(const char *what, int code)
+{
+	(void)snprintf(nvml.why, sizeof(nvml.why), "%s: %.60s", what, nvml.words(code));
+}
+
+static void load(void)
+{
+	int code;
+
+	nvml.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml.library) {
+		(void)snprintf(nvml.why, sizeof(nvml.why), "%.90s", dlerror());
+		return;
+	}
+	*(void **)&nvml.words = symbol("nvmlErrorString");
+	*(void **)&nvml.init = symbol("nvmlInit_v2");
+	*(void **)&nvml.find = symbol("nvmlDeviceGetHandleByPciBusId_v2");
+	*(void **)&nvml.energy = symbol("nvmlDeviceGetTotalEnergyConsumption");
+	if (*nvml.why)
+		return;
+	code = nvml.init();
+	if (code)
+		fail("nvmlInit", code);
+}
+
+/* The first reading finds the device: when it is asked for, there are no rights left. */
+static int64_t read_uj(struct sy_meter *meter, const char **why)
+{
+	unsigned long long mj;
+	int code = 0;
+
+	*why = nvml.why;
+	if (!nvml.library && !*nvml.why)
+		load();
+	if (*nvml.why)
+		return -1;
+	if (!meter->device)
+		code = nvml.find(strrchr(meter->path, '/') + 1, &meter->device);
+	if (!code)
+		code = nvml.energy(meter->device, &mj);
+	if (!code && mj <= INT64_MAX / RESOLUTION_UJ)
+		return (int64_t)mj * RESOLUTION_UJ;
+	(void)snprintf(meter->why, sizeof(meter->why), "NVML: %.80s", nvml.words(code));
+	*why = meter->why;
+	return -1;
+}
+
+static int open_later(int root, struct sy_meter *meter, struct sy_error *err)
+{
+	(void)root;
+	(void)meter;
+	(void)err;
+	return 0;
+}
+
+/* The text behind "Key:" at the start of a line; "" when there is none. */
+static void value_of(const char *information, const char *key, char *value, size_t size)
+{
+	const char *at = strstr(information, key);
+	size_t length;
+
+	value[0] = '\0';
+	if (!at)
+		return;
+	at += strlen(key);
+	at += strspn(at, " \t");
+	length = strcspn(at, "\n");
+	(void)snprintf(value, size, "%.*s", (int)length, at);
+}
+
+static void add(int root, struct sy_found *found, const char *name)
+{
+	struct sy_meter *meter = sy_found_next(found, &sy_nvml);
+	char path[256], text[4096], minor[16];
+
+	if (!meter)
+		return;
+	(void)snprintf(meter->path, sizeof(meter->path), GPUS "/%.64s", name);
+	(void)snprintf(path, sizeof(path), "%s/information", meter->path);
+	if (sy_read_at(root, path, text, sizeof(text)) < 0)
+		text[0] = '\0';
+	value_of(text, "Device Minor:", minor, sizeof(minor));
+	value_of(text, "GPU UUID:", meter->identity, sizeof(meter->identity));
+	meter->domain = SY_DOMAIN_ACCELERATOR;
+	meter->unit = minor[0] >= '0' && minor[0] <= '9' ? atoi(minor) : -1;
+	meter->resolution = RESOLUTION_UJ;
+	meter->period_us = PERIOD_US;
+	meter->readable = true;
+	if (meter->unit < 0)
+		(void)snprintf(meter->name, sizeof(meter->name), "gpu-%.32s", name);
+	else
+		(void)snprintf(meter->name, sizeof(meter->name), "gpu-%d", meter->unit);
+}
+
+static void find(int root, struct sy_found *found, struct sy_error *err)
+{
+	cleanup_names struct sy_names names = {0};
+
+	(void)err;
+	if (sy_list_at(root, GPUS, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count && !found->full; i++)
+		add(root, found, names.name[i]);
+}
+
+const struct sy_reader sy_nvml = {.name = "nvml",
+				  .who = "whoever may open /dev/nvidia*",
+				  .find = find,
+				  .open = open_later,
+				  .read = read_uj};
