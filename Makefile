@@ -26,6 +26,13 @@ HAVE_SLURM := $(wildcard $(SLURM_INC)/slurm/spank.h)
 # Only `steelyard publish` wants it, and it is linked with libslurm, which nodes need not have.
 HAVE_SLURMDB := $(if $(HAVE_SLURM),$(shell echo 'int main(void) { return 0; }' | $(CC) $(LDFLAGS) -x c -o /dev/null - -lslurm 2>/dev/null && echo yes))
 # The wrapper alone does not do: on Debian mpicc comes with openmpi-bin, mpi.h with libopenmpi-dev.
+# Only steelyard-bpf, which puts a program into the kernel, is linked with libbpf; clang compiles for it.
+HAVE_BPF := $(shell printf "\#include <bpf/libbpf.h>\n" | $(CC) -E -x c - >/dev/null 2>&1 && clang -target bpf -x c -c -o /dev/null /dev/null 2>/dev/null && echo yes)
+# Who was built for another layout of its maps finds none of them.
+BPF_LAYOUT := plugins/node/bpf/layout.h $(wildcard plugins/bpf/*.bpf.[ch])
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+KERNEL_ASM := $(wildcard /usr/include/*-linux-gnu)
+BPF_HASH := $(firstword $(shell cat $(BPF_LAYOUT) | cksum))
 HAVE_MPICC := $(shell printf "\#include <mpi.h>\n" | mpicc -E -x c - >/dev/null 2>&1 && echo yes)
 C_TESTS := $(patsubst tests/c/%.c,build/test/%,$(wildcard tests/c/test_*.c))
 # A benchmark's own programs: jobscripts/NAME/PROGRAM.c becomes build/bin/steelyard-PROGRAM.
@@ -39,8 +46,9 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node build/openpbs/steelyard_hook.py build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so $(if $(HAVE_SLURMDB),build/bin/steelyard-slurmdb)) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
+all: build/bin/steelyard-node build/openpbs/steelyard_hook.py build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_BPF),build/bin/steelyard-bpf) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so $(if $(HAVE_SLURMDB),build/bin/steelyard-slurmdb)) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
+	@$(if $(HAVE_BPF),,echo "note: no libbpf or no clang (Debian: libbpf-dev, clang): steelyard-bpf is left out, the kernel does not count what jobs use")
 	@$(if $(HAVE_MPICC),,echo "note: no mpicc (Debian: libopenmpi-dev): the NAS Parallel Benchmarks and the profiler of MPI programs are left out")
 
 npb:
@@ -77,6 +85,17 @@ build/bin/steelyard-time: plugins/time/time.c build/lib/libsteelyard.a
 build/bin/steelyard-slurmdb: plugins/slurmdb/slurmdb.c build/lib/libsteelyard.a
 	@mkdir -p $(@D)
 	$(CC) $(SY_CFLAGS) -I$(SLURM_INC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lslurm -ljansson
+
+build/obj/plugins/node/bpf/place.o: SY_CFLAGS += -DSY_BPF_HASH=$(BPF_HASH)
+build/obj/plugins/node/bpf/place.o: $(BPF_LAYOUT)
+
+build/bpf/job_usage.bpf.o: $(BPF_LAYOUT) plugins/bpf/kernel_types.h
+	@mkdir -p $(@D)
+	clang -std=gnu11 -O2 -g -Wall -Werror -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Iplugins/node $(KERNEL_ASM:%=-I%) -c -o $@ plugins/bpf/job_usage.bpf.c
+
+build/bin/steelyard-bpf: plugins/bpf/steelyard_bpf.c plugins/bpf/loader.c plugins/bpf/loader.h build/bpf/job_usage.bpf.o build/lib/libsteelyard.a
+	@mkdir -p $(@D)
+	$(CC) $(SY_CFLAGS) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter plugins/%.c,$^) build/lib/libsteelyard.a -lbpf -ljansson
 
 # Preloaded into the virtual nodes of the throwaway cluster. Moved into place: one that runs keeps its own.
 build/lib/libsteelyard-uml.so: plugins/uml/uml_registers.c
@@ -275,12 +294,12 @@ SHELL_FILES = $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
 MPI_FILES = jobscripts/npb/% plugins/mpi/% tests/mpi/%
 
 lint-c:
-	@for f in $(filter-out $(MPI_FILES),$(filter %.c,$(C_FILES))); do \
+	@for f in $(filter-out $(MPI_FILES) %.bpf.c $(if $(HAVE_BPF),,plugins/bpf/%),$(filter %.c,$(C_FILES))); do \
 		$(CC) $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2 -fsyntax-only $$f || exit 1; done
 
 # Compiled only: for aarch64, and with musl, which needs the kernel's headers; both as if the headers
 # were RHEL 8's. What neither compiler finds by itself are headers of no architecture.
-CROSS_SRC = $(filter-out $(MPI_FILES) plugins/uml/%,$(filter plugins/%.c,$(C_FILES)))
+CROSS_SRC = $(filter-out $(MPI_FILES) plugins/uml/% plugins/bpf/%,$(filter plugins/%.c,$(C_FILES)))
 CROSS_FLAGS = $(SY_CFLAGS) -Werror -Iplugins/slurm -include tests/c/rhel8.h -fsyntax-only
 HEADERS = $(wildcard $(addprefix /usr/include/,jansson.h jansson_config.h */jansson_config.h libmnl)) $(SLURM_INC)/slurm
 KERNEL_HEADERS = $(wildcard $(addprefix /usr/include/,linux asm-generic *-linux-gnu/asm))
@@ -314,6 +333,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 	$(call put,build/lib/spank_steelyard.so,$(DESTDIR)$(PREFIX)/lib/steelyard)
 	$(call put,build/bin/steelyard-node,$(DESTDIR)$(PREFIX)/libexec/steelyard)
 	$(if $(HAVE_SLURMDB),$(call put,build/bin/steelyard-slurmdb,$(DESTDIR)$(PREFIX)/libexec/steelyard))
+	$(if $(HAVE_BPF),$(call put,build/bin/steelyard-bpf,$(DESTDIR)$(PREFIX)/libexec/steelyard))
 	install -d -m 0755 $(DESTDIR)$(RECORD_DIR) $(DESTDIR)$(PREFIX)/share/doc/steelyard
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@RECORD_DIR@|$(RECORD_DIR)|g' \
 		plugins/slurm/plugstack.conf.example > $(DESTDIR)$(PREFIX)/share/doc/steelyard/plugstack.conf.example

@@ -15,6 +15,7 @@ PLUGINS: dict[str, set[str]] = {
     "slurm": {"facts", "node"},
     "slurmdb": {"node"},
     "time": {"facts", "node"},
+    "bpf": {"node"},
     "mpi": set(),
     "reader": set(),
     "uml": set(),

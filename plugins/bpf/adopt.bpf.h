@@ -1,0 +1,139 @@
+/* Tasks that are there already when their job is told of. */
+#ifndef STEELYARD_BPF_ADOPT_H
+#define STEELYARD_BPF_ADOPT_H
+
+#include "members.bpf.h"
+
+#define PF_FORKNOEXEC 0x00000040 /* it is still what its parent was */
+
+static __always_inline u32 namespace_of(const struct pid *pid, u32 level, int *nr)
+{
+	struct upid at;
+	const char *numbers = (const char *)pid + bpf_core_field_offset(pid->numbers);
+
+	if (!pid || level > 31)
+		return 0;
+	bpf_probe_read_kernel(&at, sizeof(at), numbers + level * sizeof(at));
+	*nr = at.nr;
+	return BPF_CORE_READ(at.ns, ns.inum);
+}
+
+struct asking {
+	const struct task_struct *leader;
+	struct sy_bpf_asker name;
+	u32 level;
+};
+
+static __always_inline struct sy_bpf_request *find_request(struct asking *who)
+{
+	const struct task_struct *self = (void *)bpf_get_current_task();
+	const struct task_struct *leader = BPF_CORE_READ(self, group_leader);
+	const struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+	int nr = 0;
+
+	who->leader = leader;
+	who->level = BPF_CORE_READ(pid, level);
+	who->name.namespace = namespace_of(pid, who->level, &nr);
+	who->name.pid = (u32)nr;
+	return bpf_map_lookup_elem(&requests, &who->name);
+}
+
+static __always_inline bool is_asked_for(const struct asking *who, u32 pid,
+					 const struct task_struct *leader)
+{
+	const struct pid *of = BPF_CORE_READ(leader, thread_pid);
+	int nr = 0;
+
+	if (!pid)
+		return leader == who->leader;
+	if (BPF_CORE_READ(of, level) < who->level)
+		return false;
+	return namespace_of(of, who->level, &nr) == who->name.namespace && (u32)nr == pid;
+}
+
+/* Its leader is one, or its parent. SY_BPF_KEEPER: no. */
+static __always_inline u32 inherited(const struct task_struct *task,
+				     const struct task_struct *leader, __u64 id)
+{
+	const struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	const struct sy_bpf_member *from = own_member_of(leader);
+	u32 kind;
+
+	if (from)
+		return from->job == id ? from->kind : SY_BPF_KEEPER;
+	from = own_member_of(parent);
+	if (!from)
+		from = own_member_of(BPF_CORE_READ(parent, group_leader));
+	if (!from || from->job != id)
+		return SY_BPF_KEEPER;
+	kind = kind_of_child(from->kind);
+	if (kind != SY_BPF_CANDIDATE || BPF_CORE_READ(task, flags) & PF_FORKNOEXEC)
+		return kind;
+	return is_our_own(task) ? SY_BPF_KEEPER : SY_BPF_MEMBER;
+}
+
+/* A step's daemon that was taken for a process of the job; a root that has told its last. */
+static __always_inline void change_kind(const struct task_struct *task,
+					struct sy_bpf_member *member, u32 kind)
+{
+	struct sy_bpf_job *job = job_of(member->job);
+
+	if (job && counts(member->kind) && !counts(kind))
+		__sync_fetch_and_add(&job->tasks, (__u64)-1);
+	member->kind = kind;
+}
+
+/* What it has used so far may be of a time before the job's. */
+static __always_inline void take_in(const struct task_struct *task, __u64 id, u32 kind)
+{
+	struct sy_bpf_job *job = job_of(id);
+	struct sy_bpf_usage used;
+
+	if (!enter(task, id, kind) || !job || !counts(kind) ||
+	    BPF_CORE_READ(task, start_time) >= job->since_ns)
+		return;
+	read_usage(task, &used);
+	used.threads = used.processes = 0;
+	__sync_fetch_and_add(&job->ending_begun, 1);
+	add_to(&job->ended, &used, (__u64)-1);
+	__sync_fetch_and_add(&job->ending_done, 1);
+}
+
+/* Read as a file: for whoever has made a request, every task of his process id namespace in turn.
+ * Children may come before their parents: once more, until nobody was added. */
+SEC("iter/task")
+int adopt(struct bpf_iter__task *ctx)
+{
+	const struct task_struct *task = ctx->task, *leader, *asker;
+	struct sy_bpf_member *known;
+	struct sy_bpf_request *request;
+	struct asking who = {};
+	u32 kind;
+
+	if (!task)
+		return 0;
+	request = find_request(&who);
+	if (!request)
+		return 0;
+	leader = BPF_CORE_READ(task, group_leader);
+	known = own_member_of(task);
+	if (is_asked_for(&who, request->pid, leader)) {
+		if (known)
+			change_kind(task, known, request->kind);
+		else
+			take_in(task, request->job, request->kind);
+		return 0;
+	}
+	asker = who.leader;
+	if (known || request->kind == SY_BPF_KEEPER || leader == asker ||
+	    leader == BPF_CORE_READ(asker, real_parent))
+		return 0;
+	kind = inherited(task, leader, request->job);
+	if (kind == SY_BPF_KEEPER)
+		return 0;
+	take_in(task, request->job, kind);
+	request->added++;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,182 @@
+#include "loader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "bpf/place.h"
+
+/* The compiled program: make compiles it first, in the folder that it starts in. */
+__asm__(".pushsection .rodata\n"
+	".balign 16\n"
+	"sy_object: .incbin \"build/bpf/job_usage.bpf.o\"\n"
+	"sy_object_end:\n"
+	".popsection\n");
+extern const char sy_object[], sy_object_end[];
+
+#define MOST_LINKS 8
+
+struct loaded {
+	struct bpf_object *object;
+	struct bpf_link *link[MOST_LINKS];
+	int links;
+	struct sy_bpf_can can;
+};
+
+static char last_words[256]; /* of libbpf, which tells the verifier's, too */
+
+__attribute__((format(printf, 2, 0))) static int keep_words(enum libbpf_print_level level,
+							    const char *format, va_list list)
+{
+	if (level == LIBBPF_WARN)
+		(void)vsnprintf(last_words, sizeof(last_words), format, list);
+	last_words[strcspn(last_words, "\n")] = '\0';
+	return 0;
+}
+
+static void let_go(struct loaded *loaded)
+{
+	for (int i = 0; i < loaded->links; i++)
+		(void)bpf_link__destroy(loaded->link[i]);
+	loaded->links = 0;
+	bpf_object__close(loaded->object);
+	loaded->object = NULL;
+}
+
+/* `walk`: with what Linux 5.17 and later have. */
+static int load_with(struct loaded *loaded, unsigned tasks, bool walk)
+{
+	struct bpf_program *reader;
+	struct bpf_map *map;
+	int result;
+
+	loaded->object = bpf_object__open_mem(sy_object, (size_t)(sy_object_end - sy_object), NULL);
+	if (!loaded->object)
+		return -errno;
+	reader = bpf_object__find_program_by_name(loaded->object, "read_job");
+	(void)bpf_program__set_autoload(reader, walk);
+	map = bpf_object__find_map_by_name(loaded->object, "tasks");
+	if (tasks)
+		(void)bpf_map__set_max_entries(map, tasks);
+	result = bpf_object__load(loaded->object);
+	if (result < 0)
+		let_go(loaded);
+	else
+		loaded->can = (struct sy_bpf_can){.count = true, .walk = walk};
+	return result;
+}
+
+static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struct sy_error *err)
+{
+	int result;
+
+	libbpf_set_print(keep_words);
+	result = load_with(loaded, limits->tasks, !limits->no_walk);
+	if (result < 0 && result != -EPERM && !limits->no_walk)
+		result = load_with(loaded, limits->tasks, false);
+	return result < 0 ? sy_fail(err, "the kernel does not take the program that counts: %s: %s",
+				    strerror(-result), last_words)
+			  : 0;
+}
+
+/* What ends a life before what begins one: nothing is counted of which the end is not seen. */
+static int attach(struct loaded *loaded, const char *name, struct sy_error *err)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(loaded->object, name);
+	struct bpf_link *link = bpf_program__attach(program);
+
+	if (!link)
+		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, last_words);
+	loaded->link[loaded->links++] = link;
+	return 0;
+}
+
+static const char *const attached[] = {"read_tasks", "adopt",	"on_free",
+				       "on_exit",    "on_exec", "on_new"};
+#define ATTACHED (sizeof(attached) / sizeof(attached[0]))
+
+static int attach_all(struct loaded *loaded, struct sy_error *err)
+{
+	for (size_t i = 0; i < ATTACHED; i++)
+		if (attach(loaded, attached[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+int sy_loader_try(struct sy_bpf_can *can, struct sy_error *err)
+{
+	struct loaded loaded = {0};
+	int result = load(&loaded, &(struct sy_bpf_limits){0}, err);
+
+	if (result == 0)
+		result = attach_all(&loaded, err);
+	*can = result == 0 ? loaded.can : (struct sy_bpf_can){0};
+	let_go(&loaded);
+	return result;
+}
+
+/* --- pinned --- */
+
+static int pin_maps(const struct loaded *loaded, const char *folder)
+{
+	static const char *const maps[] = {"tasks", "jobs", "queues", "lists", "requests"};
+	char path[SY_BPF_PATH + 32];
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, maps[i]);
+		if (bpf_map__pin(bpf_object__find_map_by_name(loaded->object, maps[i]), path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int pin_programs(const struct loaded *loaded, const char *folder)
+{
+	char path[SY_BPF_PATH + 32];
+
+	for (size_t i = 0; i < ATTACHED; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, attached[i]);
+		if (bpf_link__pin(loaded->link[i], path) < 0)
+			return -1;
+	}
+	if (!loaded->can.walk)
+		return 0;
+	(void)snprintf(path, sizeof(path), "%s/read_job", folder);
+	return bpf_program__pin(bpf_object__find_program_by_name(loaded->object, "read_job"), path);
+}
+
+/* All of it appears at once, under its name. */
+static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
+{
+	char loading[SY_BPF_PATH], folder[SY_BPF_PATH];
+
+	(void)snprintf(loading, sizeof(loading), "%s/loading", base);
+	(void)snprintf(folder, sizeof(folder), "%s/%s", base, sy_bpf_folder());
+	sy_bpf_unpin(base, "loading");
+	if (mkdir(loading, 0700) < 0)
+		return sy_fail_errno(err, errno, "cannot make %s", loading);
+	if (pin_maps(loaded, loading) == 0 && attach_all(loaded, err) == 0 &&
+	    pin_programs(loaded, loading) == 0 && rename(loading, folder) == 0)
+		return 0;
+	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, last_words);
+	sy_bpf_unpin(base, "loading");
+	return -1;
+}
+
+int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
+{
+	struct loaded loaded = {0};
+	int result;
+
+	if (sy_bpf_count_jobs(base) >= 0)
+		return 0;
+	result = load(&loaded, limits, err);
+	if (result == 0)
+		result = pin(&loaded, base, err);
+	let_go(&loaded);
+	return result;
+}

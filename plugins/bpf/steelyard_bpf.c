@@ -1,0 +1,263 @@
+/* `steelyard-bpf`: the kernel counts what jobs use. Started by samplers and by hand, as root. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "bpf/job.h"
+#include "bpf/place.h"
+#include "loader.h"
+
+enum { DONE, FAILED, USAGE };
+
+static const char usage_text[] =
+    "usage: steelyard-bpf COMMAND [OPTION]... [-- PROGRAM [ARGUMENT]...]\n"
+    "\n"
+    "  load    put the program that counts into the kernel, and pin it\n"
+    "  status  what this kernel can, and whether it is loaded\n"
+    "  sweep   forget jobs whose samplers are gone; when none is left, unload\n"
+    "  unload  unpin it whoever uses it: samplers that run go on with theirs\n"
+    "  count   start a program, wait for its end, print what all that descends from it has used\n"
+    "\n"
+    "  --base DIR  a folder in a bpf filesystem (" SY_BPF_BASE ")\n"
+    "  --json      of status: for programs\n"
+    "  --tasks N   load: of how many tasks of jobs at once there is room for\n"
+    "  --no-walk   load: do without what only newer kernels have\n";
+
+struct options {
+	const char *base;
+	struct sy_bpf_limits limits;
+	bool json;
+	char **command;
+};
+
+static int complain(const struct sy_error *err)
+{
+	(void)fprintf(stderr, "steelyard-bpf: %s\n", err->text);
+	return FAILED;
+}
+
+static int load(const struct options *options)
+{
+	struct sy_error err;
+	cleanup_close int lock = sy_bpf_lock(options->base, true, &err);
+
+	return lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ? complain(&err)
+										    : DONE;
+}
+
+static int sweep(const struct options *options)
+{
+	struct sy_error err;
+	cleanup_close int lock = -1;
+
+	if (access(options->base, F_OK) < 0)
+		return DONE;
+	lock = sy_bpf_lock(options->base, false, &err);
+	if (lock < 0)
+		return complain(&err);
+	(void)sy_bpf_sweep(options->base);
+	return DONE;
+}
+
+static int unload(const struct options *options)
+{
+	struct sy_error err;
+	cleanup_close int lock = -1;
+
+	if (access(options->base, F_OK) < 0)
+		return DONE;
+	lock = sy_bpf_lock(options->base, false, &err);
+	if (lock < 0)
+		return complain(&err);
+	sy_bpf_unpin(options->base, sy_bpf_folder());
+	(void)sy_bpf_sweep(options->base);
+	return DONE;
+}
+
+static void print(json_t *value)
+{
+	(void)json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	(void)putchar('\n');
+	json_decref(value);
+}
+
+static int status(const struct options *options)
+{
+	struct sy_error err = {"the kernel counts what jobs use"};
+	struct sy_bpf_can can;
+	int jobs = sy_bpf_count_jobs(options->base);
+	bool able = sy_loader_try(&can, &err) == 0;
+
+	if (options->json)
+		print(json_pack("{sb sb sb sb si ss}", "able", able, "walk", can.walk, "root",
+				geteuid() == 0, "loaded", jobs >= 0, "jobs", jobs < 0 ? 0 : jobs,
+				"says", err.text));
+	else
+		(void)printf("%s%s\n%s, %d jobs\n", err.text,
+			     able && !can.walk ? ", slowly: before Linux 5.17 by going through all "
+						 "tasks of the node"
+					       : "",
+			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs);
+	return able ? DONE : FAILED;
+}
+
+/* --- count --- */
+
+static long long waited_cpu_us(void)
+{
+	struct rusage usage;
+
+	(void)getrusage(RUSAGE_CHILDREN, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000LL +
+	       usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static int wait_for(pid_t command)
+{
+	int how;
+
+	while (waitpid(command, &how, 0) < 0)
+		;
+	return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void print_answer(const struct sy_bpf_answer *answer, long long waited_us, int code)
+{
+	const struct sy_bpf_usage *used = &answer->used;
+
+	print(json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI si}", "cpu_ns",
+			(json_int_t)used->cpu_ns, "user_ns", (json_int_t)used->user_ns, "system_ns",
+			(json_int_t)used->system_ns, "rchar_bytes", (json_int_t)used->rchar,
+			"wchar_bytes", (json_int_t)used->wchar, "read_bytes",
+			(json_int_t)used->read_bytes, "write_bytes", (json_int_t)used->write_bytes,
+			"minor_faults", (json_int_t)used->minflt, "major_faults",
+			(json_int_t)used->majflt, "threads", (json_int_t)used->threads, "processes",
+			(json_int_t)used->processes, "alive", (json_int_t)answer->tasks, "lost",
+			(json_int_t)answer->lost, "missed", (json_int_t)answer->missed, "unread",
+			(json_int_t)answer->unread, "settled", (json_int_t)answer->settled,
+			"waited_cpu_us", (json_int_t)waited_us, "exit_code", code));
+}
+
+/* It waits until it is counted: without reading, which would count. */
+static pid_t start(char **argv, int *gate)
+{
+	struct pollfd open_gate = {.events = POLLIN};
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		(void)close(ends[1]);
+		open_gate.fd = ends[0];
+		(void)poll(&open_gate, 1, -1);
+		(void)execvp(argv[0], argv);
+		_exit(127);
+	}
+	(void)close(ends[0]);
+	*gate = ends[1];
+	return pid;
+}
+
+static int run(struct sy_bpf *bpf, char **argv, struct sy_error *err)
+{
+	const long long before_us = waited_cpu_us();
+	struct sy_bpf_answer answer;
+	int code, result, gate = -1;
+	pid_t command = start(argv, &gate);
+
+	if (command < 0)
+		return complain((sy_fail(err, "cannot fork"), err));
+	result = sy_bpf_adopt(bpf, command, SY_BPF_MEMBER, err);
+	(void)close(gate);
+	code = wait_for(command);
+	if (result < 0)
+		return complain(err);
+	result = sy_bpf_read(bpf, true, &answer);
+	if (result < 0)
+		return complain((sy_fail_errno(err, -result, "cannot read"), err));
+	print_answer(&answer, waited_cpu_us() - before_us, code);
+	return DONE;
+}
+
+static int count(const struct options *options)
+{
+	struct sy_bpf bpf;
+	struct sy_error err;
+	int result = load(options);
+
+	if (result != DONE)
+		return result;
+	if (sy_bpf_begin(&bpf, options->base, &err) < 0)
+		return complain(&err);
+	result = run(&bpf, options->command, &err);
+	sy_bpf_end(&bpf);
+	return result;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct options *options);
+} commands[] = {
+    {"load", load}, {"status", status}, {"sweep", sweep}, {"unload", unload}, {"count", count},
+};
+
+static int parse(int argc, char **argv, struct options *options)
+{
+	static const struct option known[] = {
+	    {"base", required_argument, NULL, 'b'},
+	    {"json", no_argument, NULL, 'j'},
+	    {"tasks", required_argument, NULL, 't'},
+	    {"no-walk", no_argument, NULL, 'w'},
+	    {0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+", known, NULL)) != -1) {
+		if (option == 'b')
+			options->base = optarg;
+		else if (option == 'j')
+			options->json = true;
+		else if (option == 't')
+			options->limits.tasks = (unsigned)atoi(optarg);
+		else if (option == 'w')
+			options->limits.no_walk = true;
+		else
+			return -1;
+	}
+	options->command = argv + optind;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.base = SY_BPF_BASE};
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(name, "--help")) {
+		(void)fputs(usage_text, stdout);
+		return DONE;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		bool counts = commands[i].run == count;
+
+		if (strcmp(name, commands[i].name) != 0)
+			continue;
+		if (parse(argc - 1, argv + 1, &options) < 0 || counts != (*options.command != NULL))
+			break;
+		return commands[i].run(&options);
+	}
+	(void)fputs(usage_text, stderr);
+	return USAGE;
+}

@@ -1,0 +1,79 @@
+/* What the kernel's program (plugins/bpf) and its readers both know. Every change gives the pinned
+ * folder another name: its own text is hashed into it. */
+#ifndef STEELYARD_BPF_LAYOUT_H
+#define STEELYARD_BPF_LAYOUT_H
+
+#include <linux/types.h>
+
+#define SY_BPF_TASKS 65536 /* of all jobs of the node at once, threads included */
+#define SY_BPF_JOBS  10000
+#define SY_BPF_LIST  8192 /* of one job at once, whose counters are read while they live */
+
+/* One task's, or the sum of many. */
+struct sy_bpf_usage {
+	__u64 cpu_ns, user_ns, system_ns;
+	__u64 rchar, wchar, read_bytes, write_bytes;
+	__u64 minflt, majflt;
+	__u64 threads, processes;
+};
+
+struct sy_bpf_listed {
+	__u64 task, born;
+};
+
+/* One for each job, made by its sampler, who maps it into its memory. */
+struct sy_bpf_job {
+	struct sy_bpf_usage ended;	 /* of tasks that are gone for good */
+	__u64 ending_begun, ending_done; /* equal: nobody is adding to it */
+	__u64 tasks;			 /* of the job that live */
+	__u64 lost;			 /* for which there was no room: not counted */
+	__u64 unlisted;			 /* that live and are counted at their ends only */
+	__u64 missed;			 /* whose last moments were not seen */
+	__u64 keepers;			 /* tasks of its sampler that live */
+	__u64 since_ns;			 /* what was used before is not the job's */
+};
+
+/* Its tasks that live; whoever reads them keeps it. */
+struct sy_bpf_list {
+	__u64 count, kept;
+	struct sy_bpf_listed task[SY_BPF_LIST];
+};
+
+enum sy_bpf_kind {
+	SY_BPF_MEMBER,
+	SY_BPF_ROOT,	  /* its children are the job's, itself it is not */
+	SY_BPF_STEPD,	  /* the same, and those of them that become programs of their own */
+	SY_BPF_ROOT_DONE, /* no more of its children */
+	SY_BPF_CANDIDATE, /* a child of slurmstepd's that may become a program of its own */
+	SY_BPF_KEEPER,	  /* the job's sampler */
+};
+
+/* A task of a job; the key is its address in the kernel. */
+struct sy_bpf_member {
+	__u64 job, born;
+	__u64 start_time; /* as the kernel has it: another one's is another task */
+	__u32 kind;
+	__u16 unlisted, ended; /* and when it was seen last, it had used this much */
+	struct sy_bpf_usage seen;
+};
+
+/* Whoever asks is known by his process id in his own namespace. */
+struct sy_bpf_asker {
+	__u32 pid, namespace;
+};
+
+struct sy_bpf_request {
+	__u64 job;
+	__u32 pid, kind; /* as the asker knows it; 0: himself */
+	__u64 added;
+};
+
+struct sy_bpf_answer {
+	__u64 job; /* asked for */
+	struct sy_bpf_usage used;
+	__u64 tasks, lost, unlisted, missed;
+	__u64 unread;  /* tasks that live and were not read */
+	__u64 settled; /* no task ended while this was summed up */
+};
+
+#endif

@@ -1,0 +1,68 @@
+"""The kernel counts: in a mount namespace of the test's own, with a bpf filesystem of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "build/bin/steelyard-bpf"
+Counted = tuple[dict[str, Any], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("bpf") / "load"
+    source = Path(__file__).parent / "load.c"
+    subprocess.run(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+@pytest.fixture(scope="session")
+def able() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may put a program into the kernel")
+    if not PROGRAM.exists():
+        pytest.skip("no steelyard-bpf: libbpf-dev or clang was missing when it was built")
+
+
+@pytest.fixture
+def inside(able: None, tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Run a script with $BASE in a bpf filesystem that nobody else sees."""
+    place = tmp_path / "bpffs"
+    place.mkdir()
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        text = f"set -e; mount -t bpf bpf {place}; {script}"
+        env = {**os.environ, "BPF": str(PROGRAM), "BASE": f"{place}/steelyard"}
+        argv = ["unshare", "--mount", "bash", "-c", text]
+        return subprocess.run(
+            argv, check=False, capture_output=True, text=True, timeout=120, env=env
+        )
+
+    return run
+
+
+@pytest.fixture
+def count(
+    inside: Callable[[str], subprocess.CompletedProcess[str]], load: Path
+) -> Callable[..., Counted]:
+    """What the load says of itself, and what the kernel has counted."""
+
+    def run(
+        how: str, children: int, burn_us: int, more: str = "", options: str = "", before: str = ""
+    ) -> Counted:
+        command = f"{load} {how} {children} {burn_us} {more}"
+        done = inside(f"{before} $BPF count --base $BASE {options} -- {command}")
+        assert done.returncode == 0, done.stderr
+        truth, counted = (json.loads(line) for line in done.stdout.splitlines())
+        assert (counted["settled"], counted["lost"], counted["unread"]) == (1, 0, 0)
+        return truth, counted
+
+    return run

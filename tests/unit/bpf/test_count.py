@@ -1,0 +1,131 @@
+"""What the kernel's program counts is what the load knows to have done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import PROGRAM, Counted
+
+CPUACCT = Path("/sys/fs/cgroup/cpuacct")
+
+
+@pytest.mark.parametrize("how", ["wait", "ignore", "orphan", "thread"])
+def test_every_byte(count: Callable[..., Counted], how: str) -> None:
+    truth, counted = count(how, 300, 0)
+    assert {name: counted[name] for name in truth} == truth
+    processes = {"thread": 1, "orphan": 601}.get(how, 301)
+    assert counted["processes"] == processes
+    assert counted["threads"] == max(processes, 301)
+
+
+@pytest.mark.parametrize("how", ["wait", "ignore", "orphan", "thread"])
+def test_every_byte_where_all_tasks_are_gone_through(
+    count: Callable[..., Counted], how: str
+) -> None:
+    """As on kernels before 5.17."""
+    truth, counted = count(how, 100, 0, options="--no-walk")
+    assert {name: counted[name] for name in truth} == truth
+
+
+def test_every_byte_in_a_namespace_of_process_ids(count: Callable[..., Counted]) -> None:
+    truth, counted = count("orphan", 100, 0, before="unshare --pid --fork --mount-proc")
+    assert {name: counted[name] for name in truth} == truth
+    assert counted["processes"] == 201
+
+
+def test_tasks_for_which_there_is_no_room_are_told(
+    inside: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    """Room for 20: `count` itself, the shell and 18 of its 30 children."""
+    script = "for i in {1..30}; do sleep 1 & done; wait"
+    done = inside(f"$BPF count --base $BASE --tasks 20 -- bash -c '{script}'")
+    counted = json.loads(done.stdout)
+    assert counted["processes"] + counted["lost"] == 31
+    assert counted["processes"] == 19
+
+
+def agrees(counted: dict[str, Any], truth_us: float, before_us: float = 0) -> bool:
+    """To the µs a task that the kernel rounds to. Of a task whose last moments were missed, what
+    it did since the last tick (4 ms at 250 Hz) is not known; `before_us` may be in `counted` only.
+    """
+    surplus_us = counted["cpu_ns"] / 1000 - truth_us
+    lack_us = counted["threads"] + 4200 * counted["missed"]
+    return bool(-lack_us - 1000 <= surplus_us <= 1000 + counted["threads"] + before_us)
+
+
+def test_every_moment_of_cpu_that_was_waited_for(count: Callable[..., Counted]) -> None:
+    """wait4(2) tells the same of the same processes."""
+    _, counted = count("wait", 300, 2000)
+    assert counted["waited_cpu_us"] > 600_000
+    assert agrees(counted, counted["waited_cpu_us"]), counted
+
+
+@pytest.mark.parametrize("how", ["wait", "ignore", "orphan"])
+def test_every_moment_of_cpu_as_a_cgroup_counts_it(count: Callable[..., Counted], how: str) -> None:
+    """The load is in its own group but for its first moments."""
+    group = CPUACCT / f"steelyard-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as err:
+        pytest.skip(f"no cgroup of version 1 that counts CPU: {err}")
+    try:
+        _, counted = count(how, 300, 2000, f"{group}/cgroup.procs")
+        usage_ns = int((group / "cpuacct.usage").read_text())
+    finally:
+        group.rmdir()
+    assert usage_ns > 600_000_000
+    assert agrees(counted, usage_ns / 1000, before_us=3000), (counted, usage_ns)
+
+
+def test_exec_of_a_thread(count: Callable[..., Counted]) -> None:
+    """A thread that executes a program takes its process' id: it goes on counting for it."""
+    _, counted = count("exec", 20, 1000)
+    assert counted["processes"] == 21
+    assert counted["wchar_bytes"] >= 200_000
+    assert counted["waited_cpu_us"] > 20_000
+    assert agrees(counted, counted["waited_cpu_us"]), counted
+
+
+def test_nothing_is_left(inside: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    done = inside("$BPF count --base $BASE -- true; ls $BASE")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_job_whose_sampler_was_killed_is_swept(
+    inside: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    """As long as one is counted nothing is unloaded; once its sampler is gone all is."""
+    done = inside(
+        "$BPF count --base $BASE -- sleep 20 >/dev/null 2>&1 & for i in {1..100}; do sleep 0.1;"
+        " test -e $BASE/v*/jobs && $BPF status --base $BASE --json | grep -q '\"jobs\":1'"
+        " && break; done; $BPF sweep --base $BASE; $BPF status --base $BASE --json;"
+        " kill -9 $!; wait $! || true; sleep 1; $BPF sweep --base $BASE; ls $BASE | wc -l"
+    )
+    assert done.returncode == 0, done.stderr
+    status, left = done.stdout.splitlines()
+    assert (json.loads(status)["jobs"], json.loads(status)["loaded"]) == (1, True)
+    assert left == "0"
+
+
+def test_status_says_what_the_kernel_can(
+    inside: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = inside("$BPF status --base $BASE --json; $BPF load --base $BASE; $BPF status --json")
+    before = json.loads(done.stdout.splitlines()[0])
+    assert before["able"] is True
+    assert (before["loaded"], before["jobs"]) == (False, 0)
+
+
+def test_others_may_not_load(able: None) -> None:
+    argv = ["setpriv", "--reuid=65534", "--clear-groups", str(PROGRAM), "status", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["able"] is False
