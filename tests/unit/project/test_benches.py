@@ -1,8 +1,9 @@
-"""bench/report.py, bench/pbs_accounting.py and bench/cli.py run, and say what they measured."""
+"""Benchmarks run, and say what they measured."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,3 +32,26 @@ def test_a_small_one_ends_with_a_line_of_json(name: str, runs: int, told: set[st
     figures = json.loads(done.stdout.splitlines()[-1])
     assert told < set(figures) and figures["runs"] == runs
     assert all(figures[key] > 0 for key in told)
+
+
+LINES = 200  # bytes: what the storm's parent reads and writes itself
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts, and a cgroup")
+def test_a_storm_is_in_the_record_or_its_lack_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, BENCH / "storm.py", "--seconds", "1"],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout.splitlines()[-1])["rows"]
+    for row in rows:
+        bytes_all = row["count"] * 10_000
+        if row["children"] == "wait" or row["way"] == "kernel":
+            assert row["complete"], row["why"]
+            assert bytes_all <= row["written_bytes"] <= bytes_all + LINES
+        else:
+            assert not row["complete"]
+            assert row["written_bytes"] is None or row["written_bytes"] < bytes_all
+        if row["way"] == "cgroup":  # the same counter tells the truth, a moment before
+            assert 1 <= row["cpu"] < 1.05

@@ -1,0 +1,231 @@
+"""For bench/sampler.py and bench/storm.py: samplers of ours beside a job, in every way there is."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from steelyard.wrappers.base.node import find_node_program
+
+V1_CPU, V1_MEMORY = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup/memory")
+V2 = Path("/sys/fs/cgroup")
+KERNEL_OPTION = "--bpf"  # of `steelyard-node sample`, where the kernel can count
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where a sampler has the job's figures from."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    grouped: bool = False  # it is told the job's cgroup
+
+
+@dataclass(frozen=True)
+class Group:
+    """A cgroup for the job: its name, and its folder in each hierarchy."""
+
+    name: str
+    folders: tuple[Path, ...]
+
+    @property
+    def procs(self) -> list[str]:
+        return [str(folder / "cgroup.procs") for folder in self.folders]
+
+    def used_s(self) -> float:
+        """CPU time that the kernel has counted for it."""
+        v1 = self.folders[0] / "cpuacct.usage"
+        if v1.exists():
+            return int(v1.read_text()) / 1e9
+        usage = (self.folders[0] / "cpu.stat").read_text().split()
+        return int(usage[usage.index("usage_usec") + 1]) / 1e6
+
+
+@contextmanager
+def group(name: str) -> Iterator[Group | None]:
+    """A cgroup that counts CPU and memory; None where none can be made."""
+    parents = (V1_CPU, V1_MEMORY) if (V1_CPU / "cpuacct.usage").exists() else (V2,)
+    made = Group(f"/{name}", tuple(parent / name for parent in parents))
+    try:
+        for folder in made.folders:
+            folder.mkdir()
+        counts = any((folder / file).exists() for folder in made.folders
+                     for file in ("memory.current", "memory.usage_in_bytes"))  # fmt: skip
+        yield made if counts else None
+    finally:
+        remove(made)
+
+
+def remove(made: Group) -> None:
+    """Once its last process is gone."""
+    end = time.monotonic() + 20
+    for folder in made.folders:
+        while folder.exists():
+            try:
+                folder.rmdir()
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+
+@cache
+def kernel_counts() -> bool:
+    """Does this build know the way by BPF? Whether this kernel does, its record says."""
+    done = subprocess.run(
+        [find_node_program(), "sample", "--help"], capture_output=True, text=True, check=True
+    )
+    return KERNEL_OPTION in done.stdout
+
+
+def ways(grouped: bool) -> list[Way]:
+    """Those that this build and this machine have."""
+    off = (f"{KERNEL_OPTION}=no",) if kernel_counts() else ()
+    found = [Way("processes", off)]
+    if grouped:
+        found.append(Way("cgroup", off, grouped=True))
+    if kernel_counts():
+        found.append(Way("kernel", (), grouped))
+    return found
+
+
+def cpu_ns(pid: int) -> int:
+    """CPU time of all threads of a process so far."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks)
+
+
+def memory_kb(pid: int) -> dict[str, int]:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    fields = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return {
+        "Rss": fields["Rss"],
+        "Private": fields["Private_Clean"] + fields["Private_Dirty"],
+    }
+
+
+def make_tree(folder: Path) -> None:
+    """The shell of a root folder with RAPL in it; the rest is mounted by `in_namespace`."""
+    for name, zone in (
+        ("intel-rapl:0", "package-0"),
+        ("intel-rapl:0:0", "dram"),
+        ("intel-rapl:1", "package-1"),
+        ("intel-rapl:1:0", "dram"),
+    ):
+        path = folder / "sys/class/powercap" / name
+        path.mkdir(parents=True)
+        (path / "name").write_text(f"{zone}\n")
+        (path / "max_energy_range_uj").write_text("262143328850\n")
+        (path / "energy_uj").write_text("12345678901\n")
+    for name in ("proc", "sys/devices", "sys/class/net", "sys/fs/cgroup"):
+        (folder / name).mkdir(parents=True)
+
+
+def in_namespace(tree: Path) -> list[str]:
+    """A prefix that puts the machine's own counters into the tree, for one program only."""
+    binds = "".join(
+        f"mount --rbind /{name} {tree}/{name} && "
+        for name in ("proc", "sys/devices", "sys/class/net", "sys/fs/cgroup")
+    )
+    return ["unshare", "--mount", "sh", "-c", f'{binds} exec "$@"', "sh"]
+
+
+@dataclass
+class Sampler:
+    """A sampler of ours, its parent and its child."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def child(self) -> int:
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return int(path.read_text().split()[0])
+
+    def cpu_ns(self) -> int:
+        return cpu_ns(self.child) + cpu_ns(self.process.pid)
+
+    def memory_kb(self) -> int:
+        """Of both, with the pages that they share counted once."""
+        return memory_kb(self.child)["Rss"] + memory_kb(self.process.pid)["Private"]
+
+    def samples(self, begin_unix_s: float, end_unix_s: float) -> int:
+        """How many it took meanwhile; once it has ended."""
+        (path,) = self.folder.glob("*.csv")
+        with path.open(newline="") as file:
+            return sum(begin_unix_s <= float(row["unix_s"]) < end_unix_s
+                       for row in csv.DictReader(file))  # fmt: skip
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def start(base: Path, way: Way, rate_hz: float, root: int, made: Group | None) -> Sampler:
+    """One that has taken its first sample."""
+    records = base / "records"
+    records.mkdir(exist_ok=True)
+    job_id = f"{way.name}.{time.monotonic_ns()}"
+    control = base / f"{job_id}.sock"
+    arguments = [
+        *in_namespace(base / "tree"), str(find_node_program()), "sample", "--record-dir",
+        str(records), "--job-id", job_id, "--root", str(base / "tree"), "--rate", str(rate_hz),
+        "--pid", str(root), "--control", str(control), *way.options,
+    ]  # fmt: skip
+    sampler = Sampler(subprocess.Popen(arguments), records / job_id)
+    wait_until(lambda: any(path.stat().st_size for path in sampler.folder.glob("*.json")))
+    if way.grouped and made:
+        send = [find_node_program(), "send", "--control", control, f"cgroup {made.name}", "totals"]
+        subprocess.run(send, check=True, capture_output=True, timeout=20)
+    return sampler
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise SystemExit(f"bench: waited {seconds} s in vain")
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU time of a sampler, and its memory."""
+
+    sample_us: float
+    memory_kb: int
+
+
+def cost(sampler: Sampler, seconds: float) -> Cost:
+    """What a sample of it costs meanwhile; it is ended then."""
+    begin_s, before = time.time(), sampler.cpu_ns()
+    time.sleep(seconds)
+    end_s, used = time.time(), sampler.cpu_ns() - before
+    memory = sampler.memory_kb()
+    sampler.end()
+    return Cost(used / 1e3 / max(sampler.samples(begin_s, end_s), 1), memory)
+
+
+def compiled(base: Path, name: str) -> Path:
+    """A small C program that lies beside this file."""
+    program = base / name
+    if not program.exists():
+        source = Path(__file__).with_name(f"{name}.c")
+        subprocess.run(
+            ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", program, source],
+            check=True,
+            timeout=60,
+        )
+    return program
+
+
+def load_average() -> float:
+    return os.getloadavg()[0]
