@@ -3,6 +3,7 @@
 #include "base/shortage.h"
 #include "meters/choose.h"
 #include "meters/cray.h"
+#include "meters/dcmi.h"
 #include "meters/hwmon.h"
 #include "meters/nvml.h"
 #include "meters/perf.h"
@@ -16,8 +17,8 @@
 #define MOST 256
 
 /* In the order in which one is asked for a domain that several tell. */
-static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf, &sy_cray, &sy_hwmon,
-						  &sy_nvml};
+static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf, &sy_cray,
+						  &sy_hwmon,	&sy_nvml, &sy_dcmi};
 
 static void explain_none(struct sy_meters *meters, const char *why)
 {

@@ -195,6 +195,52 @@ def test_watts_that_change_are_integrated_to_a_period(sampler: Any, tmp_path: Pa
     assert len(set(attached.column("energy_j"))) > 15
 
 
+def test_a_bmcs_watts_count_where_nothing_else_does(sampler: Any, tmp_path: Path) -> None:
+    tree = copy("dcmi", tmp_path)
+    attached = sampler.attach("--root", tree, "--rate", "10")
+    time.sleep(1)
+    record = attached.end()
+    (zone,) = record["energy"]["zones"]
+    assert (zone["meter"], zone["covers"], zone["resolution_w"]) == ("dcmi", "node", 1.0)
+    assert 0.8 < zone["elapsed_s"] < record["elapsed_s"] + 0.3
+    assert zone["energy_j"] == pytest.approx(300 * zone["elapsed_s"], rel=1e-5)
+    assert record["energy"]["energy_j"] == zone["energy_j"]
+    assert (record["energy"]["covers"], record["energy"]["integrated"]) == (["node"], True)
+
+
+def test_a_bmcs_watts_stand_beside_rapl_and_are_not_added(
+    sampler: Any, tree: Any, tmp_path: Path
+) -> None:
+    shutil.copytree(TREES / "dcmi", tree.root)
+    tree.add("intel-rapl:0", "package-0", 262143328850)
+    attached = sampler.attach("--root", tree.root, "--rate", "10")
+    tree.set("intel-rapl:0", 3_000_000)
+    record = attached.end()
+    assert record["energy"]["energy_j"] == 3
+    assert [zone["counted"] for zone in record["energy"]["zones"]] == [True, False]
+    assert record["energy"]["integrated"] is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("dc 2c 01 f0 00 5e 02 36 01 9a 6a b2 5f e8 03 00 00 00", "does not measure"),
+        ("dc 00 00 00 00 00 00 00 00 9a 6a b2 5f e8 03 00 00 40", "0 W"),
+        ("dc 2c 01", "no DCMI power reading"),
+    ],
+)
+def test_a_bmc_that_tells_no_power_is_null(
+    sampler: Any, tmp_path: Path, answer: str, why: str
+) -> None:
+    tree = copy("dcmi", tmp_path)
+    (tree / ".steelyard/ipmi/dcmi-power").write_text(f" {answer}\n")
+    attached = sampler.attach("--root", tree, "--rate", "10")
+    time.sleep(0.3)
+    record = attached.end()
+    assert record["energy"]["energy_j"] is None
+    assert why in record["missing"]["energy.energy_j"]
+
+
 def test_who_reads_slow_meters_is_no_process_of_the_job_and_ends_with_it(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:

@@ -1,0 +1,164 @@
+#include "meters/dcmi.h"
+
+#include "base/file.h"
+#include "base/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ipmi.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define RECORDED      "/.steelyard/ipmi/dcmi-power"
+#define DCMI	      0xdc /* its group of commands */
+#define GROUP	      0x2c /* network function of such groups */
+#define POWER_READING 0x02
+#define MEASURING     0x40 /* of the state: the BMC does measure */
+#define LENGTH	      18   /* group, four powers, time stamp, time frame, state */
+#define PERIOD_US     5000000
+#define ANSWER_MS     5000
+#define RESOLUTION_UW 1000000
+
+static const char *const devices[] = {"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"};
+
+int64_t sy_dcmi_power_uw(const unsigned char *answer, size_t length, const char **why)
+{
+	int64_t watts;
+
+	*why = "the BMC's answer is no DCMI power reading";
+	if (length < LENGTH || answer[0] != DCMI)
+		return -1;
+	*why = "the BMC does not measure power at the moment (DCMI)";
+	if (!(answer[LENGTH - 1] & MEASURING))
+		return -1;
+	watts = answer[1] | answer[2] << 8;
+	*why = "the BMC says that this node draws 0 W (DCMI)";
+	return watts ? watts * RESOLUTION_UW : -1;
+}
+
+/* An answer that came too late, to a question before, is passed over. */
+static int send_question(int fd, long number)
+{
+	struct ipmi_system_interface_addr bmc = {.addr_type = IPMI_SYSTEM_INTERFACE_ADDR_TYPE,
+						 .channel = IPMI_BMC_CHANNEL};
+	unsigned char data[] = {DCMI, 0x01, 0x00, 0x00}; /* mode: system power statistics */
+	struct ipmi_req question = {
+	    .addr = (unsigned char *)&bmc,
+	    .addr_len = sizeof(bmc),
+	    .msgid = number,
+	    .msg = {.netfn = GROUP, .cmd = POWER_READING, .data_len = sizeof(data), .data = data}};
+
+	return ioctl(fd, IPMICTL_SEND_COMMAND, &question);
+}
+
+/* The answer with its completion code; its length, or -1. */
+static int receive_answer(int fd, long number, unsigned char *text, unsigned short size)
+{
+	struct pollfd ready = {fd, POLLIN, 0};
+
+	while (poll(&ready, 1, ANSWER_MS) > 0) {
+		struct ipmi_addr from;
+		struct ipmi_recv answer = {.addr = (unsigned char *)&from,
+					   .addr_len = sizeof(from),
+					   .msg = {.data = text, .data_len = size}};
+
+		if (ioctl(fd, IPMICTL_RECEIVE_MSG_TRUNC, &answer) < 0)
+			return -1;
+		if (answer.msgid == number && answer.recv_type == IPMI_RESPONSE_RECV_TYPE)
+			return answer.msg.data_len;
+	}
+	return -1;
+}
+
+static int64_t ask(struct sy_meter *meter, const char **why)
+{
+	long number = (long)++meter->key[0];
+	unsigned char text[64];
+	int length;
+
+	*why = "the BMC does not answer";
+	if (send_question(meter->fd, number) < 0)
+		return -1;
+	length = receive_answer(meter->fd, number, text, sizeof(text));
+	if (length < 1)
+		return -1;
+	if (text[0]) {
+		(void)snprintf(meter->why, sizeof(meter->why),
+			       "the BMC refuses DCMI's power reading: completion code 0x%02x",
+			       text[0]);
+		*why = meter->why;
+		return -1;
+	}
+	return sy_dcmi_power_uw(text + 1, (size_t)length - 1, why);
+}
+
+/* "dc 2c 01 …" */
+static int64_t read_recorded(const struct sy_meter *meter, const char **why)
+{
+	unsigned char answer[64];
+	char text[256], *at = text;
+	size_t length = 0;
+
+	if (sy_read_fd(meter->fd, text, sizeof(text)) < 0)
+		return -1;
+	while (length < sizeof(answer)) {
+		char *end;
+		unsigned long byte = strtoul(at, &end, 16);
+
+		if (end == at)
+			break;
+		answer[length++] = (unsigned char)byte;
+		at = end;
+	}
+	return sy_dcmi_power_uw(answer, length, why);
+}
+
+static int64_t read_uw(struct sy_meter *meter, const char **why)
+{
+	return strcmp(meter->path, RECORDED) ? ask(meter, why) : read_recorded(meter, why);
+}
+
+static int open_device(int root, struct sy_meter *meter, struct sy_error *err)
+{
+	if (!strcmp(meter->path, RECORDED))
+		return sy_meter_open_file(root, meter->path, meter, err);
+	meter->fd = open(meter->path, O_RDWR | O_CLOEXEC);
+	return meter->fd < 0 ? sy_fail(err, "%s: %s", meter->path, strerror(errno)) : 0;
+}
+
+/* The device's name; NULL: there is none. */
+static const char *find_device(int root)
+{
+	if (!sy_root_is_machine(root))
+		return sy_exists_at(root, RECORDED) ? RECORDED : NULL;
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (sy_exists_at(root, devices[i]))
+			return devices[i];
+	return NULL;
+}
+
+static void find(int root, struct sy_found *found, struct sy_error *err)
+{
+	const char *path = find_device(root);
+	struct sy_meter *meter = path ? sy_found_next(found, &sy_dcmi) : NULL;
+
+	if (!meter)
+		return;
+	(void)snprintf(meter->path, sizeof(meter->path), "%s", path);
+	(void)snprintf(meter->name, sizeof(meter->name), "dcmi-node");
+	meter->domain = SY_DOMAIN_NODE;
+	meter->power = true;
+	meter->period_us = PERIOD_US;
+	meter->resolution = RESOLUTION_UW;
+	meter->readable = open_device(root, meter, err) == 0;
+	if (meter->readable)
+		(void)close(meter->fd);
+	else
+		(void)snprintf(meter->why, sizeof(meter->why), "%.90s", err->text);
+	meter->fd = -1;
+}
+
+const struct sy_reader sy_dcmi = {
+    .name = "dcmi", .who = "root", .find = find, .open = open_device, .read = read_uw};
