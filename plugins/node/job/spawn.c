@@ -93,8 +93,10 @@ static void fork_twice(char *const *argv, char *const *environment, const int fd
 	pid = fork();
 	if (pid == 0)
 		become(argv, environment, fds, way);
-	if (tell >= 0 && write(tell, &pid, sizeof(pid)) < 0)
-		_exit(1);
+	if (pid < 0)
+		_exit(errno);
+	if (tell >= 0)
+		(void)!write(tell, &pid, sizeof(pid));
 	_exit(0);
 }
 
@@ -103,6 +105,7 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 {
 	struct sy_way_out way = {.count = 0};
 	char kept[VARIABLE_SIZE];
+	int status = 0; /* as where nobody may wait for it */
 	char *environment[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
 			       arguments->keep ? kept : NULL, NULL};
 	int told[2] = {-1, -1};
@@ -126,8 +129,10 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 	}
 	if (child < 0)
 		return sy_fail_errno(err, errno, "cannot start a process");
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		return sy_fail_errno(err, WEXITSTATUS(status), "cannot start a process");
 	return 0;
 }
 

@@ -378,7 +378,7 @@ int sy_sample(struct sy_sampling *sampling)
 		make_probe(); /* the first sample is not kept waiting */
 	if (able && !sampling->command)
 		write_record(sy_record_new(&p.head));
-	p.end = sampling->command && p.command < 0;
+	p.end = sampling->command ? p.command < 0 : p.child <= 0; /* who would hear of the end? */
 	reap();
 	wait_for_end();
 	tell_exact();

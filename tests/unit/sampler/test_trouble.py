@@ -46,6 +46,15 @@ def test_a_killed_child_leaves_a_record_with_the_totals_so_far(sampler: Any, wai
     assert record["probe"]["format"] == "steelyard-probe"
 
 
+def test_a_child_that_cannot_be_started_leaves_a_record_and_no_sampler(sampler: Any) -> None:
+    """It stayed for as long as nobody killed it: who would have told it of the job's end?"""
+    refused = ("strace", "-o", "/dev/null", "-e", "inject=clone:error=EAGAIN")
+    attached = sampler.attach("--rate", "20", prefix=refused)
+    assert attached.process.wait(90) == 0
+    assert attached.record["complete"] is False
+    assert attached.record["incomplete_reason"] == "the sampler could not be started"
+
+
 def test_a_killed_child_does_not_end_the_command(sampler: Any, waiting: Any) -> None:
     process, weighed = sampler.start(["sh", "-c", "sleep 0.7; echo x > /dev/null; exit 4"])
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
