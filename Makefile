@@ -169,8 +169,8 @@ SPREAD = -n $(WORKERS) --dist worksteal
 export PYTHONDONTWRITEBYTECODE =
 
 # The tests of virtual nodes measure delays: nothing but one light group after another beside them.
-# The cluster's other tests wait most of their time: beside the units.
-WITH_GUESTS = check-lab-guests lint failsafe check-c check-bats check-npb
+# The cluster's other tests wait most of their time: beside the units. Those in containers do, too.
+WITH_GUESTS = check-lab-guests check-docker-host lint failsafe check-c check-bats check-npb
 WITH_UNITS = check-lab-nodes check-unit
 
 # A second make, because slurm/spank.h may have come with the packages just now; pip waits for others.
