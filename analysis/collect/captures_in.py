@@ -9,13 +9,15 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect.accounting_in import Progress
 from steelyard.analysis.collect.attempts import Attempt
-from steelyard.analysis.collect.records_in import Gap
+from steelyard.analysis.collect.records_in import Gap, clock_set
 from steelyard.analysis.collect.samples_in import SampleFile
 from steelyard.analysis.sources.flows import CaptureError, Flow, find_tshark, read_capture
+from steelyard.analysis.sources.records import Record
 from steelyard.analysis.store.database import table_columns
 from steelyard.analysis.store.spool import Spool
 
 NO_TSHARK = "tshark missing: apt-get install tshark, then collect again"
+CLOCK_SET = "the node's clock was set meanwhile: round-trip times are not told of its flows"
 FULL = "the capture reached its size limit: its flows end there"
 
 
@@ -36,8 +38,8 @@ def take_in(
         ).fetchall()
     }
     new = [
-        (file, full)
-        for file, full in files
+        (file, record)
+        for file, record in files
         if stored.get(file.key) != (*file.stamp(), file.run_id, file.attempt, file.node)
     ]
     tshark = find_tshark()
@@ -53,8 +55,8 @@ def take_in(
 
 def capture_files(
     study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
-) -> Iterator[tuple[SampleFile, bool]]:
-    """(capture, whether it reached its size limit) of all records that name one."""
+) -> Iterator[tuple[SampleFile, Record]]:
+    """The captures that records name, each with its record."""
     for attempt in attempts:
         for node, record in attempt.records.items():
             path = record.beside("capture.file")
@@ -66,13 +68,13 @@ def capture_files(
                 continue
             key = str(path.relative_to(study_dir))
             file = SampleFile(path, key, attempt.run_id, attempt.attempt, node)
-            yield file, record.get("capture.truncated") is True
+            yield file, record
 
 
 def store(
     connection: DuckDBPyConnection,
     tshark: str,
-    files: Sequence[tuple[SampleFile, bool]],
+    files: Sequence[tuple[SampleFile, Record]],
     scratch: Path,
     progress: Progress,
 ) -> None:
@@ -81,9 +83,9 @@ def store(
         Spool(scratch / "flows.jsonl", table_columns(connection, "flows")) as flows,
         Spool(scratch / "captures.jsonl", table_columns(connection, "captures")) as captures,
     ):
-        for done, (file, full) in enumerate(files, 1):
+        for done, (file, record) in enumerate(files, 1):
             stamp = file.stamp()  # of now: what comes while it is read is for the next collect
-            found, reason = read_one(tshark, file, full, scratch)
+            found, reason = read_one(tshark, file, record, scratch)
             owner = (file.run_id, file.attempt, file.node)
             for flow in found:
                 flows.write((*owner, *flow.row()))
@@ -94,14 +96,19 @@ def store(
 
 
 def read_one(
-    tshark: str, file: SampleFile, full: bool, scratch: Path
+    tshark: str, file: SampleFile, record: Record, scratch: Path
 ) -> tuple[Sequence[Flow], str | None]:
     """Flows of a capture and what is wrong with it."""
     try:
         found, problem = read_capture(tshark, file.path, scratch)
     except CaptureError as error:
         return (), str(error)
-    return found, problem or (FULL if full else None)
+    is_full = record.get("capture.truncated") is True
+    if clock_set(record):
+        for flow in found:
+            del flow.rtts[:]  # differences of times of day
+        problem = problem or CLOCK_SET
+    return found, problem or (FULL if is_full else None)
 
 
 def forget(connection: DuckDBPyConnection, keys: Sequence[str]) -> None:

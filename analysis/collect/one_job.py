@@ -13,7 +13,7 @@ from steelyard.analysis.collect import job_totals
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
 from steelyard.analysis.collect.job_samples import sampled_totals
 from steelyard.analysis.collect.network import columns, conditions
-from steelyard.analysis.collect.records_in import incomplete_reason
+from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
@@ -164,13 +164,19 @@ def find_records(
             view.missing.append(f"{error.what}: {error}")
     view.nodes = node_views(records, with_samples=with_samples)
     for record in records:
-        if not record.complete:
-            view.missing.append(f"{record.node}: {incomplete_reason(record)}")
+        if reason := incomplete_reason(record):
+            view.missing.append(f"{record.node}: {reason}")
+        if said := clock_set(record):
+            view.notes.append(said)
         view.missing += unmet(record)
     absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
     if absent or not chosen:
         where = ", ".join(str(path / raw_id) for path in record_dirs)
-        view.missing.append(f"record: none of {', '.join(absent) or 'this job'} in {where}")
+        begun = None if view.row is None else view.row.start_unix_s
+        hints = {} if begun is None else {n: stray_words(found, n, begun) for n in absent}
+        view.missing.append(
+            f"record: none of {', '.join(absent) or 'this job'} in {where}{''.join(hints.values())}"
+        )
 
 
 def unmet(record: Record) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.store.spool import NO_ROOM
 from steelyard.jobscripts.userfiles import (
@@ -159,8 +160,26 @@ def nearest(attempts: Sequence[Attempt], start: int) -> Attempt | None:
 
     None: the record is of a job that had the id before.
     """
-    fitting = [a for a in attempts if a.job_window and a.job_window[0] <= start <= a.job_window[1]]
-    return min(fitting, key=lambda a: abs(begin(a) - start), default=None)
+    off = [
+        (abs(begun - start), number)
+        for number, attempt in enumerate(attempts)
+        for begun, first, last in windows(attempt)
+        if first <= start <= last
+    ]
+    return attempts[min(off)[1]] if off else None
+
+
+def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
+    """When a record of this attempt can have begun, at best and at all: by the scheduler's clock, and
+    by its node's own, which may be another and have told result.json."""
+    if attempt.job_window is None:
+        return
+    yield begin(attempt), *attempt.job_window
+    if attempt.folder is None or (start := attempt.folder.number("start_unix_s")) is None:
+        return
+    elapsed = attempt.folder.number("elapsed_s")
+    last = float("inf") if elapsed is None else start + elapsed
+    yield start, start - CLOCK_SLACK_S, last + CLOCK_SLACK_S
 
 
 def begin(attempt: Attempt) -> float:
@@ -187,6 +206,13 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
         reason += f"one ran on {attempt.cluster}"
         yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
         return
+    if is_of_another_start(record, attempt):
+        reason = (
+            f"{path.name} is of start {record.get('job.restart_count')} of the job, left out: by "
+        )
+        reason += f"its time it would be of this one. Was the clock of {record.node} set?"
+        yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
+        return
     other = attempt.records.get(record.node)
     if other is None:
         attempt.records[record.node] = record
@@ -198,6 +224,14 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
     yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
 
 
+def is_of_another_start(record: Record, attempt: Attempt) -> bool:
+    """Slurm 22.05 tells its plugins 0 of every start."""
+    told = record.get("job.restart_count")
+    if record.get("job.scheduler") != "slurm" or told in (None, "0"):
+        return False
+    return attempt.restart_count is not None and str(told) != str(attempt.restart_count)
+
+
 def record_gaps(
     attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
 ) -> Iterator[Gap]:
@@ -207,14 +241,10 @@ def record_gaps(
     hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
     for attempt in attempts:
         for record in attempt.records.values():
-            if not record.complete:
-                yield Gap(
-                    attempt.run_id,
-                    attempt.attempt,
-                    record.node,
-                    "incomplete_record",
-                    incomplete_reason(record),
-                )
+            told = {"incomplete_record": incomplete_reason(record), "clock": clock_set(record)}
+            for what, reason in told.items():
+                if reason:
+                    yield Gap(attempt.run_id, attempt.attempt, record.node, what, reason)
         for node in missing_nodes(attempt):
             if (attempt.run_id, attempt.attempt, node) not in known:
                 place = "its own folder" if attempt.has_no_job else f"{where}{hint}"
@@ -227,24 +257,51 @@ def record_gaps(
 
 def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
     """Words on a record of this job id and node whose start does not fit; empty: there is none."""
-    found = [
-        parts[1]
-        for folder in record_dirs
-        for path in (folder / (attempt.job_id or "-")).glob("*.json")
-        if (parts := name_parts(path)) and parts[0] == node
+    paths = [
+        path for folder in record_dirs for path in (folder / (attempt.job_id or "-")).glob("*.json")
     ]
+    return stray_words(paths, node, begin(attempt))
+
+
+def stray_words(paths: Iterable[Path], node: str, begun: float) -> str:
+    """Of these records that of the node which began nearest to the job, in words."""
+    found = {parts[1]: path for path in paths if (parts := name_parts(path)) and parts[0] == node}
     if not found:
         return ""
-    start = min(found, key=lambda one: abs(one - begin(attempt)))
-    off = start - begin(attempt)
+    start = min(found, key=lambda one: abs(one - begun))
+    off = start - begun
     return (
-        f" that fits: {node}.{start}.json begins {abs(off):.0f} s {'after' if off > 0 else 'before'} "
-        f"the job did. Is the clock of {node} off, or had another job this id?"
+        f" that fits: {found[start].name} begins {abs(off):.0f} s "
+        f"{'after' if off > 0 else 'before'} the job did. Is the clock of {node} off, or had "
+        f"another job this id?{step_words(found[start])}"
     )
 
 
-def incomplete_reason(record: Record) -> str:
-    """What a record cut short means."""
+def step_words(path: Path) -> str:
+    """What a record says of its node's clock, if anything."""
+    try:
+        said = clock_set(read_record(path))
+    except RecordError:
+        return ""
+    return f" It says: {said}" if said else ""
+
+
+def clock_set(record: Record) -> str | None:
+    """The node's wall clock was set while the job ran; None: it was not, or nobody knows."""
+    steps, step_s = record.get("clock.steps"), record.get("clock.step_s")
+    if not steps:
+        return None
+    times = "once" if steps == 1 else f"{steps} times"
+    return (
+        f"the clock of {record.node} was set {times} while the job ran, by {step_s or 0.0:+.0f} s in "
+        "all: what was counted, and elapsed_s, hold; times of day of its other files may not"
+    )
+
+
+def incomplete_reason(record: Record) -> str | None:
+    """What a record cut short means; None: it is whole."""
+    if record.complete:
+        return None
     why = record.get("incomplete_reason") or "the sampler did not come to its end"
     return f"{record.path.name} was cut short: {why}; its totals are those of the last sample"
 

@@ -64,6 +64,8 @@ KINDS: dict[str, tuple[type, ...]] = {
 # Fields that are no columns, and what is read of them.
 OTHERS = {
     "tags": "object",
+    "clock.steps": "int",
+    "clock.step_s": "float",
     "missing": "object",
     "network_conditions": "object",
     "network_conditions.requested": "text",

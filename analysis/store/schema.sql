@@ -319,7 +319,7 @@ CREATE TABLE gaps (
     node VARCHAR,
     what VARCHAR NOT NULL CHECK (what IN (
         'accounting', 'job', 'result', 'output', 'record', 'incomplete_record', 'record_version',
-        'samples', 'cut_samples', 'capture')),
+        'samples', 'cut_samples', 'capture', 'clock')),
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';

@@ -55,12 +55,12 @@ sy_remove_scratch() {
 sy_wait_for_go() {
     local word='' deadline
     # Longer than main waits: main decides.
-    deadline=$((${EPOCHREALTIME//[^0-9]/} + (${SY_BARRIER_S:-120} + 60) * 1000000))
+    sy_moment deadline "$(((${SY_BARRIER_S:-120} + 60) * 1000000))"
     ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     while [[ -z $SY_SIGNAL ]]; do
         read -r word <"$SY_ATTEMPT_DIR/go" || :
         [[ $word == go ]] && return 0
-        if [[ $word == stop ]] || ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+        if [[ $word == stop ]] || sy_is_past "$deadline"; then
             sy_say 'not started: the other clients did not get ready'
             return 1
         fi

@@ -28,8 +28,9 @@ sy_is_launched() {
 
 # Start the container of this client and wait until it is ready.
 sy_launcher_start() {
-    local begin answer
+    local begin begin_up end end_up answer took
     sy_is_launched || return 0
+    sy_read_uptime begin_up
     begin=${EPOCHREALTIME//[^0-9]/}
     sy_launcher_name
     sy_launcher_sweep
@@ -46,7 +47,10 @@ sy_launcher_start() {
         sy_say "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_words "err.$SY_CLIENT")"
         return 1
     }
-    sy_tag launcher_start_s "$(sy_seconds $((${EPOCHREALTIME//[^0-9]/} - begin)))"
+    end=${EPOCHREALTIME//[^0-9]/}
+    sy_read_uptime end_up
+    sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
+    sy_tag launcher_start_s "$(sy_seconds "$took")"
     sy_launcher_tags "${answer#* }"
     sy_launcher_in_force "${answer%% *}"
 }
@@ -76,7 +80,7 @@ sy_launcher_owner_alive() { # <pid:start>
 # Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
 sy_launcher_answer() { # <word>
     local line='' part code deadline=$((1 << 62))
-    [[ $1 != ready ]] || deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_BARRIER_S:-120} * 1000000))
+    [[ $1 != ready ]] || sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
         if [[ -n $SY_SIGNAL ]]; then
             [[ $1 != ready ]] || return 1
@@ -90,7 +94,7 @@ sy_launcher_answer() { # <word>
             answer=${line#"$1"} answer=${answer# }
             [[ $line != "$1" && $line != "$1 "* ]] || return 0
             line=''
-        elif ((code <= 128)) || ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+        elif ((code <= 128)) || sy_is_past "$deadline"; then
             return 1
         fi
     done
@@ -131,8 +135,8 @@ sy_launcher_stop() {
     trap '' TERM INT
     fd=${SY_LAUNCHED[1]:-}
     [[ -z $fd ]] || exec {fd}>&-
-    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 1000000))
-    while kill -0 "$SY_LAUNCHER_PID" 2>/dev/null && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+    sy_moment deadline "$((${SY_GRACE_S:-10} * 1000000))"
+    while kill -0 "$SY_LAUNCHER_PID" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.02
     done
     kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
@@ -212,11 +216,12 @@ sy_inside_signal() { # <name>
 
 # Nobody listens any more: what still runs is asked to stop, and later made to.
 sy_inside_end() {
-    local deadline=$((${EPOCHREALTIME//[^0-9]/} + 2000000))
+    local deadline
+    sy_moment deadline 2000000
     trap '' TERM INT
     [[ -n $SY_INSIDE_PID ]] && kill -0 "$SY_INSIDE_PID" 2>/dev/null || exit 0
     sy_signal_below TERM "$SY_INSIDE_PID"
-    while kill -0 "$SY_INSIDE_PID" 2>/dev/null && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+    while kill -0 "$SY_INSIDE_PID" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.05
     done
     sy_signal_below KILL "$SY_INSIDE_PID"

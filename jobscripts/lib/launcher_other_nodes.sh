@@ -98,9 +98,10 @@ sy_far_ask() { # <command> <argument>...
 }
 
 sy_far_is_taken() { # <folder of the request>
-    local -r deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_FAR_LIMIT_S:-10} * 1000000))
+    local deadline
+    sy_moment deadline "$((${SY_FAR_LIMIT_S:-10} * 1000000))"
     until [[ -e $1/taken ]]; do
-        if ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+        if sy_is_past "$deadline"; then
             sy_say "nobody outside of the container answers: the client there is gone"
             return 1
         fi

@@ -49,6 +49,18 @@ sy_read_uptime() { # <the variable to set>
     printf -v "$1" %s "$sy_up"
 }
 
+# A moment ahead, and whether it has passed: by time since boot, for the wall clock may be set.
+sy_moment() { # <the variable to set> <microseconds from now>
+    sy_read_uptime "$1"
+    printf -v "$1" %d "$((${!1:-${EPOCHREALTIME//[^0-9]/}} + $2))"
+}
+
+sy_is_past() { # <moment>
+    local sy_now
+    sy_moment sy_now 0
+    ((sy_now > $1))
+}
+
 sy_seconds() { # <microseconds, empty for null>
     if [[ -n $1 ]]; then
         printf '%d.%06d' "$(($1 / 1000000))" "$(($1 % 1000000))"
@@ -133,7 +145,7 @@ sy_result_missing() {
 
 # From client.N: exit code, node, and the times between the common start and the client's end.
 sy_collect_clients() {
-    local i word a b c d e first='' last='' longest=''
+    local i word a b c d e first='' last='' longest='' took
     SY_UNKNOWN='the client left no end: it never started, or was killed'
     for ((i = 0; i < SY_CLIENTS; i++)); do
         SY_CODES[i]='' SY_NODES[i]=''
@@ -142,8 +154,9 @@ sy_collect_clients() {
             [[ $word == end && -n $e ]] || continue
             SY_CODES[i]=$a
             ((${first:-$b} >= b)) && first=$b
-            ((${last:-$c} <= c)) && last=$c
-            sy_longest "$((c - b))" "$d" "$e"
+            sy_took "$((c - b))" "$d" "$e"
+            ((${longest:-0} <= took)) && longest=$took
+            ((${last:-$((b + took))} <= b + took)) && last=$((b + took))
         done <"$SY_ATTEMPT_DIR/client.$i"
     done
     SY_START_US=${first:-$SY_START_US}
@@ -152,16 +165,16 @@ sy_collect_clients() {
 }
 
 # Wall clock against time since boot: when they disagree the wall clock was set meanwhile.
-sy_longest() { # <wall µs> <uptime at start> <uptime at end>; changes `longest` of the caller
-    local wall=$1 off
+sy_took() { # <wall µs> <uptime at start> <uptime at end>; sets `took` of the caller
+    local off
+    took=$1
     if [[ $2 != - && $3 != - ]]; then
-        off=$((wall - ($3 - $2)))
-        if ((${off#-} > 50000 + wall / 1000)); then
-            wall=$(($3 - $2))
+        off=$((took - ($3 - $2)))
+        if ((${off#-} > 50000 + ($3 - $2) / 1000)); then
+            took=$(($3 - $2))
             sy_say "the wall clock jumped by $off us in the run: elapsed_s is from /proc/uptime"
         fi
     fi
-    ((${longest:-0} <= wall)) && longest=$wall
 }
 
 # The first client that did not end with 0, in one sentence; nothing, and true, when all did.

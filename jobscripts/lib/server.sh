@@ -38,7 +38,7 @@ sy_server_run() { # <node> <command> <argument>...
 sy_server_stop() {
     local deadline step=
     [[ -n ${SY_SERVER_SHELL:-} ]] || return 0
-    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 500000))
+    sy_moment deadline "$((${SY_GRACE_S:-10} * 500000))"
     read -r _ step <"$SY_ATTEMPT_DIR/server.$SY_CLIENT" || :
     if ! sy_scheduler is_this_node "$SY_SERVER_NODE" && [[ ${step:--} != - ]]; then
         sy_scheduler stop_step "$step" || :
@@ -47,8 +47,7 @@ sy_server_stop() {
     else
         sy_signal_below TERM "$SY_SERVER_SHELL"
     fi
-    while kill -0 "$SY_SERVER_SHELL" 2>/dev/null &&
-        ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+    while kill -0 "$SY_SERVER_SHELL" 2>/dev/null && ! sy_is_past "$deadline"; do
         sy_pause 0.02
     done
     ! kill -0 "$SY_SERVER_SHELL" 2>/dev/null || sy_signal_below KILL "$SY_SERVER_SHELL"

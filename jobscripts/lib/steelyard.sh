@@ -147,7 +147,7 @@ sy_any_alive() {
 # may take only the job's own limit says.
 sy_open_barrier() {
     local i=0 deadline word
-    deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_BARRIER_S:-120} * 1000000))
+    sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     ((${SY_WARM_UP:-0} == 0)) || deadline=$((1 << 62))
     SY_BARRIER_REASON=
     while ((i < SY_CLIENTS)); do
@@ -162,7 +162,7 @@ sy_open_barrier() {
         elif ! sy_any_alive; then
             SY_BARRIER_REASON="client $i never started$(sy_last_words "err.$i" "$SY_LAUNCH_LOG")"
             break
-        elif ((${EPOCHREALTIME//[^0-9]/} > deadline)); then
+        elif sy_is_past "$deadline"; then
             SY_BARRIER_REASON="client $i had not started after ${SY_BARRIER_S:-120} s"
             break
         fi
@@ -187,10 +187,11 @@ sy_wait_clients() {
 }
 
 sy_stop_below() {
-    local deadline=$((${EPOCHREALTIME//[^0-9]/} + ${SY_GRACE_S:-10} * 1000000))
+    local deadline
+    sy_moment deadline "$((${SY_GRACE_S:-10} * 1000000))"
     trap '' TERM INT
     sy_ask_to_stop
-    while sy_any_alive && ((${EPOCHREALTIME//[^0-9]/} < deadline)); do
+    while sy_any_alive && ! sy_is_past "$deadline"; do
         sy_pause 0.05
     done
     ! sy_any_alive || sy_signal_below KILL "${SY_PIDS[@]}"

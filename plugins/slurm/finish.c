@@ -39,43 +39,53 @@ static void find_kind(struct sy_node_kind *kind, const char *folder, const char 
 		sy_node_kind_from_record(kind, text);
 }
 
-/* From when on a sampler that lives must have written: two of its periods. By the file system's
- * clock: our own sampler has just written, too, when it has answered. */
-static time_t fresh_since(const char *folder, const char *node, time_t start, double rate_hz)
+/* By the clock of the file system and of the other nodes, for ours may have been set, or be wrong:
+ * our own sampler has just written, when it has answered, and says how long ago it has begun. */
+static struct sy_other_nodes others_of(const char *folder, const struct sy_finish *finish,
+				       const struct sy_totals *own, time_t start)
 {
+	struct sy_other_nodes others = {.folder = folder,
+					.own_node = finish->step->node,
+					.own_start = start,
+					.fresh = time(NULL),
+					.limit_ms = FILES_LIMIT_MS};
 	char path[2 * SY_PATH_SIZE];
 	struct stat st;
-	time_t now = time(NULL);
 
-	(void)snprintf(path, sizeof(path), "%s/%s.%lld.csv", folder, node, (long long)start);
-	if (stat(path, &st) == 0 && st.st_mtime < now)
-		now = st.st_mtime;
-	return now - LATE_S - (rate_hz > 0 ? (time_t)(2 / rate_hz) : 0);
+	(void)snprintf(path, sizeof(path), "%s/%s.%lld.csv", folder, others.own_node,
+		       (long long)start);
+	if (stat(path, &st) == 0 && own->known[SY_ELAPSED_S]) {
+		others.own_start = sy_begun_at(start, st.st_mtime, own->value[SY_ELAPSED_S]);
+		others.fresh = st.st_mtime;
+	}
+	others.since = others.own_start - START_SPREAD_S;
+	/* A sampler that lives has written two of its periods ago at the latest. */
+	others.fresh -= LATE_S + (finish->rate_hz > 0 ? (time_t)(2 / finish->rate_hz) : 0);
+	return others;
 }
 
-static void gather(struct sy_job_totals *job, const char *folder, const struct sy_finish *finish,
-		   time_t start)
+static void gather(struct sy_job_totals *job, const struct sy_finish *finish,
+		   const struct sy_totals *own, const char *folder, time_t start)
 {
-	const char *node = finish->step->node;
-	char answer[4096];
-	struct sy_totals own;
-	struct sy_other_nodes others = {.folder = folder,
-					.own_node = node,
-					.since = start - START_SPREAD_S,
-					.own_start = start,
-					.limit_ms = FILES_LIMIT_MS};
+	struct sy_other_nodes others = others_of(folder, finish, own, start);
 
-	*job = (struct sy_job_totals){0};
-	/* The last sample would be some of the totals, and nothing would say so. */
-	job->silent = sy_outbox_ask(finish->outbox, answer, sizeof(answer), ANSWER_LIMIT_MS) <= 0 ||
-		      !sy_totals_from_json(&own, answer);
-	if (!job->silent) {
-		own.exclusive = finish->exclusive;
-		sy_job_totals_add(job, &own);
-	}
-	others.fresh = fresh_since(folder, node, start, finish->rate_hz);
+	if (!job->silent)
+		sy_job_totals_add(job, own);
 	if (start > 0)
 		sy_job_totals_add_others(job, &others);
+}
+
+/* The last sample would be some of the totals, and nothing would say so. */
+static bool ask_sampler(const struct sy_finish *finish, struct sy_totals *own)
+{
+	char answer[4096];
+
+	*own = (struct sy_totals){0};
+	if (sy_outbox_ask(finish->outbox, answer, sizeof(answer), ANSWER_LIMIT_MS) <= 0 ||
+	    !sy_totals_from_json(own, answer))
+		return false;
+	own->exclusive = finish->exclusive;
+	return true;
 }
 
 static long nodes_of_job(spank_t spank)
@@ -107,7 +117,8 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 	const struct sy_config *config = finish->config;
 	const struct sy_step *step = finish->step;
 	char folder[SY_PATH_SIZE + 32];
-	struct sy_job_totals totals;
+	struct sy_job_totals totals = {0};
+	struct sy_totals own;
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .totals = &totals,
 				     .nodes = nodes_of_job(spank),
@@ -117,8 +128,9 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 	time_t start;
 
 	(void)snprintf(folder, sizeof(folder), "%s/%u", config->record_dir, step->job_id);
-	start = sy_newest_start(folder, step->node, ".json");
-	gather(&totals, folder, finish, start);
+	totals.silent = !ask_sampler(finish, &own);
+	start = own.start ? own.start : sy_newest_start(folder, step->node, ".json");
+	gather(&totals, finish, &own, folder, start);
 	find_kind(&comment.kind, folder, step->node, start);
 	text = sy_comment_short(&comment);
 	if (text)

@@ -7,8 +7,25 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+static int set_after; /* readings of the wall clock that somebody sets forward then; 0: nobody */
+
+/* In the C library's place: the kernel's stamps of packets are by its own. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = (int)syscall(SYS_clock_gettime, clock, now);
+
+	if (clock != CLOCK_REALTIME || !set_after)
+		return result;
+	if (set_after > 1)
+		set_after--;
+	else
+		now->tv_nsec += 50000000;
+	return result;
+}
 
 static double now_s(void)
 {
@@ -36,6 +53,15 @@ static void test_answers(const char *peer, int port)
 	for (int i = 1; i < pongs.received; i++)
 		ascending &= pongs.s[i - 1] <= pongs.s[i];
 	ok(ascending && pongs.s[0] > 0 && pongs.s[19] < took, "times ascend, within %g s", took);
+}
+
+/* By a clock that was set 50 ms forward an answer would have come before it was asked for. */
+static void test_clock_set(void)
+{
+	set_after = 10;
+	test_answers("127.0.0.1", 0);
+	is_int(set_after, 1, "the clock was set meanwhile");
+	set_after = 0;
 }
 
 /* A listening socket's port. */
@@ -144,6 +170,7 @@ int main(void)
 {
 	test_answers("127.0.0.1", 0);
 	test_answers("::1", 0);
+	test_clock_set();
 	test_tcp();
 	test_nobody();
 	test_measure();

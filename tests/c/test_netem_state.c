@@ -6,6 +6,7 @@
 #include "netem/end.h"
 #include "netem/state.h"
 #include "record/stale_files.h"
+#include "record/unfinished.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -221,6 +222,28 @@ static void test_stale_files(void)
 	json_decref(document);
 }
 
+/* A clock that was set forward makes it old, and yet the record of a job that goes on takes it. */
+static void test_stale_files_of_a_job(void)
+{
+	struct sy_sampling sampling = {
+	    .run_dir = run_dir, .record_dir = "/r", .job_id = "7.srv", .node = "n.b"};
+	struct sy_error err = {{0}};
+	char mark[512];
+	int fd = sy_unfinished_mark(&sampling, "n.b.100", mark, sizeof(mark), &err);
+
+	ok(fd >= 0, "a record goes on %s", err.text);
+	write_file("netem/n.b.7.srv.done.json", "{}", 2 * DAY_S);
+	write_file("capture/n.b.7.srv.json", "{}", 2 * DAY_S);
+	write_file("netem/n.7.srv.done.json", "{}", 2 * DAY_S);
+	write_file("netem/n.b.7.done.json", "{}", 2 * DAY_S);
+	is_int(sy_stale_files_remove(run_dir), 2, "those of other jobs and nodes go");
+	ok(is_there("netem/n.b.7.srv.done.json") && is_there("capture/n.b.7.srv.json"),
+	   "what it has still to take stays");
+	sy_unfinished_end(run_dir, mark);
+	(void)close(fd);
+	is_int(sy_stale_files_remove(run_dir), 2, "until it is finished");
+}
+
 int main(void)
 {
 	char remove[80];
@@ -232,6 +255,7 @@ int main(void)
 	test_half_written();
 	test_reaped();
 	test_stale_files();
+	test_stale_files_of_a_job();
 	(void)snprintf(remove, sizeof(remove), "rm -r %s", run_dir);
 	return system(remove) != 0 || done_testing();
 }

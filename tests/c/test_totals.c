@@ -210,6 +210,35 @@ static void test_requeued(void)
 	ok(system(path) == 0, "tidy");
 }
 
+/* Our own clock was an hour behind when our sampler began, at 3705 by everybody else's. */
+static void test_clock_behind(void)
+{
+	static const char samples[] = "elapsed_s,cpu_s,energy_j,processes\n9,8,7,1\n";
+	char dir[] = "/tmp/steelyard-test-XXXXXX", path[300];
+	struct sy_job_totals job = {0};
+	time_t begun = sy_begun_at(105, 3709, 4.5);
+	struct sy_other_nodes others = {.folder = dir,
+					.own_node = "own",
+					.since = begun - 10,
+					.own_start = begun,
+					.fresh = 3704,
+					.limit_ms = 1000};
+
+	if (!ok(mkdtemp(dir) != NULL, "a folder"))
+		return;
+	is_int(begun, 3705, "when it began");
+	is_int(sy_begun_at(105, 109, 4.5), 105, "by a clock that is right");
+	is_int(sy_begun_at(3705, 109, 4.5), 3705, "by one that is ahead");
+	write_at(dir, "before.3500.csv", samples, 3600);
+	write_at(dir, "before.3500.json", "{\"complete\":true,\"end_unix_s\":3600}", 3600);
+	write_at(dir, "beside.3704.csv", samples, 3708);
+	write_at(dir, "beside.3704.json", "{\"complete\":false,\"end_unix_s\":null}", 3704);
+	sy_job_totals_add_others(&job, &others);
+	is_int(job.nodes_weighed, 1, "the node of an earlier start is not this start's");
+	(void)snprintf(path, sizeof(path), "rm -rf %s", dir);
+	ok(system(path) == 0, "tidy");
+}
+
 static void test_files(void)
 {
 	char dir[] = "/tmp/steelyard-test-XXXXXX", path[300];
@@ -247,5 +276,6 @@ int main(void)
 	test_files();
 	test_lost_nodes();
 	test_requeued();
+	test_clock_behind();
 	return done_testing();
 }

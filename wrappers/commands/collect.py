@@ -43,6 +43,10 @@ WHAT = {
         "records cut short",
         "their totals are those of the last sample and stay out of the means",
     ),
+    "clock": (
+        "nodes whose clock was set while a job ran",
+        "what was counted and elapsed_s hold: look at chrony or ntpd there",
+    ),
     "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
     "samples": ("files of samples with lines left out, or missing", "the totals are not touched"),
     "cut_samples": (

@@ -7,7 +7,4 @@
 
 int64_t sy_now_us(clockid_t clock);
 
-/* Wall clock, or the end of a second that has passed a moment ago: as who named a file by it. */
-int64_t sy_now_within_us(int64_t unix_s);
-
 #endif

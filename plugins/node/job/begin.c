@@ -20,6 +20,7 @@
 #include "job/journal.h"
 #include "job/launch.h"
 #include "job/outbox.h"
+#include "job/report.h"
 #include "job/state.h"
 #include "job/totals_files.h"
 #include "netem/spec/text.h"
@@ -338,6 +339,9 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 
 	sy_job_sweep_rest(&end);
 	b->begin_unix_s = (double)sy_now_us(CLOCK_REALTIME) / 1e6;
+	(void)json_object_set_new(b->state.json, "earlier_starts",
+				  sy_report_earlier(b->job->config.record_dir, b->job->job_id,
+						    b->job->node, b->begin_unix_s));
 	write_state(b, 0, false);
 	sampler = start_sampler(b);
 	write_state(b, sampler, false);

@@ -98,6 +98,7 @@ char *sy_job_end(const struct sy_job_end *job)
 				     "end", totals, sizeof(totals));
 	report.totals = totals;
 	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
+	report.earlier = json_object_get(state.json, "earlier_starts");
 	sy_job_sweep_rest(job);
 	sy_job_state_remove(&state);
 	return sy_report_text(&report);

@@ -11,7 +11,8 @@
 #include "job/run_dir.h"
 #include "job/totals_files.h"
 
-#define LATE_S 60 /* told twice of one end: no later than that */
+#define LATE_S	    60	/* told twice of one end: no later than that */
+#define EARLIER_MAX 100 /* in a state's 8 KB */
 
 /* The value at a dotted path. */
 static json_t *at(json_t *json, const char *path)
@@ -57,8 +58,59 @@ static enum sy_exclusive exclusive_of(json_t *record)
 					  : SY_NOT_SAID;
 }
 
-/* The newest record of this node, and its text. */
-static json_t *newest(const struct sy_report *report, char **text)
+static bool has(const json_t *list, const json_t *number)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		if (json_equal(one, number))
+			return true;
+	}
+	return false;
+}
+
+json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char *node,
+			  double begin_unix_s)
+{
+	char folder[2 * SY_PATH_SIZE];
+	json_t *all;
+
+	(void)snprintf(folder, sizeof(folder), "%s/%s", record_dir, job_id);
+	all = sy_starts(folder, node, ".json", (time_t)begin_unix_s);
+	if (json_array_size(all) <= EARLIER_MAX)
+		return all;
+	json_decref(all);
+	return json_null();
+}
+
+/* START of the record that this start of the job has: as its sampler says, else the one that was
+ * not there before it. The clock may have been set since: the largest need not be it. */
+static time_t own_start(const struct sy_report *report, const char *folder, time_t told)
+{
+	json_t *all, *start;
+	time_t found = told;
+	size_t i;
+
+	if (told)
+		return told;
+	if (!report->earlier)
+		return sy_newest_start(folder, report->node, ".json");
+	if (!json_is_array(report->earlier))
+		return 0;
+	all = sy_starts(folder, report->node, ".json", (time_t)report->begin_unix_s);
+	json_array_foreach(all, i, start)
+	{
+		if (!has(report->earlier, start))
+			found = (time_t)json_integer_value(start);
+	}
+	json_decref(all);
+	return found;
+}
+
+/* The record of this start of the job on this node, and its text. */
+static json_t *own_record(const struct sy_report *report, time_t told, char **text)
 {
 	char folder[2 * SY_PATH_SIZE], name[600];
 	cleanup_close int fd = -1;
@@ -66,19 +118,22 @@ static json_t *newest(const struct sy_report *report, char **text)
 
 	(void)snprintf(folder, sizeof(folder), "%s/%s", report->record_dir, report->job_id);
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	start = sy_newest_start(folder, report->node, ".json");
+	start = own_start(report, folder, told);
 	(void)snprintf(name, sizeof(name), "%s.%lld.json", report->node, (long long)start);
 	*text = fd < 0 || !start ? NULL : sy_read_record(fd, name);
 	return *text ? json_loads(*text, 0, NULL) : NULL;
 }
 
-/* One of this end: an earlier start of the job left another, perhaps just now. */
-static bool is_recent(const struct sy_report *report, json_t *record)
+/* Whether a record has all that there is to tell at this end of the job. Where nothing is known of
+ * its begin, the end may have been told already, a moment ago. */
+static bool has_all(const struct sy_report *report, json_t *record)
 {
 	const json_t *end = at(record, "end_unix_s");
 
-	return json_is_number(end) && json_number_value(end) > (double)(time(NULL) - LATE_S) &&
-	       json_number_value(end) > report->begin_unix_s;
+	if (!json_is_number(end) || report->sampled)
+		return json_is_number(end);
+	return report->earlier ? json_is_true(at(record, "complete"))
+			       : json_number_value(end) > (double)(time(NULL) - LATE_S);
 }
 
 static void put_conditions(json_t *record, struct sy_comment *comment)
@@ -91,15 +146,13 @@ static void put_conditions(json_t *record, struct sy_comment *comment)
 		comment->netem = json_string_value(at(record, "tags.network"));
 }
 
-static void put_totals(const struct sy_report *report, json_t *record, struct sy_job_totals *job)
+static void put_totals(json_t *record, bool whole, bool answered, struct sy_totals own,
+		       struct sy_job_totals *job)
 {
-	struct sy_totals own = {{0}, {0}, false, SY_NOT_SAID};
-	bool recent = is_recent(report, record);
-
-	job->silent = !recent && !(report->sampled && sy_totals_from_json(&own, report->totals));
+	job->silent = !whole && !answered;
 	if (job->silent)
 		return;
-	if (recent)
+	if (whole)
 		totals_of(record, &own);
 	own.exclusive = exclusive_of(record);
 	sy_job_totals_add(job, &own);
@@ -111,12 +164,14 @@ char *sy_report_text(const struct sy_report *report)
 	struct sy_job_totals totals = {0};
 	struct sy_comment comment = {
 	    .tags = &tags, .nodes = -1, .netem_valid = -1, .totals = &totals};
+	struct sy_totals own = {0};
+	bool answered = report->sampled && sy_totals_from_json(&own, report->totals);
 	cleanup_free char *text = NULL;
-	json_t *record = newest(report, &text);
+	json_t *record = own_record(report, own.start, &text);
 	char *line;
 
 	tags.count = 0;
-	put_totals(report, record, &totals);
+	put_totals(record, has_all(report, record), answered, own, &totals);
 	if (!totals.silent) {
 		tags_of(record, &tags);
 		sy_node_kind_from_record(&comment.kind, text ? text : "");

@@ -1,5 +1,6 @@
 #include "job/state.h"
 
+#include "base/clock.h"
 #include "base/document.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -37,7 +38,8 @@ static bool lock(int fd, int patience_ms)
 }
 
 /* The locked file; who had it before may have removed it meanwhile. */
-static int take(struct sy_job_state *state, bool make, int patience_ms, struct sy_error *err)
+static int take(struct sy_job_state *state, bool make, int patience_ms, time_t *written_unix_s,
+		struct sy_error *err)
 {
 	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (make ? O_CREAT : 0);
 	struct stat info;
@@ -55,7 +57,7 @@ static int take(struct sy_job_state *state, bool make, int patience_ms, struct s
 			break;
 		(void)close(state->fd);
 	}
-	state->age_s = (double)(time(NULL) - info.st_mtime);
+	*written_unix_s = info.st_mtime;
 	return 0;
 }
 
@@ -72,10 +74,23 @@ static json_t *load(int fd)
 	return json_object();
 }
 
+/* By a clock that nobody sets. One of before the last boot is at least as old as that. */
+static double age_s(const json_t *json, time_t written_unix_s)
+{
+	const json_t *written = json_object_get(json, "written_boot_s");
+	double now_s = (double)sy_now_us(CLOCK_BOOTTIME) / 1e6;
+
+	if (!json_is_number(written))
+		return (double)(time(NULL) - written_unix_s);
+	return now_s < json_number_value(written) ? now_s : now_s - json_number_value(written);
+}
+
 int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const char *node,
 		      const char *job_id, bool make, int patience_ms, struct sy_error *err)
 {
 	int length = snprintf(state->name, sizeof(state->name), "%s.%s.json", node, job_id), result;
+
+	time_t written_unix_s = 0;
 
 	state->folder = state->fd = -1;
 	state->json = NULL;
@@ -85,16 +100,20 @@ int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const cha
 	state->folder = open_folder(run_dir, make, err);
 	if (state->folder < 0)
 		return errno == ENOENT && !make ? 1 : -1;
-	result = take(state, make, patience_ms, err);
+	result = take(state, make, patience_ms, &written_unix_s, err);
 	if (result == 0)
 		state->json = load(state->fd);
+	state->age_s = age_s(state->json, written_unix_s);
 	return result;
 }
 
 /* First over what is there, then cut: at every moment it begins with a whole object. */
 int sy_job_state_save(struct sy_job_state *state, struct sy_error *err)
 {
-	cleanup_free char *text = sy_json_dump(state->json, JSON_COMPACT | JSON_ENSURE_ASCII);
+	double now_s = (double)sy_now_us(CLOCK_BOOTTIME) / 1e6;
+	int unknown = json_object_set_new(state->json, "written_boot_s", json_real(now_s));
+	cleanup_free char *text =
+	    unknown ? NULL : sy_json_dump(state->json, JSON_COMPACT | JSON_ENSURE_ASCII);
 	size_t length = text ? strlen(text) : 0;
 
 	if (!text || length >= SIZE)

@@ -23,6 +23,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 		totals->value[i] = json_number_value(value);
 		totals->known[i] = json_is_number(value) && is_countable(totals->value[i]);
 	}
+	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;
 }

@@ -17,6 +17,7 @@ struct sy_totals {
 	double value[SY_TOTALS];
 	bool idle; /* no step of the job has come to this node */
 	enum sy_exclusive exclusive;
+	time_t start; /* in the names of the sampler's files; 0: not told */
 };
 
 struct sy_job_totals {

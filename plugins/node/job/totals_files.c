@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CLOCKS_S    10 /* clocks of one cluster may be as far apart */
 #define HEADER_SIZE 8192
 #define TAIL_SIZE   16384
 #define RECORD_MAX  1048576 /* bytes */
@@ -65,20 +65,36 @@ static bool split_name(const char *file, const char *ending, char *node, size_t 
 	return after == stop;
 }
 
-time_t sy_newest_start(const char *folder, const char *node, const char *ending)
+json_t *sy_starts(const char *folder, const char *node, const char *ending, time_t since)
 {
 	DIR *dir = opendir(folder);
+	json_t *all = json_array();
 	struct dirent *entry;
 	char name[256];
-	time_t newest = 0, start;
+	time_t start;
 
 	while (dir && (entry = readdir(dir))) {
 		if (split_name(entry->d_name, ending, name, sizeof(name), &start) &&
-		    strcmp(name, node) == 0 && start > newest)
-			newest = start;
+		    strcmp(name, node) == 0 && start >= since)
+			(void)json_array_append_new(all, json_integer(start));
 	}
 	if (dir)
 		(void)closedir(dir);
+	return all;
+}
+
+time_t sy_newest_start(const char *folder, const char *node, const char *ending)
+{
+	json_t *all = sy_starts(folder, node, ending, 1), *start;
+	time_t newest = 0;
+	size_t i;
+
+	json_array_foreach(all, i, start)
+	{
+		if (json_integer_value(start) > newest)
+			newest = (time_t)json_integer_value(start);
+	}
+	json_decref(all);
 	return newest;
 }
 
@@ -153,6 +169,13 @@ static void add_other(struct sy_job_totals *job, int folder, const char *name,
 		return;
 	totals.exclusive = record.exclusive;
 	sy_job_totals_add(job, &totals);
+}
+
+time_t sy_begun_at(time_t start, time_t written, double elapsed_s)
+{
+	time_t begun = written - (time_t)elapsed_s;
+
+	return begun > start + CLOCKS_S ? begun : start;
 }
 
 void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_nodes *others)

@@ -2,6 +2,7 @@
 #ifndef STEELYARD_JOB_TOTALS_FILES_H
 #define STEELYARD_JOB_TOTALS_FILES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -22,6 +23,10 @@ struct sy_other_nodes {
 	int limit_ms; /* gives up then: a shared file system may be slow */
 };
 
+/* `start`, or later where the sampler's own clock was behind: by that of the file system, where it
+ * has `written` when it had been at work for `elapsed_s`. */
+time_t sy_begun_at(time_t start, time_t written, double elapsed_s);
+
 /* Add every other node that has samples NODE.START.csv in the folder. */
 void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_nodes *others);
 
@@ -29,7 +34,9 @@ void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_n
  * the job's user, the folder to root: no link, no pipe. */
 char *sy_read_record(int folder, const char *name);
 
-/* START of the newest NODE.START.csv (or .json: `ending`) of a node; 0: there is none. */
+/* START of every NODE.START.csv (or .json: `ending`) of a node from `since` on; the largest alone:
+ * 0: there is none. Where a clock was set back the newest file need not have it. */
+json_t *sy_starts(const char *folder, const char *node, const char *ending, time_t since);
 time_t sy_newest_start(const char *folder, const char *node, const char *ending);
 
 #endif

@@ -70,6 +70,7 @@ static json_t *new_document(const struct sy_condition *condition, struct sy_erro
 	(void)json_object_set_new(document, "node", json_string(request->node));
 	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
 	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
+	(void)json_object_set_new(document, "start_boot_s", json_real(clock_s(CLOCK_BOOTTIME)));
 	if (request->marks)
 		(void)json_object_set(document, "marks", request->marks);
 	if (sy_state_own(document, request->watch, err) == 0)

@@ -176,7 +176,7 @@ void sy_state_strip(json_t *state)
 					  "user_id", "watch_pid",
 					  "boot_id", "watch_start_ticks",
 					  "marks",   "network_namespace",
-					  "undo"};
+					  "undo",    "start_boot_s"};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		(void)json_object_del(state, own[i]);

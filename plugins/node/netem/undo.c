@@ -1,5 +1,6 @@
 #include "netem/undo.h"
 
+#include "base/clock.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
@@ -108,12 +109,9 @@ char *sy_tree_own_line(const char *tree, const struct sy_place *place)
 	return line ? strndup(line, strcspn(line, "\n")) : strdup("");
 }
 
-static double now_s(void)
+static double clock_s(clockid_t clock)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)sy_now_us(clock) / 1e6;
 }
 
 /* What is not there any more cannot be deleted: that is no failure, so tc goes on (-force). */
@@ -268,7 +266,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 {
 	const json_t *undo = json_object_get(state, "undo");
 	json_t *place;
-	double start = now_s();
+	double start = clock_s(CLOCK_MONOTONIC);
 	bool same;
 	size_t i;
 
@@ -286,16 +284,20 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 		same &= result;
 	}
 	(void)json_object_set_new(state, "undone", json_boolean(same));
-	(void)json_object_set_new(state, "undo_s", json_real(now_s() - start));
+	(void)json_object_set_new(state, "undo_s", json_real(clock_s(CLOCK_MONOTONIC) - start));
 	return 0;
 }
 
-static double unix_s(void)
+/* By the clock that it began by, whoever has set it since. */
+static double end_unix_s(const json_t *state)
 {
-	struct timespec now;
+	const json_t *start = json_object_get(state, "start_boot_s");
+	double boot_s = clock_s(CLOCK_BOOTTIME);
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	if (!json_is_number(start) || sy_state_owner(state) == SY_OWNER_AND_KERNEL_GONE)
+		return clock_s(CLOCK_REALTIME);
+	return json_number_value(json_object_get(state, "start_unix_s")) + boot_s -
+	       json_number_value(start);
 }
 
 int sy_undo_state(struct sy_states *states, const char *name, const char *by, struct sy_error *err)
@@ -311,7 +313,7 @@ int sy_undo_state(struct sy_states *states, const char *name, const char *by, st
 		return -1;
 	}
 	(void)json_object_set_new(state, "undone_by", json_string(by));
-	(void)json_object_set_new(state, "end_unix_s", json_real(unix_s()));
+	(void)json_object_set_new(state, "end_unix_s", json_real(end_unix_s(state)));
 	(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
 	sy_state_strip(state);
 	result = sy_state_save(states, done, state, err);

@@ -119,6 +119,12 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 		explain(record, sy_total_facts[i].path, "the kernel gives no pressure (PSI) here");
 	explain(record, sy_total_facts[SY_NODE_CPU_S].path,
 		"read only where there is an energy counter to be shared out");
+	sy_record_put(record, "clock.steps",
+		      status->sums.samples ? json_integer(status->clock_steps) : json_null(),
+		      "no sample was taken");
+	sy_record_put(record, "clock.step_s",
+		      status->sums.samples ? micro(status->clock_step_us) : json_null(),
+		      "no sample was taken");
 	sy_record_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
 	sy_record_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
 		      NULL);

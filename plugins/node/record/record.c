@@ -223,6 +223,7 @@ static void put_empty_totals(json_t *record)
 	    "end_unix_s", "cpu.user_s", "cpu.system_s", "cpu.source", "memory.source", "io.source",
 	};
 	static const char *const others[] = {
+	    "clock.steps",	    "clock.step_s",
 	    "sampler.samples_lost", "sampler.missed_deadlines",
 	    "sampler.cpu_s",	    "sampler.max_memory_bytes",
 	    "pressure.scope",	    "tcp.source",

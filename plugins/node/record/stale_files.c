@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "capture/file.h"
+#include "record/unfinished.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,8 +23,19 @@ static bool is_old(const struct stat *info)
 	       info->st_mtime < now.tv_sec - since_boot.tv_sec - 1;
 }
 
+/* By the wall clock, which may have been set: what a record has still to take is kept whatever it
+ * says. */
+static bool will_be_taken(const char *run_dir, const char *file, bool finished)
+{
+	char name[256];
+	size_t ending = strlen(finished ? ".done.json" : ".json");
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - ending), file);
+	return sy_unfinished_of(run_dir, name);
+}
+
 /* States of conditions are not among them: those are undone (netem/undo.h). */
-static bool is_left(int folder, const char *name, bool captures)
+static bool is_left(const char *run_dir, int folder, const char *name, bool captures)
 {
 	bool finished = sy_ends_with(name, ".done.json");
 	struct stat info;
@@ -31,7 +43,8 @@ static bool is_left(int folder, const char *name, bool captures)
 	if (name[0] == '.' || (!finished && !(captures && sy_ends_with(name, ".json"))) ||
 	    fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
 		return false;
-	return is_old(&info) && (finished || !sy_capture_is_held(folder, name));
+	return is_old(&info) && (finished || !sy_capture_is_held(folder, name)) &&
+	       !will_be_taken(run_dir, name, finished);
 }
 
 static int look(const char *run_dir, const char *kind, bool removes)
@@ -44,7 +57,7 @@ static int look(const char *run_dir, const char *kind, bool removes)
 	(void)snprintf(path, sizeof(path), "%s/%s", run_dir, kind);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
-		if (is_left(dirfd(dir), entry->d_name, !strcmp(kind, "capture")) &&
+		if (is_left(run_dir, dirfd(dir), entry->d_name, !strcmp(kind, "capture")) &&
 		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
 			count++;
 	if (dir)

@@ -84,6 +84,38 @@ bool sy_unfinished_take(const char *run_dir, char *name, char *samples, size_t s
 	return *fd >= 0;
 }
 
+/* Whether `mark`, JOB.NODE.START, is of `name`, NODE.JOB; both words may have dots. */
+static bool is_mark_of(const char *mark, const char *name)
+{
+	const char *start = strrchr(mark, '.');
+	size_t length = start ? (size_t)(start - mark) : 0;
+
+	if (!length || strlen(name) != length)
+		return false;
+	for (size_t job = 1; job + 1 < length; job++) {
+		size_t node = length - job - 1;
+
+		if (mark[job] == '.' && name[node] == '.' && !memcmp(mark, name + node + 1, job) &&
+		    !memcmp(mark + job + 1, name, node))
+			return true;
+	}
+	return false;
+}
+
+bool sy_unfinished_of(const char *run_dir, const char *name)
+{
+	int folder = open_folder(run_dir, false, NULL);
+	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = is_mark_of(entry->d_name, name);
+	if (dir)
+		(void)closedir(dir);
+	return found;
+}
+
 bool sy_unfinished_any(const char *run_dir)
 {
 	char name[512], samples[4096];

@@ -19,7 +19,8 @@ static size_t append(char *text, size_t size, size_t used, const char *name, int
 	return used + (size_t)length;
 }
 
-size_t sy_totals_json(int64_t question, const struct sy_status *status, char *text, size_t size)
+size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_status *status,
+		      char *text, size_t size)
 {
 	const struct sy_sums *sums = &status->sums;
 	int64_t unseen_us = status->unseen.known ? status->unseen.us : SY_UNKNOWN;
@@ -28,6 +29,7 @@ size_t sy_totals_json(int64_t question, const struct sy_status *status, char *te
 	text[0] = '{';
 	if (question >= 0)
 		used = append(text, size - 1, used, "question", question, false);
+	used = append(text, size - 1, used, "start", start_unix_s, false);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
 		int64_t value = sy_sums_total(sums, (enum sy_total)i);

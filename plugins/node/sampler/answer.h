@@ -7,7 +7,9 @@
 
 #include "record/status.h"
 
-/* Not ended by NUL: its length. `question`: its number, or -1. */
-size_t sy_totals_json(int64_t question, const struct sy_status *status, char *text, size_t size);
+/* Not ended by NUL: its length. `question`: its number, or -1. `start_unix_s`: in the names of the
+ * sampler's files. */
+size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_status *status,
+		      char *text, size_t size);
 
 #endif

@@ -33,6 +33,7 @@ static struct {
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
 	int64_t start_us, cpu_at_us, period_us, next_us;
+	struct sy_wall wall;
 	struct sy_wakeup wakeup;
 	struct sy_life life;
 	bool end;
@@ -105,8 +106,9 @@ static void take_sample(enum sy_look look)
 	sy_line_clear(&s.line);
 	if (first)
 		s.start_us = now;
-	s.line.cell[SY_UNIX] =
-	    first ? sy_now_within_us(s.child->start_unix_s) : sy_now_us(CLOCK_REALTIME);
+	s.line.cell[SY_UNIX] = first ? sy_wall_first_us(&s.wall) : sy_wall_us(&s.wall);
+	s.status.clock_steps = s.wall.steps;
+	s.status.clock_step_us = s.wall.step_us;
 	s.line.cell[SY_ELAPSED] = now - s.start_us;
 	sy_node_read(s.child->node, now, first || s.end, &s.line);
 	sy_job_read(&s.job, s.end ? SY_LOOK_LAST : look, &s.line, &s.status);
@@ -137,7 +139,7 @@ static void answer_totals(int64_t question, const struct sockaddr_un *to, sockle
 
 	take_sample(SY_LOOK_NOW);
 	write_lines(sy_now_us(CLOCK_MONOTONIC));
-	used = sy_totals_json(question, &s.status, text, sizeof(text));
+	used = sy_totals_json(question, s.wall.start_unix_s, &s.status, text, sizeof(text));
 	(void)sendto(s.child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);
 }
@@ -330,6 +332,7 @@ static void take_last_sample(void)
 static void prepare(struct sy_child *child)
 {
 	s.child = child;
+	s.wall = child->wall;
 	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;

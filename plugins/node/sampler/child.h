@@ -9,13 +9,14 @@
 #include "counters/node.h"
 #include "record/sampling.h"
 #include "sampler/shared.h"
+#include "sampler/wall.h"
 
 struct sy_child {
 	struct sy_node *node;
 	struct sy_shared *shared;
 	int csv_fd; /* -1: only totals */
 	int control_fd, parent_fd, watch_fd;
-	int64_t start_unix_s; /* in the names of the files */
+	struct sy_wall wall; /* since the files were named */
 	pid_t self, parent;
 	bool command; /* root is the parent: exact totals come at the end */
 	const struct sy_sampling *sampling;

@@ -11,7 +11,6 @@
 #include "record/end.h"
 #include "record/file.h"
 #include "record/meters.h"
-#include "record/record.h"
 #include "record/unfinished.h"
 #include "sampler/child.h"
 #include "sampler/footprint.h"
@@ -29,7 +28,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define READY_MS 2000 /* for the first sample; then the command starts all the same */
 #define END_MS	 5000 /* for the last one; then the child is killed */
@@ -42,6 +40,7 @@ static struct {
 	struct sy_shared *shared;
 	struct sy_recordfile file;
 	struct sy_exact exact;
+	struct sy_wall wall;
 	char samples_file[320];
 	char mark[512]; /* of an unfinished record */
 	size_t notes_read;
@@ -88,7 +87,7 @@ static void run_child(int parent_fd)
 				 .control_fd = p.control_fd,
 				 .parent_fd = parent_fd,
 				 .watch_fd = -1,
-				 .start_unix_s = p.head.start_unix_s,
+				 .wall = p.wall,
 				 .self = getpid(),
 				 .parent = getppid(),
 				 .command = p.sampling->command != NULL,
@@ -158,6 +157,7 @@ static int set_up(struct sy_error *err)
 	if (open_files(err) < 0)
 		return -1;
 	p.head.start_unix_s = p.file.start_unix_s;
+	sy_wall_begin(&p.wall, p.file.start_unix_s);
 	return 0;
 }
 
@@ -356,10 +356,10 @@ int sy_sample(struct sy_sampling *sampling)
 	if (able)
 		sy_slow_start(&p.node.meters, p.root);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
-	if (!able)
+	if (!able) {
 		complain(&err);
-	if (!able)
 		close_record();
+	}
 	if (!able && !sampling->command)
 		return SY_SAMPLE_UNABLE;
 	if (sampling->command && able) { /* before anything is measured */

@@ -35,6 +35,18 @@ def wait_for(what: str, condition: Callable[[], Any], timeout_s: float = TIMEOUT
     raise AssertionError(f"waited {timeout_s} s for {what}")
 
 
+def make_old(path: Path) -> None:
+    """As if the state had been written two minutes ago."""
+    with contextlib.suppress(FileNotFoundError):
+        text = path.read_text()
+        if text:
+            state = json.loads(text)
+            state["written_boot_s"] = time.clock_gettime(time.CLOCK_BOOTTIME) - 120
+            path.write_text(json.dumps(state))
+        then = time.time() - 120
+        os.utime(path, (then, then))
+
+
 def mark(job_id: str) -> str:
     """What processes have in their environment: jobs of tests beside this one have other ids."""
     return f"PBS_JOBID={job_id}.{os.getpid()}"
@@ -123,6 +135,17 @@ class Node:
 
     def where(self) -> list[str]:
         return [f"--run-dir={self.run}", f"--record-dir={self.records}", "--node=n1"]
+
+    def other_program(self, name: str, script: str) -> Path:
+        """A node program that is a script; `$program` is the real one."""
+        path = self.base / name
+        path.write_text(f'#!/bin/sh\nprogram="{find_node_program()}"\n{script}\n')
+        path.chmod(0o755)
+        return path
+
+    def without_sampler(self) -> Path:
+        """One whose samplers never are: then the daemon is who is watched."""
+        return self.other_program("no-sampler", '[ "$1" = sample ] && exit 1; exec $program "$@"')
 
     def begin_words(self, job_id: str, *more: str, node: int = 0) -> list[str]:
         return [

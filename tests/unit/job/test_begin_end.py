@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.unit.job.conftest import USER, is_there, mark, wait_for
+from tests.unit.job.conftest import USER, is_there, make_old, mark, wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 
@@ -390,8 +390,7 @@ def test_a_node_whose_name_begins_with_anothers(node: Any) -> None:
     words = [w for w in node.begin_words("7.srv") if w != "--node=n1"]
     assert node.call(*words, "--node=n1.b").returncode == 0
     state = node.run / "job" / "n1.b.7.srv.json"
-    then = time.time() - 120
-    os.utime(state, (then, then))
+    make_old(state)
     node.sweep("--only-alive")
     assert state.exists()
     assert node.call("end", "--job-id=7.srv", *where).returncode == 0

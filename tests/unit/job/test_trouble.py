@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.unit.job.conftest import is_there, mark, wait_for
+from tests.unit.job.conftest import is_there, make_old, mark, wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 
@@ -192,13 +192,6 @@ def test_without_word_from_anybody_the_sampler_ends(node: Any) -> None:
     assert "gone without a word" in record["incomplete_reason"]
 
 
-def make_old(path: Path) -> None:
-    """As if it had been written two minutes ago."""
-    if path.exists():
-        then = time.time() - 120
-        os.utime(path, (then, then))
-
-
 # --- conditions, in a network of the test's own ---
 
 
@@ -304,10 +297,6 @@ def test_a_condition_outlives_its_sampler_while_the_job_runs(node: Any, shaped: 
     assert shaped.is_clean()
 
 
-# A node program whose samplers never are: then the daemon is who is watched.
-WITHOUT_SAMPLER = '#!/bin/sh\n[ "$1" = sample ] && exit 1\nexec "{program}" "$@"\n'
-
-
 def applying(node: Any) -> list[int]:
     return [
         pid for pid in ours(node.run)
@@ -317,9 +306,7 @@ def applying(node: Any) -> list[int]:
 
 def test_a_begin_that_is_killed_over_a_condition_leaves_none(node: Any, shaped: Shaped) -> None:
     """Its end finds nothing to undo yet, and the daemon lives on."""
-    program = node.base / "node"
-    program.write_text(WITHOUT_SAMPLER.format(program=find_node_program()))
-    program.chmod(0o755)
+    program = node.without_sampler()
     words = shaped.begin_words("7.srv", "rate%3D10mbit%2Cto%3D10.9.9.77")  # nobody's: no echo comes
     begin = subprocess.Popen(
         shaped.inside(find_node_program(), "job", *words, f"--node-program={program}"),

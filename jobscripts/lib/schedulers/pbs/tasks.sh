@@ -68,13 +68,14 @@ sy_pbs_start_words() { # <node> <program> <argument>...
 
 # Until the command has ended, with its exit code; an exit code of our own when it left none.
 sy_pbs_follow() {
-    local code='' pid='' steps=0 asked=0 begun=${EPOCHREALTIME//[^0-9]/} seen=0 now
+    local code='' pid='' steps=0 asked=0 begun seen=0 now
+    sy_moment begun 0
     while true; do
         sy_pbs_read_state
         sy_pbs_hand_on "$from_out" "$folder/out" "$to_out" || told=1
         sy_pbs_hand_on "$from_err" "$folder/err" "$to_err"
         [[ -z $code ]] || return "$code"
-        now=${EPOCHREALTIME//[^0-9]/}
+        sy_moment now 0
         if [[ -n $told ]]; then
             ((asked > 0)) || asked=$now
             sy_pbs_press "$((now - asked))" || return 143

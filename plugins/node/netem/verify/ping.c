@@ -17,7 +17,8 @@
 #include <time.h>
 
 #define US	    1000LL
-#define PATIENCE_US 20000 /* beside twice the longest answer */
+#define PATIENCE_US 20000	/* beside twice the longest answer */
+#define SET_NS	    (1000 * US) /* two clocks are not read at once */
 
 union address {
 	struct sockaddr any;
@@ -43,6 +44,7 @@ struct run {
 	struct pollfd poll[SY_PING_MAX]; /* ICMP: the first one alone */
 	int sockets;
 	int64_t longest_ns;
+	int64_t wall_ns; /* how far the wall clock was from the one that nobody sets */
 };
 
 static int64_t now_ns(clockid_t clock)
@@ -174,18 +176,25 @@ static int send_echo(struct run *run, int number, struct sy_error *err)
 	return 0;
 }
 
-/* How long ago the kernel took the message in; 0 when it does not say, or its clock was set. */
-static int64_t age_ns(struct msghdr *message)
+static int64_t wall_ns(void)
 {
+	return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC);
+}
+
+/* How long ago the kernel took the message in, by its wall clock; 0 when it does not say, or its
+ * clock was set since the first echo. */
+static int64_t age_ns(const struct run *run, struct msghdr *message)
+{
+	int64_t wall = now_ns(CLOCK_REALTIME), age;
+	int64_t moved = wall - now_ns(CLOCK_MONOTONIC) - run->wall_ns;
 	struct timespec stamp;
-	int64_t age;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_TIMESTAMPNS)
 			continue;
 		memcpy(&stamp, CMSG_DATA(c), sizeof(stamp));
-		age = now_ns(CLOCK_REALTIME) - (stamp.tv_sec * 1000000000LL + stamp.tv_nsec);
-		return age > 0 && age < 1000000000LL ? age : 0;
+		age = wall - (stamp.tv_sec * 1000000000LL + stamp.tv_nsec);
+		return age > 0 && age < 1000000000LL && moved > -SET_NS && moved < SET_NS ? age : 0;
 	}
 	return 0;
 }
@@ -227,7 +236,7 @@ static void hear_icmp(struct run *run)
 			return;
 		if (got > 0) {
 			/* Who is held up between the two clocks finds it late, never too fast. */
-			int64_t age = age_ns(&message);
+			int64_t age = age_ns(run, &message);
 
 			take_answer(run, data, (size_t)got, now_ns(CLOCK_MONOTONIC) - age);
 		}
@@ -311,6 +320,12 @@ static int exchange(struct run *run, struct sy_error *err)
 {
 	int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
 
+	run->wall_ns = wall_ns();
+	for (int i = 0; i < 3; i++) { /* who was held up between the two found less */
+		int64_t again = wall_ns();
+
+		run->wall_ns = again > run->wall_ns ? again : run->wall_ns;
+	}
 	if (!run->ping->port && open_icmp(run, err) < 0)
 		return -1;
 	for (int i = 0; i < run->ping->count; i++) {
