@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.lab, pytest.mark.guests]
+pytestmark = pytest.mark.lab  # guests of its own: need not wait for the others
 BENCH = Path(__file__).parents[2] / "bench" / "netem.py"
 
 
