@@ -18,6 +18,7 @@ from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
 from steelyard.analysis.summary.environment import Program, TagValue
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
+from steelyard.analysis.summary.meters import Apart, read_meters
 from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.stand_ins import read_stand_ins
@@ -124,6 +125,7 @@ class Record:
     samples_lost: int | None
     missed_deadlines: int | None
     samples: int | None
+    energy_covers: str | None  # "package, dram": what energy_j is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class StudyData:
     network: list[NodeNetwork] = field(default_factory=list)
     repeated: dict[str, int] = field(default_factory=dict)  # figures of one run, by variant
     checks: Checks = field(default_factory=Checks)
+    meters: tuple[Apart, ...] = ()
     stand_ins: dict[str, int] = field(default_factory=dict)  # for the accounting: program, runs
     other_units: list[OtherUnit] = field(default_factory=list)
     tags: list[TagValue] = field(default_factory=list)
@@ -180,6 +183,7 @@ def read_study(
             network=read_network(connection),
             repeated=read_repeated(connection),
             checks=read_checks(connection),
+            meters=read_meters(connection),
             stand_ins=read_stand_ins(connection),
             other_units=other_units,
             tags=environment.read_tags(connection),
@@ -290,7 +294,8 @@ def read_records(connection: duckdb.DuckDBPyConnection) -> list[Record]:
             n.kernel, n.cpu_model,
             CASE WHEN n.exclusive IS NULL AND json[4] = 'none' THEN TRUE ELSE n.exclusive END,
             json[1], TRY_CAST(json[2] AS DOUBLE),
-            n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples
+            n.energy_j IS NOT NULL, json[3], n.samples_lost, n.missed_deadlines, n.samples,
+            nullif(array_to_string(n.record->>'$.energy.covers[*]', ', '), '')
         FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt,
             LATERAL (SELECT json_extract_string(n.record, ?)) AS j (json)
         ORDER BY n.node, n.run_id

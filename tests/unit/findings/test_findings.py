@@ -15,6 +15,8 @@ from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import find, rules
 from steelyard.analysis.summary.summary import summarize
 
+from .meters import two_meters, unlike_parts
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
@@ -223,6 +225,8 @@ CASES = {
     "SY28": (slow_starts, "In 1 of 2 series with iterations inside the runs"),
     "SY29": (lambda maker: maker.rows.clear(), "There is nothing to report."),
     "SY33": (told_by_qstat, "The end of 2 runs is known from them."),
+    "SY34": (two_meters, "In 1 of 24 records."),
+    "SY35": (unlike_parts, "There are 2 kinds of them."),
     "SY27": (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 
