@@ -183,6 +183,67 @@ def test_a_node_whose_clock_is_an_hour_off(study: Any, off_s: int) -> None:
     assert value is None
 
 
+@pytest.mark.parametrize("off_s", [3600, -3600])
+def test_a_node_whose_clock_is_an_hour_off_and_told_the_run(study: Any, off_s: int) -> None:
+    """result.json has its time of the same clock."""
+    row = study.row("11")
+    for path in (study.record_dir / "11").glob(f"{row.nodes[0]}.*"):
+        path.unlink()
+    HELP.write_record(study.record_dir / "11", row.nodes[0], row.start_unix_s + off_s, "11")
+    tell(study, "twonodes", "11.0", start_unix_s=row.start_unix_s + off_s + 0.25)
+    study.collect()
+    assert gaps(study) == []
+
+
+def tell(study: Any, name: str, attempt: str, **fields: object) -> None:
+    path = study.dir / "runs" / run_id(name) / attempt / "result.json"
+    document = json.loads(path.read_text(encoding="utf-8")) | fields
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def set_back(study: Any, **fields: object) -> float:
+    """The last start's record, by a clock that was set back into the time of the start before."""
+    row, before = study.row("16", 2), study.row("16", 1)
+    for path in (study.record_dir / "16").glob(f"*.{int(row.start_unix_s)}.*"):
+        path.unlink()
+    start = float(before.start_unix_s) + 3
+    job = {"scheduler": "slurm", "job_id": "16", "restart_count": "2", "exclusive": False}
+    HELP.write_record(
+        study.record_dir / "16", row.nodes[0], start, "16", tags={"restart": "2"}, job=job, **fields
+    )
+    return start
+
+
+def restarts(study: Any) -> dict[str, str]:
+    rows = query(study, "SELECT attempt, value FROM tags WHERE key = 'restart' ORDER BY ALL")
+    return {attempt: value for attempt, value in rows}
+
+
+def test_a_clock_that_was_set_back_between_two_starts(study: Any) -> None:
+    start = set_back(study)
+    tell(study, "twice", "16.2", start_unix_s=start + 0.25)
+    study.collect()
+    assert restarts(study) == {"16.0": "0", "16.1": "1", "16.2": "2"}
+
+
+def test_a_record_by_its_time_of_another_start(study: Any) -> None:
+    """Of which nothing else is known: left out, and told."""
+    set_back(study)
+    study.collect()
+    assert restarts(study) == {"16.0": "0", "16.1": "1"}
+    reasons = [reason for _, reason in gaps(study, "16.1")]
+    assert any("is of start 2 of the job, left out" in reason for reason in reasons), reasons
+
+
+def test_a_clock_that_was_set_while_the_job_ran_is_told(study: Any) -> None:
+    row = study.row("11")
+    study.record(row, row.nodes[0], clock={"steps": 1, "step_s": -3600.0})
+    study.collect()
+    ((what, reason),) = gaps(study)
+    assert what == "clock"
+    assert f"the clock of {row.nodes[0]} was set once while the job ran, by -3600 s" in reason
+
+
 def test_a_submitting_host_whose_clock_is_an_hour_ahead(study: Any) -> None:
     study.submitted_unix_s += 3600
     study.now_unix_s += 7200
