@@ -38,7 +38,7 @@ ssize_t pread(int fd, void *buffer, size_t size, off_t at)
 static struct sy_job *job;
 static struct sy_line line;
 static struct sy_status status;
-static bool root_in_group;
+static bool root_in_group, root_in_step;
 static char tree[] = "/tmp/steelyard-job.XXXXXX", folder[256];
 
 /* What /proc/PID/cgroup tells of our actors. */
@@ -47,9 +47,10 @@ int openat(int dir, const char *path, int flags, ...)
 	char own[sizeof(folder) + 16];
 	int pid = atoi(path);
 
-	for (int i = root_in_group ? 0 : 1; i < ACTORS && pid; i++)
+	for (int i = root_in_group || root_in_step ? 0 : 1; i < ACTORS && pid; i++)
 		if (actor[i] == pid && strstr(path, "/cgroup")) {
-			(void)snprintf(own, sizeof(own), "%s/membership", folder);
+			(void)snprintf(own, sizeof(own), "%s/%s", folder,
+				       i == 0 && root_in_step ? "of_daemon" : "membership");
 			return (int)syscall(SYS_openat, AT_FDCWD, own, O_RDONLY, 0);
 		}
 	return (int)syscall(SYS_openat, dir, path, flags, 0);
@@ -57,7 +58,7 @@ int openat(int dir, const char *path, int flags, ...)
 
 static void set(const char *file, const char *key, int64_t value)
 {
-	char path[sizeof(folder) + 16];
+	char path[sizeof(folder) + 32];
 	FILE *out;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", folder, file);
@@ -74,6 +75,12 @@ static void set_group(int64_t cpu_us, int64_t memory_bytes)
 	set("memory.current", "", memory_bytes);
 	set("memory.stat", "file_mapped 0\nanon ", memory_bytes);
 	set("membership", "0::" GROUP "/step_0/task_", 0);
+}
+
+/* `file` of set() may lie in a folder. */
+static void set_tasks(int64_t cpu_us)
+{
+	set("step_0/user/cpu.stat", "usage_usec ", cpu_us);
 }
 
 static void make_folders(char *path)
@@ -116,6 +123,8 @@ static void begin(void)
 	enter(1, 0);
 	enter(2, 0);
 	sy_processes_root(&job->processes, actor[0]);
+	sy_step_groups_init(&job->steps, &job->processes, open(tree, O_RDONLY | O_DIRECTORY), 0);
+	sy_step_groups_add(&job->steps, actor[0]);
 	sy_cgroup_open(&job->cgroup, open(tree, O_RDONLY | O_DIRECTORY), GROUP);
 	sy_processes_cgroup(&job->processes, job->cgroup.path);
 	sy_job_count_from_here(job, open(tree, O_RDONLY | O_DIRECTORY));
@@ -193,6 +202,76 @@ static void test_a_daemon_in_the_group_is_not_the_job(void)
 	end();
 }
 
+static void begin_step(void)
+{
+	char path[sizeof(folder) + 32];
+	FILE *out;
+
+	root_in_group = false;
+	root_in_step = true;
+	(void)snprintf(path, sizeof(path), "%s/of_daemon", folder);
+	out = fopen(path, "w");
+	if (!out)
+		exit(ok(false, "where the daemon is"));
+	(void)fprintf(out, "1:name=x:/\n0::%s/step_0/slurm\n", GROUP);
+	(void)fclose(out);
+	(void)snprintf(path, sizeof(path), "%s/step_0/user", folder);
+	make_folders(path);
+	set_tasks(0);
+	begin();
+}
+
+/* Version 2: the job's group counts what a step's daemon uses at its end, of which nobody can ask
+ * it any more. */
+static void test_what_a_daemon_uses_at_its_end(void)
+{
+	char path[sizeof(folder) + 32];
+
+	begin_step();
+	set_tasks(300000);
+	set_group(5900000, 3 * MB);
+	take(SY_LOOK_DUE);
+	is_int(line.cell[SY_CPU], 300000, "what the group of the tasks has counted");
+	sy_step_groups_done(&job->steps, actor[0], 250000);
+	sy_step_groups_done(&job->steps, actor[0], 250000);
+	set_group(6200000, 3 * MB);
+	take(SY_LOOK_NOW);
+	is_int(line.cell[SY_CPU], 300000, "the tasks have ended, the daemon goes on");
+	is_int(job->unseen.us, 300000, "CPU that no process shows");
+	ok(sy_unseen_matters(&job->unseen), "more than a daemon's end could explain");
+	(void)snprintf(path, sizeof(path), "%s/step_0/user/cpu.stat", folder);
+	(void)truncate(path, 0);
+	set_group(6500000, 3 * MB);
+	take(SY_LOOK_LAST);
+	is_int(line.cell[SY_CPU], 300000, "its group is gone");
+	end();
+}
+
+/* A step so short that nobody saw its group, and one of which the daemon tells more. */
+static void test_a_step_tells_more_than_its_group(void)
+{
+	begin_step();
+	set_tasks(300000);
+	sy_step_groups_done(&job->steps, actor[0], 350000);
+	is_int(sy_step_groups_cpu_us(&job->steps), 350000, "what its daemon has waited for");
+	sy_step_groups_add(&job->steps, INT32_MAX);
+	sy_step_groups_find(&job->steps);
+	sy_step_groups_done(&job->steps, INT32_MAX, 20000);
+	sy_step_groups_done(&job->steps, INT32_MAX, 21000);
+	is_int(sy_step_groups_cpu_us(&job->steps), 371000, "and a step that nobody saw");
+	for (int i = 1; i < 2 * SY_MAX_STEPS; i++) {
+		sy_step_groups_add(&job->steps, INT32_MAX - i);
+		sy_step_groups_done(&job->steps, INT32_MAX - i, 1000);
+	}
+	is_int(sy_step_groups_cpu_us(&job->steps), 371000 + (2 * SY_MAX_STEPS - 1) * 1000,
+	       "and more steps than there is room for, one after another");
+	sy_step_groups_add(&job->steps, INT32_MAX - 1);
+	sy_step_groups_done(&job->steps, INT32_MAX - 1, 5000);
+	is_int(sy_step_groups_cpu_us(&job->steps), 376000 + (2 * SY_MAX_STEPS - 1) * 1000,
+	       "and an id that comes again");
+	end();
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
 	(void)info;
@@ -211,6 +290,8 @@ int main(void)
 	test_processes_are_asked_once_a_second();
 	test_a_sample_between_tells_the_group();
 	test_a_daemon_in_the_group_is_not_the_job();
+	test_what_a_daemon_uses_at_its_end();
+	test_a_step_tells_more_than_its_group();
 	(void)nftw(tree, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return done_testing();
 }

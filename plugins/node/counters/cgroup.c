@@ -46,6 +46,11 @@ static int open_in(int root, const char *const *mounts, size_t count, const char
 #define OPEN_IN(root, mounts, path, file)                                                          \
 	open_in(root, mounts, sizeof(mounts) / sizeof((mounts)[0]), path, file)
 
+int sy_cgroup2_open_cpu(int root, const char *path)
+{
+	return OPEN_IN(root, unified_mounts, path, "cpu.stat");
+}
+
 static void open_cpu(struct sy_cgroup *group, int root)
 {
 	group->cpu_source = SY_SOURCE_CGROUP1;
@@ -53,7 +58,7 @@ static void open_cpu(struct sy_cgroup *group, int root)
 	if (group->cpu_fd >= 0)
 		return;
 	group->cpu_source = SY_SOURCE_CGROUP2;
-	group->cpu_fd = OPEN_IN(root, unified_mounts, group->path, "cpu.stat");
+	group->cpu_fd = sy_cgroup2_open_cpu(root, group->path);
 	if (group->cpu_fd < 0)
 		group->cpu_source = SY_SOURCE_NONE;
 }
@@ -120,15 +125,25 @@ static int read_text(int fd, char *text, size_t size)
 	return 0;
 }
 
+int64_t sy_cgroup2_cpu_us(int fd)
+{
+	char text[1024];
+	int64_t value;
+
+	if (read_text(fd, text, sizeof(text)) < 0 || sy_parse_keyed(text, "usage_usec", &value) < 0)
+		return SY_UNKNOWN;
+	return value;
+}
+
 static int64_t read_counted_us(struct sy_cgroup *group)
 {
 	char text[1024];
 	int64_t value;
 
+	if (group->cpu_source == SY_SOURCE_CGROUP2)
+		return sy_cgroup2_cpu_us(group->cpu_fd);
 	if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
 		return SY_UNKNOWN;
-	if (group->cpu_source == SY_SOURCE_CGROUP2)
-		return sy_parse_keyed(text, "usage_usec", &value) < 0 ? SY_UNKNOWN : value;
 	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
 }
 

@@ -91,7 +91,7 @@ static void read_split(void)
 {
 	int64_t user, system;
 
-	if (!s.job.cgroup.cpu_source || s.job.unseen.daemons ||
+	if (!s.job.cgroup.cpu_source || s.job.unseen.daemons || s.job.by_steps ||
 	    sy_cgroup_cpu_split_us(&s.job.cgroup, s.child->node->root, &user, &system) < 0)
 		return; /* what was known while the group was there stays */
 	s.status.user_us = user;
@@ -146,8 +146,10 @@ static void answer_totals(int64_t question, const struct sockaddr_un *to, sockle
 
 static void use_cgroup(const char *path)
 {
-	if (s.job.cgroup.path[0]) /* the first one counts: the whole job's */
+	if (s.job.cgroup.path[0]) { /* the first one counts: the whole job's */
+		sy_job_step_is_there(&s.job);
 		return;
+	}
 	sy_cgroup_open(&s.job.cgroup, s.child->node->root, path);
 	sy_processes_cgroup(&s.job.processes, s.job.cgroup.path);
 	sy_job_count_from_here(&s.job, s.child->node->root);
@@ -169,6 +171,7 @@ static void new_rate(double rate_hz)
 static void new_root(pid_t pid)
 {
 	sy_processes_root(&s.job.processes, pid);
+	sy_step_groups_add(&s.job.steps, pid);
 	sy_open_roots_add(&s.life.open, pid);
 	sy_tcp_recheck(&s.tcp);
 	if (!s.period_us) /* from now on it is known that a step came here */
@@ -181,6 +184,7 @@ static void root_done(const struct sy_message *message)
 				  message->number[3], message->number[4]}};
 
 	sy_processes_done(&s.job.processes, message->pid, &final);
+	sy_step_groups_done(&s.job.steps, message->pid, message->number[0]);
 	s.status.io_unsure_bytes += message->number[5];
 	s.job.processes.named = true;
 	s.job.exact |= s.child->command;
@@ -350,6 +354,8 @@ static void prepare(struct sy_child *child)
 	    sy_processes_init(&s.job.processes, child->self, child->parent, sy_raise_file_limit(),
 			      NULL) < 0)
 		_exit(1);
+	sy_step_groups_init(&s.job.steps, &s.job.processes, child->node->root,
+			    child->sampling->watch);
 	s.life.linger_us = child->sampling->linger_s * 1000000LL;
 	if (child->sampling->parent)
 		sy_processes_starter(&s.job.processes, child->sampling->parent, s.wakeup.events_fd);

@@ -48,8 +48,19 @@ static int64_t believed_cpu_us(struct sy_job *job, const struct sy_usage *total,
 	return cpu_us;
 }
 
+/* Where the daemons of steps lie in the group, too (version 2), the groups of their tasks tell. */
+static int64_t counted_us(struct sy_job *job)
+{
+	int64_t counted = sy_cgroup_cpu_us(&job->cgroup);
+
+	return counted == SY_UNKNOWN || !job->by_steps ? counted
+						       : sy_step_groups_cpu_us(&job->steps);
+}
+
 static struct sy_daemons daemons_of(struct sy_job *job)
 {
+	if (job->by_steps)
+		return (struct sy_daemons){.count = 0};
 	return sy_processes_daemons(&job->processes,
 				    job->cgroup.cpu_source == SY_SOURCE_CGROUP1 ? "cpuacct" : "");
 }
@@ -86,20 +97,23 @@ static void begin_counting(struct sy_job *job)
 	/* A batch daemon's prologue runs in the group before anything of the job does: all that the
 	 * processes do not show is its. */
 	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
-	int64_t before_us, after_us, total_us, counted_us, used_us;
+	int64_t before_us, after_us, total_us, found_us, used_us;
 	struct sy_daemons daemons;
 
-	before_us = sy_cgroup_cpu_us(&job->cgroup);
+	before_us = counted_us(job);
 	total_us = sy_processes_total(&job->processes).use[SY_USE_CPU_NS] / 1000;
-	after_us = sy_cgroup_cpu_us(&job->cgroup);
+	after_us = counted_us(job);
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
 		return;
 	/* With what the living have waited for; so little beyond it is the rounding of that, by
 	 * clock ticks, and no earlier job's. */
-	counted_us = (before_us + after_us) / 2;
-	used_us = counted_us < total_us + rounding_us ? counted_us : total_us;
-	sy_cgroup_count_from(&job->cgroup, job->root, counted_us, used_us);
+	found_us = (before_us + after_us) / 2;
+	used_us = found_us < total_us + rounding_us ? found_us : total_us;
+	if (job->by_steps)
+		sy_step_groups_count_from(&job->steps, found_us, used_us);
+	else
+		sy_cgroup_count_from(&job->cgroup, job->root, found_us, used_us);
 	daemons = daemons_of(job);
 	sy_unseen_begin(&job->unseen, used_us, total_us, &daemons);
 }
@@ -117,10 +131,29 @@ static bool look_at_groups(struct sy_job *job)
 	return true;
 }
 
+/* Returns whether they tell from now on. */
+static bool look_for_steps(struct sy_job *job)
+{
+	if (job->cgroup.cpu_source != SY_SOURCE_CGROUP2)
+		return false;
+	sy_step_groups_find(&job->steps);
+	if (job->by_steps || !job->steps.known)
+		return false;
+	job->by_steps = true;
+	return true;
+}
+
+void sy_job_step_is_there(struct sy_job *job)
+{
+	if (look_for_steps(job))
+		begin_counting(job);
+}
+
 void sy_job_count_from_here(struct sy_job *job, int root)
 {
 	job->root = root;
 	sy_processes_refresh(&job->processes, false);
+	(void)look_for_steps(job);
 	(void)look_at_groups(job);
 	begin_counting(job);
 }
@@ -140,9 +173,13 @@ static void compare_with_group(struct sy_job *job, const struct sy_usage *total,
 static int64_t cpu_of_group_us(const struct sy_job *job, const struct sy_usage *total,
 			       int64_t group_us)
 {
+	int64_t total_us = total->use[SY_USE_CPU_NS] / 1000;
+
+	if (job->by_steps) /* of more steps than there is room for some are not in the sum */
+		return group_us > total_us ? group_us : total_us;
 	if (!job->unseen.known || !job->unseen.daemons)
 		return group_us;
-	return total->use[SY_USE_CPU_NS] / 1000 + job->unseen.us;
+	return total_us + job->unseen.us;
 }
 
 /* The same, of processes that are not asked now. */
@@ -207,7 +244,7 @@ static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 static int64_t group_cpu_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
 {
 	bool alive = sy_processes_any(&job->processes, sy_lives) > 0;
-	int64_t now_us = alive ? before_us : sy_cgroup_cpu_us(&job->cgroup);
+	int64_t now_us = alive ? before_us : counted_us(job);
 	int64_t group_us = now_us != SY_UNKNOWN ? now_us : before_us;
 
 	if (group_us != SY_UNKNOWN) {
@@ -259,6 +296,7 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	struct sy_processes *processes = &job->processes;
 	bool end = look == SY_LOOK_LAST;
 	int64_t group_us = SY_UNKNOWN;
+	bool changed = look_for_steps(job);
 	struct sy_usage total;
 	int64_t unwaited;
 
@@ -267,8 +305,8 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 		return;
 	/* First, so that what is used between the two readings is no gap. */
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
-		group_us = sy_cgroup_cpu_us(&job->cgroup);
-	if (!processes_are_due(job, look, group_us)) {
+		group_us = counted_us(job);
+	if (!changed && !processes_are_due(job, look, group_us)) {
 		read_group_alone(job, group_us, line, status);
 		return;
 	}
@@ -283,11 +321,11 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	status->unwaited_io = job->unseen.known && processes->starter.pid ? unwaited : 0;
 	if (!processes->named)
 		return;
-	if (look_at_groups(job)) {
-		if (!job->unseen.known)
+	if (look_at_groups(job) || changed) {
+		if (!job->unseen.known || changed)
 			begin_counting(job);
 		sy_job_tell_sources(job, status);
-		group_us = sy_cgroup_cpu_us(&job->cgroup);
+		group_us = counted_us(job);
 	}
 	total = sy_processes_total(processes);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)

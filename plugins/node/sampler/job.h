@@ -6,6 +6,7 @@
 #include "counters/cgroup.h"
 #include "counters/cpu_guard.h"
 #include "counters/processes.h"
+#include "counters/step_groups.h"
 #include "counters/unseen.h"
 #include "record/sampling.h"
 #include "record/status.h"
@@ -15,7 +16,9 @@ struct sy_job {
 	struct sy_cgroup cgroup;
 	struct sy_cpu_guard guard;
 	struct sy_unseen unseen;
+	struct sy_step_groups steps;
 	int root;	   /* below which the group's files are */
+	bool by_steps;	   /* CPU is read where only the tasks of its steps are */
 	bool groups_asked; /* a process of the job has told which controllers have it in there */
 	bool group_in_use; /* when its cgroup was read last, somebody was in it */
 	bool group_unused; /* then it had counted nothing */
@@ -29,6 +32,9 @@ bool sy_job_all_told(const struct sy_job *job);
 /* The cgroup's files have been opened: what its processes have used is the job's, the rest that it
  * has counted is not; from here on both must agree. */
 void sy_job_count_from_here(struct sy_job *job, int root);
+
+/* A step has told of the group: its daemon is there now. */
+void sy_job_step_is_there(struct sy_job *job);
 
 /* Where its CPU and its memory are read. */
 void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status);

@@ -1,0 +1,154 @@
+#include "counters/step_groups.h"
+
+#include "counters/cgroup.h"
+#include "counters/processes_read.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIES	 3 /* a daemon enters its group at its start, or never */
+#define DAEMON	 "/slurm"
+#define OF_TASKS "user"
+
+static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
+{
+	for (int i = 0; i < groups->count; i++)
+		if (groups->step[i].daemon == daemon)
+			return &groups->step[i];
+	return NULL;
+}
+
+/* As late as can be: the end of one may be told twice. */
+static void make_room(struct sy_step_groups *groups)
+{
+	for (int i = 0; i < groups->count; i++) {
+		if (!groups->step[i].done || groups->step[i].fd >= 0)
+			continue;
+		groups->ended_us += groups->step[i].cpu_us;
+		groups->count--;
+		memmove(&groups->step[i], &groups->step[i + 1],
+			sizeof(groups->step[0]) * (size_t)(groups->count - i));
+		return;
+	}
+}
+
+static void add(struct sy_step_groups *groups, pid_t daemon, bool from_here)
+{
+	struct sy_step_group *old = find(groups, daemon);
+
+	if (old && !old->done)
+		return;
+	if (old)
+		old->daemon = 0; /* its id has come again */
+	if (groups->count == SY_MAX_STEPS)
+		make_room(groups);
+	if (groups->count < SY_MAX_STEPS)
+		groups->step[groups->count++] =
+		    (struct sy_step_group){.daemon = daemon, .fd = -1, .from_here = from_here};
+}
+
+void sy_step_groups_init(struct sy_step_groups *groups, struct sy_processes *all, int root,
+			 pid_t keeper)
+{
+	*groups = (struct sy_step_groups){.all = all, .root = root};
+	all->fds_left -= SY_MAX_STEPS;
+	if (keeper > 0)
+		add(groups, keeper, true);
+}
+
+void sy_step_groups_add(struct sy_step_groups *groups, pid_t daemon)
+{
+	add(groups, daemon, false);
+}
+
+/* Of "0::JOB/step_X/slurm" the group of the step's tasks. */
+static bool tasks_group(const char *text, const char *job, char *path, size_t size)
+{
+	const char *at = strstr(text, "0::"), *end;
+	size_t length = strlen(job);
+
+	if (!at || (at > text && at[-1] != '\n') || strncmp(at + 3, job, length) != 0 ||
+	    at[3 + length] != '/')
+		return false;
+	at += 3;
+	end = at + strcspn(at, "\n");
+	if ((size_t)(end - at) <= length + strlen(DAEMON) ||
+	    strncmp(end - strlen(DAEMON), DAEMON, strlen(DAEMON)) != 0)
+		return false;
+	return (size_t)snprintf(path, size, "%.*s/" OF_TASKS, (int)(end - at) - (int)strlen(DAEMON),
+				at) < size;
+}
+
+static void read_one(struct sy_step_group *step)
+{
+	int64_t counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd);
+
+	if (counted == SY_UNKNOWN) {
+		if (step->fd >= 0)
+			(void)close(step->fd);
+		step->fd = -1;
+		return;
+	}
+	if (counted - step->zero_us > step->cpu_us)
+		step->cpu_us = counted - step->zero_us;
+}
+
+static void find_one(struct sy_step_groups *groups, struct sy_step_group *step)
+{
+	char text[4096], path[600];
+	int64_t counted;
+
+	step->asked++;
+	if (sy_process_file(groups->all, step->daemon, "cgroup", NULL, text, sizeof(text)) <= 0 ||
+	    !tasks_group(text, groups->all->cgroup, path, sizeof(path)))
+		return;
+	step->fd = sy_cgroup2_open_cpu(groups->root, path);
+	counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd);
+	if (step->from_here && counted != SY_UNKNOWN)
+		step->zero_us = counted;
+	groups->known |= counted != SY_UNKNOWN;
+	read_one(step);
+}
+
+void sy_step_groups_find(struct sy_step_groups *groups)
+{
+	if (!groups->all || !groups->all->cgroup)
+		return;
+	for (int i = 0; i < groups->count; i++) {
+		struct sy_step_group *step = &groups->step[i];
+
+		if (step->daemon > 0 && step->fd < 0 && !step->done && step->asked < TRIES)
+			find_one(groups, step);
+	}
+}
+
+void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t told_us)
+{
+	struct sy_step_group *step = find(groups, daemon);
+
+	if (!step)
+		return;
+	read_one(step);
+	step->done = true;
+	if (told_us > step->cpu_us)
+		step->cpu_us = told_us;
+}
+
+int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups)
+{
+	int64_t sum = groups->ended_us;
+
+	if (!groups->known)
+		return SY_UNKNOWN;
+	for (int i = 0; i < groups->count; i++) {
+		read_one(&groups->step[i]);
+		sum += groups->step[i].cpu_us;
+	}
+	return sum;
+}
+
+void sy_step_groups_count_from(struct sy_step_groups *groups, int64_t counted_us, int64_t used_us)
+{
+	groups->ended_us += used_us - counted_us;
+}
