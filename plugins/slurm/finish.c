@@ -88,22 +88,13 @@ static bool ask_sampler(const struct sy_finish *finish, struct sy_totals *own)
 	return true;
 }
 
-static long nodes_of_job(spank_t spank)
-{
-	char nodes[32];
-
-	return sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes))
-		   ? strtol(nodes, NULL, 10)
-		   : -1;
-}
-
 /* -1: nothing measured yet is nothing to be valid. */
 void sy_finish_begin(spank_t spank, const struct sy_config *config, const struct sy_step *step)
 {
 	static const struct sy_job_totals nothing;
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .totals = &nothing,
-				     .nodes = nodes_of_job(spank),
+				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
 				     .netem_valid = -1};
 	cleanup_free char *text = sy_comment_short(&comment);
@@ -121,7 +112,7 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 	struct sy_totals own;
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .totals = &totals,
-				     .nodes = nodes_of_job(spank),
+				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
 				     .netem_valid = sy_conditions_valid(config, step)};
 	cleanup_free char *text = NULL;

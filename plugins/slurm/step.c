@@ -115,3 +115,12 @@ bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size)
 {
 	return spank_getenv(spank, name, value, (int)size) == ESPANK_SUCCESS && value[0] != '\0';
 }
+
+long sy_step_nodes_of_job(spank_t spank)
+{
+	char nodes[32];
+
+	return sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes))
+		   ? strtol(nodes, NULL, 10)
+		   : -1;
+}

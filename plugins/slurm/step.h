@@ -34,4 +34,7 @@ pid_t sy_step_extern_pid(const struct sy_step *step);
 /* A variable of the job's environment; false when it is not there (or empty). */
 bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size);
 
+/* How many the job has; -1: not told. */
+long sy_step_nodes_of_job(spank_t spank);
+
 #endif

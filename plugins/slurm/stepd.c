@@ -24,6 +24,7 @@
 #include "step.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */
+#define WRITTEN_MS    500  /* as the totals in finish.c */
 #define LONG_STEP_S   1	   /* so that nobody sees what its end costs */
 
 static struct sy_config config;
@@ -265,6 +266,21 @@ static void finish(spank_t spank)
 	totals_told = true;
 }
 
+/* Another node's step sums this node up by its file as soon as srun is over: by then the sample of
+ * this end is in it. */
+static void wait_until_written(void)
+{
+	char answer[4096];
+
+	(void)sy_outbox_ask(&outbox, answer, sizeof(answer), WRITTEN_MS);
+}
+
+static bool is_summed_elsewhere(spank_t spank)
+{
+	return config.admin_comment && outbox.fd >= 0 && !step.batch_runs &&
+	       sy_step_nodes_of_job(spank) > 1;
+}
+
 /* All of this is before srun hears of the last task's end. The totals, so that what a batch step on
  * another node sums up then has them. And srun ends its job as soon as it hears of it, and then
  * Slurm takes no comment any more: in a job without a batch step it is set here. Short steps do not
@@ -284,6 +300,8 @@ void sy_stepd_task_exit(spank_t spank)
 	tell_done();
 	if (comments && (comment_is_asked() || has_lasted()))
 		finish(spank);
+	else if (is_summed_elsewhere(spank))
+		wait_until_written();
 }
 
 /* The extern step's slurmstepd was killed, or Slurm has ended it (--no-kill, another node lost):

@@ -25,6 +25,7 @@ static enum spank_context context;
 static uint32_t step_id;
 static bool slurm_answers = true;
 static char last_error[2048], last_info[2048], tags_variable[512];
+static const char *job_nodes = "1";
 static struct spank_option *options[8];
 static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
 static size_t option_count;
@@ -81,7 +82,7 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
 {
 	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
 			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
-			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? "1"
+			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? job_nodes
 			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
 								      : "";
 

@@ -194,14 +194,16 @@ static pid_t listen_as_sampler(int pipe_fd, bool answers)
 	return child;
 }
 
-static void read_until_totals(int fd, char *text, size_t size)
+static void read_until(const char *wanted, int fd, char *text, size_t size)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 
-	for (size_t length = 0; !strstr(text, "totals 1\n") && poll(&ready, 1, 2000) == 1;) {
+	for (size_t length = 0; !strstr(text, wanted) && poll(&ready, 1, 2000) == 1;) {
 		ssize_t got = read(fd, text + length, size - length - 1);
 
-		length += got > 0 ? (size_t)got : 0;
+		if (got <= 0)
+			return;
+		length += (size_t)got;
 		text[length] = '\0';
 	}
 }
@@ -232,7 +234,7 @@ static void test_batch_step(const char *path, bool answers)
 	    "tags are in the accounting though the job may be cancelled");
 	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "a task starts");
 	is_int(call(plugin, "slurm_spank_exit"), 0, "the batch step ends");
-	read_until_totals(fds[0], text, sizeof(text));
+	read_until("totals 1\n", fds[0], text, sizeof(text));
 	ok(strstr(text, "rate 5\ntag a=1\ntag b=2\njob name a name\n") != NULL,
 	   "rate, tags in their order, the job's name");
 	done = strstr(text, "\ndone ");
@@ -253,6 +255,35 @@ static void test_batch_step(const char *path, bool answers)
 	(void)waitpid(sampler, NULL, 0);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
+	(void)unlink(control);
+}
+
+/* The first node's batch step sums all nodes up as soon as srun is over. */
+static void test_step_of_several_nodes(const char *path, const char *nodes)
+{
+	char text[8192] = "";
+	int fds[2];
+	pid_t sampler;
+	void *plugin;
+
+	if (pipe(fds) != 0)
+		return;
+	sampler = listen_as_sampler(fds[1], true);
+	job_nodes = nodes;
+	plugin = load(path, S_CTX_REMOTE, 0);
+	is_int(call(plugin, "slurm_spank_init_post_opt"), 0, nodes);
+	is_int(call(plugin, "slurm_spank_task_post_fork"), 0, "its task starts");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "the first ends");
+	is_int(call(plugin, "slurm_spank_task_exit"), 0, "the last ends");
+	(void)kill(sampler, SIGKILL); /* what it has not done by now it does not do */
+	(void)waitpid(sampler, NULL, 0);
+	(void)close(fds[1]);
+	read_until("totals 1\n", fds[0], text, sizeof(text));
+	is_int(strstr(text, "\ntotals 1\n") != NULL, strcmp(nodes, "1") != 0,
+	       "srun hears of it once the sample is written, where another node needs it");
+	job_nodes = "1";
+	is_int(dlclose(plugin), 0, "unloads");
+	(void)close(fds[0]);
 	(void)unlink(control);
 }
 
@@ -355,6 +386,8 @@ int main(int argc, char **argv)
 	test_extern_step(path);
 	test_batch_step(path, true);
 	test_batch_step(path, false);
+	test_step_of_several_nodes(path, "1");
+	test_step_of_several_nodes(path, "2");
 	test_step_alone(path, true, false);
 	test_step_alone(path, false, false);
 	test_step_alone(path, false, true);

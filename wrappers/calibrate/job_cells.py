@@ -80,7 +80,6 @@ def of_comment(way: Way, job: Job, quantity: Quantity) -> Cell:
     for here in by_node:
         one = limit_of(way, job, quantity, here, comment_s(job))
         total = one if quantity.largest else total + one
-    total += limits.of_other_nodes(quantity, len(nodes)) if nodes else Limit()
     return Cell(
         *named(way, quantity),
         where=table.ACCOUNTING,

@@ -30,13 +30,6 @@ KILLED = {
 }
 FILES = Limit(0, 16_384, "pages of the file system's own, which new files make dirty")
 SRUN_MEMORY = Limit(0, 16 * MIB, "srun in the job is a process of it, too")
-# Of other nodes the first one knows their last sample: in its time the load ends.
-OTHERS = {
-    table.CPU.name: Limit(0.1, 0, "of another node the last sample counts, 0.1 s before its end"),
-    table.READS.name: Limit(1_000, 0, "of another node the last sample counts"),
-    table.WRITES.name: Limit(2_000, 0, "of another node the last sample counts"),
-    table.STORED.name: Limit(4_096, 0, "of another node the last sample counts"),
-}
 
 
 def of_run(quantity: Quantity) -> Limit:
@@ -107,11 +100,6 @@ def of_elapsed_pbs(truth_s: float, walltime_s: float | None) -> Limit:
 def times(limit: Limit, count: int) -> Limit:
     """The same for each of several; of none: nothing."""
     return Limit(limit.less * count, limit.more * count, limit.why if count else "")
-
-
-def of_other_nodes(quantity: Quantity, nodes: int) -> Limit:
-    """AdminComment of a job on several nodes."""
-    return times(OTHERS.get(quantity.name, Limit()), nodes - 1)
 
 
 def of_elapsed(truth_s: float, slurm_s: float | None) -> Limit:

@@ -205,6 +205,17 @@ def test_a_job_without_admin_comment_is_red_unless_its_way_says_why() -> None:
     assert not wrong(judged(record(), None, no_comment=ways.BRIEF))
 
 
+def test_of_another_node_nothing_may_be_missing() -> None:
+    """A sample of 0.1 s before its step's end would lack as much of its CPU."""
+    sums = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
+    whole = comment() | {"nodes_weighed": 2} | {key: 2 * comment()[key] for key in sums}
+    for short, found in ((0, set()), (0.05, {("CPU", "accounting")})):
+        said = whole | {"cpu_s": whole["cpu_s"] - short}
+        both = [result(), result(node="n2")]
+        job = job_cells.Job(both, [record(), record("n2")], row(said))
+        assert wrong(list(job_cells.cells(way(), job))) == found
+
+
 def test_two_nodes_are_summed_and_an_idle_one_adds_nothing() -> None:
     idle = record("n2")
     for path in ("cpu.cpu_s", "io.rchar_bytes", "io.wchar_bytes", "io.read_bytes",
