@@ -101,9 +101,10 @@ start() {
         --seed-file="$site/run/munged.seed"
     slurmctld
     slurmd -N layout
-    until_done $patience_s idle
+    until_done "$patience_s" idle
 }
 
+# shellcheck disable=SC2317 # weigh_well runs it
 submit() { # SCRIPT OPTIONS…
     local -r script=$1
     shift
@@ -126,6 +127,7 @@ for key in sys.argv[2].split("."):
 print(value)' "$(echo "$site/records/$1/"*.json)" "$2"
 }
 
+# shellcheck disable=SC2317 # weigh_well runs it
 cgroups_of() { # PATTERN of a command line: the groups of whoever has it
     local at line
     for at in /proc/[0-9]*; do
@@ -140,16 +142,37 @@ near() { # A B LIMIT; never when one of them is no number
         awk -v a="$1" -v b="$2" -v limit="$3" 'BEGIN { exit !(a - b <= limit && b - a <= limit) }'
 }
 
-# Of a shell's time, what it used before and after its `times` is missing: up to 0.2 s on a machine
-# with a load of 40. A slurmstepd that is taken for a process of the job would be half a second. Jobs
-# that are weighed do not wait in a loop of short processes: of hundreds of them the group once had 2
-# of 40 s more than who waited for them, at that load; why is not known.
+# Of a shell's time, what it used before and after its `times` is missing, and UML charges the moments
+# in which the host had taken the processor away: of 40 jobs at loads of 4 to 12 the ends of two or
+# three shells were 0.00 to 0.04 s in 36, 0.09 to 0.15 s in the others. So one that is further off is
+# weighed twice more, and the middle one counts. A slurmstepd's end that is taken for the job's is 0.12
+# to 0.25 s, a slurmstepd for a process of it half a second. Jobs that are weighed do not wait in a
+# loop of short processes: of hundreds of them the group once had 2 of 40 s more than who waited for
+# them, at a load of 40; why is not known.
 # shellcheck disable=SC2317 # check runs it
 weighed_right() { # RECORD TRUTH
-    near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.25 + 0.02 * truth }')"
+    near "$1" "$2" "$(awk -v truth="$2" 'BEGIN { print 0.06 + 0.02 * truth }')"
+}
+
+# FUNCTION sets `whole` and `truth`; so does this.
+weigh_well() { # NAME FUNCTION
+    local -r name=$1
+    local found
+    "$2"
+    found="$whole $truth"
+    if ! weighed_right "$whole" "$truth"; then
+        echo "weighed again: $whole of $truth"
+        for _ in 1 2; do
+            "$2"
+            found+=$'\n'"$whole $truth"
+        done
+        read -r _ whole truth < <(awk '{ print $1 - $2, $0 }' <<<"$found" | sort -g | sed -n 2p)
+    fi
+    check "$name" weighed_right "$whole" "$truth"
 }
 
 # What shells have said by `times`, minutes and seconds of themselves and their children.
+# shellcheck disable=SC2317 # weigh_well runs it
 seconds() { # FILE…
     sed -E 's/([0-9]+)m([0-9.]+)s/\1 \2/g' "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
 }
@@ -157,8 +180,10 @@ seconds() { # FILE…
 # shellcheck disable=SC2016 # the job's own
 readonly spin='spin() { i=0; while [ $i -lt $1 ]; do i=$((i + 1)); done; times >"$2"; }'
 
-weigh() {
-    local job truth whole
+# shellcheck disable=SC2317 # weigh_well runs it
+weigh_steps() {
+    local job
+    rm -f "$site"/tmp/{go,runs,times.*}
     mkfifo -m 644 "$site/tmp/go"
     job=$(submit "#!/bin/sh
 $spin
@@ -167,18 +192,21 @@ srun sh -c '$spin; spin $spins $site/tmp/times.step'
 : >$site/tmp/runs
 read go <$site/tmp/go
 spin $spins $site/tmp/times.batch")
-    until_done $patience_s test -e "$site/tmp/runs"
+    until_done "$patience_s" test -e "$site/tmp/runs"
     cp "$site/tmp/task" "$out/task"
     cgroups_of "^slurmstepd: \[$job.extern\]" >"$out/stepd"
     cgroups_of "steelyard-node sample .*--job-id $job " >"$out/sampler"
     echo >"$site/tmp/go"
-    until_done $patience_s has_record "$job"
+    until_done "$patience_s" has_record "$job"
     cp "$site/records/$job/"*.json "$out/record.json"
     truth=$(seconds "$site"/tmp/times.*)
     whole=$(of_record "$job" cpu.cpu_s)
     cpu=$(of_record "$job" cpu.source) memory=$(of_record "$job" memory.source)
+}
+
+weigh() {
+    weigh_well "cpu_s is what the shells have used" weigh_steps
     weighed="$whole of $truth"
-    check "cpu_s is what the shells have used" weighed_right "$whole" "$truth"
 }
 
 # A group that the task is in, from its own text; in version 2 what is above /step_ is the job's.
@@ -220,8 +248,8 @@ ping -n -c5 -i 0.3 10.99.0.1")
     shaped=$(submit "#!/bin/sh
 : >$site/tmp/shaped
 ping -n -c5 -i 0.3 10.99.0.1" --netem=delay=50ms)
-    until_done $patience_s has_record "$shaped"
-    until_done $patience_s has_record "$free"
+    until_done "$patience_s" has_record "$shaped"
+    until_done "$patience_s" has_record "$free"
     cp "$site/tmp/out.$shaped" "$out/shaped"
     cp "$site/tmp/out.$free" "$out/free"
     rtt="$(fastest_ms "$out/shaped") and $(fastest_ms "$out/free")"
@@ -230,22 +258,27 @@ ping -n -c5 -i 0.3 10.99.0.1" --netem=delay=50ms)
     check "the condition held" test "$(of_record "$shaped" network_conditions.valid)" = True
 }
 
-# 26.05: steps that srun does not wait for.
-asynchronous() {
-    local job truth whole
-    [[ $(srun --help) == *--async* ]] || return 0
+# shellcheck disable=SC2317 # weigh_well runs it
+weigh_asynchronous() {
+    local job
+    rm -f "$site"/tmp/async.*
     job=$(submit "#!/bin/sh
 $spin
 srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.1'
 srun --overlap --async sh -c '$spin; spin $spins $site/tmp/async.2'
 swait
 spin 10 $site/tmp/async.0" --stepmgr)
-    until_done $patience_s has_record "$job"
+    until_done "$patience_s" has_record "$job"
     cp "$site/records/$job/"*.json "$out/async.json"
     truth=$(seconds "$site"/tmp/async.*)
     whole=$(of_record "$job" cpu.cpu_s)
+}
+
+# 26.05: steps that srun does not wait for.
+asynchronous() {
+    [[ $(srun --help) == *--async* ]] || return 0
+    weigh_well "a job of asynchronous steps is weighed whole" weigh_asynchronous
     async="$whole of $truth"
-    check "a job of asynchronous steps is weighed whole" weighed_right "$whole" "$truth"
 }
 
 configure
