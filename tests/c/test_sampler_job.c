@@ -272,6 +272,28 @@ static void test_a_step_tells_more_than_its_group(void)
 	end();
 }
 
+/* It lies where those would be whom pam_slurm_adopt brings there. */
+static void test_the_sleep_of_the_extern_step(void)
+{
+	static struct sy_step_groups groups;
+	int64_t before_ns, used_us, cpu_us;
+
+	begin_step();
+	sy_step_groups_init(&groups, &job->processes, open(tree, O_RDONLY | O_DIRECTORY), actor[0]);
+	job->processes.kept_place = actor[1];
+	set_tasks(90000000);
+	before_ns = sy_process_clock_ns(actor[1]);
+	sy_step_groups_find(&groups);
+	is_int(sy_step_groups_cpu_us(&groups), 0, "what it had used before");
+	(void)tell(1, ACT_BURN_MS, 50);
+	(void)usleep(20000); /* until it sleeps */
+	used_us = (sy_process_clock_ns(actor[1]) - before_ns) / 1000;
+	set_tasks(90000000 + used_us + 7000);
+	cpu_us = sy_step_groups_cpu_us(&groups);
+	ok(llabs(cpu_us - 7000) <= ROUNDED_US, "what others in its group use: %" PRId64, cpu_us);
+	end();
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
 	(void)info;
@@ -292,6 +314,7 @@ int main(void)
 	test_a_daemon_in_the_group_is_not_the_job();
 	test_what_a_daemon_uses_at_its_end();
 	test_a_step_tells_more_than_its_group();
+	test_the_sleep_of_the_extern_step();
 	(void)nftw(tree, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return done_testing();
 }

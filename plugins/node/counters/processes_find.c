@@ -124,8 +124,12 @@ static void resolve(struct search *search)
  * daemon that also starts the job's tasks is a root. */
 static bool keeps_the_place(struct sy_processes *all, pid_t pid, pid_t ppid)
 {
-	return all->keeper && (pid == all->keeper || ppid == all->keeper) &&
-	       !sy_process_find(all, all->keeper);
+	if (!all->keeper || (pid != all->keeper && ppid != all->keeper) ||
+	    sy_process_find(all, all->keeper))
+		return false;
+	if (ppid == all->keeper)
+		all->kept_place = pid;
+	return true;
 }
 
 static void look_at(struct search *search, pid_t pid)

@@ -115,6 +115,7 @@ struct sy_processes {
 	int proc, loadavg; /* /proc, and the file in it */
 	pid_t ours[2];	   /* the sampler's own processes: never the job's */
 	pid_t keeper;	   /* a daemon that keeps the job's place, as the extern step's; or 0 */
+	pid_t kept_place;  /* the `sleep` that this daemon has started, and nobody's work; or 0 */
 	char keeper_name[SY_NAME_SIZE]; /* its own, and that of every step's daemon */
 	const char *cgroup;		/* the job's, or NULL */
 	struct sy_marks marks;

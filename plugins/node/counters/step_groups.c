@@ -33,7 +33,7 @@ static void make_room(struct sy_step_groups *groups)
 	}
 }
 
-static void add(struct sy_step_groups *groups, pid_t daemon, bool from_here)
+static void add(struct sy_step_groups *groups, pid_t daemon, bool of_keeper)
 {
 	struct sy_step_group *old = find(groups, daemon);
 
@@ -45,7 +45,7 @@ static void add(struct sy_step_groups *groups, pid_t daemon, bool from_here)
 		make_room(groups);
 	if (groups->count < SY_MAX_STEPS)
 		groups->step[groups->count++] =
-		    (struct sy_step_group){.daemon = daemon, .fd = -1, .from_here = from_here};
+		    (struct sy_step_group){.daemon = daemon, .fd = -1, .of_keeper = of_keeper};
 }
 
 void sy_step_groups_init(struct sy_step_groups *groups, struct sy_processes *all, int root,
@@ -80,9 +80,23 @@ static bool tasks_group(const char *text, const char *job, char *path, size_t si
 				at) < size;
 }
 
-static void read_one(struct sy_step_group *step)
+/* Of what it has counted, what the job has used: the extern step's `sleep` may still be starting.
+ */
+static int64_t counted_us(struct sy_step_groups *groups, const struct sy_step_group *step)
 {
-	int64_t counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd);
+	int64_t counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd), clock;
+
+	if (!step->of_keeper || counted == SY_UNKNOWN)
+		return counted;
+	clock = groups->all->kept_place ? sy_process_clock_ns(groups->all->kept_place) / 1000 : 0;
+	if (clock > groups->sleep_us)
+		groups->sleep_us = clock;
+	return counted - groups->sleep_us;
+}
+
+static void read_one(struct sy_step_groups *groups, struct sy_step_group *step)
+{
+	int64_t counted = counted_us(groups, step);
 
 	if (counted == SY_UNKNOWN) {
 		if (step->fd >= 0)
@@ -104,11 +118,11 @@ static void find_one(struct sy_step_groups *groups, struct sy_step_group *step)
 	    !tasks_group(text, groups->all->cgroup, path, sizeof(path)))
 		return;
 	step->fd = sy_cgroup2_open_cpu(groups->root, path);
-	counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd);
-	if (step->from_here && counted != SY_UNKNOWN)
+	counted = counted_us(groups, step);
+	if (step->of_keeper && counted != SY_UNKNOWN)
 		step->zero_us = counted;
 	groups->known |= counted != SY_UNKNOWN;
-	read_one(step);
+	read_one(groups, step);
 }
 
 void sy_step_groups_find(struct sy_step_groups *groups)
@@ -129,7 +143,7 @@ void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t to
 
 	if (!step)
 		return;
-	read_one(step);
+	read_one(groups, step);
 	step->done = true;
 	if (told_us > step->cpu_us)
 		step->cpu_us = told_us;
@@ -142,7 +156,7 @@ int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups)
 	if (!groups->known)
 		return SY_UNKNOWN;
 	for (int i = 0; i < groups->count; i++) {
-		read_one(&groups->step[i]);
+		read_one(groups, &groups->step[i]);
 		sum += groups->step[i].cpu_us;
 	}
 	return sum;

@@ -17,7 +17,7 @@ struct sy_step_group {
 	pid_t daemon;
 	int fd;		/* cpu.stat of its tasks; -1: not open */
 	int asked;	/* how often the daemon was asked where it is */
-	bool from_here; /* what it had counted when it was found is not the job's */
+	bool of_keeper; /* the extern step's: what stands there first is no work of the job's */
 	bool done;	/* its tasks have ended */
 	int64_t zero_us;
 	int64_t cpu_us;
@@ -25,8 +25,9 @@ struct sy_step_group {
 
 struct sy_step_groups {
 	struct sy_processes *all;
-	int root;   /* below which the groups' files are */
-	bool known; /* one has been found */
+	int root;	  /* below which the groups' files are */
+	bool known;	  /* one has been found */
+	int64_t sleep_us; /* what the extern step's own `sleep` has used */
 	int count;
 	int64_t ended_us; /* of those that had to make room, and what was counted too much */
 	struct sy_step_group step[SY_MAX_STEPS];
