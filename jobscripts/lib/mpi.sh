@@ -186,8 +186,8 @@ sy_mpi_agent() { # [function to call]
         # shellcheck disable=SC2046 # names
         declare -p SY_SCHEDULER SY_THIS_NODE $(compgen -v "SY_${SY_SCHEDULER^^}_")
         # shellcheck disable=SC2046 # names
-        declare -f sy_say sy_pause sy_on_node sy_far_ask sy_far_is_taken sy_far_on_node sy_scheduler \
-            "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
+        declare -f sy_say sy_pause sy_read_uptime sy_moment sy_is_past sy_on_node sy_far_ask \
+            sy_far_is_taken sy_far_on_node sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
         printf '%s "$@"\n' "$call"
     } >"$file" && chmod 700 "$file"
 }
