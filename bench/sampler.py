@@ -65,6 +65,7 @@ class Found:
     sample_us: dict[Cell, list[float]] = field(default_factory=lambda: defaultdict(list))
     ratio: dict[Cell, list[float]] = field(default_factory=lambda: defaultdict(list))
     memory_kb: dict[Cell, int] = field(default_factory=dict)
+    source: dict[Cell, str] = field(default_factory=dict)
     poll_us: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     floor_us: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
     load: list[float] = field(default_factory=list)
@@ -145,6 +146,7 @@ def measure_ways(bench: Bench, found: Found, processes: int, made: ours.Group | 
     for cell, cost in costs.items():
         found.sample_us[cell].append(cost.sample_us)
         found.ratio[cell].append(poll / cost.sample_us)
+        found.source[cell] = cost.source
         found.memory_kb[cell] = max(found.memory_kb.get(cell, 0), cost.memory_kb)
 
 
@@ -229,6 +231,7 @@ def row(found: Found, cell: Cell) -> dict[str, object]:
     known = math.isfinite(factor)
     return {
         "way": cell.way,
+        "source": found.source[cell],
         "processes": cell.processes,
         "rate_hz": cell.rate_hz,
         "sample_us": round(statistics.median(found.sample_us[cell]), 1),
@@ -252,7 +255,7 @@ def report(found: Found) -> dict[str, object]:
         floor = f"{one['floor_us']} µs" if one["floor_us"] is not None else ""
         known = one["ratio_low"] is not None
         between = f"{one['ratio_low']}–{one['ratio_high']}" if known else "one round"
-        print(f"| {one['processes']} | {one['rate_hz']} Hz | {one['way']} | {one['sample_us']} µs "
+        print(f"| {one['processes']} | {one['rate_hz']} Hz | {one['way']} ({one['source']}) | {one['sample_us']} µs "
               f"| {floor} | {one['poll_us']} µs | {one['ratio']} | {between} "
               f"| {one['memory_kb']} kB |")  # fmt: skip
     wake = statistics.median(us for (name, _), many in found.floor_us.items() if name == "wake"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import time
@@ -11,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from steelyard.wrappers.base.node import find_node_program
 
 V1_CPU, V1_MEMORY = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup/memory")
 V2 = Path("/sys/fs/cgroup")
-KERNEL_OPTION = "--bpf"  # of `steelyard-node sample`, where the kernel can count
+KERNEL_OPTION = "--bpf"  # of `steelyard-node sample`: the program that has the kernel count
 
 
 @dataclass(frozen=True)
@@ -77,22 +79,24 @@ def remove(made: Group) -> None:
 
 
 @cache
-def kernel_counts() -> bool:
-    """Does this build know the way by BPF? Whether this kernel does, its record says."""
-    done = subprocess.run(
-        [find_node_program(), "sample", "--help"], capture_output=True, text=True, check=True
+def kernel_program() -> Path | None:
+    """What has the kernel count; None: this build does not. Whether it did, a record says."""
+    node = find_node_program()
+    help_text = subprocess.run(
+        [node, "sample", "--help"], capture_output=True, text=True, check=True
     )
-    return KERNEL_OPTION in done.stdout
+    program = node.with_name("steelyard-bpf")
+    return program if KERNEL_OPTION in help_text.stdout and program.exists() else None
 
 
 def ways(grouped: bool) -> list[Way]:
     """Those that this build and this machine have."""
-    off = (f"{KERNEL_OPTION}=no",) if kernel_counts() else ()
-    found = [Way("processes", off)]
+    found = [Way("processes")]
     if grouped:
-        found.append(Way("cgroup", off, grouped=True))
-    if kernel_counts():
-        found.append(Way("kernel", (), grouped))
+        found.append(Way("cgroup", grouped=True))
+    program = kernel_program()
+    if program:
+        found.append(Way("kernel", (KERNEL_OPTION, str(program)), grouped))
     return found
 
 
@@ -163,6 +167,12 @@ class Sampler:
             return sum(begin_unix_s <= float(row["unix_s"]) < end_unix_s
                        for row in csv.DictReader(file))  # fmt: skip
 
+    def record(self) -> dict[str, Any]:
+        (path,) = self.folder.glob("*.json")
+        found = json.loads(path.read_bytes())
+        assert isinstance(found, dict)
+        return found
+
     def end(self) -> None:
         self.process.terminate()
         self.process.wait(20)
@@ -198,10 +208,11 @@ def wait_until(condition: object, seconds: float = 30) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU time of a sampler, and its memory."""
+    """CPU time of a sampler, its memory, and what its record says that it had CPU and I/O from."""
 
     sample_us: float
     memory_kb: int
+    source: str
 
 
 def cost(sampler: Sampler, seconds: float) -> Cost:
@@ -211,7 +222,9 @@ def cost(sampler: Sampler, seconds: float) -> Cost:
     end_s, used = time.time(), sampler.cpu_ns() - before
     memory = sampler.memory_kb()
     sampler.end()
-    return Cost(used / 1e3 / max(sampler.samples(begin_s, end_s), 1), memory)
+    record = sampler.record()
+    source = f"{record['cpu']['source']}, {record['io']['source']}"
+    return Cost(used / 1e3 / max(sampler.samples(begin_s, end_s), 1), memory, source)
 
 
 def compiled(base: Path, name: str) -> Path:

@@ -20,14 +20,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sampler_job as ours
 
 RATE, SECONDS, QUICK_S = 1000, 20, 4
 BURN_US, WRITTEN, READ = 300, 10_000, 5_000
 SAMPLE_RATE_HZ = 10
+A_TICK_S = 0.05  # some: when a process began the kernel tells in 1/100 s
 CHILDREN = ("wait", "ignore")
 
 
@@ -76,15 +79,16 @@ def measure(base: Path, way: ours.Way, children: str, seconds: int) -> dict[str,
     """One storm, weighed in one way."""
     with ours.group(f"steelyard-storm-{os.getpid()}") as made:
         job = start_storm(base, children, seconds, made)
-        ours.wait_until(lambda: Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text())
+        assert job.stdout is not None
+        job.stdout.readline()
+        time.sleep(A_TICK_S)  # so that its own start is before the sampler's, and not weighed
         sampler = ours.start(base, way, SAMPLE_RATE_HZ, job.pid, made)
         truth = let_it_rage(job, made)
         used_ns = sampler.cpu_ns()
         sampler.end()  # as a step tells its end before its daemon goes
         tell(job)
         job.wait(60)
-    (path,) = sampler.folder.glob("*.json")
-    return row(way, children, truth, json.loads(path.read_text()), used_ns)
+    return row(way, children, truth, sampler.record(), used_ns)
 
 
 def fraction(value: float | None, truth: float) -> float | None:
@@ -92,18 +96,19 @@ def fraction(value: float | None, truth: float) -> float | None:
 
 
 def row(
-    way: ours.Way, children: str, truth: Truth, record: dict[str, object], used_ns: int
+    way: ours.Way, children: str, truth: Truth, record: dict[str, Any], used_ns: int
 ) -> dict[str, object]:
     cpu, io = record["cpu"], record["io"]
-    assert isinstance(cpu, dict) and isinstance(io, dict)
     return {
         "way": way.name,
+        "source": f"{cpu['source']}, {io['source']}",
         "children": children,
         "count": truth.children,
         "cpu_s": round(truth.cpu_s, 4),
         "cpu": fraction(cpu["cpu_s"], truth.cpu_s),
         "written": fraction(io["wchar_bytes"], truth.children * WRITTEN),
         "written_bytes": io["wchar_bytes"],
+        "read_bytes": io["rchar_bytes"],
         "read": fraction(io["rchar_bytes"], truth.children * READ),
         "rusage": fraction(truth.peer_s, truth.cpu_s),
         "unseen_s": cpu["unseen_s"],
@@ -122,7 +127,7 @@ def report(rows: list[dict[str, object]]) -> None:
         cells = ["null" if one[name] is None else f"{one[name]:.4f}"
                  for name in ("cpu", "written", "read", "rusage")]  # fmt: skip
         told = "complete" if one["complete"] else f"incomplete: {one['why']}"
-        print(f"| {one['children']} | {one['way']} | {one['count']} | {' | '.join(cells)} "
+        print(f"| {one['children']} | {one['way']} ({one['source']}) | {one['count']} | {' | '.join(cells)} "
               f"| {told} | {one['sampler_cpu_s']} s |")  # fmt: skip
 
 

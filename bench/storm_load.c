@@ -1,8 +1,8 @@
 /* The storm that bench/storm.py weighs: RATE processes a second for SECONDS, each of which lives 1
  * to 5 ms, burns BURN_US of CPU, writes 10,000 bytes and reads 5,000; waited for, or not (`ignore`:
- * SIGCHLD is). Joins the cgroups whose PROCS files are named. Begins and ends at a line on stdin;
- * between them prints what it knows itself: children, their CPU by their own clocks, its own.
- * usage: storm_load RATE SECONDS wait|ignore BURN_US [PROCS]... */
+ * SIGCHLD is). Joins the cgroups whose PROCS files are named. Says that it is ready, begins and
+ * ends at a line on stdin; between them prints what it knows itself: children, their CPU by their
+ * own clocks, its own. usage: storm_load RATE SECONDS wait|ignore BURN_US [PROCS]... */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -99,6 +99,8 @@ int main(int argc, char **argv)
 		return 3;
 	if (ignore)
 		(void)signal(SIGCHLD, SIG_IGN);
+	(void)puts("ready");
+	(void)fflush(stdout);
 	(void)getchar();
 	count = storm(atof(argv[1]), atof(argv[2]), ignore, atof(argv[4]) * 1e-6, cpu_s);
 	for (long i = 0; i < count; i++)

@@ -50,6 +50,7 @@ def test_a_storm_is_in_the_record_or_its_lack_is_told() -> None:
         if row["children"] == "wait" or row["way"] == "kernel":
             assert row["complete"], row["why"]
             assert bytes_all <= row["written_bytes"] <= bytes_all + LINES
+            assert bytes_all // 2 <= row["read_bytes"] <= bytes_all // 2 + LINES
         else:
             assert not row["complete"]
             assert row["written_bytes"] is None or row["written_bytes"] < bytes_all
