@@ -21,7 +21,10 @@ ROUNDING = 0.02  # of the node's CPU time: most kernels charge a whole tick to w
 TICKS_S = 0.02  # two of 10 ms, at the begin and the end of a window
 SHORTEST_S = 0.5  # a window from which idle power is judged
 
-NO_CPU = "the samples do not tell the node's CPU time: written by an earlier version"
+NO_CPU = (
+    "the samples do not tell the node's CPU time: written by an earlier version, or the node's "
+    "joules are not those of packages and dram"
+)
 NO_ENERGY = "the node's joules are not known"
 NO_OWN = "no sample tells the job's CPU time"
 REASONS = (NO_ENERGY, NO_CPU, NO_OWN)

@@ -1,7 +1,7 @@
 """Is everything in place on this machine, and if not, what to do.
 
 Looks at what `steelyard` needs here: the node program, a scheduler with our part in it (Slurm's
-plugin, Torque's prologues and submit filter, OpenPBS' hook), the record folder, RAPL, what network
+plugin, Torque's prologues and submit filter, OpenPBS' hook), the record folder, meters of energy, what network
 conditions need, and the programs of the benchmarks. Exit code 3 when something is missing without
 which nothing can be weighed; what only narrows the result is a warning.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -87,20 +88,42 @@ def check_node_program() -> Check:
 
 
 def check_energy(root: Path) -> Check:
-    """Can joules be read, here and by this user?"""
-    name = "energy (RAPL)"
-    zones = sorted(root.glob("sys/class/powercap/intel-rapl*:*/energy_uj"))
-    if not zones:
+    """Can joules be read, here and by this user: by which meters, and why by others not?"""
+    name = "energy"
+    try:
+        probe = output_of(str(node.find_node_program()), "probe", "--root", str(root))
+    except MissingError:
+        probe = None
+    if probe is None:
+        return Check(name, "warning", "not known: steelyard-node probe fails", "make all")
+    document = json.loads(probe)
+    meters, missing = document["meters"], document["missing"]
+    if not meters:
         return Check(
-            name, "warning", "no RAPL zones under /sys/class/powercap: joules will be null",
+            name, "warning", f"{missing['meters']}: joules will be null",
             "guests and some clouds have none; on a physical node try: modprobe intel_rapl_common",
         )  # fmt: skip
-    if not os.access(zones[0], os.R_OK):
+    told = ", ".join(f"{m['name']} ({m['meter']}, {m['covers']})" for m in meters)
+    refused = {
+        f"{m['meter']}: {missing[f'meters.{i}.readable']}; read by {m['read_by']}"
+        for i, m in enumerate(meters)
+        if not m["readable"]
+    }
+    if not any(m["counted"] for m in meters):
         return Check(
-            name, "warning", f"{len(zones)} zones, readable by root only (CVE-2020-8694)",
-            "the Slurm plugin reads them as root; `steelyard run` needs root for joules",
+            name,
+            "warning",
+            f"{told}: none of them is the node's, its joules will be null",
+            "accelerators are told apart; on a physical node try: modprobe intel_rapl_common",
+        )
+    if any(m["counted"] and not m["readable"] for m in meters):
+        return Check(
+            name, "warning", f"{told}: joules will be null here: {'; '.join(sorted(refused))}",
+            "the Slurm plugin reads as root; `steelyard run` needs root for joules",
         )  # fmt: skip
-    return Check(name, "ok", f"{len(zones)} zones, readable")
+    counted = ", ".join(m["name"] for m in meters if m["counted"])
+    others = f"; cannot be read: {'; '.join(sorted(refused))}" if refused else ""
+    return Check(name, "ok", f"{told}; the node's is the sum of {counted}{others}")
 
 
 def record_dir() -> Path:

@@ -69,7 +69,8 @@ void sy_node_open(struct sy_node *node)
 	node->snmp_fd = sy_open_at(node->root, "/proc/net/snmp");
 	node->sent = node->retransmitted = counter(-1);
 	/* Only to say what of the node's joules is the job's. */
-	node->cpu = counter(node->meters.count ? sy_open_at(node->root, "/proc/stat") : -1);
+	node->cpu = counter(
+	    sy_meters_follow_cpu(&node->meters) ? sy_open_at(node->root, "/proc/stat") : -1);
 	node->uplinks_at_us = node->others_at_us = node->snmp_at_us = node->pressure_at_us = -1;
 	node->cpu_at_us = -1;
 }

@@ -184,6 +184,22 @@ static const char *why_none(const struct sy_meters *meters, int i, int64_t now_u
 	return "";
 }
 
+bool sy_meters_follow_cpu(const struct sy_meters *meters)
+{
+	bool some = false;
+
+	for (int i = 0; i < meters->count; i++) {
+		const struct sy_meter *meter = &meters->meter[i];
+
+		if (!meter->counted)
+			continue;
+		some = true;
+		if (meter->period_us || meter->power || meter->domain == SY_DOMAIN_NODE)
+			return false;
+	}
+	return some;
+}
+
 void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,
 		    int64_t *elapsed_us, char (*why)[SY_WHY_SIZE])
 {

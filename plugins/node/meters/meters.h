@@ -29,6 +29,10 @@ void sy_meters_open(struct sy_meters *meters, int root);
 /* Read them at the monotonic time `now_us` into the cells of `line`. */
 void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *line);
 
+/* Is the node's energy counted, at every sample, of packages and dram alone? Then, above idle, it
+ * goes with CPU time, and it can be said what of it may be a job's (docs/energy.md). */
+bool sy_meters_follow_cpu(const struct sy_meters *meters);
+
 /* Of each, how often it has started again and for how long it was read; at the end also why it has
  * no value, where that has not been told. */
 void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,

@@ -118,7 +118,7 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 	for (int i = SY_PRESSURE_CPU_S; i <= SY_PRESSURE_MEMORY_S; i++)
 		explain(record, sy_total_facts[i].path, "the kernel gives no pressure (PSI) here");
 	explain(record, sy_total_facts[SY_NODE_CPU_S].path,
-		"read only where there is an energy counter to be shared out");
+		"read only where an energy counter of packages and dram can be shared out");
 	sy_record_put(record, "clock.steps",
 		      status->sums.samples ? json_integer(status->clock_steps) : json_null(),
 		      "no sample was taken");

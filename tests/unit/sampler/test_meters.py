@@ -206,6 +206,7 @@ def test_a_bmcs_watts_count_where_nothing_else_does(sampler: Any, tmp_path: Path
     assert zone["energy_j"] == pytest.approx(300 * zone["elapsed_s"], rel=1e-5)
     assert record["energy"]["energy_j"] == zone["energy_j"]
     assert (record["energy"]["covers"], record["energy"]["integrated"]) == (["node"], True)
+    assert record["cpu"]["node_cpu_s"] is None  # nothing is shared out by CPU time
 
 
 def test_a_bmcs_watts_stand_beside_rapl_and_are_not_added(
