@@ -1,6 +1,7 @@
 #include "meters/meters.h"
 
 #include "base/shortage.h"
+#include "meters/amdgpu.h"
 #include "meters/choose.h"
 #include "meters/cray.h"
 #include "meters/dcmi.h"
@@ -17,8 +18,8 @@
 #define MOST 256
 
 /* In the order in which one is asked for a domain that several tell. */
-static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf, &sy_cray,
-						  &sy_hwmon,	&sy_nvml, &sy_dcmi};
+static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf,   &sy_cray, &sy_hwmon,
+						  &sy_nvml,	&sy_amdgpu, &sy_dcmi};
 
 static void explain_none(struct sy_meters *meters, const char *why)
 {

@@ -242,6 +242,22 @@ def test_a_bmc_that_tells_no_power_is_null(
     assert why in record["missing"]["energy.energy_j"]
 
 
+def test_amds_gpus_are_told_apart(sampler: Any, tmp_path: Path, waiting: Any) -> None:
+    tree = copy("two-amd-gpus", tmp_path)
+    attached = sampler.attach("--root", tree, "--rate", "20")
+    waiting("a reading", lambda: attached.samples and attached.samples[-1]["energy_j:amdgpu-1"])
+    path = tree / "sys/class/drm/card1/device/gpu_metrics"
+    with path.open("r+b") as file:
+        file.seek(24)
+        file.write(((200 << 16) + (12 << 16) + (1 << 15)).to_bytes(8, "little"))
+    record = attached.end()
+    assert [zone["energy_j"] for zone in record["energy"]["zones"]] == [0.0, 12.5]
+    assert {(z["meter"], z["covers"]) for z in record["energy"]["zones"]} == {
+        ("amdgpu", "accelerator")
+    }
+    assert record["energy"]["energy_j"] is None
+
+
 def test_who_reads_slow_meters_is_no_process_of_the_job_and_ends_with_it(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:
