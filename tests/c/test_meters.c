@@ -158,11 +158,11 @@ static void test_more_than_there_is_room_for(int packages)
 	root = sy_root_open(tree, &err);
 	sy_meters_find(&meters, root);
 	for (int i = 0; i < meters.count; i++) {
-		const struct sy_meter *parent = &meters.meter[meters.meter[i].parent];
+		const struct sy_meter *meter = &meters.meter[i];
 
-		sum += meters.meter[i].counted;
-		orphans += meters.meter[i].domain == SY_DOMAIN_DRAM &&
-			   parent->unit != meters.meter[i].unit;
+		sum += meter->counted;
+		orphans += meter->domain == SY_DOMAIN_DRAM &&
+			   meters.meter[meter->parent].unit != meter->unit;
 	}
 	is_int(meters.count, SY_MAX_ZONES, "as many zones as there is room for");
 	is_int(orphans, 0, "each within its package");
