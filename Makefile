@@ -215,7 +215,7 @@ check-fuzz: $(VENV)/.ready  ## libFuzzer over every parser of what comes from ou
 	@$(SANITIZED) run-fuzzers FUZZ_S=$(FUZZ_S)
 
 TORTURE_S ?= 120
-check-torture:  ## every allocation, open and fork made to fail once under the C tests and steelyard-node (TORTURE_S=120 seconds)
+check-torture:  ## every allocation, open, write, sync, rename and fork made to fail once under the C tests and steelyard-node (TORTURE_S=120 seconds)
 	@mkdir -p build/test
 	@$(SANITIZED) -j$(shell nproc) sanitized-tests
 	@$(SANITIZED) run-torture TORTURE_S=$(TORTURE_S)

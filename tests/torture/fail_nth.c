@@ -22,7 +22,9 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <syslog.h>
 #include <unistd.h>
 
 extern char __executable_start[], etext[];
@@ -166,6 +168,8 @@ GOES_ON(FILE *, fdopen, int, const char *);
 GOES_ON(FILE *, open_memstream, char **, size_t *);
 GOES_ON(DIR *, opendir, const char *);
 GOES_ON(void *, mmap, void *, size_t, int, int, int, off_t);
+GOES_ON(ssize_t, write, int, const void *, size_t);
+GOES_ON(ssize_t, pwrite, int, const void *, size_t, off_t);
 
 /* One whose failure is `bad`; the arguments twice, with their types and without. */
 #define CALL(type, function, number, bad, typed, plain)                                            \
@@ -196,6 +200,19 @@ CALL(DIR *, opendir, EMFILE, NULL, (const char *path), (path))
 CALL(void *, mmap, ENOMEM, MAP_FAILED,
      (void *at, size_t size, int protection, int flags, int fd, off_t offset),
      (at, size, protection, flags, fd, offset))
+
+/* What a full, read-only or broken disk refuses. */
+CALL(ssize_t, write, ENOSPC, -1, (int fd, const void *data, size_t size), (fd, data, size))
+CALL(ssize_t, pwrite, ENOSPC, -1, (int fd, const void *data, size_t size, off_t at),
+     (fd, data, size, at))
+NEXT_CALL(int, fsync, EIO, -1, (int fd), (fd))
+NEXT_CALL(int, ftruncate, EIO, -1, (int fd, off_t size), (fd, size))
+NEXT_CALL(int, renameat, ENOSPC, -1, (int from_dir, const char *from, int to_dir, const char *to),
+	  (from_dir, from, to_dir, to))
+NEXT_CALL(int, mkdir, ENOSPC, -1, (const char *path, mode_t mode), (path, mode))
+NEXT_CALL(int, mkdirat, ENOSPC, -1, (int dir, const char *path, mode_t mode), (dir, path, mode))
+NEXT_CALL(int, fchmod, EROFS, -1, (int fd, mode_t mode), (fd, mode))
+NEXT_CALL(int, fchown, EPERM, -1, (int fd, uid_t user, gid_t group), (fd, user, group))
 
 NEXT_CALL(int, socket, EMFILE, -1, (int family, int type, int protocol), (family, type, protocol))
 NEXT_CALL(int, socketpair, EMFILE, -1, (int family, int type, int protocol, int fds[2]),
@@ -236,6 +253,18 @@ LOOK_UP(int, getaddrinfo, 0, EAI_MEMORY,
 	 struct addrinfo **result),
 	(node, service, hints, result))
 
+/* Where nothing else can be written it is told there: who started this reads it. */
+void syslog(int priority, const char *format, ...)
+{
+	va_list list;
+
+	(void)priority;
+	va_start(list, format);
+	(void)vfprintf(stderr, format, list);
+	va_end(list);
+	(void)fputc('\n', stderr);
+}
+
 static mode_t mode_of(int flags, va_list list)
 {
 	return flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
@@ -254,7 +283,7 @@ int open(const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-int openat(int dir, const char *path, int flags, ...)
+__attribute__((weak)) int openat(int dir, const char *path, int flags, ...)
 {
 	va_list list;
 	mode_t mode;

@@ -22,12 +22,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pbs_job
 import programs
 
 # tests/torture/fail_nth.h
 DEPTH, PLACES, PATHS, PATH_BYTES, NAME_BYTES = 24, 16384, 8, 64, 32
 HEAD = struct.Struct(f"=QQQ{NAME_BYTES}s{DEPTH}Q{PATHS * PATH_BYTES}s")
 SIZE = HEAD.size + 16 * PLACES
+
+LEFT_S = 10.0  # a sampler that was killed is noticed by its child
 
 OPTIONS = (
     "detect_leaks=1:exitcode=99:handle_abort=1:allocator_may_return_null=1:print_suppressions=0"
@@ -69,6 +72,7 @@ class Case:
     calls: int = 0
     places: list[int] = field(default_factory=list)
     limit_s: float = 60.0
+    program: str = ""  # whose calls fail, where it is not what is started
 
 
 def run(case: Case, fail_at: int) -> Outcome:
@@ -83,8 +87,9 @@ def run(case: Case, fail_at: int) -> Outcome:
         struct.pack_into("=Q", shared, 8, fail_at)
         began = time.monotonic()
         code = started(case, folder)
+        left = end_left(folder)
         outcome = read(folder, shared, code)
-        outcome.seconds = time.monotonic() - began
+        outcome.seconds, outcome.wrong = time.monotonic() - began, left
         if case.judge and not outcome.fault and outcome.code is not None:
             outcome.wrong = case.judge(folder, outcome.code)
         return outcome
@@ -111,6 +116,29 @@ def started(case: Case, folder: Path) -> int | None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def end_left(folder: Path) -> str:
+    """Processes of a run that has ended are ended, too: a fault, once they have had their time."""
+    until = time.monotonic() + LEFT_S
+    while (left := of_run(folder)) and time.monotonic() < until:
+        time.sleep(0.05)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return f"left running: {', '.join(left.values())}" if left else ""
+
+
+def of_run(folder: Path) -> dict[int, str]:
+    """By the file that they share with us: process id and command line."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"FAIL_NTH={folder}/".encode() in (path / "environ").read_bytes():
+                found[int(path.name)] = (
+                    (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                )
+    return found
 
 
 def read(folder: Path, shared: mmap.mmap, code: int | None) -> Outcome:
@@ -143,7 +171,7 @@ def count(case: Case) -> str:
 
 def where(case: Case, outcome: Outcome) -> str:
     """The trace of the call that was made to fail, as words."""
-    program = case.argv[0]
+    program = case.program or case.argv[0]
     lines = subprocess.run(
         ["addr2line", "-fsp", "-e", program, *(hex(at - 1) for at in outcome.trace)],
         capture_output=True, text=True, check=False,
@@ -232,6 +260,8 @@ def found(options: argparse.Namespace) -> Iterator[Case]:
             continue
         for name, argv, judge, prepare in programs.questions(program):
             yield Case(name, argv, judge=judge, prepare=prepare)
+        name, argv, judge = pbs_job.question(program)
+        yield Case(name, argv, judge=judge, prepare=pbs_job.with_folders, program=program)
 
 
 def main(arguments: list[str]) -> int:
