@@ -122,6 +122,8 @@ static int64_t tell(int which, enum act act, int64_t number)
 __attribute__((unused)) static void enter(int which, int parent)
 {
 	actor[which] = parent < 0 ? fork_actor(which) : (pid_t)tell(parent, ACT_FORK, which);
+	if (actor[which] <= 0)
+		exit(1); /* whoever kills -1 kills everybody */
 }
 
 /* `parent` ends its child `which` and waits for it. */

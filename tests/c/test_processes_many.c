@@ -36,7 +36,9 @@ static void start_all(void)
 {
 	for (int i = 0; i < MANY; i++) {
 		child[i] = fork();
-		if (child[i] != 0)
+		if (child[i] < 0) /* kill(-1) would be for everybody */
+			exit(ok(false, "a child"));
+		if (child[i] > 0)
 			continue;
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
