@@ -265,10 +265,10 @@ test-matrix:  ## check-docker on all three releases of Slurm, and check-layouts
 check-layouts: all  ## what the plugin makes of cgroup v1, v2 with job ids, with SLUIDs, and none, on three releases of Slurm (root)
 	@tests/layouts/run.sh
 
-soak: all $(VENV)/.test  ## every way a job with network conditions can die, 30 times each; 10,000 jobs in a row (an hour); an hour of check-fuzz, every call of check-torture
+soak: all $(VENV)/.test  ## every way a job can die, with network conditions and without, 30 times each; 10,000 jobs in a row (an hour); an hour of check-fuzz, every call of check-torture
 	@$(MAKE) --no-print-directory -s check-fuzz FUZZ_S=3600
 	@$(MAKE) --no-print-directory -s check-torture TORTURE_S=all
-	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/unit/job/test_trouble.py
+	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/lab/test_kills.py tests/unit/job/test_trouble.py
 	STEELYARD_JOBS=$${STEELYARD_JOBS:-10000} $(VENV)/bin/python bench/jobs.py
 
 # Test the tester: each runner must report a planted failure, else its green means nothing.
