@@ -26,6 +26,8 @@ static void put_kind(json_t *record, int i, const struct sy_meter *meter)
 	put(record, i, "covers", json_string(sy_domain_name(meter->domain)), NULL);
 	put(record, i, "unit", meter->unit < 0 ? json_null() : json_integer(meter->unit),
 	    "it is the only one, or its number is not told");
+	if (*meter->identity)
+		put(record, i, "identity", sy_json_text(meter->identity), NULL);
 	put(record, i, "measures", json_string(meter->power ? "power" : "energy"), NULL);
 	put(record, i, meter->power ? "resolution_w" : "resolution_j",
 	    micro_or_null(meter->resolution), "not told");

@@ -71,6 +71,8 @@ def test_joules_of_each_gpu_are_those_of_the_library(
     assert {(z["meter"], z["covers"], z["resolution_j"]) for z in zones(record)} == {
         ("nvml", "accelerator", 0.001)
     }
+    assert [zone["identity"][-1] for zone in zones(record)] == ["0", "1"]
+    assert zones(record)[0]["identity"] == "GPU-5d3e7a10-0000-4000-8000-000000000000"
     # The node's energy is packages and dram: a GPU is told apart.
     assert record["energy"]["energy_j"] is None
     assert record["complete"] is True
