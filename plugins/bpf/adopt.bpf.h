@@ -89,14 +89,27 @@ static __always_inline void take_in(const struct task_struct *task, __u64 id, u3
 	struct sy_bpf_job *job = job_of(id);
 	struct sy_bpf_usage used;
 
-	if (!enter(task, id, kind) || !job || !counts(kind) ||
-	    BPF_CORE_READ(task, start_time) >= job->since_ns)
+	if (!enter(task, id, kind) || !job || !counts(kind))
+		return;
+	if (BPF_CORE_READ(task, start_time) >= job->since_ns)
 		return;
 	read_usage(task, &used);
 	used.threads = used.processes = 0;
 	__sync_fetch_and_add(&job->ending_begun, 1);
 	add_to(&job->ended, &used, (__u64)-1);
 	__sync_fetch_and_add(&job->ending_done, 1);
+}
+
+/* A program of the job's has begun before its root was told of, or has begun, ended and been waited
+ * for: so may have others, of which nobody knows. */
+static __always_inline void tell_late(const struct task_struct *task, __u64 id, bool stepd)
+{
+	struct sy_bpf_job *job = job_of(id);
+	bool late = stepd ? BPF_CORE_READ(task, signal, cmin_flt) != 0
+			  : job && BPF_CORE_READ(task, start_time) >= job->since_ns;
+
+	if (job && late)
+		__sync_fetch_and_add(&job->late, 1);
 }
 
 /* Read as a file: for whoever has made a request, every task of his process id namespace in turn.
@@ -122,6 +135,8 @@ int adopt(struct bpf_iter__task *ctx)
 			change_kind(task, known, request->kind);
 		else
 			take_in(task, request->job, request->kind);
+		if (request->kind == SY_BPF_STEPD && task == leader)
+			tell_late(task, request->job, true);
 		return 0;
 	}
 	asker = who.leader;
@@ -132,6 +147,8 @@ int adopt(struct bpf_iter__task *ctx)
 	if (kind == SY_BPF_KEEPER)
 		return 0;
 	take_in(task, request->job, kind);
+	if (kind == SY_BPF_MEMBER)
+		tell_late(task, request->job, false);
 	request->added++;
 	return 0;
 }

@@ -45,6 +45,10 @@ struct cred {
 	struct kuid euid;
 };
 
+struct signal_struct {
+	unsigned long cmin_flt;
+};
+
 struct task_struct {
 	int pid;
 	unsigned int flags;
@@ -54,6 +58,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct task_io_accounting ioac;
 	struct task_struct *real_parent, *group_leader;
+	struct signal_struct *signal;
 	struct pid *thread_pid;
 	const struct cred *cred;
 	char comm[16];

@@ -125,6 +125,7 @@ int read_job(struct sy_bpf_answer *answer)
 	answer->lost = job->lost;
 	answer->unlisted = job->unlisted;
 	answer->missed = job->missed;
+	answer->late = job->late;
 	answer->unread = job->tasks - w.list->count;
 	answer->settled = begun == done;
 	return 0;

@@ -78,12 +78,14 @@ static void set_one(struct sy_config *config, const char *argument, complain_f *
 		set_rate(&config->rate_hz, value, "rate", complain);
 	else if ((value = value_of(argument, "max_rate")))
 		set_rate(&config->max_rate_hz, value, "max_rate", complain);
+	else if ((value = value_of(argument, "bpf")))
+		set_switch(&config->bpf, value, "bpf", complain);
 	else if ((value = value_of(argument, "admin_comment")))
 		set_switch(&config->admin_comment, value, "admin_comment", complain);
 	else
 		tell(complain,
 		     "plugstack.conf: unknown argument '%s' ignored; known: record_dir, run_dir, "
-		     "node_program, netem_policy, rate, max_rate, admin_comment",
+		     "node_program, netem_policy, rate, max_rate, bpf, admin_comment",
 		     argument);
 }
 

@@ -13,6 +13,7 @@ struct sy_config {
 	char netem_policy[SY_PATH_SIZE]; /* what users may ask for: docs/netem.md */
 	double rate_hz;	    /* samples a second unless the user says otherwise; 0: off */
 	double max_rate_hz; /* what --sample-rate accepts */
+	bool bpf;	    /* the kernel counts, where it can */
 	bool admin_comment; /* write totals into AdminComment */
 };
 

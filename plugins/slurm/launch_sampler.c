@@ -1,6 +1,7 @@
 #include "launch_sampler.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "leave_cgroup.h"
@@ -12,6 +13,17 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 					/* `steelyard cluster down` looks for it */
 					.keep = "SLURM_CONF",
 					.way_out = sy_way_out_of_slurm};
+}
+
+const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
+{
+	const char *name = strrchr(config->node_program, '/');
+
+	if (!config->bpf || !name ||
+	    snprintf(path, SY_PATH_SIZE, "%.*s/steelyard-bpf", (int)(name - config->node_program),
+		     config->node_program) >= SY_PATH_SIZE)
+		return NULL;
+	return path;
 }
 
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
@@ -48,8 +60,9 @@ static void fill_marks(struct sy_launch *launch, const struct sy_step *step, cha
 int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,
 		    const struct sockaddr_un *control, char *const *fields, struct sy_error *err)
 {
-	char id[SY_JOB_ID_SIZE], marks[2][320];
+	char id[SY_JOB_ID_SIZE], marks[2][320], bpf[SY_PATH_SIZE];
 	struct sy_launch launch = {.program = sy_slurm_program(config),
+				   .bpf = sy_slurm_bpf(config, bpf),
 				   .record_dir = config->record_dir,
 				   .job_id = id,
 				   .node = step->node,

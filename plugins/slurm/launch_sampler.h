@@ -14,6 +14,9 @@
 /* Our program as slurmstepd starts it: out of the job's cgroups. */
 struct sy_node_program sy_slurm_program(const struct sy_config *config);
 
+/* The program beside it that has the kernel count, whether it is there or not; NULL: not wanted. */
+const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE]);
+
 /* Whose commands a step's are. `facts` NULL: none is needed. The job's id stands in `id`. */
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 					   const struct sy_step *step,

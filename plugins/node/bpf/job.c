@@ -227,6 +227,7 @@ static int read_by_passing(struct sy_bpf *bpf, struct sy_bpf_answer *answer)
 	answer->tasks = job->tasks;
 	answer->lost = job->lost;
 	answer->missed = job->missed;
+	answer->late = job->late;
 	answer->unread = answer->tasks - (result < 0 ? 0U : (unsigned)result);
 	answer->settled = job->ending_begun == done;
 	return result < 0 ? result : 0;

@@ -29,6 +29,7 @@ struct sy_bpf_job {
 	__u64 lost;			 /* for which there was no room: not counted */
 	__u64 unlisted;			 /* that live and are counted at their ends only */
 	__u64 missed;			 /* whose last moments were not seen */
+	__u64 late;			 /* told of when they had begun: others may have ended */
 	__u64 keepers;			 /* tasks of its sampler that live */
 	__u64 since_ns;			 /* what was used before is not the job's */
 };
@@ -71,7 +72,7 @@ struct sy_bpf_request {
 struct sy_bpf_answer {
 	__u64 job; /* asked for */
 	struct sy_bpf_usage used;
-	__u64 tasks, lost, unlisted, missed;
+	__u64 tasks, lost, unlisted, missed, late;
 	__u64 unread;  /* tasks that live and were not read */
 	__u64 settled; /* no task ended while this was summed up */
 };

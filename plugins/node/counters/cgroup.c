@@ -13,7 +13,7 @@ static const char *const memory_mounts[] = {"/sys/fs/cgroup/memory"};
 static const char *const unified_mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 static const char *const source_names[SY_SOURCES] = {
-    NULL, "cgroup1", "cgroup2", "processes", "rusage", "reaped",
+    NULL, "cgroup1", "cgroup2", "processes", "rusage", "reaped", "bpf",
 };
 
 const char *sy_source_name(enum sy_source source)

@@ -56,6 +56,8 @@ static void fill_arguments(struct sy_arguments *to, const struct sy_launch *laun
 	if (launch->root)
 		sy_option(to, "--root", launch->root);
 	fill_numbers(to, launch, text);
+	if (launch->bpf)
+		sy_option(to, "--bpf", launch->bpf);
 	for (int i = 0; i < launch->marks; i++)
 		sy_option(to, "--orphan", launch->mark[i]);
 	for (size_t i = 0; launch->job_fields[i] && i < JOB_FIELDS_MAX; i++)
@@ -97,4 +99,16 @@ void sy_finish_records(const struct sy_node_program *program, const char *node)
 	sy_argument(&arguments, "record");
 	sy_option(&arguments, "--unfinished", program->run_dir);
 	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, -1}, NULL);
+}
+
+void sy_sweep_bpf(const struct sy_node_program *program, const char *bpf)
+{
+	struct sy_arguments arguments;
+
+	if (access(bpf, X_OK) < 0)
+		return;
+	sy_begin_arguments(&arguments, program);
+	arguments.argv[0] = (char *)bpf;
+	sy_argument(&arguments, "sweep");
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
 }

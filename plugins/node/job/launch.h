@@ -20,6 +20,7 @@ struct sy_node_program {
 struct sy_launch {
 	struct sy_node_program program;
 	const char *record_dir, *job_id, *node;
+	const char *bpf;  /* the program that has the kernel count; NULL: none */
 	const char *root; /* NULL: counters are the machine's own */
 	double rate_hz;
 	pid_t watch;  /* whoever tells the job's end */
@@ -44,5 +45,8 @@ void sy_begin_arguments(struct sy_arguments *to, const struct sy_node_program *p
 
 /* Let records whose sampler was killed be finished, without waiting; as a rule there are none. */
 void sy_finish_records(const struct sy_node_program *program, const char *node);
+
+/* Let what killed samplers have left in the kernel be unloaded, without waiting. */
+void sy_sweep_bpf(const struct sy_node_program *program, const char *bpf);
 
 #endif

@@ -63,6 +63,8 @@ static const char help[] =
     "  --log FILE            messages go there [stderr]\n"
     "  --run-dir DIR         the node's folder of states: conditions of the network and a capture\n"
     "                        that lie there for this job go into its record\n"
+    "  --bpf PROGRAM         steelyard-bpf: as root, let the kernel count what the job uses\n"
+    "  --bpf-base DIR        where that is pinned [/sys/fs/bpf/steelyard]\n"
     "  --print-path FD       write the path of the record to this descriptor, and a newline\n";
 
 enum {
@@ -86,6 +88,8 @@ enum {
 	ROOT,
 	LOG,
 	RUN_DIR,
+	BPF,
+	BPF_BASE,
 	PRINT_PATH
 };
 
@@ -110,6 +114,8 @@ static const struct option options[] = {
     {"root", required_argument, NULL, ROOT},
     {"log", required_argument, NULL, LOG},
     {"run-dir", required_argument, NULL, RUN_DIR},
+    {"bpf", required_argument, NULL, BPF},
+    {"bpf-base", required_argument, NULL, BPF_BASE},
     {"print-path", required_argument, NULL, PRINT_PATH},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -240,23 +246,40 @@ static int take_number(int option, const char *text, struct sy_sampling *samplin
 	return 1;
 }
 
+/* Words into fields of their own. 1: it is none of them. */
+static int take_text(int option, const char *text, struct sy_sampling *sampling)
+{
+	const struct {
+		int option;
+		const char **at;
+	} texts[] = {
+	    {RECORD_DIR, &sampling->record_dir},
+	    {JOB_ID, &sampling->job_id},
+	    {NODE, &sampling->node},
+	    {ROOT, &sampling->root_dir},
+	    {RUN_DIR, &sampling->run_dir},
+	    {BPF, &sampling->bpf},
+	    {BPF_BASE, &sampling->bpf_base},
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].option == option) {
+			*texts[i].at = text;
+			return 0;
+		}
+	return 1;
+}
+
 static int take_option(int option, const char *text, struct sy_sampling *sampling,
 		       struct sy_error *err)
 {
 	int result = take_number(option, text, sampling, err);
 
+	if (result == 1)
+		result = take_text(option, text, sampling);
 	if (result < 1)
 		return result;
 	switch (option) {
-	case RECORD_DIR:
-		sampling->record_dir = text;
-		return 0;
-	case JOB_ID:
-		sampling->job_id = text;
-		return 0;
-	case NODE:
-		sampling->node = text;
-		return 0;
 	case RATE:
 		return take_rate(text, sampling, err);
 	case CONTROL:
@@ -280,12 +303,6 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 		return add_message("tag", text, sampling, err);
 	case CACHE:
 		return add_message("cache", text, sampling, err);
-	case ROOT:
-		sampling->root_dir = text;
-		return 0;
-	case RUN_DIR:
-		sampling->run_dir = text;
-		return 0;
 	default:
 		return sy_fail(err, "unknown option (--help tells them)");
 	}

@@ -12,6 +12,7 @@
 
 struct sy_sampling {
 	const char *record_dir, *job_id, *node, *control, *root_dir;
+	const char *bpf, *bpf_base;	    /* steelyard-bpf, where it pins; or NULL */
 	const char *run_dir;		    /* of network conditions and captures, or NULL */
 	int control_fd;			    /* already bound, or -1 */
 	unsigned long long control_made_ns; /* its name; 0: not told */

@@ -41,6 +41,7 @@ struct sy_status {
 	int64_t io_unsure_bytes;   /* a root could not tell its own from its children's */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
+	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
 	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */
 };
 

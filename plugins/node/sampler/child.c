@@ -87,17 +87,6 @@ static void read_tcp(int64_t now_us, bool now)
 	s.status.tcp = s.tcp.status;
 }
 
-static void read_split(void)
-{
-	int64_t user, system;
-
-	if (!s.job.cgroup.cpu_source || s.job.unseen.daemons || s.job.by_steps ||
-	    sy_cgroup_cpu_split_us(&s.job.cgroup, s.child->node->root, &user, &system) < 0)
-		return; /* what was known while the group was there stays */
-	s.status.user_us = user;
-	s.status.system_us = system;
-}
-
 static void take_sample(enum sy_look look)
 {
 	int64_t now = sy_now_us(CLOCK_MONOTONIC);
@@ -170,7 +159,7 @@ static void new_rate(double rate_hz)
 
 static void new_root(pid_t pid)
 {
-	sy_processes_root(&s.job.processes, pid);
+	sy_job_root(&s.job, pid);
 	sy_step_groups_add(&s.job.steps, pid);
 	sy_open_roots_add(&s.life.open, pid);
 	sy_tcp_recheck(&s.tcp);
@@ -183,6 +172,7 @@ static void root_done(const struct sy_message *message)
 	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
 				  message->number[3], message->number[4]}};
 
+	sy_in_kernel_done(s.child->kernel, message->pid);
 	sy_processes_done(&s.job.processes, message->pid, &final);
 	sy_step_groups_done(&s.job.steps, message->pid, message->number[0]);
 	s.status.io_unsure_bytes += message->number[5];
@@ -191,7 +181,7 @@ static void root_done(const struct sy_message *message)
 	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
 	if (!s.period_us || sy_job_all_told(&s.job)) {
 		take_sample(SY_LOOK_NOW);
-		read_split();
+		sy_job_split(&s.job, &s.status);
 	}
 	write_lines(sy_now_us(CLOCK_MONOTONIC));
 }
@@ -327,7 +317,7 @@ static void take_last_sample(void)
 	s.end = true;
 	sy_slow_ask(s.child->node->meters.slow, LAST_READING_US);
 	take_sample(SY_LOOK_NOW);
-	read_split();
+	sy_job_split(&s.job, &s.status);
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
 	publish(sy_now_us(CLOCK_MONOTONIC));
@@ -337,6 +327,7 @@ static void prepare(struct sy_child *child)
 {
 	s.child = child;
 	s.wall = child->wall;
+	s.job.kernel = child->kernel;
 	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
@@ -371,12 +362,13 @@ static void begin(void)
 	const struct sy_sampling *sampling = s.child->sampling;
 	struct sy_sample_buffer *lines = &s.child->shared->lines;
 
+	sy_in_kernel_keep(s.child->kernel);
 	if (sy_rights_drop(NULL) < 0)
 		_exit(1); /* never sample with more rights than needed: the record says why */
 	if (s.child->command)
 		sy_processes_root(&s.job.processes, s.child->parent);
 	for (int i = 0; i < sampling->roots; i++)
-		sy_processes_root(&s.job.processes, sampling->root[i]);
+		sy_job_root(&s.job, sampling->root[i]);
 	set_rate(sampling->rate_hz);
 	if (s.child->csv_fd >= 0)
 		sy_sample_buffer_add(lines, sy_format_header(&s.child->node->labels, lines->text));

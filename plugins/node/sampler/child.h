@@ -8,6 +8,7 @@
 
 #include "counters/node.h"
 #include "record/sampling.h"
+#include "sampler/in_kernel.h"
 #include "sampler/shared.h"
 #include "sampler/wall.h"
 
@@ -20,6 +21,7 @@ struct sy_child {
 	pid_t self, parent;
 	bool command; /* root is the parent: exact totals come at the end */
 	const struct sy_sampling *sampling;
+	struct sy_in_kernel *kernel;
 };
 
 /* The child's whole life; never returns. */

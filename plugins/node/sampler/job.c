@@ -17,6 +17,12 @@ static void set_cell(struct sy_line *line, const struct sy_line *before, enum sy
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
 
+void sy_job_root(struct sy_job *job, pid_t pid)
+{
+	sy_in_kernel_root(job->kernel, pid);
+	sy_processes_root(&job->processes, pid);
+}
+
 bool sy_job_all_told(const struct sy_job *job)
 {
 	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
@@ -89,6 +95,17 @@ void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status)
 	status->unseen.known &= job->unseen.known;
 }
 
+/* What is known of its processes: counted by the kernel, or summed up here. */
+static struct sy_usage usage_of(struct sy_job *job, bool end)
+{
+	struct sy_usage shown = sy_processes_total(&job->processes);
+
+	job->kernel_counts = sy_in_kernel_read(job->kernel, end) &&
+			     (!(end || sy_job_all_told(job)) || !job->kernel->now.settled ||
+			      sy_in_kernel_holds(job->kernel, &shown));
+	return job->kernel_counts ? sy_in_kernel_usage(job->kernel) : shown;
+}
+
 #define ROUNDING_US 50000
 
 /* The group is read before and after the clocks of those who may be running in it. */
@@ -101,7 +118,7 @@ static void begin_counting(struct sy_job *job)
 	struct sy_daemons daemons;
 
 	before_us = counted_us(job);
-	total_us = sy_processes_total(&job->processes).use[SY_USE_CPU_NS] / 1000;
+	total_us = usage_of(job, false).use[SY_USE_CPU_NS] / 1000;
 	after_us = counted_us(job);
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
@@ -193,13 +210,25 @@ static int64_t cpu_meanwhile_us(struct sy_job *job, int64_t group_us)
 	return sy_unseen_left_us(&job->unseen, group_us, &daemons);
 }
 
+/* The kernel counts a job without the daemons of its steps, who may lie in its group. */
+static bool kernel_has_cpu(const struct sy_job *job)
+{
+	return job->kernel_counts && !job->exact &&
+	       (job->cgroup.cpu_source == SY_SOURCE_NONE || job->unseen.daemons);
+}
+
 static void read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage *total,
 		     struct sy_line *line, struct sy_status *status)
 {
 	const struct sy_line *before = &status->sums.last;
 
-	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
+	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact)
 		compare_with_group(job, total, group_us, status);
+	sy_job_tell_sources(job, status);
+	if (kernel_has_cpu(job)) {
+		status->cpu_source = SY_SOURCE_BPF;
+		set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+	} else if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
 		if (group_us == SY_UNKNOWN && sy_job_all_told(job)) /* gone with the last step */
 			set_cell(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
 		else
@@ -226,8 +255,10 @@ static void read_memory(struct sy_job *job, enum sy_look look, struct sy_line *l
 static void read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 		    struct sy_line *line, struct sy_status *status)
 {
-	status->io_source = sy_job_all_told(job) ? SY_SOURCE_REAPED : SY_SOURCE_PROCESSES;
-	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job);
+	status->io_source = job->kernel_counts	   ? SY_SOURCE_BPF
+			    : sy_job_all_told(job) ? SY_SOURCE_REAPED
+						   : SY_SOURCE_PROCESSES;
+	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job) && !job->kernel_counts;
 	status->io_unseen = (end || sy_job_all_told(job)) &&
 			    (sy_unseen_matters(&job->unseen) || status->unwaited_io);
 	for (int i = 0; i < SY_USES; i++)
@@ -327,14 +358,30 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 		sy_job_tell_sources(job, status);
 		group_us = counted_us(job);
 	}
-	total = sy_processes_total(processes);
+	total = usage_of(job, end);
+	if (job->kernel_counts)
+		status->unwaited = status->unwaited_io = 0;
+	status->missed_ends = job->kernel_counts ? (int64_t)job->kernel->now.missed : 0;
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = group_cpu_us(job, group_us, status);
 	read_cpu(job, group_us, &total, line, status);
 	read_memory(job, look, line);
 	read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
-	status->overflowed = processes->overflowed;
+	status->overflowed = processes->overflowed && !job->kernel_counts;
+}
+
+void sy_job_split(struct sy_job *job, struct sy_status *status)
+{
+	int64_t user, system;
+
+	if (status->cpu_source == SY_SOURCE_BPF)
+		sy_in_kernel_split(job->kernel, status);
+	if (!job->cgroup.cpu_source || job->unseen.daemons || job->by_steps ||
+	    sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system) < 0)
+		return; /* what was known while the group was there stays */
+	status->user_us = user;
+	status->system_us = system;
 }
 
 uid_t sy_job_user(const struct sy_sampling *sampling)

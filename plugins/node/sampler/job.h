@@ -10,6 +10,7 @@
 #include "counters/unseen.h"
 #include "record/sampling.h"
 #include "record/status.h"
+#include "sampler/in_kernel.h"
 
 struct sy_job {
 	struct sy_processes processes;
@@ -17,14 +18,19 @@ struct sy_job {
 	struct sy_cpu_guard guard;
 	struct sy_unseen unseen;
 	struct sy_step_groups steps;
-	int root;	   /* below which the group's files are */
-	bool by_steps;	   /* CPU is read where only the tasks of its steps are */
-	bool groups_asked; /* a process of the job has told which controllers have it in there */
-	bool group_in_use; /* when its cgroup was read last, somebody was in it */
-	bool group_unused; /* then it had counted nothing */
-	int64_t period_us; /* from one sample to the next; 0: totals alone */
-	bool exact;	   /* the counters of a command that has ended are known */
+	struct sy_in_kernel *kernel;
+	bool kernel_counts; /* and has, at this reading, of all its processes */
+	int root;	    /* below which the group's files are */
+	bool by_steps;	    /* CPU is read where only the tasks of its steps are */
+	bool groups_asked;  /* a process of the job has told which controllers have it in there */
+	bool group_in_use;  /* when its cgroup was read last, somebody was in it */
+	bool group_unused;  /* then it had counted nothing */
+	int64_t period_us;  /* from one sample to the next; 0: totals alone */
+	bool exact;	    /* the counters of a command that has ended are known */
 };
+
+/* Its processes are the descendants of `pid`. */
+void sy_job_root(struct sy_job *job, pid_t pid);
 
 /* Every step that came here has told its final counters. */
 bool sy_job_all_told(const struct sy_job *job);
@@ -45,6 +51,9 @@ enum sy_look { SY_LOOK_DUE, SY_LOOK_NOW, SY_LOOK_LAST };
 
 void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 		 struct sy_status *status);
+
+/* Of its CPU time that in programs and that in the kernel, where somebody tells. */
+void sy_job_split(struct sy_job *job, struct sy_status *status);
 
 /* Whose sockets the job's are, or SY_ANY_USER: a command that root starts may become any user. */
 uid_t sy_job_user(const struct sy_sampling *sampling);

@@ -41,6 +41,7 @@ static struct {
 	struct sy_recordfile file;
 	struct sy_exact exact;
 	struct sy_wall wall;
+	struct sy_in_kernel kernel;
 	char samples_file[320];
 	char mark[512]; /* of an unfinished record */
 	size_t notes_read;
@@ -91,7 +92,8 @@ static void run_child(int parent_fd)
 				 .self = getpid(),
 				 .parent = getppid(),
 				 .command = p.sampling->command != NULL,
-				 .sampling = p.sampling};
+				 .sampling = p.sampling,
+				 .kernel = &p.kernel};
 
 	if (p.sampling->watch) {
 		child.watch_fd = (int)syscall(SYS_pidfd_open, p.sampling->watch, 0);
@@ -353,6 +355,8 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.signal_fd < 0) /* no end would ever be seen */
 		return sampling->command ? sy_run_unweighed(sampling->command) : SY_SAMPLE_UNABLE;
 	bool able = set_up(&err) == 0;
+	if (able && !sampling->command)
+		sy_in_kernel_begin(&p.kernel, sampling->bpf, sampling->bpf_base);
 	if (able)
 		sy_slow_start(&p.node.meters, p.root);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
@@ -386,6 +390,7 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.shared)
 		write_last_record();
 	close_record();
+	sy_in_kernel_end(&p.kernel);
 	sy_control_remove(sampling);
 	return sampling->command ? sy_exit_code(&p.exact) : 0;
 }
