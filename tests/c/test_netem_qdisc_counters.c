@@ -94,6 +94,10 @@ static void test_spoilt_messages(void)
 		(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
 	}
 	make_message(0);
+	((struct nlmsghdr *)message)->nlmsg_len = 0xffffffc5; /* less than 0 to libmnl */
+	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) < 0,
+	   "one that says it is longer than 2 GiB");
+	make_message(0);
 	finish(RTM_NEWLINK);
 	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) < 0,
 	   "of another kind");

@@ -221,7 +221,7 @@ void sy_json_note(json_t *object, const char *format, ...)
 	}
 	json_array_foreach(notes, i, old)
 	{
-		if (!strcmp(json_string_value(old), text))
+		if (json_is_string(old) && !strcmp(json_string_value(old), text))
 			return;
 	}
 	(void)json_array_append_new(notes, sy_json_text(text));

@@ -61,8 +61,9 @@ int sy_qdisc_parse(const struct nlmsghdr *header, size_t size, int *device_index
 {
 	const struct tcmsg *body = mnl_nlmsg_get_payload(header);
 
-	if (!mnl_nlmsg_ok(header, (int)size) || header->nlmsg_type != RTM_NEWQDISC ||
-	    mnl_nlmsg_get_payload_len(header) < sizeof(*body))
+	/* libmnl takes a length of 2 GiB and more for a negative one. */
+	if (!mnl_nlmsg_ok(header, (int)size) || header->nlmsg_len > size ||
+	    header->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(header) < sizeof(*body))
 		return -1;
 	*counters =
 	    (struct sy_qdisc_counters){.handle = body->tcm_handle, .parent = body->tcm_parent};
