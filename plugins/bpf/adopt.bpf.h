@@ -4,6 +4,7 @@
 
 #include "members.bpf.h"
 
+#define NO_FAULTS     ((__u64)-1)
 #define PF_FORKNOEXEC 0x00000040 /* it is still what its parent was */
 
 static __always_inline u32 namespace_of(const struct pid *pid, u32 level, int *nr)
@@ -102,11 +103,11 @@ static __always_inline void take_in(const struct task_struct *task, __u64 id, u3
 
 /* A program of the job's has begun before its root was told of, or has begun, ended and been waited
  * for: so may have others, of which nobody knows. */
-static __always_inline void tell_late(const struct task_struct *task, __u64 id, bool stepd)
+static __always_inline void tell_late(const struct task_struct *task, __u64 id, __u64 faults)
 {
 	struct sy_bpf_job *job = job_of(id);
-	bool late = stepd ? BPF_CORE_READ(task, signal, cmin_flt) != 0
-			  : job && BPF_CORE_READ(task, start_time) >= job->since_ns;
+	bool late = faults != NO_FAULTS ? BPF_CORE_READ(task, signal, cmin_flt) != faults
+					: job && BPF_CORE_READ(task, start_time) >= job->since_ns;
 
 	if (job && late)
 		__sync_fetch_and_add(&job->late, 1);
@@ -135,8 +136,8 @@ int adopt(struct bpf_iter__task *ctx)
 			change_kind(task, known, request->kind);
 		else
 			take_in(task, request->job, request->kind);
-		if (request->kind == SY_BPF_STEPD && task == leader)
-			tell_late(task, request->job, true);
+		if (request->kind == SY_BPF_STEPD && task == leader && request->faults != NO_FAULTS)
+			tell_late(task, request->job, request->faults);
 		return 0;
 	}
 	asker = who.leader;
@@ -148,7 +149,7 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	take_in(task, request->job, kind);
 	if (kind == SY_BPF_MEMBER)
-		tell_late(task, request->job, false);
+		tell_late(task, request->job, NO_FAULTS);
 	request->added++;
 	return 0;
 }

@@ -179,7 +179,7 @@ static int run(struct sy_bpf *bpf, char **argv, struct sy_error *err)
 
 	if (command < 0)
 		return complain((sy_fail(err, "cannot fork"), err));
-	result = sy_bpf_adopt(bpf, command, SY_BPF_MEMBER, err);
+	result = sy_bpf_adopt(bpf, command, SY_BPF_MEMBER, -1, err);
 	(void)close(gate);
 	code = wait_for(command);
 	if (result < 0)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,8 +136,10 @@ static void announce(spank_t spank)
 	    {"nodes", "SLURM_JOB_NODELIST"},
 	};
 	char value[SY_MESSAGE_MAX - 32];
+	struct rusage waited;
 
-	sy_outbox_send(&outbox, "root %d", (int)getpid());
+	(void)getrusage(RUSAGE_CHILDREN, &waited);
+	sy_outbox_send(&outbox, "root %d %ld", (int)getpid(), waited.ru_minflt);
 	if (sy_options.has_rate)
 		sy_outbox_send(&outbox, "rate %g", sy_options.rate_hz);
 	collect_tags(spank);

@@ -66,7 +66,7 @@ static void test_bad(void)
 	bad("root", "an argument");
 	bad("root 0", "process id");
 	bad("root -1", "process id");
-	bad("root 1 2", "one process id");
+	bad("root 1 x", "page faults or nothing");
 	bad("root 99999999999", "process id");
 	bad("end now", "no arguments");
 	bad("cgroup /a/../../etc", "/proc/PID/cgroup");

@@ -188,9 +188,11 @@ static int ask(const struct sy_bpf *bpf, const struct sy_bpf_asker *asker,
 	return result;
 }
 
-int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, struct sy_error *err)
+int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
+		 struct sy_error *err)
 {
-	struct sy_bpf_request request = {.job = bpf->job, .pid = (uint32_t)pid, .kind = kind};
+	struct sy_bpf_request request = {
+	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
 	struct sy_bpf_asker asker;
 	int result;
 
@@ -204,7 +206,7 @@ int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, struct sy
 
 int sy_bpf_keep(struct sy_bpf *bpf, struct sy_error *err)
 {
-	return sy_bpf_adopt(bpf, 0, SY_BPF_KEEPER, err);
+	return sy_bpf_adopt(bpf, 0, SY_BPF_KEEPER, -1, err);
 }
 
 /* Where there is no read_job: all tasks of the node are gone through. One that was waited for is in

@@ -27,8 +27,10 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, struct sy_error *err);
 /* The calling process is its sampler, or one of them: when none is left, the job may be swept. */
 int sy_bpf_keep(struct sy_bpf *bpf, struct sy_error *err);
 
-/* `pid`, as this process sees it, and all that descends from it. */
-int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, struct sy_error *err);
+/* `pid`, as this process sees it, and all that descends from it. `faults`: page faults of the
+ * children it had waited for before any was the job's; -1: not known. */
+int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
+		 struct sy_error *err);
 
 /* What the job has used until now; once more where a task has ended meanwhile: a few times, or for
  * `last`, which may wait for that, some hundred ms. */

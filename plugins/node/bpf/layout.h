@@ -65,8 +65,8 @@ struct sy_bpf_asker {
 
 struct sy_bpf_request {
 	__u64 job;
-	__u32 pid, kind; /* as the asker knows it; 0: himself */
-	__u64 added;
+	__u32 pid, kind;     /* as the asker knows it; 0: himself */
+	__u64 added, faults; /* had by children of slurmstepd before its first task */
 };
 
 struct sy_bpf_answer {

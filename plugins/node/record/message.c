@@ -62,6 +62,23 @@ static int parse_root(const char *text, struct sy_message *message, struct sy_er
 	return *rest ? sy_fail(err, "'%s': expected one process id", text) : 0;
 }
 
+/* A step's daemon tells how many page faults the children had that it has waited for. */
+static int parse_daemon(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	const char *rest;
+	char *end = NULL;
+
+	message->number[0] = -1;
+	if (parse_pid(text, &message->pid, &rest, err) < 0)
+		return -1;
+	if (*rest)
+		message->number[0] = strtoll(rest + 1, &end, 10);
+	if (end && (rest[1] < '0' || rest[1] > '9' || *end))
+		return sy_fail(err, "'%s': expected a process id, and page faults or nothing",
+			       text);
+	return 0;
+}
+
 static int parse_done(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	const char *rest;
@@ -220,6 +237,7 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 {
 	switch (message->word) {
 	case SY_WORD_ROOT:
+		return parse_daemon(text, message, err);
 	case SY_WORD_SESSION:
 		return parse_root(text, message, err);
 	case SY_WORD_CGROUP:

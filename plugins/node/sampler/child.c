@@ -157,9 +157,9 @@ static void new_rate(double rate_hz)
 	publish(sy_now_us(CLOCK_MONOTONIC));
 }
 
-static void new_root(pid_t pid)
+static void new_root(pid_t pid, int64_t faults)
 {
-	sy_job_root(&s.job, pid);
+	sy_job_root(&s.job, pid, faults);
 	sy_step_groups_add(&s.job.steps, pid);
 	sy_open_roots_add(&s.life.open, pid);
 	sy_tcp_recheck(&s.tcp);
@@ -209,7 +209,7 @@ static void act(const char *text, const struct sockaddr_un *from, socklen_t leng
 		return; /* `send` has checked it; a stranger gets no answer */
 	switch (message.word) {
 	case SY_WORD_ROOT:
-		new_root(message.pid);
+		new_root(message.pid, message.number[0]);
 		break;
 	case SY_WORD_CGROUP:
 		use_cgroup(message.value);
@@ -368,7 +368,7 @@ static void begin(void)
 	if (s.child->command)
 		sy_processes_root(&s.job.processes, s.child->parent);
 	for (int i = 0; i < sampling->roots; i++)
-		sy_job_root(&s.job, sampling->root[i]);
+		sy_job_root(&s.job, sampling->root[i], -1);
 	set_rate(sampling->rate_hz);
 	if (s.child->csv_fd >= 0)
 		sy_sample_buffer_add(lines, sy_format_header(&s.child->node->labels, lines->text));

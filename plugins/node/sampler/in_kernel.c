@@ -74,23 +74,23 @@ static bool is_stepd(pid_t pid)
 	return fd >= 0 && sy_read_fd(fd, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
 }
 
-static void adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind)
+static void adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
 {
 	if (kernel->counts)
-		give_up_on(kernel, sy_bpf_adopt(&kernel->bpf, pid, kind, &kernel->why));
+		give_up_on(kernel, sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why));
 }
 
-void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid)
+void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults)
 {
 	kernel->named = true;
-	adopt(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT);
+	adopt(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults);
 }
 
 void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid)
 {
 	if (!kernel->named) /* nobody has told of it before: what it had started is not known */
 		kernel->counts = false;
-	adopt(kernel, pid, SY_BPF_ROOT_DONE);
+	adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
 }
 
 bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)

@@ -27,7 +27,8 @@ void sy_in_kernel_end(struct sy_in_kernel *kernel);
 /* The child that takes samples, before it gives up its rights. */
 void sy_in_kernel_keep(struct sy_in_kernel *kernel);
 
-void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid);
+/* `faults`: what a step's daemon had waited for when it told of itself; -1: not told. */
+void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults);
 void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid); /* what it starts now is its own */
 
 /* Read into `now`: whether all is known. */

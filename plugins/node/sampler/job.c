@@ -17,9 +17,9 @@ static void set_cell(struct sy_line *line, const struct sy_line *before, enum sy
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
 
-void sy_job_root(struct sy_job *job, pid_t pid)
+void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults)
 {
-	sy_in_kernel_root(job->kernel, pid);
+	sy_in_kernel_root(job->kernel, pid, faults);
 	sy_processes_root(&job->processes, pid);
 }
 

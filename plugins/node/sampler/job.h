@@ -29,8 +29,8 @@ struct sy_job {
 	bool exact;	    /* the counters of a command that has ended are known */
 };
 
-/* Its processes are the descendants of `pid`. */
-void sy_job_root(struct sy_job *job, pid_t pid);
+/* Its processes are the descendants of `pid`. `faults`: as sy_in_kernel_root. */
+void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults);
 
 /* Every step that came here has told its final counters. */
 bool sy_job_all_told(const struct sy_job *job);
