@@ -22,6 +22,9 @@ static void test_good(void)
 {
 	if (good("root 4711"))
 		is_int(message.pid, 4711, "its pid");
+	is_int(message.number[0], -1, "it tells of no page faults");
+	if (good("root 4711 88"))
+		is_int(message.number[0], 88, "its page faults");
 	if (good("cgroup /slurm/uid_0/job_5"))
 		is_string(message.value, "/slurm/uid_0/job_5", "its path");
 	if (good("tag site=CERN = Geneva")) {
