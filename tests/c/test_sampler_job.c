@@ -36,6 +36,7 @@ ssize_t pread(int fd, void *buffer, size_t size, off_t at)
 }
 
 static struct sy_job *job;
+static struct sy_in_kernel not_counting;
 static struct sy_line line;
 static struct sy_status status;
 static bool root_in_group, root_in_step;
@@ -117,6 +118,7 @@ static void begin(void)
 	if (!ok(job && sy_processes_init(&job->processes, 0, 0, 64, &err) == 0, "a sampler"))
 		exit(done_testing());
 	sy_cgroup_init(&job->cgroup);
+	job->kernel = &not_counting;
 	job->period_us = PERIOD_US;
 	set_group(5000000, 3 * MB);
 	enter(0, -1);

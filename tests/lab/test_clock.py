@@ -80,7 +80,9 @@ def assert_right(job: Job, least_s: float, most_s: float) -> None:
     assert record["complete"], record["incomplete_reason"]
     assert least_s <= record["elapsed_s"] <= most_s
     took = record["end_unix_s"] - record["start_unix_s"]
-    assert record["elapsed_s"] - 0.01 <= took <= record["elapsed_s"] + 1
+    # Both clocks are read one after the other, in a guest that its host holds up; the second of the
+    # start is the one that the record's name has.
+    assert record["elapsed_s"] - 0.2 <= took <= record["elapsed_s"] + 1.2
     assert used_s(job) - 0.1 <= record["cpu"]["cpu_s"] <= used_s(job) + MORE_CPU_S
     assert 10_000_000 <= record["io"]["wchar_bytes"] < 10_100_000
     times = [float(row["unix_s"]) for row in samples(job)]
