@@ -136,6 +136,19 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 		      "the sampler did not live to its end");
 }
 
+void sy_record_in_kernel(json_t *record, const struct sy_status *status)
+{
+	const char *why = status->nothing_named ? "no process of the job was named to the sampler"
+			  : status->bpf_why[0]	? status->bpf_why
+						: "the sampler has not asked the kernel";
+
+	sy_record_put(record, "bpf.missed_ends",
+		      status->io_source == SY_SOURCE_BPF && !status->nothing_named
+			  ? json_integer(status->missed_ends)
+			  : json_null(),
+		      why);
+}
+
 #define ROUNDING_US 20000 /* of ticks */
 
 /* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. Samples have

@@ -17,6 +17,9 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_dropped(json_t *record, const struct sy_head *head);
 
+/* Of a job that the kernel was to count: how well, or why not. */
+void sy_record_in_kernel(json_t *record, const struct sy_status *status);
+
 /* The job's own TCP connections, as far as the child got. */
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		   const struct sy_rtt_counts *counts);

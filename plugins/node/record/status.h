@@ -42,6 +42,7 @@ struct sy_status {
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
+	char bpf_why[160];	   /* it does not count at all */
 	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */
 };
 

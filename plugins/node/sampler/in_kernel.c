@@ -4,6 +4,7 @@
 #include "bpf/place.h"
 #include "sampler/io.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,9 @@
 
 /* It takes 0.03 s on a quiet machine. Why it cannot be had `steelyard-bpf status` says, and not
  * every job. */
-static void load(const char *program, const char *base)
+static int load(const char *program, const char *base, struct sy_error *why)
 {
+	int how = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -26,25 +28,27 @@ static void load(const char *program, const char *base)
 		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
 		_exit(127);
 	}
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);
+	if (pid < 0 || waitpid(pid, &how, 0) < 0 || how != 0)
+		return sy_fail(why, "%s cannot load it: `steelyard-bpf status` says why", program);
+	return 0;
 }
 
 void sy_in_kernel_begin(struct sy_in_kernel *kernel, const char *program, const char *base)
 {
 	*kernel = (struct sy_in_kernel){0};
-	if (!program || geteuid() != 0)
+	if (!program)
 		return;
 	if (!base)
 		base = SY_BPF_BASE;
-	if (sy_bpf_begin(&kernel->bpf, base, &kernel->why) < 0) {
-		if (access(program, X_OK) < 0)
-			return;
-		load(program, base);
-		if (sy_bpf_begin(&kernel->bpf, base, &kernel->why) < 0)
-			return;
-	}
-	kernel->counts = true;
+	if (geteuid() != 0)
+		(void)sy_fail(&kernel->why, "only root may have it counted");
+	else if (sy_bpf_begin(&kernel->bpf, base, &kernel->why) == 0)
+		kernel->counts = true;
+	else if (access(program, X_OK) < 0)
+		(void)sy_fail_errno(&kernel->why, errno, "%s", program);
+	else
+		kernel->counts = load(program, base, &kernel->why) == 0 &&
+				 sy_bpf_begin(&kernel->bpf, base, &kernel->why) == 0;
 }
 
 void sy_in_kernel_end(struct sy_in_kernel *kernel)
@@ -52,15 +56,18 @@ void sy_in_kernel_end(struct sy_in_kernel *kernel)
 	sy_bpf_end(&kernel->bpf);
 }
 
-static void give_up_on(struct sy_in_kernel *kernel, int result)
+/* The first reason is the one that counts. */
+static void give_up(struct sy_in_kernel *kernel, const char *why)
 {
-	kernel->counts &= result == 0;
+	if (kernel->counts)
+		(void)sy_fail(&kernel->why, "%s", why);
+	kernel->counts = false;
 }
 
 void sy_in_kernel_keep(struct sy_in_kernel *kernel)
 {
 	if (kernel->counts)
-		give_up_on(kernel, sy_bpf_keep(&kernel->bpf, &kernel->why));
+		kernel->counts = sy_bpf_keep(&kernel->bpf, &kernel->why) == 0;
 }
 
 /* What slurmstepd forks is the job's once it has become a program. */
@@ -77,7 +84,7 @@ static bool is_stepd(pid_t pid)
 static void adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
 {
 	if (kernel->counts)
-		give_up_on(kernel, sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why));
+		kernel->counts = sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) == 0;
 }
 
 void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults)
@@ -88,8 +95,8 @@ void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults)
 
 void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid)
 {
-	if (!kernel->named) /* nobody has told of it before: what it had started is not known */
-		kernel->counts = false;
+	if (!kernel->named) /* what it had started is not known */
+		give_up(kernel, "nobody had told of a step before it was done");
 	adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
 }
 
@@ -97,10 +104,14 @@ bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
 {
 	if (!kernel->counts || !kernel->named)
 		return false;
-	give_up_on(kernel, sy_bpf_read(&kernel->bpf, last, &kernel->now));
-	if (kernel->now.lost || kernel->now.late ||
-	    (last && (kernel->now.unread || !kernel->now.settled)))
-		kernel->counts = false;
+	if (sy_bpf_read(&kernel->bpf, last, &kernel->now) < 0)
+		give_up(kernel, "its maps could not be read");
+	else if (kernel->now.lost)
+		give_up(kernel, "there was no room for all tasks");
+	else if (kernel->now.late)
+		give_up(kernel, "it was told of a step when a program of the step's had begun");
+	else if (last && (kernel->now.unread || !kernel->now.settled))
+		give_up(kernel, "tasks were still ending at the job's last reading");
 	return kernel->counts;
 }
 
@@ -112,6 +123,16 @@ struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel)
 				  (int64_t)used->read_bytes, (int64_t)used->write_bytes}};
 }
 
+void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status)
+{
+	bool gave_up = !kernel->counts && !status->bpf_why[0];
+
+	status->missed_ends = kernel->counts ? (int64_t)kernel->now.missed : 0;
+	if (gave_up)
+		(void)snprintf(status->bpf_why, sizeof(status->bpf_why), "%.159s",
+			       kernel->why.text);
+}
+
 bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *shown)
 {
 	struct sy_usage counted = sy_in_kernel_usage(kernel);
@@ -120,7 +141,9 @@ bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *show
 		int64_t most = counted.use[i] + counted.use[i] / SHARE;
 
 		most += i == SY_USE_CPU_NS ? SLACK_NS : SLACK_BYTES;
-		kernel->counts &= shown->use[i] <= most;
+		if (shown->use[i] > most)
+			give_up(kernel,
+				"processes and their parents show more than it had counted");
 	}
 	return kernel->counts;
 }

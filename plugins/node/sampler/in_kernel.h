@@ -35,6 +35,9 @@ void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid); /* what it start
 bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last);
 struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel);
 
+/* For the record: that it counts, or why not. */
+void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status);
+
 /* At the end: `shown` by processes and their parents cannot be more. Where it is, the kernel was
  * told of a root too late, and no more is asked of it. */
 bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *shown);

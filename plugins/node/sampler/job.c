@@ -361,7 +361,7 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	total = usage_of(job, end);
 	if (job->kernel_counts)
 		status->unwaited = status->unwaited_io = 0;
-	status->missed_ends = job->kernel_counts ? (int64_t)job->kernel->now.missed : 0;
+	sy_in_kernel_tell(job->kernel, status);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = group_cpu_us(job, group_us, status);
 	read_cpu(job, group_us, &total, line, status);

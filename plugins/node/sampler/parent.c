@@ -335,6 +335,8 @@ static void write_last_record(void)
 	sy_record_dropped(record, &p.head);
 	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
 	sy_record_conditions(record, p.sampling);
+	if (p.sampling->bpf)
+		sy_record_in_kernel(record, status);
 	if (status->rate_hz <= 0)
 		sy_record_off(record, status);
 	if (p.sampling->command && !sy_exact_lacks(&p.exact, status))

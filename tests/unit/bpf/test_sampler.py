@@ -74,6 +74,7 @@ def test_every_byte_is_in_the_record(
     record = job.end()
     assert record["complete"] is True, record["why_incomplete"]
     assert record["io"]["source"] == record["cpu"]["source"] == "bpf"
+    assert 0 <= record["bpf"]["missed_ends"] <= 700, "tasks: 300, and of orphans the parents"
     assert {name: record["io"][name] for name in truth} == truth
     assert 0.3 < record["cpu"]["cpu_s"] < 1.5
     split = record["cpu"]["user_s"] + record["cpu"]["system_s"]
@@ -114,6 +115,21 @@ def test_without_the_program_samples_tell(
     go(process)
     record = job.end()
     assert record["io"]["source"] == record["cpu"]["source"] == "processes"
+    assert record["bpf"]["missed_ends"] is None
+    why = f"{tmp_path}/missing: No such file or directory"
+    assert record["missing"]["bpf.missed_ends"] == why
+
+
+def test_a_program_that_cannot_load(
+    attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    process = root("wait", 30, 1000)
+    job = attach("--pid", str(process.pid), program=Path("/bin/false"))
+    go(process)
+    record = job.end()
+    assert record["bpf"]["missed_ends"] is None
+    why = "/bin/false cannot load it: `steelyard-bpf status` says why"
+    assert record["missing"]["bpf.missed_ends"] == why
 
 
 def test_nothing_is_pinned_after_the_last_job(
@@ -160,3 +176,6 @@ def test_a_root_told_of_too_late(
     record = job.end()
     assert (record["io"]["source"] == "bpf") is not late
     assert (record["io"]["wchar_bytes"] == truth["wchar_bytes"]) is not late
+    assert (record["bpf"]["missed_ends"] is None) is late
+    why = "it was told of a step when a program of the step's had begun"
+    assert record["missing"].get("bpf.missed_ends") == (why if late else None)
