@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,8 +106,17 @@ def assert_cpu_is_true(record: dict[str, Any]) -> None:
     assert least_s <= record["cpu"]["cpu_s"] <= burned_s + MORE_S * children
 
 
+def doctor(lab: Lab) -> str:
+    """What `steelyard doctor` says on it."""
+    argv = (sys.executable, "-m", "steelyard.wrappers.commands.cli", "doctor", "--json")
+    checks = json.loads(lab.run(*argv).stdout)
+    (found,) = [check["found"] for check in checks if check["name"] == "kernel counts"]
+    return str(found)
+
+
 def test_every_byte_of_processes_that_nobody_waits_for(lab: Lab, load: str) -> None:
     with switched(lab, "bpf=yes"):
+        assert doctor(lab).endswith("bpf=yes: of jobs, too")
         record, truth = allocation(lab, load)
         until(lambda: not status()["loaded"], "nothing is pinned after the last job")
     assert (record["complete"], record["incomplete_reason"]) == (True, None)
@@ -118,6 +128,7 @@ def test_every_byte_of_processes_that_nobody_waits_for(lab: Lab, load: str) -> N
 @pytest.mark.parametrize("words", ["", "bpf=no"], ids=["default", "no"])
 def test_without_it_the_record_says_what_it_lacks(lab: Lab, load: str, words: str) -> None:
     with switched(lab, words):
+        assert "bpf=no: I/O of processes that no sample sees" in doctor(lab)
         record, truth = allocation(lab, load)
     assert "bpf" not in record
     assert record["io"]["source"] != "bpf"
