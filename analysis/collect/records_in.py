@@ -13,6 +13,7 @@ from pathlib import Path
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
+from steelyard.analysis.sources.schedulers import READERS
 from steelyard.analysis.store.spool import NO_ROOM
 from steelyard.jobscripts.userfiles import (
     BULK_BYTES,
@@ -227,7 +228,8 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
 def is_of_another_start(record: Record, attempt: Attempt) -> bool:
     """Slurm 22.05 tells its plugins 0 of every start."""
     told = record.get("job.restart_count")
-    if record.get("job.scheduler") != "slurm" or told in (None, "0"):
+    reader = READERS.get(str(record.get("job.scheduler")))
+    if reader is None or not reader.counts_starts or told in (None, "0"):
         return False
     return attempt.restart_count is not None and str(told) != str(attempt.restart_count)
 

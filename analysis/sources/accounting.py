@@ -78,6 +78,7 @@ class Accounting(Protocol):
     job_ids: re.Pattern[str]  # the ids of its jobs, as a person types them
     job_ids_words: str  # the same in words, with an example
     reached_by: str  # the variable that leads to its cluster
+    counts_starts: bool  # an attempt's restart_count is the scheduler's, as records tell it, too
 
     @classmethod
     def is_here(cls) -> bool:

@@ -270,6 +270,7 @@ class Sacct:
     job_ids = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
     job_ids_words = "a number, or an array task such as 4711_3"
     reached_by = "SLURM_CONF"
+    counts_starts = True
 
     @classmethod
     def is_here(cls) -> bool:

@@ -36,6 +36,7 @@ class Pbs:
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
     job_ids_words = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
     reached_by = "PBS_DEFAULT, PBS_CONF_FILE"
+    counts_starts = False  # ours: the first number whose folder is free
 
     def __init__(self, time_out_s: float = 120) -> None:
         self.time_out_s = time_out_s
