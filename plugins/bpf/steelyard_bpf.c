@@ -55,7 +55,8 @@ static int load(const struct options *options)
 										    : DONE;
 }
 
-static int sweep(const struct options *options)
+/* What there is to do in a folder that is there; where none is, nothing is left. */
+static int clear(const struct options *options, bool unpin)
 {
 	struct sy_error err;
 	cleanup_close int lock = -1;
@@ -65,23 +66,20 @@ static int sweep(const struct options *options)
 	lock = sy_bpf_lock(options->base, false, &err);
 	if (lock < 0)
 		return complain(&err);
+	if (unpin)
+		sy_bpf_unpin(options->base, sy_bpf_folder());
 	(void)sy_bpf_sweep(options->base);
 	return DONE;
 }
 
+static int sweep(const struct options *options)
+{
+	return clear(options, false);
+}
+
 static int unload(const struct options *options)
 {
-	struct sy_error err;
-	cleanup_close int lock = -1;
-
-	if (access(options->base, F_OK) < 0)
-		return DONE;
-	lock = sy_bpf_lock(options->base, false, &err);
-	if (lock < 0)
-		return complain(&err);
-	sy_bpf_unpin(options->base, sy_bpf_folder());
-	(void)sy_bpf_sweep(options->base);
-	return DONE;
+	return clear(options, true);
 }
 
 static void print(json_t *value)
@@ -134,10 +132,11 @@ static int wait_for(pid_t command)
 static void print_answer(const struct sy_bpf_answer *answer, long long waited_us, int code)
 {
 	const struct sy_bpf_usage *used = &answer->used;
+	int64_t cpu_ns = (int64_t)used->cpu_ns, user_ns = sy_bpf_user_of(used, cpu_ns);
 
 	print(json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI si}", "cpu_ns",
-			(json_int_t)used->cpu_ns, "user_ns", (json_int_t)used->user_ns, "system_ns",
-			(json_int_t)used->system_ns, "rchar_bytes", (json_int_t)used->rchar,
+			(json_int_t)cpu_ns, "user_ns", (json_int_t)user_ns, "system_ns",
+			(json_int_t)(cpu_ns - user_ns), "rchar_bytes", (json_int_t)used->rchar,
 			"wchar_bytes", (json_int_t)used->wchar, "read_bytes",
 			(json_int_t)used->read_bytes, "write_bytes", (json_int_t)used->write_bytes,
 			"minor_faults", (json_int_t)used->minflt, "major_faults",

@@ -278,3 +278,10 @@ void sy_bpf_end(struct sy_bpf *bpf)
 	}
 	close_all(bpf);
 }
+
+int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu)
+{
+	double both = (double)used->user_ns + (double)used->system_ns;
+
+	return both > 0 ? (int64_t)((double)cpu * (double)used->user_ns / both) : cpu;
+}

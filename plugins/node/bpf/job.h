@@ -36,6 +36,10 @@ int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t f
  * `last`, which may wait for that, some hundred ms. */
 int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer);
 
+/* The part of `cpu` that was spent in programs: in the ratio of the ticks that the kernel has
+ * charged, all of it where it has charged none, as cputime_adjust() of the kernel does. */
+int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu);
+
 /* End it: as root. Where it was the last one, all is unpinned. */
 void sy_bpf_end(struct sy_bpf *bpf);
 

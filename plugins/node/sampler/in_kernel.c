@@ -150,11 +150,8 @@ bool sy_in_kernel_holds(struct sy_in_kernel *kernel, const struct sy_usage *show
 
 void sy_in_kernel_split(const struct sy_in_kernel *kernel, struct sy_status *status)
 {
-	const struct sy_bpf_usage *used = &kernel->now.used;
-	double both = (double)used->user_ns + (double)used->system_ns;
 	int64_t cpu_us = status->sums.last.cell[SY_CPU];
 
-	status->user_us =
-	    both > 0 ? (int64_t)((double)cpu_us * (double)used->user_ns / both) : cpu_us;
+	status->user_us = sy_bpf_user_of(&kernel->now.used, cpu_us);
 	status->system_us = cpu_us - status->user_us;
 }
