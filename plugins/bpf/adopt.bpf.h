@@ -81,24 +81,35 @@ static __always_inline void change_kind(const struct task_struct *task,
 
 	if (job && counts(member->kind) && !counts(kind))
 		__sync_fetch_and_add(&job->tasks, (__u64)-1);
+	if (job && holds(member->kind) != holds(kind))
+		__sync_fetch_and_add(&job->keepers, holds(kind) ? 1 : (__u64)-1);
 	member->kind = kind;
 }
 
-/* What it has used so far may be of a time before the job's. */
-static __always_inline void take_in(const struct task_struct *task, __u64 id, u32 kind)
+/* What it has used so far is not the job's. */
+static __always_inline void take_from_now(const struct task_struct *task, __u64 id, u32 kind)
 {
 	struct sy_bpf_job *job = job_of(id);
 	struct sy_bpf_usage used;
 
 	if (!enter(task, id, kind) || !job || !counts(kind))
 		return;
-	if (BPF_CORE_READ(task, start_time) >= job->since_ns)
-		return;
-	read_usage(task, &used);
+	READ_USAGE(BPF_CORE_READ, task, &used);
 	used.threads = used.processes = 0;
 	__sync_fetch_and_add(&job->ending_begun, 1);
 	add_to(&job->ended, &used, (__u64)-1);
 	__sync_fetch_and_add(&job->ending_done, 1);
+}
+
+/* What it has used so far may be of a time before the job's. */
+static __always_inline void take_in(const struct task_struct *task, __u64 id, u32 kind)
+{
+	const struct sy_bpf_job *job = job_of(id);
+
+	if (job && BPF_CORE_READ(task, start_time) >= job->since_ns)
+		enter(task, id, kind);
+	else
+		take_from_now(task, id, kind);
 }
 
 /* A program of the job's has begun before its root was told of, or has begun, ended and been waited
@@ -111,6 +122,58 @@ static __always_inline void tell_late(const struct task_struct *task, __u64 id, 
 
 	if (job && late)
 		__sync_fetch_and_add(&job->late, 1);
+}
+
+/* Of no job: each of its children tells whose it is. */
+static __always_inline void take_starter(const struct task_struct *task,
+					 const struct sy_bpf_member *known,
+					 struct sy_bpf_request *request)
+{
+	struct sy_bpf_member member = {.job = request->job,
+				       .kind = SY_BPF_STARTER,
+				       .start_time = BPF_CORE_READ(task, start_time)};
+	__u64 key = (__u64)task;
+
+	if (task != BPF_CORE_READ(task, group_leader))
+		return;
+	request->found++;
+	if (known && known->kind == SY_BPF_STARTER)
+		request->job = known->job;
+	else if (known || bpf_map_update_elem(&tasks, &key, &member, BPF_ANY))
+		request->others++;
+}
+
+/* The process that was asked for; a task is of one job. */
+static __always_inline void take_asked(const struct task_struct *task, struct sy_bpf_member *known,
+				       struct sy_bpf_request *request)
+{
+	if (request->kind == SY_BPF_STARTER) {
+		take_starter(task, known, request);
+		return;
+	}
+	request->found++;
+	if (known && known->job != request->job)
+		request->others++;
+	else if (known)
+		change_kind(task, known, request->kind);
+	else
+		take_in(task, request->job, request->kind);
+	if (!known && request->kind == SY_BPF_STEPD && request->faults != NO_FAULTS &&
+	    task == BPF_CORE_READ(task, group_leader))
+		tell_late(task, request->job, request->faults);
+}
+
+/* Whoever calls, without a look at all others: himself. Its children from now on are followed. */
+SEC("syscall")
+int join(struct sy_bpf_request *request)
+{
+	const struct task_struct *self = (void *)bpf_get_current_task();
+	const struct task_struct *leader = BPF_CORE_READ(self, group_leader);
+
+	take_asked(leader, own_member_of(leader), request);
+	if (self != leader)
+		take_asked(self, own_member_of(self), request);
+	return 0;
 }
 
 /* Read as a file: for whoever has made a request, every task of his process id namespace in turn.
@@ -132,16 +195,11 @@ int adopt(struct bpf_iter__task *ctx)
 	leader = BPF_CORE_READ(task, group_leader);
 	known = own_member_of(task);
 	if (is_asked_for(&who, request->pid, leader)) {
-		if (known)
-			change_kind(task, known, request->kind);
-		else
-			take_in(task, request->job, request->kind);
-		if (request->kind == SY_BPF_STEPD && task == leader && request->faults != NO_FAULTS)
-			tell_late(task, request->job, request->faults);
+		take_asked(task, known, request);
 		return 0;
 	}
 	asker = who.leader;
-	if (known || request->kind == SY_BPF_KEEPER || leader == asker ||
+	if (known || !request->pid || request->kind >= SY_BPF_KEEPER || leader == asker ||
 	    leader == BPF_CORE_READ(asker, real_parent))
 		return 0;
 	kind = inherited(task, leader, request->job);

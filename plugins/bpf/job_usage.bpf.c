@@ -11,19 +11,37 @@
  * Nothing here waits, and no map grows: where there is no room it is counted and told. */
 #include "members.bpf.h"
 #include "adopt.bpf.h"
+#include "groups.bpf.h"
+#include "handed.bpf.h"
 #include "read.bpf.h"
+#include "ticks.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 #define CLONE_THREAD 0x00010000
 
-/* In the task that forks; also for the workers of io_uring, which no fork event tells. */
+/* In the task that forks; also for the workers of io_uring, which no fork event tells. A process
+ * that has told of itself may have threads from before (join). A child may begin in a cgroup of
+ * another job's (clone3). */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_new, struct task_struct *task, u64 clone_flags)
 {
-	const struct sy_bpf_member *parent = own_member_of((void *)bpf_get_current_task());
+	const struct task_struct *self = (void *)bpf_get_current_task();
+	const struct task_struct *leader = BPF_CORE_READ(self, group_leader);
+	const struct sy_bpf_member *parent = own_member_of(self);
+	__u64 job = clone_flags & CLONE_INTO_CGROUP
+			? job_of_group(BPF_CORE_READ(task, cgroups, dfl_cgrp))
+			: 0;
 	__u32 kind;
 
+	if (!parent && leader != self)
+		parent = own_member_of(leader);
+	if (own_member_of(task)) /* it was moved into the job's cgroup before it has run */
+		return 0;
+	if (job && (!parent || parent->job != job)) {
+		enter(task, job, SY_BPF_MEMBER);
+		return 0;
+	}
 	if (!parent)
 		return 0;
 	if (clone_flags & CLONE_THREAD) {
@@ -44,8 +62,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 
 	if (!member)
 		return 0;
-	if (old_pid != BPF_CORE_READ(task, pid))
-		member->start_time = BPF_CORE_READ(task, start_time);
+	if (old_pid != task->pid)
+		member->start_time = task->start_time;
 	member = own_member_of(task);
 	if (!member || member->kind != SY_BPF_CANDIDATE)
 		return 0;
@@ -56,6 +74,29 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 	return 0;
 }
 
+/* The last thread of a process has been told its largest resident set by now (do_exit). Here nobody
+ * else runs on this CPU. */
+static __always_inline void tell_largest(const struct task_struct *task,
+					 const struct sy_bpf_member *member)
+{
+	__u32 cpu = bpf_get_smp_processor_id() % SY_BPF_CPUS;
+	struct sy_bpf_job *job = job_of(member->job);
+	__u64 pages = task->signal->maxrss;
+
+	if (job && member->kind == SY_BPF_MEMBER && pages > job->largest_pages[cpu])
+		job->largest_pages[cpu] = pages;
+}
+
+/* A thread of its executes a program and becomes the process, which is counted for that one. Where
+ * this is not known and the end for good is not shown either there is one process too many. */
+static __always_inline bool is_replaced(const struct task_struct *task)
+{
+	const struct signal_struct *group = task->signal;
+
+	return bpf_core_field_exists(group->group_exec_task) && group->group_exec_task &&
+	       group->group_exec_task != task;
+}
+
 /* In the task itself: what it has used but for its last moments. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
@@ -64,11 +105,14 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!member)
 		return 0;
-	if (member->kind == SY_BPF_KEEPER) {
+	if (holds(member->kind)) {
 		forget(job_of(member->job), (__u64)task, member);
 		return 0;
 	}
+	tell_largest(task, member);
 	read_usage(task, &member->seen);
+	if (is_replaced(task))
+		member->seen.processes = 0;
 	member->ended = 1;
 	return 0;
 }

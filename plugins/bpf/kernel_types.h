@@ -45,8 +45,64 @@ struct cred {
 	struct kuid euid;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct signal_struct {
-	unsigned long cmin_flt;
+	struct list_head thread_head;
+	unsigned long cmin_flt, maxrss;
+	struct task_struct *group_exec_task; /* from Linux 5.17 on */
+};
+
+/* Pages of files, anonymous, swapped out, shared memory: each CPU holds back up to its batch. */
+struct percpu_counter {
+	long long count;
+};
+
+struct mm_struct {
+	unsigned long env_start, env_end;
+	struct percpu_counter rss_stat[4];
+};
+
+/* Before Linux 6.2. */
+struct mm_rss_stat {
+	struct {
+		long long counter;
+	} count[4];
+};
+
+struct mm_struct___before_6_2 {
+	struct mm_rss_stat rss_stat;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
+};
+
+/* A task's cgroups, one in each hierarchy. */
+struct css_set {
+	struct cgroup *dfl_cgrp;
+	struct list_head cgrp_links;
 };
 
 struct task_struct {
@@ -59,8 +115,11 @@ struct task_struct {
 	struct task_io_accounting ioac;
 	struct task_struct *real_parent, *group_leader;
 	struct signal_struct *signal;
+	struct mm_struct *mm;
 	struct pid *thread_pid;
 	const struct cred *cred;
+	struct css_set *cgroups;
+	struct list_head thread_node;
 	char comm[16];
 };
 

@@ -18,7 +18,7 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char sy_object[], sy_object_end[];
 
-#define MOST_LINKS 8
+#define MOST_LINKS 16
 
 struct loaded {
 	struct bpf_object *object;
@@ -47,37 +47,70 @@ static void let_go(struct loaded *loaded)
 	loaded->object = NULL;
 }
 
-/* `walk`: with what Linux 5.17 and later have. */
-static int load_with(struct loaded *loaded, unsigned tasks, bool walk)
+static const char *const called[] = {"read_job", "join"};
+#define CALLED (sizeof(called) / sizeof(called[0]))
+
+/* Membership by cgroup and by environment. */
+static const char *const grouping[] = {"adopt_group", "on_attach", "on_handed"};
+#define GROUPING (sizeof(grouping) / sizeof(grouping[0]))
+
+static void leave_out(struct loaded *loaded, const char *program)
 {
-	struct bpf_program *reader;
-	struct bpf_map *map;
+	(void)bpf_program__set_autoload(bpf_object__find_program_by_name(loaded->object, program),
+					false);
+}
+
+static int load_with(struct loaded *loaded, unsigned tasks, struct sy_bpf_can can)
+{
 	int result;
 
 	loaded->object = bpf_object__open_mem(sy_object, (size_t)(sy_object_end - sy_object), NULL);
 	if (!loaded->object)
 		return -errno;
-	reader = bpf_object__find_program_by_name(loaded->object, "read_job");
-	(void)bpf_program__set_autoload(reader, walk);
-	map = bpf_object__find_map_by_name(loaded->object, "tasks");
+	for (size_t i = 0; !can.walk && i < CALLED; i++)
+		leave_out(loaded, called[i]);
+	for (size_t i = 0; !can.group && i < GROUPING; i++)
+		leave_out(loaded, grouping[i]);
+	if (!can.tick) {
+		leave_out(loaded, "set_ticks");
+		(void)bpf_map__set_autocreate(
+		    bpf_object__find_map_by_name(loaded->object, "tickers"), false);
+	}
 	if (tasks)
-		(void)bpf_map__set_max_entries(map, tasks);
+		(void)bpf_map__set_max_entries(
+		    bpf_object__find_map_by_name(loaded->object, "tasks"), tasks);
 	result = bpf_object__load(loaded->object);
 	if (result < 0)
 		let_go(loaded);
 	else
-		loaded->can = (struct sy_bpf_can){.count = true, .walk = walk};
+		loaded->can = can;
 	return result;
+}
+
+/* All that newer kernels have, then less of it until the rest loads. */
+static const struct sy_bpf_can tries[] = {
+    {.count = true, .walk = true, .tick = true, .group = true},
+    {.count = true, .walk = true, .tick = true},
+    {.count = true, .walk = true, .group = true},
+    {.count = true, .walk = true},
+    {.count = true},
+};
+#define TRIES (sizeof(tries) / sizeof(tries[0]))
+
+static bool is_wanted(const struct sy_bpf_can *can, const struct sy_bpf_limits *limits)
+{
+	return !(can->walk && limits->no_walk) && !(can->tick && limits->no_tick) &&
+	       !(can->group && limits->no_group);
 }
 
 static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
-	int result;
+	int result = -EINVAL;
 
 	libbpf_set_print(keep_words);
-	result = load_with(loaded, limits->tasks, !limits->no_walk);
-	if (result < 0 && result != -EPERM && !limits->no_walk)
-		result = load_with(loaded, limits->tasks, false);
+	for (size_t i = 0; i < TRIES && result < 0 && result != -EPERM; i++)
+		if (is_wanted(&tries[i], limits))
+			result = load_with(loaded, limits->tasks, tries[i]);
 	return result < 0 ? sy_fail(err, "the kernel does not take the program that counts: %s: %s",
 				    strerror(-result), last_words)
 			  : 0;
@@ -104,6 +137,9 @@ static int attach_all(struct loaded *loaded, struct sy_error *err)
 	for (size_t i = 0; i < ATTACHED; i++)
 		if (attach(loaded, attached[i], err) < 0)
 			return -1;
+	for (size_t i = 0; loaded->can.group && i < GROUPING; i++)
+		if (attach(loaded, grouping[i], err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -123,10 +159,12 @@ int sy_loader_try(struct sy_bpf_can *can, struct sy_error *err)
 
 static int pin_maps(const struct loaded *loaded, const char *folder)
 {
-	static const char *const maps[] = {"tasks", "jobs", "queues", "lists", "requests"};
+	static const char *const maps[] = {"tasks",  "jobs",  "queues", "lists",  "requests",
+					   "groups", "marks", "unread", "tickers"};
+	size_t count = sizeof(maps) / sizeof(maps[0]) - !loaded->can.tick;
 	char path[SY_BPF_PATH + 32];
 
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, maps[i]);
 		if (bpf_map__pin(bpf_object__find_map_by_name(loaded->object, maps[i]), path) < 0)
 			return -1;
@@ -134,19 +172,38 @@ static int pin_maps(const struct loaded *loaded, const char *folder)
 	return 0;
 }
 
-static int pin_programs(const struct loaded *loaded, const char *folder)
+static int pin_program(const struct loaded *loaded, const char *folder, const char *name)
 {
 	char path[SY_BPF_PATH + 32];
 
-	for (size_t i = 0; i < ATTACHED; i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", folder, attached[i]);
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return bpf_program__pin(bpf_object__find_program_by_name(loaded->object, name), path);
+}
+
+/* As attach_all has them. */
+static int pin_links(const struct loaded *loaded, const char *folder)
+{
+	char path[SY_BPF_PATH + 32];
+
+	for (int i = 0; i < loaded->links; i++) {
+		size_t at = (size_t)i;
+
+		(void)snprintf(path, sizeof(path), "%s/%s", folder,
+			       at < ATTACHED ? attached[at] : grouping[at - ATTACHED]);
 		if (bpf_link__pin(loaded->link[i], path) < 0)
 			return -1;
 	}
-	if (!loaded->can.walk)
-		return 0;
-	(void)snprintf(path, sizeof(path), "%s/read_job", folder);
-	return bpf_program__pin(bpf_object__find_program_by_name(loaded->object, "read_job"), path);
+	return 0;
+}
+
+static int pin_programs(const struct loaded *loaded, const char *folder)
+{
+	if (pin_links(loaded, folder) < 0)
+		return -1;
+	for (size_t i = 0; loaded->can.walk && i < CALLED; i++)
+		if (pin_program(loaded, folder, called[i]) < 0)
+			return -1;
+	return loaded->can.tick ? pin_program(loaded, folder, "set_ticks") : 0;
 }
 
 /* All of it appears at once, under its name. */

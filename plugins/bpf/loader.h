@@ -10,11 +10,13 @@
 struct sy_bpf_can {
 	bool count; /* the events of a task's life: all else rests on it */
 	bool walk;  /* a job's own tasks are gone through, and not all of the node's */
+	bool tick;  /* by a timer in the kernel, too */
+	bool group; /* who is moved into a job's cgroup, or started by PBS, becomes the job's */
 };
 
 struct sy_bpf_limits {
-	unsigned tasks; /* 0: as many as layout.h says */
-	bool no_walk;	/* as if the kernel could not */
+	unsigned tasks;			 /* 0: as many as layout.h says */
+	bool no_walk, no_tick, no_group; /* as if the kernel could not */
 };
 
 /* Load it and let it go again. */

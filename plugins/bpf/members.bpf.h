@@ -90,19 +90,34 @@ static __always_inline bool counts(__u32 kind)
 	return kind == SY_BPF_MEMBER || kind == SY_BPF_CANDIDATE;
 }
 
+/* Whoever still starts tasks of the job, or wants to know what they have used. */
+static __always_inline bool holds(__u32 kind)
+{
+	return kind == SY_BPF_KEEPER || kind == SY_BPF_STEPD;
+}
+
+/* Of a task that the kernel hands over its fields are read as they stand; of one that is known by
+ * its address alone through `READ`. */
+#define DIRECT(t, field) ((t)->field)
+
+#define READ_USAGE(READ, t, u)                                                                     \
+	do {                                                                                       \
+		(u)->cpu_ns = READ(t, se.sum_exec_runtime);                                        \
+		(u)->user_ns = READ(t, utime);                                                     \
+		(u)->system_ns = READ(t, stime);                                                   \
+		(u)->rchar = READ(t, ioac.rchar);                                                  \
+		(u)->wchar = READ(t, ioac.wchar);                                                  \
+		(u)->read_bytes = READ(t, ioac.read_bytes);                                        \
+		(u)->write_bytes = READ(t, ioac.write_bytes);                                      \
+		(u)->minflt = READ(t, min_flt);                                                    \
+		(u)->majflt = READ(t, maj_flt);                                                    \
+		(u)->threads = 1;                                                                  \
+		(u)->processes = READ(t, group_leader) == (t);                                     \
+	} while (0)
+
 static __always_inline void read_usage(const struct task_struct *t, struct sy_bpf_usage *u)
 {
-	u->cpu_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
-	u->user_ns = BPF_CORE_READ(t, utime);
-	u->system_ns = BPF_CORE_READ(t, stime);
-	u->rchar = BPF_CORE_READ(t, ioac.rchar);
-	u->wchar = BPF_CORE_READ(t, ioac.wchar);
-	u->read_bytes = BPF_CORE_READ(t, ioac.read_bytes);
-	u->write_bytes = BPF_CORE_READ(t, ioac.write_bytes);
-	u->minflt = BPF_CORE_READ(t, min_flt);
-	u->majflt = BPF_CORE_READ(t, maj_flt);
-	u->threads = 1;
-	u->processes = BPF_CORE_READ(t, group_leader) == t;
+	READ_USAGE(DIRECT, t, u);
 }
 
 /* `sign`: 1, or -1 as an unsigned number. */
@@ -138,15 +153,16 @@ static __always_inline void list_it(struct sy_bpf_job *job, __u64 id, __u64 key,
 	__sync_fetch_and_add(&job->unlisted, 1);
 }
 
-static __always_inline void forget(struct sy_bpf_job *job, __u64 key,
-				   const struct sy_bpf_member *member)
+/* Whoever reads it now sees that it goes. */
+static __always_inline void forget(struct sy_bpf_job *job, __u64 key, struct sy_bpf_member *member)
 {
 	if (job && counts(member->kind))
 		__sync_fetch_and_add(&job->tasks, (__u64)-1);
 	if (job && member->unlisted)
 		__sync_fetch_and_add(&job->unlisted, (__u64)-1);
-	if (job && member->kind == SY_BPF_KEEPER)
+	if (job && holds(member->kind))
 		__sync_fetch_and_add(&job->keepers, (__u64)-1);
+	*(volatile __u64 *)&member->born = 0;
 	bpf_map_delete_elem(&tasks, &key);
 }
 
@@ -203,7 +219,7 @@ static __always_inline bool enter(const struct task_struct *task, __u64 id, __u3
 		__sync_fetch_and_add(&job->lost, 1);
 		return false;
 	}
-	if (kind == SY_BPF_KEEPER)
+	if (holds(kind))
 		__sync_fetch_and_add(&job->keepers, 1);
 	if (!counts(kind))
 		return true;
@@ -222,17 +238,21 @@ static __always_inline __u32 kind_of_child(__u32 parent)
 	return SY_BPF_KEEPER;
 }
 
-/* What Steelyard itself starts around a step is root's, and none of its tasks. */
-static __always_inline bool is_our_own(const struct task_struct *task)
+static __always_inline bool is_roots(const struct task_struct *task, const char *name, int length)
 {
-	const char name[14] = "steelyard-node";
 	char comm[16] = {};
 
 	bpf_core_read(comm, sizeof(comm), &task->comm);
-	for (int i = 0; i < 14; i++)
+	for (int i = 0; i < length; i++)
 		if (comm[i] != name[i])
 			return false;
 	return BPF_CORE_READ(task, cred, euid.val) == 0;
+}
+
+/* What Steelyard itself starts around a step is root's, and none of its tasks. */
+static __always_inline bool is_our_own(const struct task_struct *task)
+{
+	return is_roots(task, "steelyard-node", 14);
 }
 
 #endif

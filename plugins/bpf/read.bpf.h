@@ -19,11 +19,37 @@ static __always_inline void sum_up(struct sy_bpf_usage *sum, const struct sy_bpf
 	sum->processes += u->processes;
 }
 
+/* From Linux 6.2 on: fields read as they stand, whatever the address. */
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
+
+static __always_inline __u64 pages_before_6_2(const struct mm_struct *mm)
+{
+	const struct mm_struct___before_6_2 *old = (const void *)mm;
+
+	return BPF_CORE_READ(old, rss_stat.count[0].counter) +
+	       BPF_CORE_READ(old, rss_stat.count[1].counter) +
+	       BPF_CORE_READ(old, rss_stat.count[3].counter);
+}
+
+/* What /proc/PID/stat tells: of files, anonymous, of shared memory. */
+static __always_inline __u64 resident_pages(const struct mm_struct *mm)
+{
+	long long pages;
+
+	if (!mm)
+		return 0;
+	if (bpf_core_field_exists(((struct mm_struct___before_6_2 *)0)->rss_stat.count))
+		return pages_before_6_2(mm);
+	pages = BPF_CORE_READ(mm, rss_stat[0].count) + BPF_CORE_READ(mm, rss_stat[1].count) +
+		BPF_CORE_READ(mm, rss_stat[3].count);
+	return pages > 0 ? pages : 0;
+}
+
 struct walk {
 	struct sy_bpf_list *list;
 	void *queue;
 	__u64 job;
-	struct sy_bpf_usage sum;
+	struct sy_bpf_tick sum;
 };
 
 static long take_new(__u32 i, struct walk *w)
@@ -51,76 +77,120 @@ static __always_inline struct sy_bpf_member *find(const struct sy_bpf_listed *it
 	return member;
 }
 
+struct live {
+	struct sy_bpf_usage used;
+	__u64 start_time, pages;
+};
+
+#define READ_LIVE(READ, t, live)                                                                   \
+	do {                                                                                       \
+		(live)->start_time = READ(t, start_time);                                          \
+		READ_USAGE(READ, t, &(live)->used);                                                \
+		(live)->pages = (live)->used.processes ? resident_pages(READ(t, mm)) : 0;          \
+		if (READ(t, start_time) != (live)->start_time)                                     \
+			(live)->start_time = 0;                                                    \
+	} while (0)
+
+static __always_inline void read_task(__u64 address, struct live *live)
+{
+	const struct task_struct *task = (const struct task_struct *)address;
+
+	if (bpf_rdonly_cast) {
+		task =
+		    bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct task_struct));
+		READ_LIVE(DIRECT, task, live);
+	} else {
+		READ_LIVE(BPF_CORE_READ, task, live);
+	}
+}
+
 /* Its record is there before and after: so what was read in between was this task's. */
 static __always_inline bool read_live(const struct sy_bpf_listed *item, struct walk *w)
 {
 	const struct task_struct *task = (const struct task_struct *)item->task;
 	struct sy_bpf_member *member = find(item, w->job);
-	struct sy_bpf_usage used;
+	struct live live;
 
 	if (!member)
 		return false;
-	if (!is_same(task, member)) {
-		settle(task, member, false);
+	read_task(item->task, &live);
+	if (live.start_time != member->start_time) {
+		if (live.start_time && !is_same(task, member))
+			settle(task, member, false);
 		return false;
 	}
-	read_usage(task, &used);
-	if (!is_same(task, member) || !find(item, w->job))
+	if (*(volatile __u64 *)&member->born != item->born)
 		return false;
 	if (member->ended)
-		member->seen = used;
-	if (member->kind == SY_BPF_MEMBER)
-		sum_up(&w->sum, &used);
+		member->seen = live.used;
+	if (member->kind != SY_BPF_MEMBER)
+		return true;
+	sum_up(&w->sum.used, &live.used);
+	w->sum.rss_pages += live.pages;
+	if (member->ended) /* it does nothing any more, and is only kept until nobody looks at it */
+		return true;
+	w->sum.processes += live.used.processes;
+	w->sum.living_ns += live.used.cpu_ns;
 	return true;
 }
 
+/* Who is gone leaves its place to the last one: the list is whole after each step. */
 static long read_one(__u32 i, struct walk *w)
 {
 	struct sy_bpf_listed item;
-	__u64 from = i, to = w->list->kept;
+	__u64 at = w->list->at, last = w->list->count - 1;
 
-	if (from >= w->list->count)
+	if (at > last || last >= SY_BPF_LIST)
 		return 1;
-	asm volatile("" : "+r"(from));
-	if (from >= SY_BPF_LIST)
+	asm volatile("" : "+r"(at));
+	if (at >= SY_BPF_LIST)
 		return 1;
-	item = w->list->task[from];
-	if (!read_live(&item, w))
+	item = w->list->task[at];
+	if (read_live(&item, w)) {
+		w->list->at = at + 1;
 		return 0;
-	asm volatile("" : "+r"(to));
-	if (to >= SY_BPF_LIST)
+	}
+	asm volatile("" : "+r"(last));
+	if (last >= SY_BPF_LIST)
 		return 1;
-	w->list->task[to] = item;
-	w->list->kept = to + 1;
+	w->list->task[at] = w->list->task[last];
+	w->list->count = last;
 	return 0;
 }
 
-static __always_inline void walk_list(struct walk *w)
+static __always_inline bool start_walk(struct walk *w, __u64 id)
 {
-	bpf_loop(SY_BPF_LIST, take_new, w, 0);
-	w->list->kept = 0;
-	bpf_loop(SY_BPF_LIST, read_one, w, 0);
-	w->list->count = w->list->kept;
+	void *list = bpf_map_lookup_elem(&lists, &id);
+	__u32 zero = 0;
+
+	w->job = id;
+	w->queue = bpf_map_lookup_elem(&queues, &id);
+	w->list = list ? bpf_map_lookup_elem(list, &zero) : 0;
+	return w->list && w->queue;
 }
 
-/* Those that have ended first: who ends meanwhile lacks once, and never counts twice. */
+/* Those that have ended first: who ends meanwhile lacks once, and never counts twice. The timer
+ * must be off. */
 SEC("syscall")
 int read_job(struct sy_bpf_answer *answer)
 {
 	__u64 id = answer->job, begun, done;
-	void *list = bpf_map_lookup_elem(&lists, &id);
 	struct sy_bpf_job *job = job_of(id);
-	struct walk w = {.job = id, .queue = bpf_map_lookup_elem(&queues, &id)};
-	__u32 zero = 0;
+	struct walk w = {};
 
-	w.list = list ? bpf_map_lookup_elem(list, &zero) : 0;
-	if (!job || !w.list || !w.queue)
+	if (!job || !start_walk(&w, id))
 		return 1;
 	done = *(volatile __u64 *)&job->ending_done;
-	w.sum = job->ended;
-	walk_list(&w);
+	w.sum.used = job->ended;
+	bpf_loop(SY_BPF_LIST, take_new, &w, 0);
+	w.list->at = 0;
+	bpf_loop(SY_BPF_LIST, read_one, &w, 0);
+	w.list->at = 0;
 	begun = *(volatile __u64 *)&job->ending_begun;
-	answer->used = w.sum;
+	answer->used = w.sum.used;
+	answer->processes = w.sum.processes;
+	answer->living_ns = w.sum.living_ns;
+	answer->rss_pages = w.sum.rss_pages;
 	answer->tasks = job->tasks;
 	answer->lost = job->lost;
 	answer->unlisted = job->unlisted;

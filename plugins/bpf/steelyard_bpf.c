@@ -8,19 +8,25 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "base/file.h"
+#include "bpf/groups.h"
 #include "bpf/job.h"
 #include "bpf/place.h"
 #include "loader.h"
+
+#define LOOKS 4 /* a second, while it lingers */
 
 enum { DONE, FAILED, USAGE };
 
 static const char usage_text[] =
     "usage: steelyard-bpf COMMAND [OPTION]... [-- PROGRAM [ARGUMENT]...]\n"
+    "\n"
+    "Lets the kernel count what jobs use, for samplers that ask it.\n"
     "\n"
     "  load    put the program that counts into the kernel, and pin it\n"
     "  status  what this kernel can, and whether it is loaded\n"
@@ -29,14 +35,20 @@ static const char usage_text[] =
     "  count   start a program, wait for its end, print what all that descends from it has used\n"
     "\n"
     "  --base DIR  a folder in a bpf filesystem (" SY_BPF_BASE ")\n"
+    "  --after S   sweep: once no job was there for so many seconds; not at all when one comes\n"
     "  --json      of status: for programs\n"
     "  --tasks N   load: of how many tasks of jobs at once there is room for\n"
-    "  --no-walk   load: do without what only newer kernels have\n";
+    "  --no-walk   load: do without what Linux 5.17 and later have\n"
+    "  --no-tick   load: do without a timer in the kernel\n"
+    "  --no-group  load: do without membership by cgroup, and of PBS' tasks\n"
+    "  --cgroup P  count: who is moved into P, too; as in /proc/PID/cgroup\n";
 
 struct options {
 	const char *base;
 	struct sy_bpf_limits limits;
+	unsigned after_s;
 	bool json;
+	const char *cgroup;
 	char **command;
 };
 
@@ -49,7 +61,7 @@ static int complain(const struct sy_error *err)
 static int load(const struct options *options)
 {
 	struct sy_error err;
-	cleanup_close int lock = sy_bpf_lock(options->base, true, &err);
+	cleanup_close int lock = sy_bpf_lock(options->base, true, -1, &err);
 
 	return lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ? complain(&err)
 										    : DONE;
@@ -63,17 +75,47 @@ static int clear(const struct options *options, bool unpin)
 
 	if (access(options->base, F_OK) < 0)
 		return DONE;
-	lock = sy_bpf_lock(options->base, false, &err);
+	lock = sy_bpf_lock(options->base, false, -1, &err);
 	if (lock < 0)
 		return complain(&err);
 	if (unpin)
 		sy_bpf_unpin(options->base, sy_bpf_folder());
-	(void)sy_bpf_sweep(options->base);
+	sy_bpf_sweep(options->base);
 	return DONE;
+}
+
+/* False: a job has come. Whoever ends it finds nobody lingering: that is told with the lock held.
+ */
+static bool is_idle(const struct options *options, int *lingers)
+{
+	struct sy_error err;
+	cleanup_close int lock = sy_bpf_lock(options->base, false, -1, &err);
+
+	if (lock >= 0 && sy_bpf_forget_dead(options->base) == 0)
+		return true;
+	(void)close(*lingers);
+	*lingers = -1;
+	return false;
+}
+
+/* The next job finds it there and need not wait until it is loaded. */
+static bool linger(const struct options *options)
+{
+	const struct timespec pause = {.tv_nsec = 1000000000 / LOOKS};
+	cleanup_close int lingers = sy_bpf_linger(options->base);
+
+	for (unsigned i = 0; lingers >= 0 && i < options->after_s * LOOKS; i++) {
+		(void)nanosleep(&pause, NULL);
+		if (!is_idle(options, &lingers))
+			return false;
+	}
+	return lingers >= 0;
 }
 
 static int sweep(const struct options *options)
 {
+	if (options->after_s && !linger(options))
+		return DONE;
 	return clear(options, false);
 }
 
@@ -93,19 +135,26 @@ static int status(const struct options *options)
 {
 	struct sy_error err = {"the kernel counts what jobs use"};
 	struct sy_bpf_can can;
-	int jobs = sy_bpf_count_jobs(options->base);
+	int jobs = sy_bpf_count_jobs(options->base), tasks = sy_bpf_count_tasks(options->base);
+	long long bytes = sy_bpf_memory(options->base);
 	bool able = sy_loader_try(&can, &err) == 0;
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb si ss}", "able", able, "walk", can.walk, "root",
-				geteuid() == 0, "loaded", jobs >= 0, "jobs", jobs < 0 ? 0 : jobs,
-				"says", err.text));
+		print(json_pack("{sb sb sb sb sb sb si si sI ss}", "able", able, "walk", can.walk,
+				"tick", can.tick, "group", can.group, "root", geteuid() == 0,
+				"loaded", jobs >= 0, "jobs", jobs < 0 ? 0 : jobs, "tasks",
+				tasks < 0 ? 0 : tasks, "memory_bytes", (json_int_t)bytes, "says",
+				err.text));
 	else
-		(void)printf("%s%s\n%s, %d jobs\n", err.text,
+		(void)printf("%s%s%s\n%s, %d jobs, %d tasks, %.1f MB\n", err.text,
 			     able && !can.walk ? ", slowly: before Linux 5.17 by going through all "
 						 "tasks of the node"
-					       : "",
-			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs);
+			     : able && !can.tick ? ", without a timer: before Linux 5.15"
+						 : "",
+			     able && !can.group ? "; by descent alone, so not of PBS: " SY_NO_GROUPS
+						: "",
+			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,
+			     tasks < 0 ? 0 : tasks, (double)bytes / 1e6);
 	return able ? DONE : FAILED;
 }
 
@@ -169,16 +218,25 @@ static pid_t start(char **argv, int *gate)
 	return pid;
 }
 
-static int run(struct sy_bpf *bpf, char **argv, struct sy_error *err)
+static int group(struct sy_bpf *bpf, const char *path, struct sy_error *err)
+{
+	cleanup_close int root = sy_root_open("/", err);
+
+	return root < 0 ? -1 : sy_bpf_group(bpf, root, path, err);
+}
+
+static int run(struct sy_bpf *bpf, const struct options *options, struct sy_error *err)
 {
 	const long long before_us = waited_cpu_us();
 	struct sy_bpf_answer answer;
 	int code, result, gate = -1;
-	pid_t command = start(argv, &gate);
+	pid_t command = start(options->command, &gate);
 
 	if (command < 0)
 		return complain((sy_fail(err, "cannot fork"), err));
 	result = sy_bpf_adopt(bpf, command, SY_BPF_MEMBER, -1, err);
+	if (result >= 0 && options->cgroup)
+		result = group(bpf, options->cgroup, err);
 	(void)close(gate);
 	code = wait_for(command);
 	if (result < 0)
@@ -198,10 +256,11 @@ static int count(const struct options *options)
 
 	if (result != DONE)
 		return result;
-	if (sy_bpf_begin(&bpf, options->base, &err) < 0)
+	if (sy_bpf_begin(&bpf, options->base, 0, SY_BPF_KEEPER, -1, &err) < 0)
 		return complain(&err);
-	result = run(&bpf, options->command, &err);
-	sy_bpf_end(&bpf);
+	result = run(&bpf, options, &err);
+	(void)sy_bpf_end(&bpf);
+	(void)sweep(options);
 	return result;
 }
 
@@ -216,9 +275,13 @@ static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
 	    {"base", required_argument, NULL, 'b'},
+	    {"after", required_argument, NULL, 'a'},
 	    {"json", no_argument, NULL, 'j'},
 	    {"tasks", required_argument, NULL, 't'},
 	    {"no-walk", no_argument, NULL, 'w'},
+	    {"no-tick", no_argument, NULL, 'n'},
+	    {"no-group", no_argument, NULL, 'g'},
+	    {"cgroup", required_argument, NULL, 'c'},
 	    {0},
 	};
 	int option;
@@ -226,12 +289,20 @@ static int parse(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "+", known, NULL)) != -1) {
 		if (option == 'b')
 			options->base = optarg;
+		else if (option == 'a')
+			options->after_s = (unsigned)atoi(optarg);
 		else if (option == 'j')
 			options->json = true;
 		else if (option == 't')
 			options->limits.tasks = (unsigned)atoi(optarg);
 		else if (option == 'w')
 			options->limits.no_walk = true;
+		else if (option == 'n')
+			options->limits.no_tick = true;
+		else if (option == 'g')
+			options->limits.no_group = true;
+		else if (option == 'c')
+			options->cgroup = optarg;
 		else
 			return -1;
 	}

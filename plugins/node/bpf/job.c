@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "bpf/call.h"
+#include "bpf/own_maps.h"
 #include "bpf/place.h"
+#include "bpf/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,19 +13,22 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PASSES	      16 /* over all tasks, when more and more of the job's are found */
 #define TRIES	      4
-#define PATIENT_TRIES 300
+#define PATIENT_TRIES 1500 /* ends come late where all processors are taken: a storm at load 15 */
 
 static const char *const programs[SY_BPF_PROGRAMS] = {"on_free", "on_exit", "on_exec", "on_new"};
 
-static void close_all(struct sy_bpf *bpf)
+void sy_bpf_close(struct sy_bpf *bpf)
 {
-	int *const fds[] = {&bpf->program[0], &bpf->program[1], &bpf->program[2],
-			    &bpf->program[3], &bpf->requests,	&bpf->adopt,
-			    &bpf->read_job,   &bpf->read_tasks, &bpf->map};
+	int *const fds[] = {&bpf->program[0], &bpf->program[1], &bpf->program[2], &bpf->program[3],
+			    &bpf->requests,   &bpf->adopt,	&bpf->join,	  &bpf->read_job,
+			    &bpf->read_tasks, &bpf->set_ticks,	&bpf->map,	  &bpf->folder,
+			    &bpf->groups,     &bpf->unread,	&bpf->adopt_group};
 
+	sy_bpf_reap(bpf);
 	if (bpf->mapped)
 		(void)munmap(bpf->mapped, sizeof(*bpf->mapped));
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -45,70 +50,68 @@ static int open_pinned(struct sy_bpf *bpf, const char *base)
 	}
 	bpf->requests = sy_bpf_open(base, "requests");
 	bpf->adopt = sy_bpf_open(base, "adopt");
+	bpf->join = sy_bpf_open(base, "join");
+	bpf->folder = sy_bpf_use(base);
 	bpf->read_tasks = sy_bpf_open(base, "read_tasks");
 	bpf->read_job = sy_bpf_open(base, "read_job");
+	bpf->set_ticks = sy_bpf_open(base, "set_ticks");
+	bpf->adopt_group = sy_bpf_open(base, "adopt_group");
+	bpf->groups = sy_bpf_open(base, "groups");
+	bpf->unread = sy_bpf_open(base, "unread");
 	bpf->walks = bpf->read_job >= 0;
 	all &= bpf->requests >= 0 && bpf->adopt >= 0 && bpf->read_tasks >= 0;
 	return all ? 0 : -1;
 }
 
-/* Put an own map of the job's into the pinned one of that name: its descriptor, or -errno. */
-static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
-		   enum sy_bpf_map_type type, uint32_t value_size, uint32_t entries, uint32_t flags)
-{
-	cleanup_close int outer = sy_bpf_open(base, name);
-	int inner, result;
-
-	if (outer < 0)
-		return outer;
-	inner = sy_bpf_map_create(type, value_size, entries, flags, "sy_job");
-	if (inner < 0)
-		return inner;
-	result = sy_bpf_update(outer, &bpf->job, &inner, SY_BPF_NOEXIST);
-	if (result == 0)
-		return inner;
-	(void)close(inner);
-	return result;
-}
-
-/* The jobs' map last: what is in there is counted. */
-static int make_maps(struct sy_bpf *bpf, const char *base)
-{
-	cleanup_close int queue = own_map(bpf, base, "queues", SY_BPF_MAP_QUEUE,
-					  sizeof(struct sy_bpf_listed), SY_BPF_LIST, 0);
-	cleanup_close int list =
-	    own_map(bpf, base, "lists", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_list), 1, 0);
-	const uint32_t zero = 0;
-	struct sy_bpf_job begin = {.since_ns = bpf->job};
-	void *mapped;
-
-	if (queue < 0 || list < 0)
-		return queue < 0 ? queue : list;
-	bpf->map = own_map(bpf, base, "jobs", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_job), 1,
-			   SY_BPF_MMAPABLE);
-	if (bpf->map < 0)
-		return bpf->map;
-	(void)sy_bpf_update(bpf->map, &zero, &begin, 0);
-	mapped = mmap(NULL, sizeof(begin), PROT_READ, MAP_SHARED, bpf->map, 0);
-	bpf->mapped = mapped == MAP_FAILED ? NULL : mapped;
-	return bpf->mapped ? 0 : -errno;
-}
-
-/* A job's number is the moment of its begin: no two have the same, for there is a lock. */
-static int begin_locked(struct sy_bpf *bpf, const char *base, struct sy_error *err)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
+/* Without one its sampler wakes up for every sample. */
+static void make_ticker(struct sy_bpf *bpf, const char *base)
+{
+	cleanup_close int tickers = bpf->set_ticks < 0 ? -1 : sy_bpf_open(base, "tickers");
+	struct sy_bpf_ticker off = {.period_ns = 0};
+	int result =
+	    tickers < 0 ? tickers : sy_bpf_update(tickers, &bpf->job, &off, SY_BPF_NOEXIST);
+
+	bpf->ticks = bpf->walks && (result == 0 || result == -EEXIST);
+}
+
+static int begin_locked(struct sy_bpf *bpf, const char *base, uint64_t number, struct sy_error *err)
+{
 	int result;
 
 	if (open_pinned(bpf, base) < 0)
 		return sy_fail(err, "nothing of this release is pinned in %s", base);
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	bpf->job = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-	result = make_maps(bpf, base);
-	return result < 0 ? sy_fail_errno(err, -result, "cannot make the job's maps") : 0;
+	bpf->job = number ? number : now_ns(); /* the moment: no two are the same, under the lock */
+	result = sy_bpf_open_maps(bpf, base) ? 0 : sy_bpf_make_maps(bpf, base, now_ns());
+	if (result == 0) {
+		make_ticker(bpf, base);
+		return 0;
+	}
+	sy_bpf_forget(base, bpf->job);
+	return sy_fail_errno(err, -result, "cannot make the job's maps");
 }
 
-int sy_bpf_begin(struct sy_bpf *bpf, const char *base, struct sy_error *err)
+/* FNV-1a, 64 bits */
+uint64_t sy_bpf_number(const char *control, unsigned long long made_ns)
+{
+	uint64_t number = 0xcbf29ce484222325ULL;
+
+	for (; *control; control++)
+		number = (number ^ (unsigned char)*control) * 0x100000001b3ULL;
+	for (int i = 0; i < 8; i++, made_ns >>= 8)
+		number = (number ^ (made_ns & 0xff)) * 0x100000001b3ULL;
+	return number;
+}
+
+int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_bpf_kind self,
+		 int patience_ms, struct sy_error *err)
 {
 	cleanup_close int lock = -1;
 
@@ -116,16 +119,21 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, struct sy_error *err)
 			       .program = {-1, -1, -1, -1},
 			       .requests = -1,
 			       .adopt = -1,
+			       .join = -1,
 			       .read_job = -1,
 			       .read_tasks = -1,
+			       .folder = -1,
+			       .set_ticks = -1,
+			       .adopt_group = -1,
+			       .groups = -1,
+			       .unread = -1,
 			       .map = -1};
-	lock = sy_bpf_lock(base, false, err);
+	lock = sy_bpf_lock(base, false, patience_ms, err);
 	if (lock < 0)
 		return -1;
-	if (begin_locked(bpf, base, err) == 0 && sy_bpf_keep(bpf, err) == 0)
+	if (begin_locked(bpf, base, number, err) == 0 && sy_bpf_join(bpf, self, err) == 0)
 		return 0;
-	close_all(bpf);
-	(void)sy_bpf_sweep(base);
+	sy_bpf_close(bpf);
 	return -1;
 }
 
@@ -170,22 +178,34 @@ static int pass(int link, struct sy_bpf_usage *sum)
 	return count;
 }
 
-static int ask(const struct sy_bpf *bpf, const struct sy_bpf_asker *asker,
-	       struct sy_bpf_request *request)
+int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
 {
+	struct sy_bpf_asker asker;
 	uint64_t before;
-	int result = sy_bpf_update(bpf->requests, asker, request, 0);
+	int result = myself(&asker) < 0 ? -errno : 0;
 
+	if (result == 0)
+		result = sy_bpf_update(bpf->requests, &asker, request, 0);
 	for (int i = 0; result == 0 && i < PASSES; i++) {
 		before = request->added;
-		result = pass(bpf->adopt, NULL);
+		result = pass(program, NULL);
 		if (result == 0)
-			result = sy_bpf_lookup(bpf->requests, asker, request);
+			result = sy_bpf_lookup(bpf->requests, &asker, request);
 		if (request->added == before)
 			break;
 	}
-	(void)sy_bpf_delete(bpf->requests, asker);
+	(void)sy_bpf_delete(bpf->requests, &asker);
 	return result;
+}
+
+static int judge(const struct sy_bpf_request *request, int result, struct sy_error *err)
+{
+	if (result < 0)
+		return sy_fail_errno(err, -result, "the kernel does not take process %d",
+				     (int)request->pid);
+	if (request->others)
+		return sy_fail(err, "a process of the job, or who weighs it, is of another job");
+	return request->found > 0;
 }
 
 int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
@@ -193,20 +213,18 @@ int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t f
 {
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
-	struct sy_bpf_asker asker;
-	int result;
 
-	if (myself(&asker) < 0)
-		return sy_fail_errno(err, errno, "/proc/self/ns/pid");
-	result = ask(bpf, &asker, &request);
-	return result < 0
-		   ? sy_fail_errno(err, -result, "the kernel does not take process %d", (int)pid)
-		   : 0;
+	return judge(&request, sy_bpf_ask(bpf, bpf->adopt, &request), err);
 }
 
-int sy_bpf_keep(struct sy_bpf *bpf, struct sy_error *err)
+int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
 {
-	return sy_bpf_adopt(bpf, 0, SY_BPF_KEEPER, -1, err);
+	struct sy_bpf_request request = {
+	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
+
+	if (bpf->join < 0)
+		return sy_bpf_adopt(bpf, 0, kind, -1, err) < 0 ? -1 : 0;
+	return judge(&request, sy_bpf_run(bpf->join, &request, sizeof(request)), err) < 0 ? -1 : 0;
 }
 
 /* Where there is no read_job: all tasks of the node are gone through. One that was waited for is in
@@ -235,8 +253,15 @@ static int read_by_passing(struct sy_bpf *bpf, struct sy_bpf_answer *answer)
 	return result < 0 ? result : 0;
 }
 
+static int read_once(struct sy_bpf *bpf, struct sy_bpf_answer *answer)
+{
+	*answer = (struct sy_bpf_answer){.job = bpf->job};
+	return bpf->walks ? sy_bpf_run(bpf->read_job, answer, sizeof(*answer))
+			  : read_by_passing(bpf, answer);
+}
+
 /* A task that is at its end, on a processor that others use, too, may take a while. */
-int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
+static int read_until_settled(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int result = -ENOENT;
@@ -244,39 +269,41 @@ int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
 	for (int i = 0; i < (last ? PATIENT_TRIES : TRIES); i++) {
 		if (i >= TRIES)
 			(void)nanosleep(&pause, NULL);
-		*answer = (struct sy_bpf_answer){.job = bpf->job};
-		result = bpf->walks ? sy_bpf_run(bpf->read_job, answer, sizeof(*answer))
-				    : read_by_passing(bpf, answer);
+		result = read_once(bpf, answer);
 		if (result < 0 || (answer->settled && (!last || !answer->unread)))
 			break;
 	}
 	return result;
 }
 
-static void forget(const struct sy_bpf *bpf)
+int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer)
 {
-	static const char *const maps[] = {"jobs", "queues", "lists"};
+	int64_t period_us = bpf->period_us;
+	int result;
 
-	for (size_t i = 0; i < 3; i++) {
-		cleanup_close int map = sy_bpf_open(bpf->base, maps[i]);
-
-		if (map >= 0)
-			(void)sy_bpf_delete(map, &bpf->job);
-	}
+	if (period_us) /* one at a time */
+		(void)sy_bpf_set_ticks(bpf, 0);
+	result = read_until_settled(bpf, last, answer);
+	if (period_us && !last)
+		(void)sy_bpf_set_ticks(bpf, period_us);
+	return result;
 }
 
-void sy_bpf_end(struct sy_bpf *bpf)
+int sy_bpf_end(struct sy_bpf *bpf)
 {
 	cleanup_close int lock = -1;
+	int left = -1;
 
 	if (!bpf->job)
-		return;
-	lock = sy_bpf_lock(bpf->base, false, NULL);
-	if (lock >= 0) {
-		forget(bpf);
-		(void)sy_bpf_sweep(bpf->base);
-	}
-	close_all(bpf);
+		return -1;
+	/* Not with the lock held, for which a job's start may wait: each of three deletions waits
+	 * for the kernel, 10 ms and more. */
+	sy_bpf_forget(bpf->base, bpf->job);
+	lock = sy_bpf_lock(bpf->base, false, -1, NULL);
+	if (lock >= 0)
+		left = sy_bpf_forget_dead(bpf->base);
+	sy_bpf_close(bpf);
+	return left;
 }
 
 int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu)
@@ -284,4 +311,14 @@ int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu)
 	double both = (double)used->user_ns + (double)used->system_ns;
 
 	return both > 0 ? (int64_t)((double)cpu * (double)used->user_ns / both) : cpu;
+}
+
+int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf)
+{
+	uint64_t most = 0;
+
+	for (int i = 0; bpf->mapped && i < SY_BPF_CPUS; i++)
+		if (bpf->mapped->largest_pages[i] > most)
+			most = bpf->mapped->largest_pages[i];
+	return (int64_t)most * sysconf(_SC_PAGESIZE);
 }

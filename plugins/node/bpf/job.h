@@ -11,36 +11,67 @@
 #include "bpf/layout.h"
 
 #define SY_BPF_PROGRAMS 4
+#define SY_BPF_MAPS	3 /* a job's own */
 
 struct sy_bpf {
 	uint64_t job; /* 0: the kernel does not count */
 	const char *base;
 	int program[SY_BPF_PROGRAMS]; /* as long as they are open they are not unloaded */
-	int requests, adopt, read_job, read_tasks, map;
+	int requests, adopt, join, read_job, read_tasks, set_ticks, map;
+	int adopt_group, groups, unread; /* -1: the kernel knows descent alone */
+	int folder;			 /* whoever has it open uses what is pinned there */
 	struct sy_bpf_job *mapped;
-	bool walks; /* read_job may be called */
+	bool walks;		  /* read_job may be called */
+	bool ticks;		  /* a timer in the kernel may read it */
+	int64_t period_us;	  /* of that timer; 0: it is off */
+	uint64_t taken;		  /* of what it has read */
+	pid_t maker[SY_BPF_MAPS]; /* children that still make its maps; 0: none */
 };
 
-/* Begin a job: as root, with what is pinned below `base`; a begin with nothing there fails. */
-int sy_bpf_begin(struct sy_bpf *bpf, const char *base, struct sy_error *err);
+/* The number of the job with that control socket, which all who know of the job can make. */
+uint64_t sy_bpf_number(const char *control, unsigned long long made_ns);
 
-/* The calling process is its sampler, or one of them: when none is left, the job may be swept. */
-int sy_bpf_keep(struct sy_bpf *bpf, struct sy_error *err);
+/* Begin a job, or come to it where somebody has begun it: as root, with what is pinned below
+ * `base`; with nothing there it fails. `number` 0: one that nobody else knows. `self`: what the
+ * calling process is of it. `patience_ms`: for others at the same place, -1: any time. */
+int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_bpf_kind self,
+		 int patience_ms, struct sy_error *err);
+
+/* Whether the job has been begun, by whomever, within so many milliseconds. */
+bool sy_bpf_await(const char *base, uint64_t number, int patience_ms);
+
+/* Wait for the children that begin has left: who has begun a job says this, or close, some time. */
+void sy_bpf_reap(struct sy_bpf *bpf);
+
+/* The calling process is of the job, too. SY_BPF_KEEPER: its sampler. Of these and of daemons of
+ * steps: when none is left, the job may be swept. */
+int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err);
 
 /* `pid`, as this process sees it, and all that descends from it. `faults`: page faults of the
- * children it had waited for before any was the job's; -1: not known. */
+ * children it had waited for before any was the job's; -1: not known. Returns 1; 0: there is none
+ * of that number; -1. */
 int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
 		 struct sy_error *err);
 
+/* Have a request of this process answered by a program to which every task is shown: 0, or
+ * -errno. */
+int sy_bpf_ask(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request);
+
 /* What the job has used until now; once more where a task has ended meanwhile: a few times, or for
- * `last`, which may wait for that, some hundred ms. */
+ * `last`, which may wait for that, 1.5 s at most. */
 int sy_bpf_read(struct sy_bpf *bpf, bool last, struct sy_bpf_answer *answer);
+
+/* Of the job's processes that have ended, the largest one's resident set, as rusage has it. */
+int64_t sy_bpf_largest_bytes(const struct sy_bpf *bpf);
 
 /* The part of `cpu` that was spent in programs: in the ratio of the ticks that the kernel has
  * charged, all of it where it has charged none, as cputime_adjust() of the kernel does. */
 int64_t sy_bpf_user_of(const struct sy_bpf_usage *used, int64_t cpu);
 
-/* End it: as root. Where it was the last one, all is unpinned. */
-void sy_bpf_end(struct sy_bpf *bpf);
+/* Go, and let the job be: others count on. */
+void sy_bpf_close(struct sy_bpf *bpf);
+
+/* End it: as root. Returns how many jobs are left; -1: there was none to end. */
+int sy_bpf_end(struct sy_bpf *bpf);
 
 #endif

@@ -5,9 +5,13 @@
 
 #include <linux/types.h>
 
-#define SY_BPF_TASKS 65536 /* of all jobs of the node at once, threads included */
-#define SY_BPF_JOBS  10000
-#define SY_BPF_LIST  8192 /* of one job at once, whose counters are read while they live */
+#define SY_BPF_TASKS  65536 /* of all jobs of the node at once, threads included */
+#define SY_BPF_JOBS   10000
+#define SY_BPF_LIST   8192 /* of one job at once, whose counters are read while they live */
+#define SY_BPF_TICKS  256  /* readings of a job that wait until its sampler takes them */
+#define SY_BPF_CPUS   512  /* each writes into a place of its own */
+#define SY_BPF_GROUPS (4 * SY_BPF_JOBS) /* on version 1 a job has one in each hierarchy */
+#define SY_BPF_MARK   248		/* the longest, with its NUL */
 
 /* One task's, or the sum of many. */
 struct sy_bpf_usage {
@@ -21,6 +25,13 @@ struct sy_bpf_listed {
 	__u64 task, born;
 };
 
+/* A job's sums at one moment. */
+struct sy_bpf_tick {
+	__u64 at_ns; /* monotonic clock */
+	struct sy_bpf_usage used;
+	__u64 processes, rss_pages, living_ns; /* of those that live; their CPU time */
+};
+
 /* One for each job, made by its sampler, who maps it into its memory. */
 struct sy_bpf_job {
 	struct sy_bpf_usage ended;	 /* of tasks that are gone for good */
@@ -30,13 +41,27 @@ struct sy_bpf_job {
 	__u64 unlisted;			 /* that live and are counted at their ends only */
 	__u64 missed;			 /* whose last moments were not seen */
 	__u64 late;			 /* told of when they had begun: others may have ended */
-	__u64 keepers;			 /* tasks of its sampler that live */
-	__u64 since_ns;			 /* what was used before is not the job's */
+	__u64 keepers;	       /* tasks of its sampler and of daemons of steps that live */
+	__u64 since_ns;	       /* what was used before is not the job's */
+	__u64 ticks, ticks_ns; /* how often the timer has read it; CPU time of that */
+	struct sy_bpf_tick tick[SY_BPF_TICKS];
+	__u64 largest_pages[SY_BPF_CPUS]; /* the largest process that has ended there */
 };
 
-/* Its tasks that live; whoever reads them keeps it. */
+/* The timer that reads a job; taken away it ends. */
+struct sy_bpf_ticker {
+	__u64 timer[2]; /* struct bpf_timer of kernels that have one */
+	__u64 period_ns, next_ns;
+};
+
+struct sy_bpf_ticking {
+	__u64 job, period_ns; /* 0: no more */
+};
+
+/* Its tasks that live; whoever reads them keeps it: the timer, or nobody while it is off. */
 struct sy_bpf_list {
-	__u64 count, kept;
+	__u64 count, at; /* how far this reading has come */
+	struct sy_bpf_tick now;
 	struct sy_bpf_listed task[SY_BPF_LIST];
 };
 
@@ -47,6 +72,7 @@ enum sy_bpf_kind {
 	SY_BPF_ROOT_DONE, /* no more of its children */
 	SY_BPF_CANDIDATE, /* a child of slurmstepd's that may become a program of its own */
 	SY_BPF_KEEPER,	  /* the job's sampler */
+	SY_BPF_STARTER,	  /* a daemon that starts tasks of several jobs; `job` is its own number */
 };
 
 /* A task of a job; the key is its address in the kernel. */
@@ -64,14 +90,32 @@ struct sy_bpf_asker {
 };
 
 struct sy_bpf_request {
-	__u64 job;
-	__u32 pid, kind;     /* as the asker knows it; 0: himself */
+	__u64 job;	     /* back: of a starter that is known already, its number */
+	__u32 pid, kind;     /* as the asker knows it; 0: himself, or who is in the job's cgroup */
 	__u64 added, faults; /* had by children of slurmstepd before its first task */
+	__u64 found, others; /* tasks that `pid` has; those that are another job's */
+};
+
+/* A cgroup: the number of its hierarchy (version 2: 0), as in /proc/PID/cgroup, and its inode's. */
+struct sy_bpf_group {
+	__u64 hierarchy, id;
+};
+
+/* NAME=VALUE in the environment of whatever that starter starts for a job; and whose job it is. */
+struct sy_bpf_mark {
+	__u64 starter;
+	char text[SY_BPF_MARK];
+};
+
+struct sy_bpf_marked {
+	__u64 job;
+	__u32 uid, unused;
 };
 
 struct sy_bpf_answer {
 	__u64 job; /* asked for */
 	struct sy_bpf_usage used;
+	__u64 processes, rss_pages, living_ns; /* as in struct sy_bpf_tick */
 	__u64 tasks, lost, unlisted, missed, late;
 	__u64 unread;  /* tasks that live and were not read */
 	__u64 settled; /* no task ended while this was summed up */

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "bpf/call.h"
+#include "bpf/groups.h"
 #include "bpf/layout.h"
 
 #include <dirent.h>
@@ -9,11 +10,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
 
 #ifndef BPF_FS_MAGIC
 #define BPF_FS_MAGIC 0xcafe4a11
@@ -51,7 +55,22 @@ static int make_base(const char *base, struct sy_error *err)
 	return 0;
 }
 
-int sy_bpf_lock(const char *base, bool make, struct sy_error *err)
+/* Whoever has it loads at most, some 30 ms; a daemon of a step waits no longer than it says. */
+static int lock_within(int fd, int patience_ms)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int how = patience_ms < 0 ? LOCK_EX : LOCK_EX | LOCK_NB;
+
+	while (flock(fd, how) < 0) {
+		if (errno != EINTR && (errno != EWOULDBLOCK || patience_ms-- <= 0))
+			return -1;
+		if (patience_ms >= 0)
+			(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *err)
 {
 	struct stat info;
 	int fd;
@@ -68,12 +87,23 @@ int sy_bpf_lock(const char *base, bool make, struct sy_error *err)
 			       "nobody else",
 			       base);
 	}
-	while (flock(fd, LOCK_EX) < 0) {
-		if (errno == EINTR)
-			continue;
-		(void)close(fd);
-		return sy_fail_errno(err, errno, "cannot lock %s", base);
-	}
+	if (lock_within(fd, patience_ms) == 0)
+		return fd;
+	(void)sy_fail_errno(err, errno, "cannot lock %s", base);
+	(void)close(fd);
+	return -1;
+}
+
+int sy_bpf_use(const char *base)
+{
+	char path[SY_BPF_PATH];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/%s", base, sy_bpf_folder()) >= (int)sizeof(path))
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)flock(fd, LOCK_SH);
 	return fd;
 }
 
@@ -104,22 +134,62 @@ void sy_bpf_unpin(const char *base, const char *folder)
 	(void)rmdir(path);
 }
 
-/* A job's map can be opened only by its number. */
-static bool has_keeper(int jobs, uint64_t id)
+/* A job's map can be opened only by its number. 0; 1: there is none; -1: it cannot be read. */
+static int read_job(int jobs, uint64_t id, struct sy_bpf_job *job)
 {
 	uint32_t number, zero = 0;
-	struct sy_bpf_job job;
 	cleanup_close int map = -1;
 
 	if (sy_bpf_lookup(jobs, &id, &number) < 0)
-		return false;
+		return 1;
 	map = sy_bpf_get_by_number(number);
-	return map < 0 || sy_bpf_lookup(map, &zero, &job) < 0 || job.keepers > 0;
+	return map < 0 || sy_bpf_lookup(map, &zero, job) < 0 ? -1 : 0;
+}
+
+static bool has_keeper(int jobs, uint64_t id)
+{
+	struct sy_bpf_job job = {.keepers = 1};
+
+	return read_job(jobs, id, &job) != 1 && job.keepers > 0;
+}
+
+/* Tasks whose ends the kernel did not show would be known until another has their address. */
+static void forget_tasks(const char *base, uint64_t job)
+{
+	cleanup_close int tasks = sy_bpf_open(base, "tasks");
+	struct sy_bpf_member member;
+	uint64_t key, next;
+	bool more = tasks >= 0 && sy_bpf_next_key(tasks, NULL, &key) == 0;
+
+	while (more) {
+		more = sy_bpf_next_key(tasks, &key, &next) == 0;
+		if (sy_bpf_lookup(tasks, &key, &member) == 0 && member.job == job)
+			(void)sy_bpf_delete(tasks, &key);
+		key = next;
+	}
+}
+
+void sy_bpf_forget(const char *base, uint64_t job)
+{
+	/* Counted no more; then its timer, before what that reads. */
+	static const char *const maps[] = {"jobs", "tickers", "queues", "lists"};
+	struct sy_bpf_job known = {.tasks = 1}; /* may have some */
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		cleanup_close int map = sy_bpf_open(base, maps[i]);
+
+		if (map >= 0 && i == 0)
+			(void)read_job(map, job, &known);
+		if (map >= 0)
+			(void)sy_bpf_delete(map, &job);
+	}
+	sy_bpf_forget_groups(base, job);
+	if (known.tasks || known.keepers)
+		forget_tasks(base, job);
 }
 
 static void forget_jobs(const char *base, int jobs)
 {
-	static const char *const others[] = {"queues", "lists"};
 	uint64_t id, *after = NULL, kept;
 
 	while (sy_bpf_next_key(jobs, after, &id) == 0) {
@@ -128,13 +198,7 @@ static void forget_jobs(const char *base, int jobs)
 			after = &kept;
 			continue;
 		}
-		(void)sy_bpf_delete(jobs, &id);
-		for (size_t i = 0; i < 2; i++) {
-			cleanup_close int map = sy_bpf_open(base, others[i]);
-
-			if (map >= 0)
-				(void)sy_bpf_delete(map, &id);
-		}
+		sy_bpf_forget(base, id);
 	}
 }
 
@@ -158,8 +222,54 @@ int sy_bpf_count_jobs(const char *base)
 	return jobs < 0 ? -1 : count_keys(jobs);
 }
 
-/* Of other layouts: an older program of ours goes on for its jobs, and is unpinned when they end;
- * what is left of one that was being loaded goes at once. */
+int sy_bpf_count_tasks(const char *base)
+{
+	cleanup_close int tasks = sy_bpf_open(base, "tasks");
+
+	return tasks < 0 ? -1 : count_keys(tasks);
+}
+
+static long long memory_of(int map)
+{
+	char path[64], text[1024];
+	const char *found;
+	cleanup_close int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+		return 0;
+	found = strstr(text, "memlock:");
+	return found ? strtoll(found + strlen("memlock:"), NULL, 10) : 0;
+}
+
+long long sy_bpf_memory(const char *base)
+{
+	static const char *const maps[] = {"tasks",    "jobs",	 "queues", "lists",
+					   "requests", "groups", "marks"};
+	long long sum = 0;
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		cleanup_close int map = sy_bpf_open(base, maps[i]);
+
+		sum += map < 0 ? 0 : memory_of(map);
+	}
+	return sum;
+}
+
+static bool is_used(const char *base, const char *folder)
+{
+	char path[SY_BPF_PATH];
+	cleanup_close int fd = -1;
+
+	if (snprintf(path, sizeof(path), "%s/%s", base, folder) >= (int)sizeof(path))
+		return true;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+/* Of other layouts: an older program of ours goes on for its jobs; what is left of one that was
+ * being loaded goes at once. */
 static void sweep_others(const char *base)
 {
 	const struct dirent *entry;
@@ -168,24 +278,42 @@ static void sweep_others(const char *base)
 	while (all && (entry = readdir(all))) {
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, sy_bpf_folder()))
 			continue;
-		sy_bpf_unpin(base, entry->d_name);
-		rewinddir(all);
+		if (!is_used(base, entry->d_name))
+			sy_bpf_unpin(base, entry->d_name);
 	}
 	if (all)
 		(void)closedir(all);
 }
 
-int sy_bpf_sweep(const char *base)
+int sy_bpf_linger(const char *base)
+{
+	char above[SY_BPF_PATH];
+	int fd;
+
+	(void)snprintf(above, sizeof(above), "%s", base);
+	if (!strchr(above, '/'))
+		return -1;
+	*strrchr(above, '/') = '\0';
+	fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+int sy_bpf_forget_dead(const char *base)
 {
 	cleanup_close int jobs = sy_bpf_open(base, "jobs");
-	int left = 0;
 
-	if (jobs >= 0) {
-		forget_jobs(base, jobs);
-		left = count_keys(jobs);
-	}
-	if (left == 0)
+	if (jobs < 0)
+		return 0;
+	forget_jobs(base, jobs);
+	return count_keys(jobs);
+}
+
+void sy_bpf_sweep(const char *base)
+{
+	if (sy_bpf_forget_dead(base) == 0)
 		sy_bpf_unpin(base, sy_bpf_folder());
 	sweep_others(base);
-	return left;
 }

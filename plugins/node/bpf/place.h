@@ -4,6 +4,7 @@
 #define STEELYARD_BPF_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -14,20 +15,35 @@
 const char *sy_bpf_folder(void);
 
 /* A descriptor whose closing gives the lock back; -1. `make`: where there is no such folder it is
- * made, in the filesystem of its kind, which is mounted if need be. */
-int sy_bpf_lock(const char *base, bool make, struct sy_error *err);
+ * made, in the filesystem of its kind, which is mounted if need be. `patience_ms`: -1: any time. */
+int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *err);
 
 /* Open what is pinned as `name`: a descriptor, or -errno. */
 int sy_bpf_open(const char *base, const char *name);
 
+/* A descriptor of that folder: while anybody has it, those of other releases leave it alone. */
+int sy_bpf_use(const char *base);
+
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */
 void sy_bpf_unpin(const char *base, const char *folder);
 
-/* Forget jobs whose samplers are gone; when none is left, unpin all. With the lock held. Returns
- * how many are left. */
-int sy_bpf_sweep(const char *base);
+/* Whoever lingers after the last job, to sweep when no other comes, is alone: a descriptor that
+ * says so; -1: another one does, and sweeps for all. */
+int sy_bpf_linger(const char *base);
+
+/* With the lock held: forget a job; those that nobody weighs or starts tasks of any more, returning
+ * how many are left; the same, and when none is left unpin all, and what nobody uses of other
+ * releases. */
+void sy_bpf_forget(const char *base, uint64_t job);
+int sy_bpf_forget_dead(const char *base);
+void sy_bpf_sweep(const char *base);
 
 /* Jobs that are known, -1: nothing is pinned. */
 int sy_bpf_count_jobs(const char *base);
+
+/* Likewise the tasks of all of them; and the bytes that the kernel holds for the maps that all
+ * share, as it tells (before Linux 6.4: as it charges for their entries). */
+int sy_bpf_count_tasks(const char *base);
+long long sy_bpf_memory(const char *base);
 
 #endif

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "build/bin/steelyard-bpf"
 Counted = tuple[dict[str, Any], dict[str, Any]]
+Count = Callable[..., Counted]
+Inside = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -33,26 +35,24 @@ def able() -> None:
 
 
 @pytest.fixture
-def inside(able: None, tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def inside(able: None, tmp_path: Path) -> Inside:
     """Run a script with $BASE in a bpf filesystem that nobody else sees."""
     place = tmp_path / "bpffs"
     place.mkdir()
 
-    def run(script: str) -> subprocess.CompletedProcess[str]:
+    def run(script: str, limit_s: float = 120) -> subprocess.CompletedProcess[str]:
         text = f"set -e; mount -t bpf bpf {place}; {script}"
         env = {**os.environ, "BPF": str(PROGRAM), "BASE": f"{place}/steelyard"}
         argv = ["unshare", "--mount", "bash", "-c", text]
         return subprocess.run(
-            argv, check=False, capture_output=True, text=True, timeout=120, env=env
+            argv, check=False, capture_output=True, text=True, timeout=limit_s, env=env
         )
 
     return run
 
 
 @pytest.fixture
-def count(
-    inside: Callable[[str], subprocess.CompletedProcess[str]], load: Path
-) -> Callable[..., Counted]:
+def count(inside: Inside, load: Path) -> Count:
     """What the load says of itself, and what the kernel has counted."""
 
     def run(
@@ -67,3 +67,34 @@ def count(
         return truth, counted
 
     return run
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A process that waits for a line from tell(); killed when the test is over."""
+    found = []
+
+    def start(*command: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        found.append(process)
+        return process
+
+    yield start
+    for process in found:
+        process.kill()
+        process.communicate()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    """Let it go on."""
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    """The next line that it says."""
+    assert process.stdout
+    return process.stdout.readline()

@@ -1,15 +1,22 @@
-/* load HOW CHILDREN BURN_US [CGROUP_PROCS]: so many children (threads), each burns so much CPU,
- * reads 5000 bytes and writes 10000. Prints what all of them and itself have read and written, as
- * counted by what read(2) and write(2) returned, itself as of /proc/self/io before main.
+/* load HOW CHILDREN BURN_US [moved] [CGROUP_PROCS]...: so many children (threads), each burns so
+ * much CPU, reads 5000 bytes and writes 10000. Prints what all of them and itself have read and
+ * written, as counted by what read(2) and write(2) returned, itself as of /proc/self/io before
+ * main. First it goes into those groups, one after the other.
+ *
+ * moved: it works, with a child, says "ready", waits for a byte, and prints what was after that.
  *
  * HOW: wait (for each), ignore (SIGCHLD), orphan (its parent ends before it works), thread, exec
- * (a thread that is not the first becomes another program). */
+ * (a thread that is not the first becomes another program), crowd (all threads are there before
+ * anything else, and wait), born (in the group of version 2 that is named: it does not go there).
+ */
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,6 +68,18 @@ static void thread(void *become)
 		abort();
 }
 
+static int born_in = -1;
+
+static pid_t start(void)
+{
+	struct clone_args how = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD};
+
+	if (born_in < 0)
+		return fork();
+	how.cgroup = (unsigned)born_in;
+	return (pid_t)syscall(SYS_clone3, &how, sizeof(how));
+}
+
 static void child(const char *how)
 {
 	pid_t pid;
@@ -69,7 +88,7 @@ static void child(const char *how)
 		thread(NULL);
 		return;
 	}
-	pid = fork();
+	pid = start();
 	if (pid < 0)
 		abort();
 	if (pid > 0) {
@@ -100,6 +119,42 @@ static void begin(void)
 	(void)close(fd);
 }
 
+static pthread_barrier_t crowd;
+
+static void *in_crowd(void *unused)
+{
+	(void)pthread_barrier_wait(&crowd);
+	return in_thread(unused);
+}
+
+static void gather(pthread_t *id, long count)
+{
+	(void)pthread_barrier_init(&crowd, NULL, (unsigned)count + 1);
+	for (long i = 0; i < count; i++)
+		if (pthread_create(&id[i], NULL, in_crowd, NULL) != 0)
+			abort();
+}
+
+static void let_go(const pthread_t *id, long count)
+{
+	(void)pthread_barrier_wait(&crowd);
+	for (long i = 0; i < count; i++)
+		(void)pthread_join(id[i], NULL);
+}
+
+/* What is before is not told. */
+static void be_moved(void)
+{
+	char byte;
+
+	work(CLOCK_PROCESS_CPUTIME_ID);
+	child("wait");
+	if (dprintf(1, "ready\n") < 0)
+		abort();
+	rchar = read(0, &byte, 1);
+	wchar = 0;
+}
+
 static void join(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -113,6 +168,7 @@ static void join(const char *path)
 int main(int count, char **word)
 {
 	long children = count > 2 ? atol(word[2]) : 0;
+	static pthread_t threads[1000];
 	char end;
 	int alive[2];
 
@@ -126,12 +182,23 @@ int main(int count, char **word)
 		work(CLOCK_PROCESS_CPUTIME_ID);
 		return 0;
 	}
-	if (count > 4)
-		join(word[4]);
+	if (!strcmp(word[1], "crowd"))
+		gather(threads, children);
+	for (int i = 4; i < count; i++) {
+		if (!strcmp(word[i], "moved"))
+			be_moved();
+		else if (!strcmp(word[1], "born"))
+			born_in = open(word[i], O_RDONLY | O_CLOEXEC);
+		else
+			join(word[i]);
+	}
 	if (!strcmp(word[1], "ignore"))
 		(void)signal(SIGCHLD, SIG_IGN);
-	for (long i = 0; i < children; i++)
-		child(word[1]);
+	if (!strcmp(word[1], "crowd"))
+		let_go(threads, children);
+	else
+		for (long i = 0; i < children; i++)
+			child(word[1]);
 	(void)close(alive[1]);
 	while (read(alive[0], &end, 1) != 0) /* until the last one has closed it */
 		;

@@ -1,0 +1,184 @@
+/* Membership by cgroup: who is moved into the job's, or into one below it, is the job's from then
+ * on. Who is moved out stays, as whatever descends from him does; who gets into another job's is
+ * that one's. From Linux 5.17 on; before, descent alone tells. */
+#ifndef STEELYARD_BPF_GROUPS_H
+#define STEELYARD_BPF_GROUPS_H
+
+#include "adopt.bpf.h"
+
+#define PF_EXITING	  0x00000004
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#define DEPTH		  16 /* of groups within groups */
+#define HIERARCHIES	  16
+#define FORKS		  4 /* of a starter's fork, before a program is executed */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SY_BPF_GROUPS);
+	__type(key, struct sy_bpf_group);
+	__type(value, __u64);
+} groups SEC(".maps");
+
+/* The job whose group it is, or one above it; 0: none. */
+static __always_inline __u64 job_of_group(const struct cgroup *group)
+{
+	struct sy_bpf_group key = {.hierarchy = BPF_CORE_READ(group, root, hierarchy_id)};
+	const char *above;
+	const __u64 *job;
+
+	for (int i = 0; i < DEPTH; i++) {
+		key.id = BPF_CORE_READ(group, kn, id);
+		job = bpf_map_lookup_elem(&groups, &key);
+		if (job)
+			return *job;
+		above = (const char *)BPF_CORE_READ(group, self.parent);
+		if (!above)
+			return 0;
+		group = (const void *)(above - bpf_core_field_offset(group->self));
+	}
+	return 0;
+}
+
+/* The daemon for which a process was forked off that has not executed a program yet; a program
+ * that it has executed now was. NULL: none. */
+static __always_inline const struct sy_bpf_member *starter_of(const struct task_struct *task)
+{
+	const struct task_struct *leader = BPF_CORE_READ(task, real_parent, group_leader);
+
+	for (int i = 0; i < FORKS; i++) {
+		const struct sy_bpf_member *member = own_member_of(leader);
+
+		if (member)
+			return member->kind == SY_BPF_STARTER ? member : 0;
+		if (!(BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC))
+			return 0;
+		leader = BPF_CORE_READ(leader, real_parent, group_leader);
+	}
+	return 0;
+}
+
+/* Daemons, and what they have forked off that is no program yet: when it is one, it tells. */
+static __always_inline bool is_of_a_daemon(const struct task_struct *task)
+{
+	const struct sy_bpf_member *member = own_member_of(task);
+
+	if (member)
+		return !counts(member->kind);
+	return is_our_own(task) || is_roots(task, "slurmstepd", 10) ||
+	       (BPF_CORE_READ(task, flags) & PF_FORKNOEXEC && starter_of(task));
+}
+
+/* What it has used until now stays the job's whose it was. */
+static __always_inline void leave(const struct task_struct *task, struct sy_bpf_member *member)
+{
+	struct sy_bpf_job *job = job_of(member->job);
+	struct sy_bpf_usage used;
+
+	if (job && member->kind == SY_BPF_MEMBER) {
+		READ_USAGE(BPF_CORE_READ, task, &used);
+		__sync_fetch_and_add(&job->ending_begun, 1);
+		add_to(&job->ended, &used, 1);
+		forget(job, (__u64)task, member);
+		__sync_fetch_and_add(&job->ending_done, 1);
+	} else {
+		forget(job, (__u64)task, member);
+	}
+}
+
+static __noinline int move_into(const struct task_struct *task, __u64 id)
+{
+	struct sy_bpf_member *member = own_member_of(task);
+
+	if (BPF_CORE_READ(task, flags) & PF_EXITING || (member && member->job == id))
+		return 0;
+	if (member)
+		leave(task, member);
+	take_from_now(task, id, SY_BPF_MEMBER);
+	return 0;
+}
+
+/* The next one of a list in the kernel. */
+static __always_inline const char *after(const char *node)
+{
+	return (const char *)BPF_CORE_READ((const struct list_head *)node, next);
+}
+
+struct moved {
+	__u64 job;
+	const char *node, *end;
+};
+
+static long move_thread(u32 i, struct moved *moved)
+{
+	const char *node = moved->node;
+	const struct task_struct *task = 0;
+
+	if (node == moved->end)
+		return 1;
+	task = (const void *)(node - bpf_core_field_offset(task->thread_node));
+	moved->node = after(node);
+	(void)move_into(task, moved->job);
+	return 0;
+}
+
+/* Nobody of the process forks or ends meanwhile. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_attach, struct cgroup *group, const char *path, struct task_struct *task, bool all)
+{
+	struct moved moved = {.job = job_of_group(group)};
+	const struct signal_struct *shared = BPF_CORE_READ(task, signal);
+
+	if (!moved.job || is_of_a_daemon(task))
+		return 0;
+	if (!all) {
+		(void)move_into(task, moved.job);
+		return 0;
+	}
+	moved.end = (const char *)shared + bpf_core_field_offset(shared->thread_head);
+	moved.node = after(moved.end);
+	bpf_loop(SY_BPF_TASKS, move_thread, &moved, 0);
+	return 0;
+}
+
+struct search {
+	const char *node, *end;
+	__u64 job;
+};
+
+static long look_at_group(u32 i, struct search *search)
+{
+	const char *node = search->node;
+	const struct cgrp_cset_link *link = 0;
+
+	if (node == search->end)
+		return 1;
+	link = (const void *)(node - bpf_core_field_offset(link->cgrp_link));
+	search->node = after(node);
+	search->job = job_of_group(BPF_CORE_READ(link, cgrp));
+	return search->job != 0;
+}
+
+/* Read as a file, for a job that nothing else names: whoever is in its group by now. */
+SEC("iter/task")
+int adopt_group(struct bpf_iter__task *ctx)
+{
+	const struct task_struct *task = ctx->task;
+	struct sy_bpf_request *request;
+	struct asking who = {};
+	struct search search = {};
+	const struct css_set *set;
+
+	request = task ? find_request(&who) : 0;
+	if (!request || own_member_of(task) || is_of_a_daemon(task))
+		return 0;
+	set = BPF_CORE_READ(task, cgroups);
+	search.end = (const char *)set + bpf_core_field_offset(set->cgrp_links);
+	search.node = after(search.end);
+	bpf_loop(HIERARCHIES, look_at_group, &search, 0);
+	if (search.job != request->job)
+		return 0;
+	request->found++;
+	return move_into(task, request->job);
+}
+#endif

@@ -1,0 +1,193 @@
+#include "bpf/groups.h"
+
+#include "base/file.h"
+#include "bpf/call.h"
+#include "bpf/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* --- cgroups --- */
+
+struct grouping {
+	struct sy_bpf *bpf;
+	int root, taken;
+	const char *path;
+};
+
+/* Recorded trees have other numbers. */
+static bool is_cgroup(int fd, uint64_t hierarchy)
+{
+	struct statfs info;
+	unsigned long kind = hierarchy ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC;
+
+	return fstatfs(fd, &info) == 0 && (unsigned long)info.f_type == kind;
+}
+
+static bool take_below(struct grouping *g, const char *mount, uint64_t hierarchy)
+{
+	char full[1024];
+	struct stat info;
+	struct sy_bpf_group key = {.hierarchy = hierarchy};
+	cleanup_close int fd = -1;
+
+	(void)snprintf(full, sizeof(full), "%s%s", mount, g->path);
+	fd = sy_open_at(g->root, full);
+	if (fd < 0 || !is_cgroup(fd, hierarchy) || fstat(fd, &info) < 0)
+		return false;
+	key.id = info.st_ino;
+	if (sy_bpf_update(g->bpf->groups, &key, &g->bpf->job, 0) == 0)
+		g->taken++;
+	return true;
+}
+
+/* A hierarchy is mounted under the names of all its controllers, and each links to it; one without
+ * any under its own. */
+static void take_hierarchy(struct grouping *g, char *controllers, uint64_t hierarchy)
+{
+	char mount[256], *rest = controllers, *one;
+
+	if (!strncmp(controllers, "name=", 5))
+		controllers += 5;
+	(void)snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", controllers);
+	if (take_below(g, mount, hierarchy))
+		return;
+	while ((one = strsep(&rest, ","))) {
+		(void)snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", one);
+		if (take_below(g, mount, hierarchy) ||
+		    (!strcmp(one, "cpuset") && take_below(g, "/dev/cpuset", hierarchy)))
+			return;
+	}
+}
+
+/* NUMBER:CONTROLLERS:PATH */
+static void take_line(struct grouping *g, char *line)
+{
+	char *end, *controllers;
+	uint64_t hierarchy = strtoull(line, &end, 10);
+
+	controllers = *end == ':' ? end + 1 : NULL;
+	end = controllers ? strchr(controllers, ':') : NULL;
+	if (!end)
+		return;
+	*end = '\0';
+	if (hierarchy)
+		take_hierarchy(g, controllers, hierarchy);
+	else if (!take_below(g, "/sys/fs/cgroup", 0))
+		(void)take_below(g, "/sys/fs/cgroup/unified", 0);
+}
+
+int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error *err)
+{
+	struct grouping g = {.bpf = bpf, .root = root, .path = path};
+	char text[4096], *rest = text, *line;
+	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+
+	if (bpf->adopt_group < 0)
+		return sy_fail(err, SY_NO_GROUPS);
+	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+		return sy_fail_errno(err, errno, "/proc/self/cgroup");
+	while ((line = strsep(&rest, "\n")))
+		take_line(&g, line);
+	return g.taken ? 0 : sy_fail(err, "there is no cgroup %s, or no room for it", path);
+}
+
+int sy_bpf_adopt_group(struct sy_bpf *bpf, struct sy_error *err)
+{
+	struct sy_bpf_request request = {.job = bpf->job};
+	int result = sy_bpf_ask(bpf, bpf->adopt_group, &request);
+
+	if (result < 0)
+		return sy_fail_errno(err, -result, "the kernel does not look at cgroups");
+	return (int)request.found;
+}
+
+/* --- marks --- */
+
+/* It may have been told of for another job. */
+static int take_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct sy_error *err)
+{
+	struct sy_bpf_request request = {
+	    .job = ~bpf->job, .pid = (uint32_t)daemon, .kind = SY_BPF_STARTER};
+	int result = sy_bpf_ask(bpf, bpf->adopt, &request);
+
+	if (result < 0)
+		return sy_fail_errno(err, -result, "the kernel does not take process %d",
+				     (int)daemon);
+	if (request.others || !request.found)
+		return sy_fail(err, request.others ? "the daemon that starts the job is of another "
+						     "job itself"
+						   : "the daemon that starts the job is gone");
+	*number = request.job;
+	return 0;
+}
+
+int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid, struct sy_error *err)
+{
+	struct sy_bpf_marked marked = {.job = bpf->job, .uid = uid};
+	struct sy_bpf_mark key = {0};
+	cleanup_close int marks = sy_bpf_open(bpf->base, "marks");
+	int result;
+
+	if (bpf->adopt_group < 0 || marks < 0)
+		return sy_fail(err, "whose a program is that a daemon starts is not seen before "
+				    "Linux 5.17");
+	if (strlen(mark) >= sizeof(key.text))
+		return sy_fail(err, "%.60s...: expected less than %zu bytes", mark,
+			       sizeof(key.text));
+	(void)strcpy(key.text, mark);
+	if (take_starter(bpf, daemon, &key.starter, err) < 0)
+		return -1;
+	result = sy_bpf_update(marks, &key, &marked, 0);
+	return result < 0 ? sy_fail_errno(err, -result, "there is no room for the job's mark") : 0;
+}
+
+uint64_t sy_bpf_unread(const struct sy_bpf *bpf)
+{
+	const uint32_t zero = 0;
+	uint64_t count = 0;
+
+	(void)sy_bpf_lookup(bpf->unread, &zero, &count);
+	return count;
+}
+
+/* --- the end --- */
+
+struct entries {
+	const char *name;
+	size_t key_size;
+};
+
+/* Each value begins with its job. */
+static void forget_in(const char *base, const struct entries *of, uint64_t job)
+{
+	char key[sizeof(struct sy_bpf_mark)], next[sizeof(key)];
+	uint64_t value[sizeof(struct sy_bpf_marked) / sizeof(uint64_t)];
+	cleanup_close int map = sy_bpf_open(base, of->name);
+	bool more = map >= 0 && sy_bpf_next_key(map, NULL, key) == 0;
+
+	while (more) {
+		more = sy_bpf_next_key(map, key, next) == 0;
+		if (sy_bpf_lookup(map, key, value) == 0 && value[0] == job)
+			(void)sy_bpf_delete(map, key);
+		memcpy(key, next, of->key_size);
+	}
+}
+
+void sy_bpf_forget_groups(const char *base, uint64_t job)
+{
+	static const struct entries maps[] = {
+	    {"groups", sizeof(struct sy_bpf_group)},
+	    {"marks", sizeof(struct sy_bpf_mark)},
+	};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		forget_in(base, &maps[i], job);
+}
