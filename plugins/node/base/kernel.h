@@ -25,7 +25,8 @@ struct sy_open_how {
 };
 #define SY_RESOLVE_IN_ROOT 0x10
 
-/* inet_diag.h, gen_stats.h */
+/* inet_diag.h, gen_stats.h, pkt_sched.h (Linux 6.6) */
+#define SY_TCA_NETEM_PRNG_SEED 14
 #define SY_INET_DIAG_CGROUP_ID 21
 #define SY_TCA_STATS_PKT64     8
 

@@ -125,23 +125,27 @@ static int read_text(int fd, char *text, size_t size)
 	return 0;
 }
 
-int64_t sy_cgroup2_cpu_us(int fd)
+int64_t sy_cgroup2_cpu_us(int fd, struct sy_cpu_parts *parts)
 {
 	char text[1024];
 	int64_t value;
 
 	if (read_text(fd, text, sizeof(text)) < 0 || sy_parse_keyed(text, "usage_usec", &value) < 0)
 		return SY_UNKNOWN;
+	if (sy_parse_keyed(text, "user_usec", &parts->user_us) < 0 ||
+	    sy_parse_keyed(text, "system_usec", &parts->system_us) < 0)
+		*parts = (struct sy_cpu_parts){SY_UNKNOWN, SY_UNKNOWN};
 	return value;
 }
 
 static int64_t read_counted_us(struct sy_cgroup *group)
 {
+	struct sy_cpu_parts parts;
 	char text[1024];
 	int64_t value;
 
 	if (group->cpu_source == SY_SOURCE_CGROUP2)
-		return sy_cgroup2_cpu_us(group->cpu_fd);
+		return sy_cgroup2_cpu_us(group->cpu_fd, &parts);
 	if (read_text(group->cpu_fd, text, sizeof(text)) < 0)
 		return SY_UNKNOWN;
 	return sy_parse_number(text, &value) < 0 ? SY_UNKNOWN : value / 1000; /* ns */
@@ -160,13 +164,16 @@ static int read_split(struct sy_cgroup *group, int root, int64_t *user, int64_t 
 	cleanup_close int user_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_user");
 	cleanup_close int system_fd = OPEN_IN(root, cpu_mounts, group->path, "cpuacct.usage_sys");
 	char text[1024], other[64];
+	struct sy_cpu_parts parts;
 
-	if (group->cpu_source == SY_SOURCE_CGROUP2)
-		return read_text(group->cpu_fd, text, sizeof(text)) < 0 ||
-			       sy_parse_keyed(text, "user_usec", user) < 0 ||
-			       sy_parse_keyed(text, "system_usec", system) < 0
-			   ? -1
-			   : 0;
+	if (group->cpu_source == SY_SOURCE_CGROUP2) {
+		if (sy_cgroup2_cpu_us(group->cpu_fd, &parts) == SY_UNKNOWN ||
+		    parts.user_us == SY_UNKNOWN)
+			return -1;
+		*user = parts.user_us;
+		*system = parts.system_us;
+		return 0;
+	}
 	return read_text(user_fd, text, sizeof(text)) < 0 ||
 		       read_text(system_fd, other, sizeof(other)) < 0 ||
 		       sy_parse_number(text, user) < 0 || sy_parse_number(other, system) < 0

@@ -48,9 +48,13 @@ void sy_cgroup_leave_memory(struct sy_cgroup *group);
 /* CPU time, µs, or SY_UNKNOWN. */
 int64_t sy_cgroup_cpu_us(struct sy_cgroup *group);
 
-/* The same of any group of version 2: a descriptor, or -1; what it tells. */
+struct sy_cpu_parts {
+	int64_t user_us, system_us; /* SY_UNKNOWN: not told */
+};
+
+/* The same of any group of version 2: a descriptor, or -1; what it tells, and of which parts. */
 int sy_cgroup2_open_cpu(int root, const char *path);
-int64_t sy_cgroup2_cpu_us(int fd);
+int64_t sy_cgroup2_cpu_us(int fd, struct sy_cpu_parts *parts);
 
 /* The job has used `used_us` by the time the group had counted `counted_us`: the difference is not
  * its own (an earlier job of the same id has left the group behind), or was used before its

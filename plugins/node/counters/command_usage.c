@@ -157,6 +157,13 @@ int sy_reaped_io(int64_t io[4])
 	return 0;
 }
 
+int64_t sy_reaped_faults(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_CHILDREN, &usage) == 0 ? usage.ru_minflt : -1;
+}
+
 int sy_exit_code(const struct sy_exact *exact)
 {
 	if (exact->signal > 0)

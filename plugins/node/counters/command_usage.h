@@ -33,6 +33,9 @@ int sy_run_unweighed(char **argv);
 /* I/O of this process' children that have been waited for: rchar, wchar, read, write. */
 int sy_reaped_io(int64_t io[4]);
 
+/* Page faults of the same children. */
+int64_t sy_reaped_faults(void);
+
 /* The command's exit code, or 128 and its signal. */
 int sy_exit_code(const struct sy_exact *exact);
 

@@ -10,7 +10,7 @@
 
 /* How old the last reading of a kind may be, µs; its cost on a 2-core machine beside it. */
 #define UPLINKS_US  0	     /* 0.9 µs a file: every sample */
-#define OTHERS_US   1000000  /* devices that do not count: bridges, veth, tunnels */
+#define OTHERS_US   10000000 /* devices that do not count: bridges, veth, tunnels; 0.9 µs each */
 #define PRESSURE_US 1000000  /* 1.6 µs a file, three files */
 #define CPU_US	    1000000  /* 20 µs, more with the CPUs: the kernel sums up every interrupt */
 #define SNMP_US	    10000000 /* 11 µs: sums over all CPUs and all protocols */

@@ -81,7 +81,8 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 	enum {
 		PPID = 4,
 		SESSION = 6,
-		CMINFLT = 11,
+		MINFLT = 10,
+		CMINFLT,
 		UTIME = 14,
 		STIME,
 		CUTIME,
@@ -108,6 +109,7 @@ int sy_parse_stat(const char *text, struct sy_stat *stat)
 	    .state = state,
 	    .ppid = (pid_t)field[PPID],
 	    .session = (pid_t)field[SESSION],
+	    .minflt = field[MINFLT],
 	    .cminflt = field[CMINFLT],
 	    .utime = field[UTIME],
 	    .stime = field[STIME],

@@ -18,7 +18,7 @@ struct sy_io {
 struct sy_stat {
 	char state;
 	pid_t ppid, session;
-	int64_t cminflt;		      /* page faults of the same children */
+	int64_t minflt, cminflt;	      /* page faults: its own; of the same children */
 	int64_t utime, stime, cutime, cstime; /* c…: of children it has waited for */
 	int64_t threads;		      /* 0: the kernel was taking it away */
 	int64_t starttime;		      /* since boot */

@@ -61,6 +61,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 	all->last_pid = all->last_pid_before = -1;
 	all->fds_left = max_fds < KEPT_FILES ? max_fds : KEPT_FILES;
 	all->tick_ns = 1000000000 / ticks;
+	all->coarse_clock = sy_process_clock_ns(getpid()) % all->tick_ns == 0;
 	all->page_bytes = sysconf(_SC_PAGESIZE);
 	set_start(all, parent, ticks);
 	return 0;
@@ -90,6 +91,14 @@ void sy_processes_root(struct sy_processes *all, pid_t pid)
 	(void)as_root(all, pid);
 }
 
+void sy_processes_promise(struct sy_processes *all, pid_t pid)
+{
+	struct sy_process *root = sy_process_find(all, pid);
+
+	if (root)
+		root->promised = true;
+}
+
 void sy_processes_cgroup(struct sy_processes *all, const char *path)
 {
 	all->named = true;
@@ -98,9 +107,34 @@ void sy_processes_cgroup(struct sy_processes *all, const char *path)
 }
 
 /* Told twice of a step without a batch step: the later one replaces the earlier. */
-void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final)
+/* Final counters have to hold what its children were seen to use. CPU time in whole ticks lacks
+ * some of it all the same (UML: 60 ms that no parent ever showed). */
+static bool is_loss(const struct sy_processes *all, const struct sy_usage *missing)
+{
+	return (!all->coarse_clock && missing->use[SY_USE_CPU_NS] > 2 * all->tick_ns) ||
+	       missing->use[SY_USE_RCHAR] > SY_UNSURE_BYTES ||
+	       missing->use[SY_USE_WCHAR] > SY_UNSURE_BYTES;
+}
+
+/* Whether those for whom it was gone before it was asked are in what it tells now. */
+static void settle_doubts(struct sy_processes *all, struct sy_process *root,
+			  const struct sy_usage *missing, int64_t faults)
+{
+	int64_t left;
+
+	root->reaped_faults = faults < 0 ? INT64_MAX : faults; /* not told: it may hold all */
+	left = root->reaped_faults - root->shown_faults;
+	if (!sy_gone_are_shown(&root->doubtful, &left) || is_loss(all, missing))
+		sy_gone_add(&all->unwaited, &root->doubtful);
+	root->shown_faults = root->reaped_faults - left;
+	root->doubtful = (struct sy_gone){0};
+}
+
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final,
+		       int64_t faults)
 {
 	struct sy_process *root = sy_process_find(all, pid);
+	struct sy_usage missing;
 
 	if (!root || !root->root)
 		root = sy_process_find(all, -pid);
@@ -114,7 +148,9 @@ void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usag
 
 		root->now.use[i] = final->use[i] > known ? final->use[i] : known;
 		root->kept.use[i] = 0;
+		missing.use[i] = known - final->use[i];
 	}
+	settle_doubts(all, root, &missing, faults);
 	root->moved = true;
 	sy_processes_used_since(all, root->stat_us);
 	all->open_roots -= !root->done;
@@ -201,8 +237,10 @@ void sy_processes_refresh(struct sy_processes *all, bool all_of_them)
 	bool unsettled = false;
 
 	all->sample++;
+	all->before_us = all->now_us;
 	all->now_us = sy_now_us(CLOCK_MONOTONIC);
-	sy_processes_discover(all);
+	if (!all->resting)
+		sy_processes_discover(all);
 	sy_processes_look_for_parents(all);
 	turns = turns_of(all);
 	for (int i = 0; i < all->count; i++) {
@@ -321,6 +359,31 @@ int sy_processes_alive(const struct sy_processes *all)
 	for (int i = 0; i < all->count; i++)
 		alive += !all->process[i].root;
 	return alive;
+}
+
+int sy_processes_at_work(const struct sy_processes *all)
+{
+	int count = 0;
+
+	for (int i = 0; i < all->count; i++) {
+		const struct sy_process *process = &all->process[i];
+
+		count += !process->root && !process->gone && !process->final &&
+			 sy_process_is_at_work(all, process, all->now_us);
+	}
+	return count;
+}
+
+int sy_processes_silent_roots(const struct sy_processes *all)
+{
+	int count = 0;
+
+	for (int i = 0; i < all->count; i++) {
+		const struct sy_process *root = &all->process[i];
+
+		count += root->promised && root->gone && !root->done;
+	}
+	return count;
 }
 
 pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t))

@@ -25,9 +25,14 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 /* The job's processes are the descendants of `pid`. */
 void sy_processes_root(struct sy_processes *all, pid_t pid);
 
-/* Root `pid` ends; its own final counters. What is told of the same process again replaces what
+/* This root tells its final counters at its end (sy_processes_done). */
+void sy_processes_promise(struct sy_processes *all, pid_t pid);
+
+/* Root `pid` ends; its own final counters, and the page faults of the children that it has waited
+ * for, -1: not told. What is told of the same process again replaces what
  * was told before, as long as messages of it may be waiting: `heard` says when none is. */
-void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final);
+void sy_processes_done(struct sy_processes *all, pid_t pid, const struct sy_usage *final,
+		       int64_t faults);
 
 /* The job's cgroup; `path` must stay where it is. */
 void sy_processes_cgroup(struct sy_processes *all, const char *path);
@@ -42,6 +47,13 @@ struct sy_daemons sy_processes_daemons(struct sy_processes *all, const char *con
 struct sy_usage sy_processes_told(const struct sy_processes *all); /* by roots at their end */
 int64_t sy_processes_rss_bytes(const struct sy_processes *all);
 int sy_processes_alive(const struct sy_processes *all);
+
+/* Those at work that live on. */
+int sy_processes_at_work(const struct sy_processes *all);
+
+/* Roots that are gone and have not told the final counters that they had promised. */
+int sy_processes_silent_roots(const struct sy_processes *all);
+
 /* One of them that `lives`; 0: none. */
 pid_t sy_processes_any(const struct sy_processes *all, bool (*lives)(pid_t));
 

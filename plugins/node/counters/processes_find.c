@@ -237,3 +237,11 @@ void sy_processes_discover(struct sy_processes *all)
 		walk(&search, false);
 	}
 }
+
+void sy_processes_follow(struct sy_processes *all, pid_t pid)
+{
+	all->named = true;
+	all->walk_all = true;
+	all->new_parents = true;
+	(void)sy_process_add(all, pid, 0, false);
+}

@@ -163,6 +163,16 @@ static bool may_become(struct sy_processes *all, pid_t pid, uid_t owner, bool ch
 	return (owner == 0 || owner == all->marks.owner) && is_named_as_starter(all, pid);
 }
 
+/* What Steelyard starts around a job has the marks of the daemon that has started it; a job of
+ * root's would be told from it by nothing else. */
+static bool is_our_own(struct sy_processes *all, pid_t pid, uid_t owner)
+{
+	char name[SY_NAME_SIZE];
+
+	return owner == 0 && read_name(all, pid, name) &&
+	       (!strcmp(name, "steelyard-node") || !strcmp(name, all->keeper_name));
+}
+
 bool sy_process_is_handed(struct sy_processes *all, pid_t pid, pid_t ppid, pid_t session)
 {
 	enum marked marked = NOT_MARKED;
@@ -178,6 +188,8 @@ bool sy_process_is_handed(struct sy_processes *all, pid_t pid, pid_t ppid, pid_t
 	if (ppid != 1 && !is_starter(all, ppid))
 		return false;
 	owner = owner_of(all, pid);
+	if (is_our_own(all, pid, owner))
+		return false;
 	if (owner == all->marks.owner)
 		marked = look_for_marks(all, pid, own);
 	if (marked == MARKED)
@@ -261,7 +273,8 @@ pid_t sy_process_next_handed(struct sy_processes *all, int *at)
 		if (marked == MARKED)
 			return pid;
 		/* The job's own first process, gone before it was seen to be that. */
-		all->unwaited += owner == NOBODY_KNOWN && is_of_session(all, pid);
+		if (owner == NOBODY_KNOWN && is_of_session(all, pid))
+			sy_gone_add(&all->unwaited, &(struct sy_gone){.at_work = 1, .most_us = -1});
 	}
 	return 0;
 }

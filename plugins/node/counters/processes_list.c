@@ -94,6 +94,18 @@ void sy_process_close(struct sy_processes *all, struct sy_process *process)
 	}
 }
 
+#define REST_US 90000 /* on a busy node who has work to do may wait for so long */
+
+bool sy_process_is_at_work(const struct sy_processes *all, const struct sy_process *process,
+			   int64_t seen_us)
+{
+	int64_t rest_us = all->period_us / 2;
+
+	if (rest_us && rest_us < REST_US)
+		rest_us = REST_US;
+	return seen_us - process->worked_us <= rest_us;
+}
+
 void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more)
 {
 	for (int i = 0; i < SY_USES; i++)

@@ -8,6 +8,7 @@
 
 #include "counters/thread_io.h"
 #include "counters/unseen.h"
+#include "counters/unwaited.h"
 
 #define SY_MAX_PROCESSES      4096
 #define SY_INDEX_BITS	      13 /* twice as many places */
@@ -19,6 +20,8 @@
 #define SY_MAX_SESSIONS	      64
 #define SY_NAME_SIZE	      17 /* of a process, with its newline */
 #define SY_THREADED_ROOTS     64 /* steps at once; of more, I/O is known at their ends */
+/* What a step's daemon itself may write while its step runs is allowed for (docs/calibrate.md). */
+#define SY_UNSURE_BYTES 1000
 
 enum sy_use { SY_USE_CPU_NS, SY_USE_RCHAR, SY_USE_WCHAR, SY_USE_READ, SY_USE_WRITE, SY_USES };
 
@@ -31,18 +34,22 @@ struct sy_process {
 	pid_t pid, parent; /* parent 0: not one of ours, or not known */
 	bool root;	   /* counts only for the children it has waited for */
 	bool done;	   /* a root whose final counters have been told */
+	bool promised;	   /* a root that tells them at its end, as a step's daemon does */
 	bool force;	   /* read it whatever its clock says */
 	bool deaf;	   /* its io may not be read */
+	bool known;	   /* it was seen before this sample */
 	bool gone;
 	bool head;	       /* of nobody's tree: a scheduler's daemon has started it */
 	bool final;	       /* it was read after its end, and before it was waited for */
+	bool ended;	       /* so stat says */
+	bool of_daemon;	       /* a fork of a step's daemon, which has not become a task */
 	bool inherits;	       /* its parent has gone: look for the new one */
 	bool old_stat, old_io; /* it has run since they were read */
 	bool bereaved;	       /* `lost` holds something */
 	bool in_group;	       /* a root: it lies in the job's cgroup itself */
 	int group_asked;       /* how often that was looked up */
-	int lost_at_work;      /* how many of those were at work when seen last */
 	bool unsure;	       /* some of it may be another's to show */
+	int tasks;	       /* its threads when stat was read */
 	bool stands_behind;    /* a child of it stands before it in the list */
 	bool out_of_turn;      /* read after its children were */
 	bool moved;	       /* `now` may differ from `before` */
@@ -50,7 +57,7 @@ struct sy_process {
 	int64_t clock_ns;      /* its CPU clock at the last reading */
 	int64_t stat_at;       /* number of the sample that read stat */
 	int64_t own_ns;	       /* a root in the cgroup: its own CPU */
-	int64_t ran_at;	       /* number of the last sample that found it had run */
+	int64_t worked_us;     /* when it was last found to have done something */
 	int64_t stat_us;       /* when that was */
 	int64_t veiled_at;     /* roots: the sample that could not tell their own I/O apart */
 	int64_t gone_at;       /* roots: `heard` when it was found gone */
@@ -61,10 +68,15 @@ struct sy_process {
 	int64_t reaped_before_ns; /* as `before` */
 	int64_t reaped_faults;	  /* page faults of theirs: an exact count, unlike the ticks */
 	int64_t reaped_faults_before;
-	int64_t base_ns;	      /* CPU before the sampler started, own and reaped */
-	struct sy_usage base;	      /* I/O before the sampler started */
-	struct sy_usage lost;	      /* of children gone since the last sample */
-	struct sy_usage kept;	      /* roots: of children, what its final counters may tell */
+	int64_t faults;		 /* since it began, own and reaped */
+	int64_t shown_faults;	 /* of the reaped ones, those of children that were known */
+	int64_t base_ns;	 /* CPU before the sampler started, own and reaped */
+	struct sy_usage base;	 /* I/O before the sampler started */
+	struct sy_usage lost;	 /* of children gone since the last sample */
+	struct sy_gone children; /* who these were */
+	struct sy_gone others;	 /* below a child that is gone: another may have adopted them */
+	struct sy_gone doubtful; /* a root: those for whom it was gone before it was asked */
+	struct sy_usage kept;	 /* roots: of children, what its final counters may tell */
 	struct sy_thread_io *threads; /* roots: their own I/O; NULL: not looked at yet */
 };
 
@@ -122,6 +134,8 @@ struct sy_processes {
 	struct sy_starter starter;
 	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
 	bool walk_all;	    /* the next sample looks at every process */
+	bool resting;	    /* somebody else counts: of the job's only the roots are known */
+	bool wanted;	    /* somebody looks for the owners of sockets all the same */
 	bool named;	    /* a root or a cgroup has been given */
 	bool new_parents;   /* a process was added that may be another's parent */
 	bool orphaned;	    /* some that are gone had children */
@@ -129,14 +143,16 @@ struct sy_processes {
 	int64_t last_pid, last_pid_before;
 	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
 	int64_t tick_ns, page_bytes;
+	bool coarse_clock; /* clocks of processes count whole ticks, and others' time (UML) */
 	int64_t sample;
-	int64_t heard;	  /* how often all messages that waited had been read */
-	int64_t start_us; /* when the sampler started, monotonic */
-	int64_t now_us;	  /* when this sample began */
+	int64_t heard;	   /* how often all messages that waited had been read */
+	int64_t start_us;  /* when the sampler started, monotonic */
+	int64_t now_us;	   /* when this sample began */
+	int64_t before_us; /* and the one before */
 	int64_t since_us; /* what was found may have been used from then on; set anew by who asks */
 	int64_t period_us; /* from one sample to the next, 0: not known */
 	int fds_left;
-	int64_t unwaited; /* at work when seen last, gone, of a parent that waits for nobody */
+	struct sy_gone unwaited;   /* for whom nobody of ours has waited */
 	struct sy_daemons daemons; /* those in the cgroup that are gone */
 	int64_t keeper_ns;	   /* its own CPU */
 	bool keeper_in_group;
@@ -171,6 +187,11 @@ void sy_processes_look_for_parents(struct sy_processes *all);
 
 /* Give back the descriptors of a process. */
 void sy_process_close(struct sy_processes *all, struct sy_process *process);
+
+/* When it was seen last, at `seen_us`, it had not rested yet for as long as from one sample to the
+ * next, some of which come right after another, nor for a tenth of a second. */
+bool sy_process_is_at_work(const struct sy_processes *all, const struct sy_process *process,
+			   int64_t seen_us);
 
 void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more);
 

@@ -9,6 +9,14 @@
 #include <string.h>
 #include <time.h>
 
+/* Between two readings: who does less than that, and then ends, takes no more than that along. */
+#define WORK_NS	   1000000
+#define WORK_BYTES 1000
+/* At first sight; to begin takes CPU, and bytes that are read. */
+#define BEGUN_NS    20000000
+#define BEGUN_BYTES 65536
+#define BEGUN_SHARE 10 /* one part in so many of its life */
+
 /* The clock of a process by its id, as clock_getcpuclockid(3) makes it without asking whether it
  * is there: the bits are the kernel's interface (include/linux/posix-timers.h). */
 int64_t sy_process_clock_ns(pid_t pid)
@@ -81,6 +89,11 @@ static void veil(const struct sy_processes *all, struct sy_process *root,
 		root->base.use[i] = usage->use[i] - root->now.use[i];
 }
 
+static bool is_work(const struct sy_process *process, int use, int64_t bytes)
+{
+	return process->known ? bytes >= WORK_BYTES : use == SY_USE_WCHAR && bytes >= BEGUN_BYTES;
+}
+
 static void read_io(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[512];
@@ -111,6 +124,8 @@ static void read_io(struct sy_processes *all, struct sy_process *process, bool f
 	for (int i = SY_USE_RCHAR; i < SY_USES; i++) {
 		int64_t since = usage.use[i] - process->base.use[i];
 
+		if (is_work(process, i, since - process->now.use[i]))
+			process->worked_us = all->now_us;
 		if (since > process->now.use[i])
 			process->now.use[i] = since;
 	}
@@ -140,6 +155,36 @@ static void note_age(struct sy_processes *all, const struct sy_process *process,
 		sy_processes_used_since(all, process->stat_us);
 }
 
+/* Is one that was never seen before at work, or has it begun and waits? */
+static bool has_begun_work(const struct sy_processes *all, const struct sy_process *process,
+			   const struct sy_stat *stat)
+{
+	int64_t born_us =
+	    all->start_us + (stat->starttime - all->start_ticks) * (all->tick_ns / 1000);
+
+	return stat->state == 'R' || stat->state == 'D' ||
+	       (process->clock_ns >= BEGUN_NS &&
+		process->clock_ns / 1000 >= (all->now_us - born_us) / BEGUN_SHARE);
+}
+
+/* `text` of stat has the name in brackets. */
+static bool is_named(const char *text, const char *name)
+{
+	const char *begin = strchr(text, '('), *end = strrchr(text, ')');
+	size_t length = strlen(name);
+
+	return length && begin && end && (size_t)(end - begin - 1) == length &&
+	       !strncmp(begin + 1, name, length);
+}
+
+/* One that was found apart may have been seen before it bore our program's name. */
+static bool is_of_daemon(const struct sy_processes *all, const struct sy_process *process,
+			 const char *text)
+{
+	return is_named(text, all->keeper_name) ||
+	       (all->keeper && !process->parent && is_named(text, "steelyard-node"));
+}
+
 static void read_stat(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[1024];
@@ -162,7 +207,15 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 	process->moved = true;
 	process->rss_bytes = stat.rss * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
+	if (first && has_begun_work(all, process, &stat))
+		process->worked_us = all->now_us;
+	if (first) /* children of before were not known */
+		process->shown_faults = stat.cminflt;
 	process->reaped_faults = stat.cminflt;
+	process->faults = stat.minflt + stat.cminflt;
+	process->tasks = (int)stat.threads;
+	process->of_daemon = is_of_daemon(all, process, text);
+	process->ended = stat.state == 'Z' && stat.threads == 1;
 	if (process->inherits)
 		adopt(all, process, stat.ppid);
 	/* A process older than the sampler: what it had used before is not ours to count. */
@@ -174,6 +227,16 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 	}
 }
 
+/* It waits for its parent: nothing is to come any more. */
+static void read_for_good(struct sy_process *process)
+{
+	int64_t clock = sy_process_clock_ns(process->pid);
+
+	if (clock > process->clock_ns)
+		process->clock_ns = clock;
+	process->final = true;
+}
+
 static void set_cpu(struct sy_process *process)
 {
 	int64_t own = process->root ? 0 : process->clock_ns;
@@ -183,10 +246,28 @@ static void set_cpu(struct sy_process *process)
 		process->now.use[SY_USE_CPU_NS] = total;
 }
 
+/* Found gone right after its stat was read: whom it had waited for by then its heir shows with it,
+ * and they with their own last counters; so what it tells of them is what it told before. */
+static void forget_waited_for(struct sy_process *process, const struct sy_process *before)
+{
+	process->reaped_ns = before->reaped_ns;
+	process->reaped_faults = before->reaped_faults;
+	process->faults = before->faults;
+}
+
+/* A clock that counts whole ticks may have been given another's. */
+static int64_t work_ns(const struct sy_processes *all)
+{
+	return all->coarse_clock ? 2 * all->tick_ns : WORK_NS;
+}
+
 void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn)
 {
 	bool first = process->stat_at < 0, all_of_it = first || process->force;
 	int64_t clock = sy_process_clock_ns(process->pid);
+	struct sy_process before = {.reaped_ns = process->reaped_ns,
+				    .reaped_faults = process->reaped_faults,
+				    .faults = process->faults};
 
 	if (clock < 0 || clock < process->clock_ns) {
 		process->gone = true;
@@ -198,8 +279,8 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, struc
 	}
 	if (clock != process->clock_ns || all_of_it)
 		process->old_stat = process->old_io = process->moved = true;
-	if (clock != process->clock_ns)
-		process->ran_at = all->sample;
+	if (process->known && clock - process->clock_ns >= work_ns(all))
+		process->worked_us = all->now_us;
 	process->clock_ns = clock;
 	if (process->old_stat && (turn.stat || all_of_it)) {
 		process->old_stat = false;
@@ -208,10 +289,15 @@ void sy_process_read(struct sy_processes *all, struct sy_process *process, struc
 	if (process->old_io && !process->gone && (turn.io || all_of_it)) {
 		process->old_io = false;
 		read_io(all, process, false);
+		if (process->gone && !process->root)
+			forget_waited_for(process, &before);
 	}
+	if (process->ended && !process->old_io && !process->gone && !process->root)
+		read_for_good(process);
 	if (process->moved)
 		set_cpu(process);
 	process->force = false;
+	process->known = true;
 }
 
 /* From nothing: what it has used itself is in its counters until now. */

@@ -36,11 +36,37 @@ static struct sy_process *root_above(struct sy_processes *all, const struct sy_p
 	return above && above->root ? above : NULL;
 }
 
-static void leave_to(struct sy_process *heir, const struct sy_usage *usage, int at_work)
+static void leave_to(struct sy_process *heir, const struct sy_usage *usage)
 {
 	sy_usage_add(&heir->lost, usage);
-	heir->lost_at_work += at_work;
 	heir->bereaved = heir->force = true;
+}
+
+/* If it worked when it was seen last, what it did from there on no counter of ours may hold. Not
+ * what a step's daemon has forked off for itself, as for AdminComment. */
+static struct sy_gone gone_of(const struct sy_processes *all, const struct sy_process *process)
+{
+	struct sy_gone gone = {.faults = process->faults};
+
+	if (!process->final && !process->of_daemon &&
+	    (process->head || sy_process_is_at_work(all, process, all->before_us))) {
+		gone.at_work = 1;
+		gone.least = gone.faults;
+		gone.most_us = (all->now_us - all->before_us) * process->tasks;
+	} else {
+		gone.resting = gone.faults;
+	}
+	return gone;
+}
+
+/* Those below it that it has left. */
+static struct sy_gone left_by(struct sy_process *process)
+{
+	struct sy_gone left = process->children;
+
+	sy_gone_add(&left, &process->others);
+	process->children = process->others = (struct sy_gone){0};
+	return left;
 }
 
 /* Hand what a process that is gone has used to whoever may have waited for it. */
@@ -48,16 +74,19 @@ static void bequeath(struct sy_processes *all, struct sy_process *process)
 {
 	bool direct;
 	struct sy_process *heir = heir_of(all, process, &direct);
-	int at_work = process->ran_at >= all->sample - 1;
+	struct sy_gone gone = gone_of(all, process), left = left_by(process);
 
 	sy_process_close(all, process);
 	all->orphaned = true;
 	if (!heir) {
 		sy_usage_add(&all->kept, &process->now);
-		all->unwaited += process->head && !process->final;
+		sy_gone_add(&all->unwaited, &gone);
+		sy_gone_add(&all->unwaited, &left);
 		return;
 	}
-	leave_to(heir, &process->now, at_work);
+	leave_to(heir, &process->now);
+	sy_gone_add(direct ? &heir->children : &heir->others, &gone);
+	sy_gone_add(&heir->others, &left);
 	heir->unsure |= !direct;
 }
 
@@ -107,28 +136,36 @@ static bool tells_at_its_end(const struct sy_processes *all, const struct sy_pro
 	return root->gone || root->done || root->veiled_at == all->sample;
 }
 
-static bool is_none(const struct sy_usage *usage)
+/* Who is gone and whom a parent does not show. Its children it has waited for, or for nobody; those
+ * below them it has adopted, or somebody whom we do not know: then their bytes lack, too. */
+static struct sy_gone not_shown(struct sy_process *parent, const struct sy_usage *missing)
 {
-	for (int i = 0; i < SY_USES; i++)
-		if (usage->use[i])
-			return false;
-	return true;
+	int64_t left = parent->reaped_faults - parent->shown_faults;
+	bool bytes = missing->use[SY_USE_RCHAR] || missing->use[SY_USE_WCHAR];
+	bool tells_bytes = !parent->root && !parent->deaf;
+	struct sy_gone gone = {0};
+
+	if (!sy_gone_are_shown(&parent->children, &left))
+		sy_gone_add(&gone, &parent->children);
+	if (!sy_gone_are_shown(&parent->others, &left) || (bytes && tells_bytes))
+		sy_gone_add(&gone, &parent->others);
+	parent->shown_faults = parent->reaped_faults - left;
+	parent->children = parent->others = (struct sy_gone){0};
+	return gone;
 }
 
 /* A root's own I/O is read a moment after the sum that it is taken off, and may have grown by then:
  * what seems to be missing of children it has waited for is told at its end, too. */
-static bool keep_of_root(struct sy_processes *all, struct sy_process *root,
+static void keep_of_root(struct sy_processes *all, struct sy_process *root,
 			 const struct sy_usage *missing)
 {
-	bool told = tells_at_its_end(all, root), any = false;
+	bool told = tells_at_its_end(all, root);
 
 	for (int i = 0; i < SY_USES; i++) {
 		bool beside = told || (i != SY_USE_CPU_NS && has_waited(root));
 
 		*(beside ? &root->kept.use[i] : &all->kept.use[i]) += missing->use[i];
-		any |= !beside && missing->use[i];
 	}
-	return any;
 }
 
 /* What a parent does not show. A root that could not be asked any more tells it at its end; and a
@@ -137,20 +174,22 @@ static bool keep(struct sy_processes *all, struct sy_process *parent,
 		 const struct sy_usage *missing)
 {
 	struct sy_process *root = parent->unsure ? root_above(all, parent) : NULL;
-	/* Of one that waits for its children what is missing is rounding. */
-	int at_work = is_none(missing) || has_waited(parent) ? 0 : parent->lost_at_work;
+	struct sy_gone gone = not_shown(parent, missing);
 
 	parent->unsure = false;
-	parent->lost_at_work = 0;
 	if (parent->root) {
-		if (keep_of_root(all, parent, missing))
-			all->unwaited += at_work;
+		keep_of_root(all, parent, missing);
+		if (parent->gone && !parent->done) /* its final counters may hold them */
+			sy_gone_add(&parent->doubtful, &gone);
+		else
+			sy_gone_add(&all->unwaited, &gone);
 	} else if (root) {
-		leave_to(root, missing, at_work);
+		leave_to(root, missing);
+		sy_gone_add(&root->others, &gone);
 		return true;
 	} else {
 		sy_usage_add(&all->kept, missing);
-		all->unwaited += at_work;
+		sy_gone_add(&all->unwaited, &gone);
 	}
 	return false;
 }
@@ -172,8 +211,7 @@ static bool settle(struct sy_processes *all, struct sy_process *parent)
 	weigh_loss(all, parent, &missing);
 	if (!goes)
 		return keep(all, parent, &missing);
-	sy_usage_add(&parent->now, &missing);
-	parent->lost_at_work = 0; /* its own loss is told with it */
+	sy_usage_add(&parent->now, &missing); /* its own loss is told with it */
 	bequeath(all, parent);
 	return true;
 }

@@ -1,6 +1,5 @@
 #include "counters/step_groups.h"
 
-#include "counters/cgroup.h"
 #include "counters/processes_read.h"
 
 #include <stdio.h>
@@ -19,6 +18,17 @@ static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
 	return NULL;
 }
 
+/* Its CPU, where its group has told of which parts, to `split`; the part in programs to `user`. */
+static void add_parts(const struct sy_step_group *step, double *split, double *user)
+{
+	double parts = (double)step->parts.user_us + (double)step->parts.system_us;
+
+	if (step->parts.user_us == SY_UNKNOWN || parts <= 0)
+		return;
+	*split += (double)step->cpu_us;
+	*user += (double)step->cpu_us * ((double)step->parts.user_us / parts);
+}
+
 /* As late as can be: the end of one may be told twice. */
 static void make_room(struct sy_step_groups *groups)
 {
@@ -26,6 +36,7 @@ static void make_room(struct sy_step_groups *groups)
 		if (!groups->step[i].done || groups->step[i].fd >= 0)
 			continue;
 		groups->ended_us += groups->step[i].cpu_us;
+		add_parts(&groups->step[i], &groups->split_us, &groups->user_us);
 		groups->count--;
 		memmove(&groups->step[i], &groups->step[i + 1],
 			sizeof(groups->step[0]) * (size_t)(groups->count - i));
@@ -45,7 +56,10 @@ static void add(struct sy_step_groups *groups, pid_t daemon, bool of_keeper)
 		make_room(groups);
 	if (groups->count < SY_MAX_STEPS)
 		groups->step[groups->count++] =
-		    (struct sy_step_group){.daemon = daemon, .fd = -1, .of_keeper = of_keeper};
+		    (struct sy_step_group){.daemon = daemon,
+					   .fd = -1,
+					   .of_keeper = of_keeper,
+					   .parts = {SY_UNKNOWN, SY_UNKNOWN}};
 }
 
 void sy_step_groups_init(struct sy_step_groups *groups, struct sy_processes *all, int root,
@@ -82,9 +96,13 @@ static bool tasks_group(const char *text, const char *job, char *path, size_t si
 
 /* Of what it has counted, what the job has used: the extern step's `sleep` may still be starting.
  */
-static int64_t counted_us(struct sy_step_groups *groups, const struct sy_step_group *step)
+static int64_t counted_us(struct sy_step_groups *groups, struct sy_step_group *step)
 {
-	int64_t counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd), clock;
+	struct sy_cpu_parts parts;
+	int64_t counted = step->fd < 0 ? SY_UNKNOWN : sy_cgroup2_cpu_us(step->fd, &parts), clock;
+
+	if (counted != SY_UNKNOWN)
+		step->parts = parts;
 
 	if (!step->of_keeper || counted == SY_UNKNOWN)
 		return counted;
@@ -160,6 +178,22 @@ int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups)
 		sum += groups->step[i].cpu_us;
 	}
 	return sum;
+}
+
+#define UNSPLIT 0.01
+
+int sy_step_groups_split_us(struct sy_step_groups *groups, int64_t *user, int64_t *system)
+{
+	int64_t total = sy_step_groups_cpu_us(groups);
+	double split = groups->split_us, in_programs = groups->user_us;
+
+	for (int i = 0; i < groups->count; i++)
+		add_parts(&groups->step[i], &split, &in_programs);
+	if (total == SY_UNKNOWN || split <= 0 || split < (double)total * (1 - UNSPLIT))
+		return -1;
+	*user = (int64_t)((double)total * (in_programs / split) + 0.5);
+	*system = total - *user;
+	return 0;
 }
 
 void sy_step_groups_count_from(struct sy_step_groups *groups, int64_t counted_us, int64_t used_us)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "counters/cgroup.h"
 #include "counters/processes.h"
 
 #define SY_MAX_STEPS 64 /* at once; CPU of more is what their processes show */
@@ -21,6 +22,7 @@ struct sy_step_group {
 	bool done;	/* its tasks have ended */
 	int64_t zero_us;
 	int64_t cpu_us;
+	struct sy_cpu_parts parts; /* of what its group has counted */
 };
 
 struct sy_step_groups {
@@ -30,6 +32,7 @@ struct sy_step_groups {
 	int64_t sleep_us; /* what the extern step's own `sleep` has used */
 	int count;
 	int64_t ended_us; /* of those that had to make room, and what was counted too much */
+	double split_us, user_us; /* of those: how much came in parts, and the part in programs */
 	struct sy_step_group step[SY_MAX_STEPS];
 };
 
@@ -48,6 +51,9 @@ void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t to
 
 /* CPU time of all steps, µs; SY_UNKNOWN where none has such groups. */
 int64_t sy_step_groups_cpu_us(struct sy_step_groups *groups);
+
+/* The same in programs and in the kernel; -1: not told, of more than a hundredth of it. */
+int sy_step_groups_split_us(struct sy_step_groups *groups, int64_t *user, int64_t *system);
 
 /* Of what they have counted by now so much is the job's. */
 void sy_step_groups_count_from(struct sy_step_groups *groups, int64_t counted_us, int64_t used_us);

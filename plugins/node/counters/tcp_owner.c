@@ -2,6 +2,8 @@
 
 #include "base/file.h"
 #include "counters/parse.h"
+#include "counters/processes.h"
+#include "counters/processes_rest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,8 +140,13 @@ static void look_into(struct search *search, int proc, pid_t pid)
 	}
 }
 
-static void look_through_processes(struct search *search, const struct sy_processes *processes)
+static void look_through_processes(struct search *search, struct sy_processes *processes)
 {
+	processes->wanted |= processes->resting;
+	if (processes->wanted) {
+		sy_processes_wake(processes);
+		sy_processes_refresh(processes, false);
+	}
 	for (int i = 0; i < processes->count && search->count; i++) {
 		const struct sy_process *process = &processes->process[i];
 
@@ -151,7 +158,7 @@ static void look_through_processes(struct search *search, const struct sy_proces
 			search->wanted[i]->whose = SY_WHOSE_OTHERS;
 }
 
-void sy_tcp_find_owners(struct sy_tcp *tcp, const struct sy_processes *processes)
+void sy_tcp_find_owners(struct sy_tcp *tcp, struct sy_processes *processes)
 {
 	struct search search = {.count = 0};
 

@@ -9,6 +9,6 @@
 void sy_tcp_cgroup(struct sy_tcp *tcp, int root, const char *path);
 
 /* Find out whose the unknown connections are. */
-void sy_tcp_find_owners(struct sy_tcp *tcp, const struct sy_processes *processes);
+void sy_tcp_find_owners(struct sy_tcp *tcp, struct sy_processes *processes);
 
 #endif

@@ -174,7 +174,7 @@ static void set_wait(struct sy_tcp *tcp, int64_t cost_us)
 		tcp->wait_us = READ_US;
 }
 
-static int list(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us)
+static int list(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us)
 {
 	int64_t before = cpu_us();
 	int result;
@@ -295,8 +295,7 @@ static int64_t count_all(struct sy_tcp *tcp)
 				: SY_UNKNOWN;
 }
 
-int64_t sy_tcp_read(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us,
-		    bool now)
+int64_t sy_tcp_read(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us, bool now)
 {
 	int result;
 

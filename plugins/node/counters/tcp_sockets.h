@@ -79,7 +79,6 @@ void sy_tcp_recheck(struct sy_tcp *tcp);
 /* Take a reading when one is due, or `now`: the mean of the smoothed round-trip times of this
  * reading, µs, or SY_UNKNOWN. A connection counts when its peer has acknowledged something since
  * its last reading: the value of one that is idle is an old one. */
-int64_t sy_tcp_read(struct sy_tcp *tcp, const struct sy_processes *processes, int64_t now_us,
-		    bool now);
+int64_t sy_tcp_read(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us, bool now);
 
 #endif

@@ -1,0 +1,30 @@
+/* Where the files of a job lie below the folder of records (docs/formats.md part 1): in JOB, or,
+ * where the folder's owner has put the mark into it, in YYYY-MM/DD/JOB, by the day in UTC of the
+ * record's START. One folder with a million names is slow to list and cannot be swept by age. */
+#ifndef STEELYARD_BASE_PLACE_H
+#define STEELYARD_BASE_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "base/error.h"
+
+#define SY_RECORDS_MARK ".steelyard-records"
+#define SY_PLACE_SIZE	256
+#define SY_DAY_S	86400
+
+/* Whether the folder bears the mark: a regular file of root's or ours. */
+bool sy_records_are_marked(int top);
+
+/* The same by its path; what cannot be opened is not marked. */
+bool sy_records_by_day(const char *record_dir);
+
+/* `2026-11/23/4711`, or `4711`: below the folder of records. */
+void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t start);
+
+/* Open `place` below `top`, each level made where it is not there, no link followed, nobody else's
+ * folder gone through: a descriptor, or -1. */
+int sy_place_open(int top, const char *place, struct sy_error *err);
+
+#endif
