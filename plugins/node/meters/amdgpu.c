@@ -1,7 +1,6 @@
 #include "meters/amdgpu.h"
 
 #include "base/file.h"
-#include "base/number.h"
 #include "base/tree.h"
 
 #include <stdio.h>
@@ -52,13 +51,24 @@ static int open_table(int root, struct sy_meter *meter, struct sy_error *err)
 /* "card12" is 12; "card0-DP-1" is an output of one, -1. */
 static int card_number(const char *name)
 {
-	const char *end;
-	int64_t number;
-
-	if (strncmp(name, "card", 4) != 0)
+	if (strncmp(name, "card", 4) != 0 || name[4 + strspn(name + 4, "0123456789")])
 		return -1;
-	end = sy_number(name + 4, &number);
-	return end && !*end && number < 10000 ? (int)number : -1;
+	return sy_meter_unit(name + 4);
+}
+
+/* The device by which programs compute: "dri/renderD128". */
+static void find_device(int root, const char *card, struct sy_meter *meter)
+{
+	cleanup_names struct sy_names names = {0};
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), DRM "/%.32s/device/drm", card);
+	if (sy_list_at(root, path, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		if (!strncmp(names.name[i], "renderD", 7))
+			(void)snprintf(meter->dev_name, sizeof(meter->dev_name), "dri/%.16s",
+				       names.name[i]);
 }
 
 static void find(int root, struct sy_found *found, struct sy_error *err)
@@ -81,6 +91,7 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 		(void)snprintf(meter->name, sizeof(meter->name), "amdgpu-%d", card);
 		meter->domain = SY_DOMAIN_ACCELERATOR;
 		meter->unit = card;
+		find_device(root, names.name[i], meter);
 		meter->resolution = RESOLUTION_UJ;
 		meter->period_us = PERIOD_US;
 		meter->readable = true;

@@ -1,6 +1,7 @@
 #include "meters/choose.h"
 
 #include "meters/powercap.h"
+#include "meters/meter_file.h"
 
 #include <string.h>
 
@@ -54,9 +55,18 @@ static const char *parent_name(const struct sy_meter *meter, const struct sy_met
 	return one->parent < 0 ? "" : meter[one->parent].name;
 }
 
+/* There is one node; and files are named by who writes them. */
+static bool same_part(const struct sy_meter *a, const struct sy_meter *b)
+{
+	return a->reader == b->reader && a->domain == b->domain && a->unit == b->unit &&
+	       (a->domain == SY_DOMAIN_NODE || a->reader == &sy_meter_file);
+}
+
 static bool same_thing(const struct sy_meter *meter, const struct sy_meter *a,
 		       const struct sy_meter *b)
 {
+	if (same_part(a, b))
+		return true;
 	return a->reader == b->reader && a->domain == b->domain && !strcmp(a->name, b->name) &&
 	       !strcmp(parent_name(meter, a), parent_name(meter, b));
 }

@@ -19,13 +19,14 @@ enum { STAMP, CHANGED };
 /* "accel2_energy" is 2, "accel_energy" of a node with one is 0; else -1. */
 static int accelerator(const char *name)
 {
-	int64_t number = 0;
-	const char *end;
+	const char *digits = name + 5, *end;
 
 	if (strncmp(name, "accel", 5) != 0)
 		return -1;
-	end = sy_number(name + 5, &number);
-	return !strcmp(end ? end : name + 5, "_energy") ? (int)number : -1;
+	end = digits + strspn(digits, "0123456789");
+	if (strcmp(end, "_energy") != 0)
+		return -1;
+	return end == digits ? 0 : sy_meter_unit(digits);
 }
 
 static bool tell_domain(struct sy_meter *meter, const char *name)

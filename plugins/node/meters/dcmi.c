@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/ipmi.h>
 #include <poll.h>
 #include <stdio.h>
@@ -107,7 +108,7 @@ static int64_t read_recorded(const struct sy_meter *meter, const char **why)
 		char *end;
 		unsigned long byte = strtoul(at, &end, 16);
 
-		if (end == at)
+		if (end == at || byte > UCHAR_MAX)
 			break;
 		answer[length++] = (unsigned char)byte;
 		at = end;

@@ -1,5 +1,7 @@
 #include "meters/energy.h"
 
+#include "meters/meter.h"
+
 #include <stdio.h>
 
 void sy_energy_init(struct sy_energy *energy, int64_t range_uj)
@@ -26,6 +28,17 @@ void sy_energy_fail(struct sy_energy *energy, const char *why)
 	(void)snprintf(energy->why, sizeof(energy->why), "%s", why);
 }
 
+/* What no number holds is no count, and is never told as one. */
+static void add_sum(struct sy_energy *energy, int64_t more_uj)
+{
+	int64_t sum_uj;
+
+	if (more_uj < 0 || __builtin_add_overflow(energy->sum_uj, more_uj, &sum_uj))
+		sy_energy_fail(energy, "it has told more than can be counted");
+	else
+		energy->sum_uj = sum_uj;
+}
+
 static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj)
 {
 	int64_t delta = counter_uj - energy->last;
@@ -49,7 +62,7 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 		sy_energy_fail(energy, "the counter was above its max_energy_range_uj");
 		return;
 	}
-	energy->sum_uj += delta;
+	add_sum(energy, delta);
 }
 
 static void keep(struct sy_energy *energy, int64_t now_us, int64_t value)
@@ -72,7 +85,8 @@ void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
 
 void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power_uw)
 {
-	int64_t gap_us = now_us - energy->last_us, mean_uw = power_uw;
+	int64_t gap_us = now_us - energy->last_us;
+	double mean_uw = (double)power_uw;
 
 	if (!energy->valid)
 		return;
@@ -84,8 +98,8 @@ void sy_energy_add_power(struct sy_energy *energy, int64_t now_us, int64_t power
 		return;
 	}
 	if (energy->mean_us * 5 / 4 < gap_us) /* a reading that comes a little late is whole */
-		mean_uw = (energy->last + power_uw) / 2;
+		mean_uw = ((double)energy->last + (double)power_uw) / 2;
 	if (energy->started)
-		energy->sum_uj += (int64_t)((double)mean_uw * (double)gap_us / 1e6);
+		add_sum(energy, sy_meter_whole(mean_uw * (double)gap_us / 1e6));
 	keep(energy, now_us, power_uw);
 }

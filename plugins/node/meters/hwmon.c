@@ -1,15 +1,17 @@
 #include "meters/hwmon.h"
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define HWMON	  "/sys/class/hwmon"
-#define PERIOD_US 1000000 /* where a meter does not say over which time it means */
-#define LEAST_US  100000
-#define MOST_US	  5000000
+#define HWMON	     "/sys/class/hwmon"
+#define PERIOD_US    1000000 /* where a meter does not say over which time it means */
+#define LEAST_US     100000
+#define MOST_US	     5000000
+#define MOST_MEAN_MS 86400000 /* a day: more is no number of a meter's */
 
 static int64_t read_micro(struct sy_meter *meter, const char **why)
 {
@@ -55,7 +57,9 @@ static void read_beside(int root, const char *folder, const char *file, const ch
 static bool tell_energy(struct sy_meter *meter, const char *driver, const char *label)
 {
 	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
-	if (!strcmp(driver, "amd_energy") && sscanf(label, "Esocket%d", &meter->unit) == 1) {
+	if (!strcmp(driver, "amd_energy") && !strncmp(label, "Esocket", 7))
+		meter->unit = sy_meter_unit(label + 7);
+	if (meter->unit >= 0) {
 		meter->domain = SY_DOMAIN_PACKAGE;
 		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-package-%d", meter->unit);
 		return true;
@@ -85,7 +89,7 @@ static bool tell_power(struct sy_meter *meter, const char *oem)
 
 		if (strncmp(oem, words[i].format, length) != 0)
 			continue;
-		meter->unit = oem[length] >= '0' && oem[length] <= '9' ? atoi(oem + length) : -1;
+		meter->unit = sy_meter_unit(oem + length);
 		meter->domain = words[i].domain;
 		(void)snprintf(meter->name, sizeof(meter->name), "hwmon-%s-%d", words[i].name,
 			       meter->unit);
@@ -98,10 +102,11 @@ static bool tell_power(struct sy_meter *meter, const char *oem)
 static void tell_period(int root, const char *folder, const char *file, struct sy_meter *meter)
 {
 	char text[32];
-	int64_t mean_us;
+	int64_t mean_ms, mean_us = 0;
 
 	read_beside(root, folder, file, "_average_interval", text, sizeof(text));
-	mean_us = atol(text) * 1000;
+	if (sy_number(text, &mean_ms) && mean_ms < MOST_MEAN_MS)
+		mean_us = mean_ms * 1000;
 	meter->period_us = mean_us ? mean_us : PERIOD_US;
 	if (meter->period_us < LEAST_US)
 		meter->period_us = LEAST_US;

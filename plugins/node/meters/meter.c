@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define MOST_UNITS 10000
+
 struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader)
 {
 	struct sy_meter *meter;
@@ -41,6 +43,23 @@ int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale)
 	if (!end || (*end && *end != '\n' && *end != ' '))
 		return -1;
 	return __builtin_mul_overflow(value, scale, &value) ? -1 : value;
+}
+
+int64_t sy_meter_stale_us(const struct sy_meter *meter)
+{
+	return 10 * meter->period_us + 1000000;
+}
+
+int sy_meter_unit(const char *digits)
+{
+	int64_t number;
+
+	return sy_number(digits, &number) && number < MOST_UNITS ? (int)number : -1;
+}
+
+int64_t sy_meter_whole(double micro)
+{
+	return micro >= 0 && micro < 0x1p63 ? (int64_t)micro : -1;
 }
 
 int sy_meter_open_file(int root, const char *path, struct sy_meter *meter, struct sy_error *err)

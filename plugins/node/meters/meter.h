@@ -37,12 +37,14 @@ struct sy_meter {
 	int64_t resolution; /* its least step, µJ or µW; 0: not known */
 	int64_t period_us;  /* slow: read so often by a process of its own; 0: with each sample */
 	int64_t mean_us;    /* of power: of the time before the reading that it is the mean of */
+	int64_t at_us;	    /* monotonic: of what was read last, where the meter says it; else 0 */
 	bool power;	    /* tells watts: its joules are their integral over time */
 	bool readable;	    /* by this process */
 	bool counted;	    /* in the node's total; also when not readable */
 	char why[96];	    /* why it is not readable, for `missing`; else "" */
 	char
 	    identity[48]; /* of an accelerator, as its maker writes it: "GPU-5d3e…"; "": not told */
+	char dev_name[24]; /* its file below /dev: "nvidia0", "dri/renderD128"; "": not told */
 	/* The reader's own. */
 	int fd;
 	int64_t key[3];
@@ -77,6 +79,15 @@ const char *sy_domain_name(enum sy_domain domain);
 
 /* A number at the start of a kept file, in units of `scale` µ: negative when there is none. */
 int64_t sy_meter_read_file(const struct sy_meter *meter, int64_t scale);
+
+/* What has not been read for so long is not known, whatever was read before. */
+int64_t sy_meter_stale_us(const struct sy_meter *meter);
+
+/* The number of a package or a card: -1 where there is no digit, or more than any machine has. */
+int sy_meter_unit(const char *digits);
+
+/* µ units as the whole number that they are; negative when no such number is that large. */
+int64_t sy_meter_whole(double micro);
 
 /* Open a file for that: 0, or -1 with why not, in the words of its last part. */
 int sy_meter_open_file(int root, const char *path, struct sy_meter *meter, struct sy_error *err);

@@ -9,6 +9,7 @@
 #include "meters/nvml.h"
 #include "meters/perf.h"
 #include "meters/powercap.h"
+#include "meters/meter_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@
 #define MOST 256
 
 /* In the order in which one is asked for a domain that several tell. */
-static const struct sy_reader *const readers[] = {&sy_powercap, &sy_perf,   &sy_cray, &sy_hwmon,
-						  &sy_nvml,	&sy_amdgpu, &sy_dcmi};
+static const struct sy_reader *const readers[] = {
+    &sy_powercap, &sy_perf, &sy_cray, &sy_hwmon, &sy_nvml, &sy_amdgpu, &sy_meter_file, &sy_dcmi};
 
 static void explain_none(struct sy_meters *meters, const char *why)
 {
@@ -86,6 +87,7 @@ void sy_meters_find(struct sy_meters *meters, int root)
 	if (found.meter)
 		ask_readers(meters, root, &found);
 	if (!found.meter || sy_shortages() != shortages) { /* the sum would lack some */
+		meters->lacking = true;
 		explain_none(meters, "no RAPL: /sys/class/powercap cannot be read whole: no "
 				     "descriptor or no memory left");
 	} else if (found.count) {
@@ -93,6 +95,7 @@ void sy_meters_find(struct sy_meters *meters, int root)
 					 ? ""
 					 : "no zone is a package or dram");
 		take(meters, &found);
+		meters->lacking = found.full || found.count > SY_MAX_ZONES;
 	}
 	free(found.meter);
 }
@@ -128,12 +131,6 @@ static void read_one(struct sy_meter *meter, struct sy_energy *energy, int64_t n
 		sy_energy_add(energy, now_us, value);
 }
 
-/* What has not been read for so long is not known, whatever was read before. */
-static int64_t stale_us(const struct sy_meter *meter)
-{
-	return 10 * meter->period_us + 1000000;
-}
-
 /* Joules so far, or SY_UNKNOWN. */
 static int64_t value_of(struct sy_meters *meters, int i, int64_t now_us)
 {
@@ -146,7 +143,7 @@ static int64_t value_of(struct sy_meters *meters, int i, int64_t now_us)
 		sy_slow_look(meters->slow, i, energy);
 	if (!energy->valid || !energy->started)
 		return SY_UNKNOWN;
-	if (meter->period_us && now_us - energy->last_us > stale_us(meter))
+	if (meter->period_us && now_us - energy->last_us > sy_meter_stale_us(meter))
 		return SY_UNKNOWN;
 	return energy->sum_uj;
 }
@@ -164,7 +161,7 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
 			continue;
 		counted = true;
 		known &= value != SY_UNKNOWN;
-		sum += value == SY_UNKNOWN ? 0 : value;
+		known &= !__builtin_add_overflow(sum, value == SY_UNKNOWN ? 0 : value, &sum);
 	}
 	if (counted && known)
 		line->cell[SY_ENERGY] = sum;
@@ -180,7 +177,7 @@ static const char *why_none(const struct sy_meters *meters, int i, int64_t now_u
 		return energy->why;
 	if (!energy->started)
 		return "it had not answered yet: it is slower than the job was long";
-	if (meter->period_us && now_us - energy->last_us > stale_us(meter))
+	if (meter->period_us && now_us - energy->last_us > sy_meter_stale_us(meter))
 		return "it no longer answers";
 	return "";
 }

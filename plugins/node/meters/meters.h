@@ -16,6 +16,7 @@ struct sy_meters {
 	struct sy_meter meter[SY_MAX_ZONES];
 	struct sy_energy energy[SY_MAX_ZONES];
 	char none[160];	      /* why there are none, or none counts */
+	bool lacking;	      /* there may be more of them */
 	struct sy_slow *slow; /* of those that a process of their own reads; NULL */
 	int life_fd;	      /* closed: that process ends */
 };

@@ -120,7 +120,7 @@ static void add(int root, struct sy_found *found, const char *name)
 	value_of(text, "Device Minor:", minor, sizeof(minor));
 	value_of(text, "GPU UUID:", meter->identity, sizeof(meter->identity));
 	meter->domain = SY_DOMAIN_ACCELERATOR;
-	meter->unit = minor[0] >= '0' && minor[0] <= '9' ? atoi(minor) : -1;
+	meter->unit = sy_meter_unit(minor);
 	meter->resolution = RESOLUTION_UJ;
 	meter->period_us = PERIOD_US;
 	meter->readable = true;
@@ -128,6 +128,8 @@ static void add(int root, struct sy_found *found, const char *name)
 		(void)snprintf(meter->name, sizeof(meter->name), "gpu-%.32s", name);
 	else
 		(void)snprintf(meter->name, sizeof(meter->name), "gpu-%d", meter->unit);
+	if (meter->unit >= 0)
+		(void)snprintf(meter->dev_name, sizeof(meter->dev_name), "nvidia%d", meter->unit);
 }
 
 static void find(int root, struct sy_found *found, struct sy_error *err)

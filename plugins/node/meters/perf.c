@@ -11,6 +11,7 @@
 
 #define POWER	      "/sys/bus/event_source/devices/power"
 #define RESOLUTION_UJ 61 /* as powercap's */
+#define MOST_CPUS     8191
 
 /* A meter's keys; the type is that of a recorded tree where there is no such call. */
 enum { TYPE, CONFIG, CPU };
@@ -61,11 +62,11 @@ static int64_t read_count(struct sy_meter *meter, const char **why)
 	if (meter->key[TYPE] == RECORDED) {
 		int64_t number = sy_meter_read_file(meter, 1);
 
-		return number < 0 ? -1 : (int64_t)((double)number * meter->scale);
+		return number < 0 ? -1 : sy_meter_whole((double)number * meter->scale);
 	}
 	if (read(meter->fd, &count, sizeof(count)) != sizeof(count))
 		return -1;
-	return (int64_t)((double)count * meter->scale);
+	return sy_meter_whole((double)count * meter->scale);
 }
 
 /* µJ a count: its scale is joules', and the unit says so. */
@@ -85,11 +86,11 @@ static double read_scale(int root, const char *event)
 static int package_of(int root, long cpu)
 {
 	char path[128];
-	int64_t package;
+	char text[32];
 
 	(void)snprintf(path, sizeof(path),
 		       "/sys/devices/system/cpu/cpu%ld/topology/physical_package_id", cpu);
-	return sy_read_int_at(root, path, &package) == 0 ? (int)package : -1;
+	return sy_read_line_at(root, path, text, sizeof(text)) < 0 ? -1 : sy_meter_unit(text);
 }
 
 static void check_access(int root, struct sy_meter *meter)
@@ -150,7 +151,9 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 		char *end;
 		long first = strtol(word, &end, 10), last = *end == '-' ? atol(end + 1) : first;
 
-		for (long cpu = first; cpu <= last && end != word && !found->full; cpu++)
+		if (end == word || first < 0 || last > MOST_CPUS)
+			continue;
+		for (long cpu = first; cpu <= last && !found->full; cpu++)
 			for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 				add(root, found, &events[i], type, cpu);
 	}

@@ -81,8 +81,8 @@ static void tell_domain(struct sy_meter *zone)
 	if (strncmp(zone->name, "package", 7) != 0)
 		return;
 	zone->domain = SY_DOMAIN_PACKAGE;
-	if (zone->name[7] == '-' && zone->name[8] >= '0' && zone->name[8] <= '9')
-		zone->unit = atoi(zone->name + 8);
+	if (zone->name[7] == '-')
+		zone->unit = sy_meter_unit(zone->name + 8);
 }
 
 /* Fill in one zone: false when the folder is none. */

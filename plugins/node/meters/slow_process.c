@@ -61,7 +61,31 @@ static void open_meters(void)
 		_exit(1);
 }
 
-static void read_one(int i)
+static void add(int i, int64_t at, int64_t value)
+{
+	if (p.meters->meter[i].power)
+		sy_energy_add_power(&p.meters->energy[i], at, value);
+	else
+		sy_energy_add(&p.meters->energy[i], at, value);
+}
+
+/* Of one that says when it was measured: there may be nothing new. What was told before the job
+ * stands when it begins, and power that was told last until it ends. */
+static void add_told(int i, int64_t now, int64_t value, bool last)
+{
+	const struct sy_meter *meter = &p.meters->meter[i];
+	struct sy_energy *energy = &p.meters->energy[i];
+
+	if (!energy->started)
+		add(i, now, value);
+	else if (meter->at_us > energy->last_us)
+		add(i, meter->at_us, value);
+	if (last && meter->power && energy->valid && now > energy->last_us &&
+	    now - meter->at_us <= sy_meter_stale_us(meter))
+		add(i, now, value);
+}
+
+static void read_one(int i, bool last)
 {
 	struct sy_meter *meter = &p.meters->meter[i];
 	int64_t before = sy_now_us(CLOCK_MONOTONIC), value, at;
@@ -71,26 +95,32 @@ static void read_one(int i)
 	at = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 	if (value < 0)
 		sy_energy_fail(&p.meters->energy[i], why);
-	else if (meter->power)
-		sy_energy_add_power(&p.meters->energy[i], at, value);
+	else if (meter->at_us)
+		add_told(i, at, value, last);
 	else
-		sy_energy_add(&p.meters->energy[i], at, value);
+		add(i, at, value);
 	write_down(i);
 }
 
-/* Read what is due, or all; the time until the next, ms. */
+/* Of one that others write: so often that no reading of theirs is missed. */
+static int64_t look_us(const struct sy_meter *meter)
+{
+	return meter->at_us ? meter->period_us / 2 : meter->period_us;
+}
+
+/* Read what is due, or all, for the last time; the time until the next, ms. */
 static int read_due(bool all)
 {
 	int64_t next = INT64_MAX, now;
 
 	for (int i = 0; i < p.meters->count; i++) {
-		int64_t period = p.meters->meter[i].period_us;
+		int64_t period = look_us(&p.meters->meter[i]);
 
 		if (!is_ours(i))
 			continue;
 		now = sy_now_us(CLOCK_MONOTONIC);
 		if (all || now >= p.due_us[i]) {
-			read_one(i);
+			read_one(i, all);
 			if (now >= p.due_us[i])
 				p.due_us[i] += ((now - p.due_us[i]) / period + 1) * period;
 		}
