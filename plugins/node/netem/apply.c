@@ -1,15 +1,20 @@
 #include "netem/apply.h"
 
+#include "base/clock.h"
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/build.h"
 #include "netem/condition.h"
+#include "netem/follow.h"
+#include "netem/kernel/delay_table.h"
+#include "netem/kernel/kernel_mounts.h"
 #include "netem/kernel/routes.h"
 #include "netem/kernel/scope.h"
-#include "netem/kernel/scope_program.h"
+#include "netem/new_document.h"
 #include "netem/placement.h"
+#include "netem/scoping.h"
+#include "netem/sites_document.h"
 #include "netem/spec/text.h"
-#include "netem/spec/values.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
 
@@ -18,65 +23,9 @@
 #include <string.h>
 #include <time.h>
 
-static double clock_s(clockid_t clock)
+static double clock_s(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static json_t *networks_json(const struct sy_condition *condition)
-{
-	json_t *list = json_array();
-	char text[SY_UNIT_SIZE];
-
-	for (int i = 0; i < condition->protected_count; i++)
-		(void)json_array_append_new(
-		    list, json_string(sy_format_network(&condition->protect[i], text)));
-	return list;
-}
-
-/* The policy's peer tells nothing of a device that does not lead to it. */
-static const char *policy_peer(const struct sy_condition *condition)
-{
-	const char *peer =
-	    condition->request->policy ? sy_policy_peer(condition->request->policy) : NULL;
-	const char *device = condition->spec->device;
-
-	return peer && (!*device || sy_netem_leads_over(peer, device)) ? peer : NULL;
-}
-
-static json_t *new_document(const struct sy_condition *condition, struct sy_error *err)
-{
-	const struct sy_netem_request *request = condition->request;
-	const char *peer = request->peer;
-	char text[SY_NETEM_SIZE];
-	json_t *document;
-
-	if (!peer)
-		peer = policy_peer(condition);
-	(void)sy_netem_format(condition->spec, text);
-	document = json_pack(
-	    "{s:s, s:o, s:n, s:s, s:s?, s:[], s:o, s:s?, s:{s:n, s:n, s:n, s:n}, s:n, s:n, s:n, "
-	    "s:n, s:n, s:f, s:n, s:b, s:n, s:n, s:n, s:{}, s:{s:[], s:n, s:b, s:[]}}",
-	    "requested", text, "spec", sy_netem_json(condition->spec), "applied", "scope",
-	    request->cgroup ? "job" : "node", "scope_by", request->cgroup ? "cgroup-bpf" : NULL,
-	    "devices", "protected", networks_json(condition), "peer", peer, "rtt", "before",
-	    "during_start", "during_end", "after", "counters", "loss", "apply_s", "verify_s",
-	    "undo_s", "start_unix_s", clock_s(CLOCK_REALTIME), "end_unix_s", "valid", true,
-	    "invalid_reason", "undone", "undone_by", "missing", "undo", "places", "cgroup",
-	    "own_cgroup", false, "routes");
-	(void)json_object_set_new(document, "node", json_string(request->node));
-	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
-	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
-	(void)json_object_set_new(document, "start_boot_s", json_real(clock_s(CLOCK_BOOTTIME)));
-	if (request->marks)
-		(void)json_object_set(document, "marks", request->marks);
-	if (sy_state_own(document, request->watch, err) == 0)
-		return document;
-	json_decref(document);
-	return NULL;
+	return (double)sy_now_us(CLOCK_MONOTONIC) / 1e6;
 }
 
 static void gather_protected(struct sy_condition *condition)
@@ -120,6 +69,7 @@ static int plan_scope(struct sy_condition *condition, struct sy_error *err)
 
 	if (!condition->request->cgroup)
 		return 0;
+	sy_netem_note_mounts(condition->document, "/proc/self/mounts");
 	(void)snprintf(word, sizeof(word), "%.*s", (int)(strlen(condition->name) - 5),
 		       condition->name);
 	if (sy_scope_folder(condition->request->run_dir, condition->request->cgroup, word, folder,
@@ -149,30 +99,9 @@ static int plan_routes(struct sy_condition *condition, struct sy_error *err)
 	return 0;
 }
 
-/* The bands of all devices are one: a program can write but one priority. */
-static int attach_scope(struct sy_condition *condition, struct sy_error *err)
-{
-	cleanup_free struct bpf_insn *code = calloc(SY_SCOPE_MOST, sizeof(*code));
-	const char *folder = json_string_value(json_object_get(undo_part(condition), "cgroup"));
-	int count;
-
-	if (!folder)
-		return 0;
-	for (int i = 1; i < condition->count; i++)
-		if (condition->place[i].band != condition->place[0].band)
-			return sy_fail(err,
-				       "the devices have no band in common: name one with dev=");
-	if (!code)
-		return sy_fail(err, "out of memory");
-	count = sy_scope_program(condition->spec, condition->protect, condition->protected_count,
-				 SY_ROOT_MAJOR << 16 | condition->place[0].band, code);
-	return count < 0 ? sy_fail(err, "too many networks for a cgroup program")
-			 : sy_scope_attach(folder, code, count, err);
-}
-
 static int change_kernel(struct sy_condition *condition, struct sy_error *err)
 {
-	if (sy_condition_build(condition, err) < 0 || attach_scope(condition, err) < 0)
+	if (sy_condition_build(condition, err) < 0 || sy_condition_attach(condition, err) < 0)
 		return -1;
 	return sy_routes_set(json_object_get(undo_part(condition), "routes"),
 			     condition->spec->rto_min_us, err);
@@ -205,7 +134,7 @@ static int find_shared(struct sy_condition *condition, struct sy_error *err)
 	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
 	    (owner == SY_OWNER_LIVES && !json_is_real(json_object_get(state, "apply_s"))))
 		return 0;
-	(void)sy_netem_format(condition->spec, asked);
+	(void)sy_netem_format(condition->request->spec, asked);
 	if (owner != SY_OWNER_LIVES || strcmp(held, asked))
 		return sy_fail(err,
 			       "job %s has a condition on this node already, %s; one job, one "
@@ -254,7 +183,7 @@ static int still_wanted(const struct sy_condition *condition, struct sy_error *e
 /* 1: another step of the job has done it. */
 static int under_lock(struct sy_condition *condition, struct sy_error *err)
 {
-	double start = clock_s(CLOCK_MONOTONIC);
+	double start = clock_s();
 	int shared;
 
 	if (sy_states_open(condition->request->run_dir, true, &condition->states, err) < 0)
@@ -276,8 +205,7 @@ static int under_lock(struct sy_condition *condition, struct sy_error *err)
 		roll_back(condition);
 		return -1;
 	}
-	(void)json_object_set_new(condition->document, "apply_s",
-				  json_real(clock_s(CLOCK_MONOTONIC) - start));
+	(void)json_object_set_new(condition->document, "apply_s", json_real(clock_s() - start));
 	return sy_state_save(&condition->states, condition->name, condition->document, err);
 }
 
@@ -290,7 +218,18 @@ static void measure(struct sy_condition *condition, const char *moment, uint32_t
 	    .priority = priority,
 	};
 
-	sy_netem_measure_into(condition->document, moment, &how);
+	if (condition->sites)
+		sy_sites_measure(condition->document, moment);
+	else
+		sy_netem_measure_into(condition->document, moment, &how);
+}
+
+static void judge(const struct sy_condition *condition)
+{
+	if (condition->sites)
+		sy_sites_judge(condition->document);
+	else
+		sy_netem_judge(condition->document, condition->spec);
 }
 
 /* Measured without the lock, so that nobody waits for our echoes. */
@@ -301,7 +240,7 @@ static int verify(struct sy_condition *condition, struct sy_error *err)
 
 	sy_states_close(&condition->states);
 	measure(condition, "during_start", priority);
-	sy_netem_judge(condition->document, condition->spec);
+	judge(condition);
 	if (sy_states_open(condition->request->run_dir, true, &condition->states, err) < 0)
 		return -1;
 	if (!json_object_get(condition->states.all, condition->name))
@@ -313,13 +252,82 @@ static int verify(struct sy_condition *condition, struct sy_error *err)
 	return sy_state_save(&condition->states, condition->name, condition->document, err);
 }
 
-static int apply_anew(struct sy_condition *condition, struct sy_error *err)
+/* Its first step is put in place like any condition; a process of its own follows it from there. */
+static int follow_trace(struct sy_condition *condition, const struct sy_trace *trace,
+			struct sy_error *err)
 {
 	int result;
 
-	condition->document = new_document(condition, err);
-	if (!condition->document)
+	if (sy_trace_allowed(trace, condition->request->policy, err) < 0)
 		return -1;
+	(void)json_object_set_new(condition->document, "trace",
+				  sy_follow_document(condition->request->spec, trace));
+	condition->spec = &trace->step[0].spec;
+	condition->trace = trace;
+	measure(condition, "before", 0);
+	result = under_lock(condition, err);
+	if (result == 0)
+		result = verify(condition, err);
+	if (result == 0)
+		result = sy_condition_follow(condition, trace, err);
+	condition->spec = condition->request->spec;
+	condition->trace = NULL;
+	return result;
+}
+
+static int apply_trace(struct sy_condition *condition, struct sy_error *err)
+{
+	struct sy_trace trace;
+	int result;
+
+	if (sy_trace_read(SY_TRACES, condition->request->spec, &trace, err) < 0)
+		return -1;
+	result = follow_trace(condition, &trace, err);
+	sy_trace_free(&trace);
+	return result;
+}
+
+/* Each link is placed, built and verified; they stand and fall together, as one state. */
+static int apply_sites(struct sy_condition *condition, struct sy_error *err)
+{
+	struct sy_own_addresses own;
+	struct sy_sites sites;
+	json_t *told;
+	int result;
+
+	if (sy_own_addresses_read(&own, err) < 0 ||
+	    sy_sites_read(SY_SITES, condition->spec->sites, &own, &sites, err) < 0 ||
+	    sy_sites_allowed(&sites, condition->request->policy, err) < 0)
+		return -1;
+	told = sy_sites_document(condition, &sites, err);
+	if (!told)
+		return -1;
+	(void)json_object_set_new(condition->document, "sites", told);
+	condition->sites = &sites;
+	measure(condition, "before", 0);
+	result = under_lock(condition, err);
+	if (result == 0)
+		result = verify(condition, err);
+	condition->sites = NULL;
+	return result;
+}
+
+static int apply_anew(struct sy_condition *condition, struct sy_error *err)
+{
+	json_t *table =
+	    sy_delay_table_read(SY_DELAY_TABLES, condition->spec, SY_MEASURE_COUNT, err);
+	int result;
+
+	if (!table)
+		return -1;
+	condition->document = sy_condition_new_document(condition, err);
+	if (!condition->document)
+		return json_decref(table), -1;
+	(void)json_object_set_new(condition->document, "delay_table", table);
+	if (condition->spec->has_trace)
+		return apply_trace(condition, err);
+	if (condition->spec->has_sites)
+		return apply_sites(condition, err);
 	measure(condition, "before", 0);
 	result = under_lock(condition, err);
 	return result ? result : verify(condition, err);

@@ -17,6 +17,7 @@
 #include "netem/spec/spec.h"
 
 #define SY_PROTECTED_MAX 32
+#define SY_PEERS_MAX	 32
 
 /* A condition of a job (exclusive node, or no scheduler: the device; else the job's cgroup). */
 struct sy_netem_request {
@@ -30,7 +31,9 @@ struct sy_netem_request {
 			* long as one of the user's has them all, it is not stale */
 	const char *cgroup; /* the job's cgroup as in /proc/PID/cgroup; NULL: the whole device */
 	const char *peer;   /* address for round-trip times; NULL: found, or none */
-	int answer_fd;	    /* a pipe to who asked; 0: none */
+	int peer_count;	    /* of sites: nodes of the job, one of them may be at each */
+	const char *peers[SY_PEERS_MAX];
+	int answer_fd; /* a pipe to who asked; 0: none */
 	int protected_count;
 	struct sy_network protect[SY_PROTECTED_MAX]; /* the scheduler's addresses */
 };

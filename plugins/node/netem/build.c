@@ -2,6 +2,7 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/kernel/delay_table.h"
 #include "netem/kernel/link.h"
 #include "netem/kernel/offload.h"
 #include "netem/kernel/qdisc.h"
@@ -62,8 +63,8 @@ static int understand(struct sy_condition *condition, struct sy_place *place, co
 	if (text && kind_unknown(problem)) {
 		if (strstr(text, ": prio ") && !place->htb)
 			return place->htb = true;
-		if (strstr(text, ": netem ") && !sy_netem_needs_netem(condition->spec) &&
-		    !place->tbf)
+		if (strstr(text, ": netem ") &&
+		    !sy_netem_needs_netem(sy_condition_spec(condition)) && !place->tbf)
 			return place->tbf = true;
 		if (strstr(text, ": netem "))
 			return no_netem(condition, err);
@@ -78,14 +79,21 @@ static int try_place(struct sy_condition *condition, struct sy_place *place, cha
 {
 	static const char *const argv[] = {"tc", "-batch", "-", NULL};
 	cleanup_output struct sy_output output = {0};
-	cleanup_free char *plan =
-	    sy_plan_apply(condition->spec, place, condition->protect, condition->protected_count);
+	cleanup_free char *plan = sy_plan_apply(sy_condition_spec(condition), place,
+						condition->protect, condition->protected_count);
 	cleanup_free char *lines = NULL;
+	int result;
 
 	if (!plan || asprintf(&lines, "%sqdisc show dev %s\n", plan,
 			      place->direction == SY_INGRESS ? place->ifb : place->device) < 0)
 		return sy_fail(err, "out of memory");
-	if (sy_run(argv, lines, &output, err) < 0) {
+	/* tc(8): where it looks for `distribution NAME`. */
+	sy_run_telling(sy_condition_spec(condition)->distribution == SY_TABLE
+			   ? "TC_LIB_DIR=" SY_DELAY_TABLES
+			   : NULL);
+	result = sy_run(argv, lines, &output, err);
+	sy_run_telling(NULL);
+	if (result < 0) {
 		if (output.missing)
 			condition->failure = SY_NETEM_MISSING;
 		return -1;
@@ -97,28 +105,76 @@ static int try_place(struct sy_condition *condition, struct sy_place *place, cha
 	return 0;
 }
 
+static int read_ours(const struct sy_place *place, struct sy_qdiscs *list,
+		     const struct sy_qdisc **ours, struct sy_error *err)
+{
+	bool ingress = place->direction == SY_INGRESS;
+
+	if (sy_qdiscs_read(ingress ? (int)if_nametoindex(place->ifb) : place->index, list, err) < 0)
+		return -1;
+	*ours = sy_qdisc_by_handle(list, (SY_CHILD_MAJOR + place->band) << 16);
+	return *ours ? 0
+		     : sy_fail(err, "tc said nothing, but %s has no qdisc of ours",
+			       ingress ? place->ifb : place->device);
+}
+
+/* tc of Debian 12 has no word for it. */
+static int set_seed(const struct sy_condition *condition, const struct sy_place *place,
+		    struct sy_error *err)
+{
+	cleanup_qdiscs struct sy_qdiscs list = {0};
+	const struct sy_qdisc *ours;
+	bool ingress = place->direction == SY_INGRESS;
+
+	if (!sy_condition_spec(condition)->has_seed)
+		return 0;
+	if (read_ours(place, &list, &ours, err) < 0)
+		return -1;
+	return sy_qdisc_seed(ingress ? (int)if_nametoindex(place->ifb) : place->index, ours,
+			     sy_condition_spec(condition)->seed, err);
+}
+
 /* What the kernel took, against what was asked. */
 static int check_applied(struct sy_condition *condition, const struct sy_place *place,
 			 struct sy_error *err)
 {
-	const char *device = place->direction == SY_INGRESS ? place->ifb : place->device;
 	cleanup_qdiscs struct sy_qdiscs list = {0};
 	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
-	struct sy_netem applied = *condition->spec;
+	struct sy_netem applied = *sy_condition_spec(condition);
 	const struct sy_qdisc *ours;
 
-	if (sy_qdiscs_read(place->direction == SY_INGRESS ? (int)if_nametoindex(device)
-							  : place->index,
-			   &list, err) < 0)
+	if (read_ours(place, &list, &ours, err) < 0)
 		return -1;
-	ours = sy_qdisc_by_handle(&list, (SY_CHILD_MAJOR + place->band) << 16);
-	if (!ours)
-		return sy_fail(err, "tc said nothing, but %s has no qdisc of ours", device);
 	sy_qdisc_spec(ours, &applied);
-	(void)sy_netem_format(condition->spec, asked);
+	(void)sy_netem_format(sy_condition_spec(condition), asked);
 	(void)sy_netem_format(&applied, got);
-	(void)json_object_set_new(condition->document, "applied", json_string(got));
+	/* Of a trace each step says what was applied. */
+	(void)json_object_set_new(
+	    sy_condition_document(condition), "applied",
+	    json_object_get(condition->document, "trace")
+		? json_incref(json_object_get(condition->document, "requested"))
+		: json_string(got));
+	if (applied.has_seed != sy_condition_spec(condition)->has_seed)
+		return sy_fail(err, "seed: this kernel's sch_netem takes none: it came with Linux "
+				    "6.6; leave seed= out");
 	return strcmp(asked, got) ? sy_fail(err, "asked %s, but the kernel has %s", asked, got) : 0;
+}
+
+/* Of sites, whose queue it is; the tree before is told with the first on a device. */
+static void tell_link(const struct sy_condition *condition, const struct sy_place *place)
+{
+	json_t *devices = json_object_get(condition->document, "devices");
+	json_t *told = json_array_get(devices, json_array_size(devices) - 1);
+
+	if (!condition->sites)
+		return;
+	for (size_t i = 0; i + 1 < json_array_size(devices); i++)
+		if (json_equal(json_object_get(json_array_get(devices, i), "device"),
+			       json_object_get(told, "device")))
+			(void)json_object_del(told, "before");
+	(void)json_object_set_new(told, "link", json_integer(place->link));
+	(void)json_object_set_new(told, "to_site",
+				  json_string(condition->sites->link[place->link].to));
 }
 
 static void tell_device(struct sy_condition *condition, const struct sy_place *place, size_t number,
@@ -152,6 +208,16 @@ static int make_single(const struct sy_place *place, const json_t *kept, struct 
 		   : 0;
 }
 
+/* Of sites another link may have made the root already. */
+static void follow_root(const struct sy_condition *condition, size_t number, struct sy_place *place)
+{
+	for (size_t i = 0; i < number; i++)
+		if (!strcmp(condition->place[i].device, place->device)) {
+			place->first = false;
+			place->htb = condition->place[i].htb;
+		}
+}
+
 static int build(struct sy_condition *condition, size_t number, struct sy_error *err)
 {
 	struct sy_place *place = &condition->place[number];
@@ -160,16 +226,33 @@ static int build(struct sy_condition *condition, size_t number, struct sy_error 
 	cleanup_free char *tree = NULL;
 	int result;
 
+	condition->link = place->link;
+	if (condition->sites)
+		follow_root(condition, number, place);
 	if (make_single(place, kept, err) < 0)
 		return -1;
 	if (place->direction == SY_INGRESS && sy_ifb_make(place->ifb, err) < 0)
 		return -1;
 	while ((result = try_place(condition, place, &tree, err)) == 1)
 		;
-	if (result < 0 || check_applied(condition, place, err) < 0)
+	if (result < 0 || set_seed(condition, place, err) < 0 ||
+	    check_applied(condition, place, err) < 0)
 		return -1;
 	tell_device(condition, place, number, tree);
+	tell_link(condition, place);
 	return 0;
+}
+
+int sy_condition_change(struct sy_condition *condition, const struct sy_place *place,
+			struct sy_error *err)
+{
+	static const char *const argv[] = {"tc", "-batch", "-", NULL};
+	cleanup_free char *line = sy_plan_change(sy_condition_spec(condition), place);
+	cleanup_free char *said = line ? sy_run_text(argv, line, err) : NULL;
+
+	if (!line)
+		return sy_fail(err, "out of memory");
+	return said ? check_applied(condition, place, err) : -1;
 }
 
 int sy_condition_build(struct sy_condition *condition, struct sy_error *err)
@@ -178,5 +261,9 @@ int sy_condition_build(struct sy_condition *condition, struct sy_error *err)
 	for (int i = 0; i < condition->count; i++)
 		if (build(condition, (size_t)i, err) < 0)
 			return -1;
+	condition->link = 0;
+	if (condition->sites)
+		(void)json_object_set(condition->document, "applied",
+				      json_object_get(condition->document, "requested"));
 	return 0;
 }

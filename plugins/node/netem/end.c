@@ -3,7 +3,10 @@
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
+#include "netem/follow.h"
 #include "netem/kernel/link.h"
+#include "netem/kernel/qdisc.h"
+#include "netem/sites_document.h"
 #include "netem/state.h"
 #include "netem/undo.h"
 #include "netem/verify/measure.h"
@@ -14,9 +17,19 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-static void read_place(json_t *state, size_t number, const json_t *json)
+/* Where a trace is followed the queue is not as it was at the start, but as the last step asked. */
+static void accept_last_step(json_t *told, const struct sy_place *place, const char *device,
+			     const struct sy_netem *spec)
+{
+	if (sy_qdisc_is((int)if_nametoindex(device), (SY_CHILD_MAJOR + place->band) << 16, spec))
+		(void)json_object_set(told, "kernel", json_object_get(told, "kernel_end"));
+}
+
+static void read_place(json_t *state, size_t number, const json_t *json,
+		       const struct sy_netem *spec)
 {
 	json_t *told = json_array_get(json_object_get(state, "devices"), number);
 	struct sy_qdisc_counters counters;
@@ -26,21 +39,26 @@ static void read_place(json_t *state, size_t number, const json_t *json)
 
 	sy_place_read(json, &place);
 	device = place.direction == SY_INGRESS ? place.ifb : place.device;
-	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0)
+	if (sy_qdisc_read(device, (SY_CHILD_MAJOR + place.band) << 16, &counters, NULL) == 0) {
 		sy_netem_count(state, &counters);
+		if (spec->has_sites)
+			sy_netem_count(sy_sites_link(state, (size_t)place.link), &counters);
+	}
 	tree = sy_tree_text(device, NULL);
 	line = tree ? sy_tree_own_line(tree, &place) : NULL;
 	(void)json_object_set_new(told, "kernel_end",
 				  line && *line ? json_string(line) : json_null());
+	if (json_is_object(json_object_get(state, "trace")))
+		accept_last_step(told, &place, device, spec);
 }
 
-static void read_places(json_t *state)
+static void read_places(json_t *state, const struct sy_netem *spec)
 {
 	json_t *place;
 	size_t i;
 
 	json_array_foreach(json_object_get(json_object_get(state, "undo"), "places"), i, place)
-	    read_place(state, i, place);
+	    read_place(state, i, place, spec);
 }
 
 static struct sy_measure measure_of(const json_t *state, const struct sy_netem *spec)
@@ -58,6 +76,10 @@ static void measure_during(json_t *state, const struct sy_netem *spec)
 	json_t *place = json_array_get(json_object_get(undo, "places"), 0);
 	struct sy_measure how = measure_of(state, spec);
 
+	if (spec->has_sites) {
+		sy_sites_measure(state, "during_end");
+		return;
+	}
 	if (json_is_string(json_object_get(undo, "cgroup")))
 		how.priority = SY_ROOT_MAJOR << 16 |
 			       (uint32_t)json_integer_value(json_object_get(place, "band"));
@@ -72,6 +94,10 @@ static void measure_after(json_t *state, const struct sy_netem *spec)
 	struct sy_netem undelayed = *spec;
 	struct sy_measure how = measure_of(state, &undelayed);
 
+	if (spec->has_sites) {
+		sy_sites_measure(state, "after");
+		return;
+	}
 	undelayed.delay_us = undelayed.jitter_us = 0;
 	undelayed.has_rate = false;
 	if (json_is_object(json_object_get(json_object_get(state, "rtt"), "before")))
@@ -85,7 +111,7 @@ static void measure_after(json_t *state, const struct sy_netem *spec)
 static int look_once_more(const char *run_dir, struct sy_states *states, const char *name,
 			  const struct sy_netem *spec, struct sy_error *err)
 {
-	static const char *const measured[] = {"rtt", "missing", "verify_s"};
+	static const char *const measured[] = {"rtt", "missing", "verify_s", "sites"};
 	json_t *state = json_object_get(states->all, name), *copy;
 	int result;
 
@@ -102,7 +128,7 @@ static int look_once_more(const char *run_dir, struct sy_states *states, const c
 	json_decref(copy);
 	if (result || !json_is_object(state))
 		return result ? result : 1;
-	read_places(state);
+	read_places(state, spec);
 	return 0;
 }
 
@@ -115,7 +141,10 @@ static int undo_and_judge(struct sy_states *states, const char *name, const char
 
 	if (result == 0 && spec) {
 		measure_after(state, spec);
-		sy_netem_judge(state, spec);
+		if (spec->has_sites)
+			sy_sites_judge(state);
+		else
+			sy_netem_judge(state, spec);
 		(void)snprintf(done, sizeof(done), "%.*s.done.json", (int)(strlen(name) - 5), name);
 		result = sy_state_save(states, done, state, err);
 	}
@@ -145,6 +174,24 @@ static int check_state(struct sy_states *states, const char *name, struct sy_err
 	return 0;
 }
 
+/* Of a trace: what holds now, and whether it is what should. */
+static void end_trace(json_t *state, struct sy_netem *spec)
+{
+	struct sy_error why = {{0}};
+	struct timespec now;
+	double now_s;
+
+	if (!spec->has_trace)
+		return;
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	now_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	sy_follow_held(state, now_s);
+	if (sy_follow_end(state, now_s, spec, &why) == 0)
+		return;
+	(void)json_object_set_new(state, "valid", json_false());
+	(void)json_object_set_new(state, "invalid_reason", sy_json_text(why.text));
+}
+
 int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, const char *by,
 		    struct sy_error *err)
 {
@@ -168,6 +215,8 @@ int sy_netem_finish(const char *run_dir, const char *node, const char *job_id, c
 	known = text && sy_netem_parse(text, &spec, NULL) == 0 &&
 		sy_state_owner(state) != SY_OWNER_AND_KERNEL_GONE;
 	mark_early(state, by);
+	if (known)
+		end_trace(state, &spec);
 	if (known)
 		result = look_once_more(run_dir, &states, name, &spec, err);
 	return result ? result : undo_and_judge(&states, name, by, known ? &spec : NULL, err);

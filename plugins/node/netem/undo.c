@@ -18,12 +18,12 @@
 
 json_t *sy_place_json(const struct sy_place *place)
 {
-	return json_pack("{s:s, s:i, s:s, s:s, s:i, s:b, s:b, s:b, s:I, s:I}", "device",
+	return json_pack("{s:s, s:i, s:s, s:s, s:i, s:b, s:b, s:b, s:i, s:I, s:I}", "device",
 			 place->device, "index", place->index, "direction",
 			 place->direction == SY_INGRESS ? "ingress" : "egress", "ifb", place->ifb,
 			 "band", (int)place->band, "htb", place->htb, "tbf", place->tbf,
-			 "by_cgroup", place->by_cgroup, "mtu", (json_int_t)place->mtu,
-			 "limit_packets", (json_int_t)place->limit_packets);
+			 "by_cgroup", place->by_cgroup, "link", place->link, "mtu",
+			 (json_int_t)place->mtu, "limit_packets", (json_int_t)place->limit_packets);
 }
 
 static void copy_name(const json_t *json, const char *key, char *name)
@@ -49,6 +49,7 @@ void sy_place_read(const json_t *json, struct sy_place *place)
 	    .htb = json_is_true(json_object_get(json, "htb")),
 	    .tbf = json_is_true(json_object_get(json, "tbf")),
 	    .by_cgroup = json_is_true(json_object_get(json, "by_cgroup")),
+	    .link = (int)number(json, "link"),
 	    .mtu = number(json, "mtu"),
 	    .limit_packets = number(json, "limit_packets"),
 	};
@@ -220,7 +221,8 @@ static int hand_on(struct sy_states *states, const char *from, const json_t *min
 			if (json_array_size(offloads) >
 			    json_array_size(json_object_get(place, "offloads")))
 				changed |= !json_object_set(place, "offloads", offloads);
-			if (json_is_integer(segments))
+			/* Whoever came when they were few already knows no better. */
+			if (number(mine, "gso_max_segs") > number(place, "gso_max_segs"))
 				changed |= !json_object_set(place, "gso_max_segs", segments);
 		}
 		if (changed && sy_state_save(states, name, state, err) < 0)
@@ -262,6 +264,19 @@ static int undo_scope(const json_t *undo, struct sy_error *err)
 		   : 0;
 }
 
+/* Of jobs before, in whose folders a process was dying when their own undo gave up waiting. */
+static void sweep_scopes(const struct sy_states *states, const json_t *state)
+{
+	const json_t *undo = json_object_get(state, "undo");
+	const char *node = json_string_value(json_object_get(state, "node"));
+	const char *folder = json_string_value(json_object_get(undo, "cgroup"));
+
+	if (node)
+		(void)sy_scope_sweep(json_is_true(json_object_get(undo, "own_cgroup")) ? folder
+										       : NULL,
+				     node, states->all);
+}
+
 int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, struct sy_error *err)
 {
 	const json_t *undo = json_object_get(state, "undo");
@@ -274,6 +289,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 		return json_object_set_new(state, "undone", json_true());
 	if (undo_scope(undo, err) < 0)
 		return -1;
+	sweep_scopes(states, state);
 	same = sy_routes_restore(json_object_get(undo, "routes"));
 	json_array_foreach(json_object_get(undo, "places"), i, place)
 	{

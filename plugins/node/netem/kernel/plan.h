@@ -37,6 +37,7 @@ struct sy_place {
 	bool htb;	/* instead of prio */
 	bool tbf;	/* instead of netem: a rate alone */
 	bool by_cgroup; /* scope job: no filters */
+	int link;	/* of sites: which one; else 0 */
 	int64_t mtu, limit_packets;
 };
 
@@ -46,9 +47,11 @@ struct sy_place {
 int64_t sy_plan_limit(const struct sy_netem *spec, int64_t mtu, int64_t speed_bit_per_s,
 		      int64_t window_bytes);
 
-/* Both: lines for `tc -batch`, allocated; NULL: out of memory. */
+/* Each: lines for `tc -batch`, allocated; NULL: out of memory. sy_plan_change(): other parameters
+ * of a qdisc that stands, which is not made where it does not. */
 char *sy_plan_apply(const struct sy_netem *spec, const struct sy_place *place,
 		    const struct sy_network *protect, int protected_count);
+char *sy_plan_change(const struct sy_netem *spec, const struct sy_place *place);
 char *sy_plan_undo(const struct sy_place *place, bool last);
 
 /* Whether two specifications could claim the same packet (ports are not looked at). */

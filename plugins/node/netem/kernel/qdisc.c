@@ -1,8 +1,10 @@
 #include "netem/kernel/qdisc.h"
 
 #include "base/file.h"
+#include "base/kernel.h"
 #include "netem/kernel/plan.h"
 #include "netem/kernel/rtnl.h"
+#include "netem/spec/text.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>
@@ -180,12 +182,53 @@ int sy_qdiscs_restore(int index, const json_t *kept, struct sy_error *err)
 	return 0;
 }
 
+int sy_qdisc_seed(int index, const struct sy_qdisc *qdisc, int64_t seed, struct sy_error *err)
+{
+	struct sy_rtnl room;
+	struct tcmsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_NEWQDISC, 0, sizeof(*body), (void **)&body);
+	struct nlattr *options;
+	int result;
+
+	if (qdisc->options_size > sizeof(room) / 2)
+		return sy_fail(err, "the options of qdisc %s are longer than expected",
+			       qdisc->kind);
+	body->tcm_ifindex = index;
+	body->tcm_parent = qdisc->parent;
+	body->tcm_handle = qdisc->handle;
+	mnl_attr_put_strz(request, TCA_KIND, qdisc->kind);
+	options = mnl_attr_nest_start(request, TCA_OPTIONS);
+	memcpy(mnl_nlmsg_get_payload_tail(request), qdisc->options, qdisc->options_size);
+	request->nlmsg_len += (uint32_t)RTA_ALIGN(qdisc->options_size);
+	mnl_attr_put_u64(request, SY_TCA_NETEM_PRNG_SEED, (uint64_t)seed);
+	mnl_attr_nest_end(request, options);
+	result = sy_rtnl_ask(request, NULL, NULL);
+	return result ? sy_fail_errno(err, -result, "the kernel refused the seed") : 0;
+}
+
 /* The kernel counts chances in 2^-32, tc through a double: 1e-9 is below either. */
 static int32_t from_chance(uint32_t chance, int32_t asked)
 {
 	int32_t ppb = (int32_t)((double)chance / 4294967295.0 * SY_WHOLE_PPB + 0.5);
 
 	return abs(ppb - asked) <= 2 ? asked : ppb;
+}
+
+static void read_loss_state(const struct nlattr *loss, struct sy_loss_state *state)
+{
+	struct tc_netem_gimodel got;
+	const struct nlattr *inner = sy_rtnl_find(
+	    mnl_attr_get_payload(loss), mnl_attr_get_payload_len(loss), NETEM_LOSS_GI, sizeof(got));
+
+	if (!inner)
+		return;
+	memcpy(&got, mnl_attr_get_payload(inner), sizeof(got));
+	state->p13_ppb = from_chance(got.p13, state->p13_ppb);
+	state->p31_ppb = from_chance(got.p31, state->p31_ppb);
+	state->p32_ppb = from_chance(got.p32, state->p32_ppb);
+	state->p23_ppb = from_chance(got.p23, state->p23_ppb);
+	state->p14_ppb = from_chance(got.p14, state->p14_ppb);
 }
 
 static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
@@ -217,26 +260,63 @@ static void read_gemodel(const struct nlattr *loss, struct sy_gemodel *model)
 #define FROM_OWN(...)
 #define FROM_NO(...)
 
+static void read_rate(const struct nlattr *attribute, struct sy_netem *spec)
+{
+	struct tc_netem_rate rate;
+
+	memcpy(&rate, mnl_attr_get_payload(attribute), sizeof(rate));
+	if (rate.rate != UINT32_MAX)
+		spec->rate_bit_per_s = (int64_t)rate.rate * 8;
+	spec->overhead = (struct sy_rate_overhead){
+	    .packet_bytes = rate.packet_overhead,
+	    .cell_bytes = (int32_t)rate.cell_size,
+	    .cell_overhead_bytes = rate.cell_overhead,
+	};
+}
+
+/* Which distribution it is the kernel does not tell. */
+static void read_slot(const struct nlattr *attribute, struct sy_netem *spec)
+{
+	enum sy_distribution asked = spec->slot.distribution;
+	struct tc_netem_slot slot;
+
+	memcpy(&slot, mnl_attr_get_payload(attribute), sizeof(slot));
+	spec->has_slot = true;
+	spec->slot = (struct sy_slot){
+	    .min_us = (slot.min_delay + 500) / 1000,
+	    .max_us = (slot.max_delay + 500) / 1000,
+	    .packets = slot.max_packets,
+	    .bytes = slot.max_bytes,
+	    .distribution = slot.dist_jitter ? asked : SY_UNIFORM,
+	    .mean_us = (slot.dist_delay + 500) / 1000,
+	    .jitter_us = (slot.dist_jitter + 500) / 1000,
+	};
+}
+
 static int read_attribute(const struct nlattr *attribute, void *context)
 {
 	struct sy_netem *spec = context;
 	size_t size = mnl_attr_get_payload_len(attribute);
 	int type = mnl_attr_get_type(attribute);
-	struct tc_netem_rate rate;
 
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, policy, most,    \
 	      word, back, which, ...)                                                              \
 	FROM_##back(id, kind, which)
 #include "facts/netem_keys.def"
-	if (type == TCA_NETEM_RATE && size >= sizeof(rate)) {
-		memcpy(&rate, mnl_attr_get_payload(attribute), sizeof(rate));
-		if (rate.rate != UINT32_MAX)
-			spec->rate_bit_per_s = (int64_t)rate.rate * 8;
-	} else if (type == TCA_NETEM_RATE64 && size >= sizeof(uint64_t)) {
+	if (type == TCA_NETEM_RATE && size >= sizeof(struct tc_netem_rate))
+		read_rate(attribute, spec);
+	else if (type == TCA_NETEM_RATE64 && size >= sizeof(uint64_t))
 		spec->rate_bit_per_s = (int64_t)mnl_attr_get_u64(attribute) * 8;
-	} else if (type == TCA_NETEM_LOSS && spec->has_gemodel) {
+	else if (type == TCA_NETEM_LOSS && spec->has_gemodel)
 		read_gemodel(attribute, &spec->gemodel);
-	}
+	else if (type == TCA_NETEM_LOSS && spec->has_state)
+		read_loss_state(attribute, &spec->state);
+	else if (type == TCA_NETEM_SLOT && size >= sizeof(struct tc_netem_slot))
+		read_slot(attribute, spec);
+	else if (type == TCA_NETEM_ECN && size >= sizeof(uint32_t))
+		spec->has_ecn = mnl_attr_get_u32(attribute) != 0;
+	else if (type == SY_TCA_NETEM_PRNG_SEED && size >= sizeof(uint64_t) && spec->has_seed)
+		spec->seed = (int64_t)mnl_attr_get_u64(attribute);
 	return MNL_CB_OK;
 }
 
@@ -258,6 +338,11 @@ static void read_netem(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 	memcpy(&basic, qdisc->options, sizeof(basic));
 	if (spec->has_limit)
 		spec->limit_packets = basic.limit;
+	/* Told only where they are there. */
+	spec->has_ecn = spec->has_slot = false;
+	if (spec->has_seed)
+		spec->has_seed = sy_rtnl_find(qdisc->options + head, qdisc->options_size - head,
+					      SY_TCA_NETEM_PRNG_SEED, sizeof(uint64_t)) != NULL;
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, policy, most,    \
 	      word, back, which, ...)                                                              \
 	BASIC_##back(id, kind, which)
@@ -292,4 +377,22 @@ void sy_qdisc_spec(const struct sy_qdisc *qdisc, struct sy_netem *spec)
 		read_netem(qdisc, spec);
 	else if (!strcmp(qdisc->kind, "tbf"))
 		read_tbf(qdisc, spec);
+}
+
+bool sy_qdisc_is(int index, uint32_t handle, const struct sy_netem *spec)
+{
+	cleanup_qdiscs struct sy_qdiscs list = {0};
+	char asked[SY_NETEM_SIZE], got[SY_NETEM_SIZE];
+	struct sy_netem found = *spec;
+	const struct sy_qdisc *qdisc;
+
+	if (sy_qdiscs_read(index, &list, NULL) < 0)
+		return false;
+	qdisc = sy_qdisc_by_handle(&list, handle);
+	if (!qdisc)
+		return false;
+	sy_qdisc_spec(qdisc, &found);
+	(void)sy_netem_format(spec, asked);
+	(void)sy_netem_format(&found, got);
+	return !strcmp(asked, got);
 }

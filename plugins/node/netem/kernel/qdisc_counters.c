@@ -16,6 +16,34 @@ static void copy_struct(void *to, size_t room, const char *data, size_t size)
 	memcpy(to, data, size < room ? size : room);
 }
 
+/* struct tc_netem_xstats of linux/pkt_sched.h, which the headers that we are built with lack. */
+struct netem_xstats {
+	uint64_t delayed, dropped, corrupted, duplicated, reordered, ecn_marked, allocation_errors;
+};
+
+/* No kernel has counted so far: such a number is none. */
+static void take(int64_t *to, uint64_t value)
+{
+	if (value <= INT64_MAX)
+		*to = (int64_t)value;
+}
+
+/* Only of netem: others have other counters of their own there. */
+static void take_own(struct sy_qdisc_counters *counters, const char *data, size_t size)
+{
+	struct netem_xstats own;
+
+	if (size < sizeof(own))
+		return;
+	memcpy(&own, data, sizeof(own));
+	counters->told = true;
+	take(&counters->lost, own.dropped);
+	take(&counters->corrupted, own.corrupted);
+	take(&counters->duplicated, own.duplicated);
+	take(&counters->reordered, own.reordered);
+	take(&counters->marked, own.ecn_marked);
+}
+
 /* linux/gen_stats.h. TCA_STATS_BASIC has 32 bits of packets; where they are not enough, the kernel
  * adds TCA_STATS_PKT64 (since 5.5). */
 static int take_statistics(const struct nlattr *attribute, void *context)
@@ -29,17 +57,21 @@ static int take_statistics(const struct nlattr *attribute, void *context)
 
 	if (mnl_attr_get_type(attribute) == TCA_STATS_BASIC) {
 		copy_struct(&basic, sizeof(basic), data, size);
-		counters->sent_bytes = (int64_t)basic.bytes;
+		take(&counters->sent_bytes, basic.bytes);
 		if (counters->sent_packets < basic.packets)
 			counters->sent_packets = basic.packets;
 	} else if (mnl_attr_get_type(attribute) == SY_TCA_STATS_PKT64) {
 		copy_struct(&packets, sizeof(packets), data, size);
-		counters->sent_packets = (int64_t)packets;
+		take(&counters->sent_packets, packets);
 	} else if (mnl_attr_get_type(attribute) == TCA_STATS_QUEUE) {
 		copy_struct(&queue, sizeof(queue), data, size);
 		counters->dropped_packets = queue.drops;
 		counters->overlimits = queue.overlimits;
 		counters->requeues = queue.requeues;
+		counters->waiting_packets = queue.qlen;
+	} else if (mnl_attr_get_type(attribute) == TCA_STATS_APP &&
+		   !strcmp(counters->kind, "netem")) {
+		take_own(counters, data, size);
 	}
 	return MNL_CB_OK;
 }
@@ -61,9 +93,11 @@ int sy_qdisc_parse(const struct nlmsghdr *header, size_t size, int *device_index
 {
 	const struct tcmsg *body = mnl_nlmsg_get_payload(header);
 
-	/* libmnl takes a length of 2 GiB and more for a negative one. */
+	/* libmnl takes a length of 2 GiB and more for a negative one, and reads on to a whole four
+	 * bytes, with which every message of the kernel ends. */
 	if (!mnl_nlmsg_ok(header, (int)size) || header->nlmsg_len > size ||
-	    header->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(header) < sizeof(*body))
+	    header->nlmsg_len % 4U || header->nlmsg_type != RTM_NEWQDISC ||
+	    mnl_nlmsg_get_payload_len(header) < sizeof(*body))
 		return -1;
 	*counters =
 	    (struct sy_qdisc_counters){.handle = body->tcm_handle, .parent = body->tcm_parent};
@@ -132,4 +166,12 @@ void sy_netem_count(json_t *conditions, const struct sy_qdisc_counters *counters
 	add(sums, "dropped_packets", counters->dropped_packets);
 	add(sums, "overlimits", counters->overlimits);
 	add(sums, "requeues", counters->requeues);
+	add(sums, "waiting_packets", counters->waiting_packets);
+	if (!counters->told)
+		return;
+	add(sums, "lost_packets", counters->lost);
+	add(sums, "corrupted_packets", counters->corrupted);
+	add(sums, "duplicated_packets", counters->duplicated);
+	add(sums, "reordered_packets", counters->reordered);
+	add(sums, "marked_packets", counters->marked);
 }

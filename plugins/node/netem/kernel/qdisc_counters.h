@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <linux/netlink.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,10 @@ struct sy_qdisc_counters {
 	int64_t dropped_packets;	  /* lost on purpose, or because its queue was full */
 	int64_t overlimits;		  /* tbf: how often a packet had to wait */
 	int64_t requeues;		  /* netem: packets sent ahead of the others (reorder) */
+	int64_t waiting_packets;	  /* in its queue at this moment */
+	bool told;    /* those below, by the kernel's struct tc_netem_xstats (kernels of 2026) */
+	int64_t lost; /* by the loss asked for; of a packet that is doubled too, one copy stays */
+	int64_t corrupted, duplicated, reordered, marked; /* packets; marked: ecn= */
 };
 
 /* Those of the qdisc `handle` (0x58020000) on a device: 0; 1: there is no such qdisc (any more), or

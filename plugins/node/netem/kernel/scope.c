@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,9 +10,11 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define PROGRAM_NAME "sy_netem"
 #define MOST_OTHERS  64
+#define REMOVE_TRIES 200 /* of 5 ms */
 
 static int bpf(int command, union bpf_attr *attr)
 {
@@ -127,18 +130,26 @@ static bool is_ours(int program)
 	return bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) == 0 && !strcmp(info.name, PROGRAM_NAME);
 }
 
-static int detach_all(int cgroup, struct sy_error *err)
+/* How many programs are on it; -1: that cannot be told. */
+static int list_programs(int cgroup, uint32_t ids[MOST_OTHERS])
 {
-	uint32_t ids[MOST_OTHERS];
 	union bpf_attr query = {0};
 
 	query.query.target_fd = (uint32_t)cgroup;
 	query.query.attach_type = BPF_CGROUP_INET_EGRESS;
 	query.query.prog_ids = (uint64_t)(uintptr_t)ids;
 	query.query.prog_cnt = MOST_OTHERS;
-	if (bpf(BPF_PROG_QUERY, &query) < 0)
+	return bpf(BPF_PROG_QUERY, &query) < 0 ? -1 : (int)query.query.prog_cnt;
+}
+
+static int detach_all(int cgroup, struct sy_error *err)
+{
+	uint32_t ids[MOST_OTHERS];
+	int count = list_programs(cgroup, ids);
+
+	if (count < 0)
 		return sy_fail_errno(err, errno, "cannot list the programs of the job's cgroup");
-	for (uint32_t i = 0; i < query.query.prog_cnt; i++) {
+	for (int i = 0; i < count; i++) {
 		union bpf_attr by_id = {.prog_id = ids[i]};
 		cleanup_close int program = bpf(BPF_PROG_GET_FD_BY_ID, &by_id);
 
@@ -168,6 +179,19 @@ static void empty(const char *folder)
 		(void)fclose(processes);
 }
 
+/* A process that dies this moment can be moved no more, and holds its cgroup until it is gone. */
+static void remove_emptied(const char *folder)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+
+	for (int left = REMOVE_TRIES; left; left--) {
+		empty(folder);
+		if (rmdir(folder) == 0 || errno != EBUSY)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
 int sy_scope_detach(const char *folder, bool own, struct sy_error *err)
 {
 	cleanup_close int cgroup = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -179,11 +203,51 @@ int sy_scope_detach(const char *folder, bool own, struct sy_error *err)
 	if (own) {
 		char above[PATH_MAX];
 
-		empty(folder);
-		(void)rmdir(folder);
+		remove_emptied(folder);
 		(void)snprintf(above, sizeof(above), "%s", folder);
 		*strrchr(above, '/') = '\0';
 		(void)rmdir(above); /* stays while it has others */
 	}
 	return 0;
+}
+
+/* NODE.JOB without a state. One with a program is in force: of a node whose name begins as ours. */
+static bool is_left(int above, const char *name, const char *node, const json_t *states)
+{
+	size_t length = strlen(node);
+	char state[NAME_MAX + sizeof(".json")];
+	cleanup_close int cgroup = -1;
+	uint32_t ids[MOST_OTHERS];
+
+	(void)snprintf(state, sizeof(state), "%s.json", name);
+	if (strncmp(name, node, length) != 0 || name[length] != '.' ||
+	    json_object_get(states, state))
+		return false;
+	cgroup = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return cgroup >= 0 && list_programs(cgroup, ids) == 0;
+}
+
+int sy_scope_sweep(const char *own, const char *node, const json_t *states)
+{
+	char above[PATH_MAX], where[512];
+	struct dirent *entry;
+	int count = 0;
+	DIR *dir;
+
+	if (own)
+		(void)snprintf(above, sizeof(above), "%.*s", (int)(strrchr(own, '/') - own), own);
+	else if (mounted(where, sizeof(where)))
+		(void)snprintf(above, sizeof(above), "%s/steelyard", where);
+	else
+		return 0;
+	dir = opendir(above);
+	/* Only what is empty goes: whose last process is still there waits for the next time. */
+	while (dir && (entry = readdir(dir)))
+		count += is_left(dirfd(dir), entry->d_name, node, states) &&
+			 unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0;
+	if (dir)
+		(void)closedir(dir);
+	if (count)
+		(void)rmdir(above); /* stays while it has others */
+	return count;
 }

@@ -5,6 +5,7 @@
 #ifndef STEELYARD_NETEM_KERNEL_SCOPE_H
 #define STEELYARD_NETEM_KERNEL_SCOPE_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -23,5 +24,11 @@ int sy_scope_attach(const char *folder, const struct bpf_insn *code, int count,
 
 /* Take every program of ours off, and remove the folder when it is ours; what is gone is gone. */
 int sy_scope_detach(const char *folder, bool own, struct sy_error *err);
+
+/* Remove the folders steelyard/NODE.* that are empty, have no program of anybody's, and are of none
+ * of `states` (an object by "NODE.JOB.json"): their processes were dying when they were undone.
+ * `own`: a folder beside them; NULL: where cgroup2 is mounted. How many. The caller holds the
+ * states' lock. */
+int sy_scope_sweep(const char *own, const char *node, const json_t *states);
 
 #endif

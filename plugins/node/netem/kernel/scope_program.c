@@ -15,7 +15,7 @@ enum {
 	SSH = 22,
 };
 
-enum label { OUT, V6, WANTED4, WANTED6, PORT, SET, LABELS };
+enum label { OUT, V6, WANTED4, WANTED6, STORE, PORT, SET, LABELS = SET + SY_SCOPE_WISHES };
 
 struct assembler {
 	struct bpf_insn *code;
@@ -131,19 +131,23 @@ static void read_v6(struct assembler *a)
 	read_ports(a, WANTED6);
 }
 
-static void decide(struct assembler *a, const struct sy_netem *spec,
+static void decide(struct assembler *a, const struct sy_scope_wish *wish, int wishes,
 		   const struct sy_network *protect, int count, int family)
 {
+	bool everywhere = wishes == 1 && !wish->spec->to_count;
+
 	emit(a, BPF_JMP | BPF_JNE | BPF_K, 7, 0, 2, TCP);
 	jump(a, BPF_JEQ, 8, htons(SSH), OUT);
 	jump(a, BPF_JEQ, 9, htons(SSH), OUT);
 	match_networks(a, protect, count, family, OUT);
-	match_networks(a, spec->to, spec->to_count, family, PORT);
+	for (int i = 0; i < wishes; i++)
+		match_networks(a, wish[i].spec->to, wish[i].spec->to_count, family,
+			       wishes == 1 ? PORT : (enum label)(SET + i));
 	/* One way on, or the kernel refuses the program for instructions nobody reaches. */
-	jump(a, BPF_JA, 0, 0, spec->to_count ? OUT : PORT);
+	jump(a, BPF_JA, 0, 0, everywhere ? PORT : OUT);
 }
 
-static void finish(struct assembler *a, const struct sy_netem *spec, uint32_t priority)
+static void match_ports(struct assembler *a, const struct sy_netem *spec)
 {
 	put(a, PORT);
 	for (int i = 0; i < spec->port_count; i++) {
@@ -152,8 +156,19 @@ static void finish(struct assembler *a, const struct sy_netem *spec, uint32_t pr
 	}
 	if (spec->port_count)
 		jump(a, BPF_JA, 0, 0, OUT);
-	put(a, SET);
-	emit(a, BPF_ALU | BPF_MOV | BPF_K, 1, 0, 0, (int32_t)priority);
+}
+
+static void finish(struct assembler *a, const struct sy_scope_wish *wish, int wishes)
+{
+	if (wishes == 1)
+		match_ports(a, wish->spec);
+	for (int i = 0; i < wishes; i++) {
+		put(a, (enum label)(SET + i));
+		emit(a, BPF_ALU | BPF_MOV | BPF_K, 1, 0, 0, (int32_t)wish[i].priority);
+		if (i < wishes - 1)
+			jump(a, BPF_JA, 0, 0, STORE);
+	}
+	put(a, STORE);
 	emit(a, BPF_STX | BPF_MEM | BPF_W, 6, 1, offsetof(struct __sk_buff, priority), 0);
 	put(a, OUT);
 	emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1); /* let it go */
@@ -170,8 +185,8 @@ static int resolve(struct assembler *a)
 	return a->count;
 }
 
-int sy_scope_program(const struct sy_netem *spec, const struct sy_network *protect, int count,
-		     uint32_t priority, struct bpf_insn *code)
+int sy_scope_program(const struct sy_scope_wish *wish, int wishes, const struct sy_network *protect,
+		     int count, struct bpf_insn *code)
 {
 	struct assembler a = {.code = code};
 
@@ -183,11 +198,11 @@ int sy_scope_program(const struct sy_netem *spec, const struct sy_network *prote
 	jump(&a, BPF_JNE, 7, htons(ETH_P_IP), OUT);
 	read_v4(&a);
 	put(&a, WANTED4);
-	decide(&a, spec, protect, count, AF_INET);
+	decide(&a, wish, wishes, protect, count, AF_INET);
 	put(&a, V6);
 	read_v6(&a);
 	put(&a, WANTED6);
-	decide(&a, spec, protect, count, AF_INET6);
-	finish(&a, spec, priority);
+	decide(&a, wish, wishes, protect, count, AF_INET6);
+	finish(&a, wish, wishes);
 	return resolve(&a);
 }

@@ -164,11 +164,11 @@ static int check_all(const struct bound *bounds, size_t count, const struct sy_p
 	 spec->SY_FIELD_##kind(id),                                                                \
 	 policy->SY_FIELD_##kind(max_##id)},
 #define MOST_MEAN(id, kind, name)                                                                  \
-	{"loss=gemodel with a mean loss of",                                                       \
+	{"loss=" #id " with a mean loss of",                                                       \
 	 name,                                                                                     \
 	 SY_KIND_PERCENT,                                                                          \
 	 false,                                                                                    \
-	 mean_ppb,                                                                                 \
+	 spec->has_##id ? mean_ppb : 0,                                                            \
 	 policy->max_loss_ppb},
 #define MOST_LEAST(...)
 #define MOST_NO(...)
@@ -183,14 +183,10 @@ static int check_all(const struct bound *bounds, size_t count, const struct sy_p
 #define LEAST_MEAN(...)
 #define LEAST_NO(...)
 
-static int check_bounds(const struct sy_policy *policy, const struct sy_netem *spec,
-			struct sy_error *err)
+int sy_policy_allows_values(const struct sy_policy *policy, const struct sy_netem *spec,
+			    struct sy_error *err)
 {
-	double variance;
-	int32_t mean_ppb =
-	    spec->has_gemodel
-		? (int32_t)(0.5 + SY_WHOLE_PPB * sy_gemodel_loss(&spec->gemodel, &variance))
-		: 0;
+	int32_t mean_ppb = (int32_t)(0.5 + SY_WHOLE_PPB * sy_mean_loss(spec));
 	const struct bound bounds[] = {
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
 	MOST_##bound(id, kind, name)
@@ -198,6 +194,8 @@ static int check_bounds(const struct sy_policy *policy, const struct sy_netem *s
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
 	LEAST_##bound(id, kind, name)
 #include "facts/netem_keys.def"
+	    /* The longest that a packet waits for its slot. */
+	    {"slot", "max_delay", SY_KIND_TIME, false, spec->slot.max_us, policy->max_delay_us},
 	};
 
 	return check_all(bounds, sizeof(bounds) / sizeof(bounds[0]), policy, err);
@@ -231,7 +229,7 @@ static int check_destinations(const struct sy_policy *policy, const struct sy_ne
 				       asked, policy->path,
 				       sy_format_network(policy->destinations.network, text));
 	}
-	if (policy->destinations.count && !spec->to_count)
+	if (policy->destinations.count && !spec->to_count && !spec->has_sites)
 		return sy_fail(err,
 			       "netem: needs a to= here, within the destinations of %s, such as "
 			       "to=%s",
@@ -273,6 +271,14 @@ static int check_named_device(const struct sy_policy *policy, const char *device
 	return *device ? sy_policy_allows_device(policy, device, err) : 0;
 }
 
+int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem *spec,
+			  struct sy_error *err)
+{
+	return sy_policy_allows_values(policy, spec, err) < 0
+		   ? -1
+		   : check_destinations(policy, spec, err);
+}
+
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
 			   const struct sy_asker *asker, struct sy_error *err)
 {
@@ -283,7 +289,7 @@ int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem
 	if (!policy->netem)
 		return sy_fail(err, "netem: switched off on this machine: netem no in %s",
 			       policy->path);
-	if (check_bounds(policy, spec, err) < 0 || check_destinations(policy, spec, err) < 0)
+	if (sy_policy_allows_link(policy, spec, err) < 0)
 		return -1;
 	return check_named_device(policy, spec->device, err);
 }

@@ -27,6 +27,16 @@ struct sy_policy; /* opaque: contents.h */
 /* 0, or -1 with one sentence: which part of the request, what the policy allows, whose policy. */
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,
 			   const struct sy_asker *asker, struct sy_error *err);
+
+/* Of that only the bounds of delay, loss, rate and the like: of each line of a trace, whose file
+ * lies on the node alone. */
+int sy_policy_allows_values(const struct sy_policy *policy, const struct sy_netem *spec,
+			    struct sy_error *err);
+
+/* Of that the bounds and the destinations: of each link of sites, whose file lies there, too. */
+int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem *spec,
+			  struct sy_error *err);
+
 int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
 			   struct sy_error *err);
 int sy_policy_allows_capture(const struct sy_policy *policy, const struct sy_asker *asker,

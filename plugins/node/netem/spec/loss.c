@@ -71,30 +71,82 @@ static int64_t find_bound(int64_t inside, int64_t outside, int64_t packets, doub
 	return inside;
 }
 
-static struct sy_drops chain_drops(const struct sy_gemodel *model, int64_t packets)
+double sy_state_loss(const struct sy_loss_state *state, double *variance, double *bursts)
 {
-	double variance, n = (double)packets, half;
-	double p = model->p_ppb / (double)SY_WHOLE_PPB, r = model->r_ppb / (double)SY_WHOLE_PPB;
-	struct sy_drops drops = {.loss = sy_gemodel_loss(model, &variance)};
+	double whole = SY_WHOLE_PPB, p13 = state->p13_ppb / whole, p31 = state->p31_ppb / whole;
+	double p32 = state->p32_ppb / whole, p23 = state->p23_ppb / whole;
+	double p14 = state->p14_ppb / whole;
+	double in3 = p13 > 0 ? p13 / p31 : 0, in2 = p32 > 0 ? in3 * p32 / p23 : 0;
+	double all = 1 + p14 + in3 + in2, mean = (in3 + p14) / all;
+	/* h of state 1 is 0. */
+	double h4 = 1 - mean, h3 = p13 > 0 ? (mean - p14 * h4) / p13 : 0;
+	double h2 = p23 > 0 ? h3 - mean / p23 : 0;
+	double good = -mean, lost = 1 - mean;
 
-	half = Z_999 * sqrt(variance * n) + 1;
-	drops.judged = p > 0 && n * p * r / (p + r) >= LEAST_SPELLS;
-	drops.low = (int64_t)fmax(0, floor(n * drops.loss - half));
-	drops.high = (int64_t)fmin(n, ceil(n * drops.loss + half));
+	*variance = (-good * good + in2 * (2 * good * h2 - good * good) +
+		     in3 * (2 * lost * h3 - lost * lost) + p14 * (2 * lost * h4 - lost * lost)) /
+		    all;
+	if (bursts)
+		*bursts = (p13 > 0 ? p13 : p14) / all;
+	return mean;
+}
+
+double sy_mean_loss(const struct sy_netem *spec)
+{
+	double variance;
+
+	if (spec->has_gemodel)
+		return sy_gemodel_loss(&spec->gemodel, &variance);
+	if (spec->has_state)
+		return sy_state_loss(&spec->state, &variance, NULL);
+	return spec->loss_ppb / (double)SY_WHOLE_PPB;
+}
+
+/* By the normal distribution, where there are spells enough for it. */
+static struct sy_drops chain_drops(const struct sy_netem *spec, int64_t least, int64_t packets)
+{
+	double variance, n = (double)packets, few = (double)least, spells;
+	double p = spec->gemodel.p_ppb / (double)SY_WHOLE_PPB;
+	double r = spec->gemodel.r_ppb / (double)SY_WHOLE_PPB;
+	struct sy_drops drops = {0};
+
+	if (spec->has_gemodel) {
+		drops.loss = sy_gemodel_loss(&spec->gemodel, &variance);
+		spells = p > 0 ? p * r / (p + r) : 0;
+	} else {
+		drops.loss = sy_state_loss(&spec->state, &variance, &spells);
+	}
+	drops.judged = n * spells >= LEAST_SPELLS;
+	drops.low = (int64_t)fmax(0, floor(few * drops.loss - Z_999 * sqrt(variance * few) - 1));
+	drops.high = (int64_t)fmin(n, ceil(n * drops.loss + Z_999 * sqrt(variance * n) + 1));
 	return drops;
 }
 
-struct sy_drops sy_drops_expected(const struct sy_netem *spec, int64_t packets)
+struct sy_drops sy_hits_between(double least_chance, double most_chance, int64_t least,
+				int64_t most)
 {
-	double n = (double)packets, doubled = spec->duplicate_ppb / (double)SY_WHOLE_PPB;
-	struct sy_drops drops = {.judged = true};
-	double least;
+	int64_t low = (int64_t)floor((double)least * least_chance);
+	int64_t high = (int64_t)ceil((double)most * most_chance);
 
-	if (spec->has_gemodel)
-		return chain_drops(&spec->gemodel, packets);
-	drops.loss = spec->loss_ppb / (double)SY_WHOLE_PPB;
-	least = drops.loss * (1 - doubled) / (1 + doubled);
-	drops.low = find_bound((int64_t)floor(n * least), 0, packets, least);
-	drops.high = find_bound((int64_t)ceil(n * drops.loss), packets, packets, drops.loss);
-	return drops;
+	return (struct sy_drops){
+	    .judged = true,
+	    .loss = most_chance,
+	    .low = find_bound(low, 0, least, least_chance),
+	    .high = find_bound(high, most, most, most_chance),
+	};
+}
+
+struct sy_drops sy_hits_expected(double p, int64_t least, int64_t most)
+{
+	return sy_hits_between(p, p, least, most);
+}
+
+struct sy_drops sy_drops_expected(const struct sy_netem *spec, int64_t least, int64_t packets)
+{
+	double doubled = spec->duplicate_ppb / (double)SY_WHOLE_PPB;
+	double loss = spec->loss_ppb / (double)SY_WHOLE_PPB;
+
+	if (spec->has_gemodel || spec->has_state)
+		return chain_drops(spec, least, packets);
+	return sy_hits_between(loss * (1 - doubled) / (1 + doubled), loss, least, packets);
 }

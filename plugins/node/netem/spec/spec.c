@@ -1,5 +1,6 @@
 #include "netem/spec/spec.h"
 
+#include "netem/spec/models.h"
 #include "netem/spec/values.h"
 
 #include <net/if.h>
@@ -23,32 +24,58 @@ static int find_word(const char *const *words, const char *word)
 	return -1;
 }
 
-/* Cut `text` at the first `separator`: what follows, or NULL when there is none. */
-static char *cut(char *text, char separator)
+/* A file's name below a folder of root's: no `.`, no `/`. */
+static int parse_file_word(const char *name, const char *what, char *word, struct sy_error *err)
 {
-	char *found = strchr(text, separator);
+	size_t length = strlen(name), good = strspn(name, LETTERS "0123456789_-");
 
-	if (found)
-		*found++ = '\0';
-	return found;
+	if (!length || length >= SY_TABLE_SIZE || good != length || strchr("_-", *name))
+		return sy_fail(err,
+			       "expected the name of %s: at most %d letters, digits, '_' or '-'",
+			       what, SY_TABLE_SIZE - 1);
+	(void)snprintf(word, SY_TABLE_SIZE, "%s", name);
+	return 0;
 }
 
-static int parse_distribution(const char *word, struct sy_netem *spec, struct sy_error *err)
+static int parse_trace(char *value, struct sy_netem *spec, struct sy_error *err)
 {
+	const char *how = sy_cut(value, ':');
+
+	spec->has_trace = true;
+	spec->trace_repeats = how != NULL;
+	if (how && strcmp(how, "repeat") != 0)
+		return sy_fail(err, "expected trace=NAME, which is held at its end, or "
+				    "trace=NAME:repeat");
+	return parse_file_word(value, "a trace, such as trace=wan", spec->trace, err);
+}
+
+static int parse_sites(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_sites = true;
+	return parse_file_word(value, "a file of sites, such as sites=wan", spec->sites, err);
+}
+
+static int parse_distribution(char *word, struct sy_netem *spec, struct sy_error *err)
+{
+	char *table = sy_cut(word, ':');
 	int found = find_word(sy_distribution_names, word);
 
-	if (found < 0)
-		return sy_fail(err, "expected uniform, normal, pareto or paretonormal after the /");
+	if (table ? strcmp(word, "table") != 0 : found < 0)
+		return sy_fail(err, "expected uniform, normal, pareto, paretonormal or table:NAME "
+				    "after the /");
 	if (!spec->jitter_us)
 		return sy_fail(err, "a distribution needs a jitter, such as delay=50ms~5ms/%s",
 			       word);
+	if (table)
+		return spec->distribution = SY_TABLE,
+		       parse_file_word(table, "a delay table, such as table:wan", spec->table, err);
 	spec->distribution = (enum sy_distribution)found;
 	return 0;
 }
 
 static int parse_delay(char *value, struct sy_netem *spec, struct sy_error *err)
 {
-	char *distribution = cut(value, '/'), *jitter = cut(value, '~');
+	char *distribution = sy_cut(value, '/'), *jitter = sy_cut(value, '~');
 
 	spec->has_delay = true;
 	if (sy_parse_time(value, SY_DELAY_MAX_US, &spec->delay_us, err) < 0)
@@ -61,39 +88,50 @@ static int parse_delay(char *value, struct sy_netem *spec, struct sy_error *err)
 	return distribution ? parse_distribution(distribution, spec, err) : 0;
 }
 
-/* tc-netem(8): r defaults to 1-p, 1-h to 100 %, 1-k to 0. */
-static int parse_gemodel(char *value, struct sy_gemodel *model, struct sy_error *err)
-{
-	int32_t *const fields[] = {&model->p_ppb, &model->r_ppb, &model->one_minus_h_ppb,
-				   &model->one_minus_k_ppb};
-	int count = 0;
-
-	for (char *next; value; value = next) {
-		if (count == 4)
-			return sy_fail(err, "expected at most four percentages: p:r:1-h:1-k");
-		next = cut(value, ':');
-		if (sy_parse_percent(value, fields[count++], err) < 0)
-			return -1;
-	}
-	if (count < 2)
-		model->r_ppb = SY_WHOLE_PPB - model->p_ppb;
-	if (count < 3)
-		model->one_minus_h_ppb = SY_WHOLE_PPB;
-	return 0;
-}
-
 static int parse_loss(char *value, struct sy_netem *spec, struct sy_error *err)
 {
-	char *model = cut(value, ':');
+	char *model = sy_cut(value, ':');
 
 	spec->has_gemodel = model && !strcmp(value, "gemodel");
-	spec->has_loss = !spec->has_gemodel;
+	spec->has_state = model && !strcmp(value, "state");
+	spec->has_loss = !spec->has_gemodel && !spec->has_state;
 	if (spec->has_gemodel)
-		return parse_gemodel(model, &spec->gemodel, err);
-	if (model || !strcmp(value, "gemodel"))
-		return sy_fail(err, "expected loss=0.1%% or loss=gemodel:p:r:1-h:1-k, such as "
-				    "loss=gemodel:1%%:10%%");
+		return sy_parse_gemodel(model, &spec->gemodel, err);
+	if (spec->has_state)
+		return sy_parse_loss_state(model, &spec->state, err);
+	if (model || !strcmp(value, "gemodel") || !strcmp(value, "state"))
+		return sy_fail(err, "expected loss=0.1%%, loss=gemodel:p:r:1-h:1-k, such as "
+				    "loss=gemodel:1%%:10%%, or loss=state:p13:p31:p32:p23:p14");
 	return sy_parse_percent(value, &spec->loss_ppb, err);
+}
+
+static int parse_ecn(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_ecn = !strcmp(value, "yes");
+	return spec->has_ecn ? 0 : sy_fail(err, "expected yes; without it, leave ecn out");
+}
+
+static int parse_rate(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	char *overhead = sy_cut(value, ':');
+
+	spec->has_rate = true;
+	spec->has_overhead = overhead != NULL;
+	if (sy_parse_rate(value, &spec->rate_bit_per_s, err) < 0)
+		return -1;
+	return overhead ? sy_parse_overhead(overhead, &spec->overhead, err) : 0;
+}
+
+static int parse_slot(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_slot = true;
+	return sy_parse_slot(value, &spec->slot, err);
+}
+
+static int parse_seed(char *value, struct sy_netem *spec, struct sy_error *err)
+{
+	spec->has_seed = true;
+	return sy_parse_count(value, 0, INT64_MAX, &spec->seed, err);
 }
 
 static int parse_to(char *value, struct sy_netem *spec, struct sy_error *err)
@@ -154,7 +192,6 @@ static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *
 #define PARSE_TIME(value, us, err)     sy_parse_time(value, SY_DELAY_MAX_US, us, err)
 #define PARSE_WHOLE_MS(value, us, err) sy_parse_whole_ms(value, us, err)
 #define PARSE_PERCENT(value, ppb, err) sy_parse_percent(value, ppb, err)
-#define PARSE_RATE(value, rate, err)   sy_parse_rate(value, rate, err)
 /* struct tc_netem_qopt has 32 bits for it; with 0 every packet would be dropped. */
 #define PARSE_COUNT(value, packets, err) sy_parse_count(value, 1, UINT32_MAX, packets, err)
 
@@ -279,6 +316,16 @@ static int check_whole(const char *text, const struct sy_netem *spec, struct sy_
 	if (spec->reorder_ppb && !spec->delay_us)
 		return sy_fail(err, "netem: reorder: needs a delay that the others wait, such as "
 				    "delay=10ms,reorder=1%%");
+	if (spec->has_ecn && !spec->has_loss && !spec->has_gemodel && !spec->has_state)
+		return sy_fail(err, "netem: ecn: needs a loss whose packets are marked, such as "
+				    "loss=1%%,ecn=yes");
+	if (spec->has_trace && (spec->has_delay || spec->has_loss || spec->has_gemodel ||
+				spec->has_state || spec->has_rate || spec->has_seed))
+		return sy_fail(err, "netem: trace: says itself what delay, loss and rate are, and "
+				    "takes no seed: leave these out");
+	if (spec->has_sites && strchr(text, ','))
+		return sy_fail(err, "netem: sites: says itself what each link has: leave the other "
+				    "parts out");
 	if (!shapes) {
 		char shown[SHOWN_SIZE];
 

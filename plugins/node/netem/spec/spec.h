@@ -1,6 +1,7 @@
 /* The netem specification: one grammar for sbatch, studies and the command line (docs/netem.md).
  *
- *   delay=50ms[~5ms[/normal|pareto|paretonormal]],loss=0.1%,rate=100mbit,to=10.0.0.0/8   or   none
+ *   delay=50ms[~5ms[/normal|pareto|paretonormal|table:NAME]],loss=0.1%,rate=100mbit,to=10.0.0.0/8
+ * or   none
  *
  * Nothing here knows tc: this is text in, numbers out, and back. */
 #ifndef STEELYARD_NETEM_SPEC_SPEC_H
@@ -16,17 +17,37 @@
 #define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
 #define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */
 #define SY_DEVICE_SIZE	 16   /* IFNAMSIZ */
+#define SY_TABLE_SIZE	 32   /* of the name of a delay table, a trace, sites, with its NUL */
 #define SY_WHOLE_PPB	 1000000000 /* 100 % in parts per billion */
 
-enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL };
+enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL, SY_TABLE };
 enum sy_direction { SY_EGRESS, SY_INGRESS, SY_BOTH };
 
-/* In the order of their enums; the last one is NULL. */
+/* In the order of their enums, without SY_TABLE; the last one is NULL. */
 extern const char *const sy_distribution_names[], *const sy_direction_names[];
 
 /* Gilbert–Elliott, tc-netem(8) `loss gemodel p [r [1-h [1-k]]]`, each in parts per billion. */
 struct sy_gemodel {
 	int32_t p_ppb, r_ppb, one_minus_h_ppb, one_minus_k_ppb;
+};
+
+/* tc-netem(8) `loss state p13 [p31 [p32 [p23 [p14]]]]`, each in parts per billion. */
+struct sy_loss_state {
+	int32_t p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb;
+};
+
+/* What a packet takes of the rate beside its own bytes. */
+struct sy_rate_overhead {
+	int32_t packet_bytes, cell_bytes, cell_overhead_bytes; /* cell_bytes 0: no cells */
+};
+
+/* When packets leave; 0 packets or bytes: any. With a distribution (SY_UNIFORM: none), whose tables
+ * end at four jitters, min_us and max_us follow from it. */
+struct sy_slot {
+	int64_t min_us, max_us;
+	int32_t packets, bytes;
+	enum sy_distribution distribution;
+	int64_t mean_us, jitter_us;
 };
 
 struct sy_network {
@@ -42,7 +63,15 @@ struct sy_netem {
 #define VALUE(id, key, role, kind, ...) SY_FLAG_##role(id) SY_DECLARE_##kind(id)
 #include "facts/netem_keys.def"
 	enum sy_distribution distribution;
+	char table[SY_TABLE_SIZE]; /* SY_TABLE: its name */
 	struct sy_gemodel gemodel;
+	struct sy_loss_state state;
+	struct sy_rate_overhead overhead;
+	struct sy_slot slot;
+	char trace[SY_TABLE_SIZE]; /* its name */
+	bool trace_repeats;
+	char sites[SY_TABLE_SIZE]; /* their file's name */
+	int64_t seed;
 	int to_count, port_count;
 	struct sy_network to[SY_NETEM_TARGETS];
 	uint16_t port[SY_NETEM_TARGETS]; /* TCP or UDP, either end */

@@ -1,5 +1,6 @@
 #include "netem/spec/text.h"
 
+#include "netem/spec/models.h"
 #include "netem/spec/values.h"
 
 #include <inttypes.h>
@@ -28,47 +29,76 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 
 static void write_delay(struct text *text, const struct sy_netem *spec)
 {
-	char delay[SY_UNIT_SIZE], jitter[SY_UNIT_SIZE];
-	bool shaped = spec->distribution != SY_UNIFORM;
+	char delay[SY_UNIT_SIZE], jitter[SY_UNIT_SIZE], shape[SY_UNIT_SIZE] = "";
 
 	if (!spec->has_delay)
 		return;
 	(void)sy_format_time(spec->delay_us, delay);
+	if (spec->distribution == SY_TABLE)
+		(void)snprintf(shape, sizeof(shape), "/table:%s", spec->table);
+	else if (spec->distribution != SY_UNIFORM)
+		(void)snprintf(shape, sizeof(shape), "/%s",
+			       sy_distribution_names[spec->distribution]);
 	if (spec->jitter_us)
-		add(text, "delay=%s~%s%s%s", delay, sy_format_time(spec->jitter_us, jitter),
-		    shaped ? "/" : "", shaped ? sy_distribution_names[spec->distribution] : "");
+		add(text, "delay=%s~%s%s", delay, sy_format_time(spec->jitter_us, jitter), shape);
 	else
 		add(text, "delay=%s", delay);
 }
 
-/* All that is not the default: tc-netem(8). */
-static void add_gemodel(struct text *text, const struct sy_gemodel *model)
-{
-	char p[SY_UNIT_SIZE], r[SY_UNIT_SIZE], h[SY_UNIT_SIZE], k[SY_UNIT_SIZE];
-	int count = 1;
-
-	(void)sy_format_percent(model->p_ppb, p);
-	(void)sy_format_percent(model->r_ppb, r);
-	(void)sy_format_percent(model->one_minus_h_ppb, h);
-	(void)sy_format_percent(model->one_minus_k_ppb, k);
-	if (model->r_ppb != SY_WHOLE_PPB - model->p_ppb)
-		count = 2;
-	if (model->one_minus_h_ppb != SY_WHOLE_PPB)
-		count = 3;
-	if (model->one_minus_k_ppb)
-		count = 4;
-	add(text, "loss=gemodel:%s%s%s%s%s%s%s", p, count > 1 ? ":" : "", count > 1 ? r : "",
-	    count > 2 ? ":" : "", count > 2 ? h : "", count > 3 ? ":" : "", count > 3 ? k : "");
-}
-
 static void write_loss(struct text *text, const struct sy_netem *spec)
 {
-	char percent[SY_UNIT_SIZE];
+	char value[SY_MODEL_SIZE];
 
 	if (spec->has_gemodel)
-		add_gemodel(text, &spec->gemodel);
+		add(text, "loss=gemodel:%s", sy_format_gemodel(&spec->gemodel, value));
+	else if (spec->has_state)
+		add(text, "loss=state:%s", sy_format_loss_state(&spec->state, value));
 	else if (spec->has_loss)
-		add(text, "loss=%s", sy_format_percent(spec->loss_ppb, percent));
+		add(text, "loss=%s", sy_format_percent(spec->loss_ppb, value));
+}
+
+static void write_ecn(struct text *text, const struct sy_netem *spec)
+{
+	if (spec->has_ecn)
+		add(text, "ecn=yes");
+}
+
+/* An overhead of 0 stays: it has packets made one by one, as the others have. */
+static void write_rate(struct text *text, const struct sy_netem *spec)
+{
+	char rate[SY_UNIT_SIZE], overhead[SY_MODEL_SIZE];
+
+	if (spec->has_overhead)
+		add(text, "rate=%s:%s", sy_format_rate(spec->rate_bit_per_s, rate),
+		    sy_format_overhead(&spec->overhead, overhead));
+	else if (spec->has_rate)
+		add(text, "rate=%s", sy_format_rate(spec->rate_bit_per_s, rate));
+}
+
+static void write_slot(struct text *text, const struct sy_netem *spec)
+{
+	char slot[SY_MODEL_SIZE];
+
+	if (spec->has_slot)
+		add(text, "slot=%s", sy_format_slot(&spec->slot, slot));
+}
+
+static void write_trace(struct text *text, const struct sy_netem *spec)
+{
+	if (spec->has_trace)
+		add(text, "trace=%s%s", spec->trace, spec->trace_repeats ? ":repeat" : "");
+}
+
+static void write_sites(struct text *text, const struct sy_netem *spec)
+{
+	if (spec->has_sites)
+		add(text, "sites=%s", spec->sites);
+}
+
+static void write_seed(struct text *text, const struct sy_netem *spec)
+{
+	if (spec->has_seed)
+		add(text, "seed=%" PRId64, spec->seed);
 }
 
 static void write_to(struct text *text, const struct sy_netem *spec)
@@ -135,6 +165,8 @@ static json_t *seconds(int64_t us)
 /* Each: NULL when it was not asked for. */
 static json_t *distribution_json(const struct sy_netem *spec)
 {
+	if (spec->distribution == SY_TABLE)
+		return json_sprintf("table:%s", spec->table);
 	return spec->jitter_us ? json_string(sy_distribution_names[spec->distribution]) : NULL;
 }
 
@@ -147,6 +179,68 @@ static json_t *gemodel_json(const struct sy_netem *spec)
 					     fraction(model->one_minus_h_ppb), "one_minus_k",
 					     fraction(model->one_minus_k_ppb))
 				 : NULL;
+}
+
+static json_t *state_json(const struct sy_netem *spec)
+{
+	const struct sy_loss_state *state = &spec->state;
+
+	return spec->has_state
+		   ? json_pack("{s:o, s:o, s:o, s:o, s:o}", "p13", fraction(state->p13_ppb), "p31",
+			       fraction(state->p31_ppb), "p32", fraction(state->p32_ppb), "p23",
+			       fraction(state->p23_ppb), "p14", fraction(state->p14_ppb))
+		   : NULL;
+}
+
+static json_t *ecn_json(const struct sy_netem *spec)
+{
+	return spec->has_ecn ? json_true() : NULL;
+}
+
+static json_t *overhead_json(const struct sy_netem *spec)
+{
+	const struct sy_rate_overhead *overhead = &spec->overhead;
+
+	return spec->has_overhead
+		   ? json_pack("{s:i, s:i, s:i}", "packet_bytes", overhead->packet_bytes,
+			       "cell_bytes", overhead->cell_bytes, "cell_overhead_bytes",
+			       overhead->cell_overhead_bytes)
+		   : NULL;
+}
+
+static json_t *slot_json(const struct sy_netem *spec)
+{
+	const struct sy_slot *slot = &spec->slot;
+	json_t *json;
+
+	if (!spec->has_slot)
+		return NULL;
+	json = json_pack("{s:o, s:o, s:i, s:i}", "min_s", seconds(slot->min_us), "max_s",
+			 seconds(slot->max_us), "packets", slot->packets, "bytes", slot->bytes);
+	if (slot->distribution != SY_UNIFORM) {
+		(void)json_object_set_new(json, "mean_s", seconds(slot->mean_us));
+		(void)json_object_set_new(json, "jitter_s", seconds(slot->jitter_us));
+		(void)json_object_set_new(json, "distribution",
+					  json_string(sy_distribution_names[slot->distribution]));
+	}
+	return json;
+}
+
+static json_t *trace_json(const struct sy_netem *spec)
+{
+	return spec->has_trace
+		   ? json_sprintf("%s%s", spec->trace, spec->trace_repeats ? ":repeat" : "")
+		   : NULL;
+}
+
+static json_t *sites_json(const struct sy_netem *spec)
+{
+	return spec->has_sites ? json_string(spec->sites) : NULL;
+}
+
+static json_t *seed_json(const struct sy_netem *spec)
+{
+	return spec->has_seed ? json_integer(spec->seed) : NULL;
 }
 
 static json_t *to_json(const struct sy_netem *spec)

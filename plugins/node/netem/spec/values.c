@@ -132,6 +132,15 @@ int sy_parse_percent(const char *text, int32_t *ppb, struct sy_error *err)
 	return 0;
 }
 
+char *sy_cut(char *text, char separator)
+{
+	char *found = strchr(text, separator);
+
+	if (found)
+		*found++ = '\0';
+	return found;
+}
+
 int sy_parse_count(const char *text, int64_t min, int64_t max, int64_t *count, struct sy_error *err)
 {
 	int decimals;

@@ -42,6 +42,9 @@ int sy_parse_whole_ms(const char *text, int64_t *us, struct sy_error *err);
 /* `0.1%`: 0 to 100, six decimals at most. */
 int sy_parse_percent(const char *text, int32_t *ppb, struct sy_error *err);
 
+/* Cut `text` at the first `separator`: what follows, or NULL when there is none. */
+char *sy_cut(char *text, char separator);
+
 /* A whole number from `min` to `max`. */
 int sy_parse_count(const char *text, int64_t min, int64_t max, int64_t *count,
 		   struct sy_error *err);

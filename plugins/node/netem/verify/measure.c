@@ -1,6 +1,7 @@
 #include "netem/verify/measure.h"
 
 #include "base/document.h"
+#include "netem/spec/models.h"
 #include "netem/spec/values.h"
 #include "netem/verify/ping.h"
 
@@ -16,7 +17,6 @@
 #define TCP_MOST     10 /* whoever listens there is troubled no more than this */
 #define TRIES	     3	/* a busy node holds up all echoes at once, for some 10 ms */
 #define PAUSE_NS     20000000
-#define FRAME_BITS   (98 * 8) /* an echo request of IPv4 with its Ethernet header */
 
 static bool reaches(const struct sy_netem *spec, const char *peer)
 {
@@ -34,7 +34,8 @@ static bool reaches(const struct sy_netem *spec, const char *peer)
 static void pace(const struct sy_measure *measure, struct sy_ping *ping)
 {
 	const struct sy_netem *spec = measure->spec;
-	int64_t frame_us = spec->has_rate ? 1000000LL * FRAME_BITS / spec->rate_bit_per_s : 0;
+	int64_t frame_bits = 8 * sy_bytes_on_link(&spec->overhead, SY_ECHO_BYTES);
+	int64_t frame_us = spec->has_rate ? 1000000LL * frame_bits / spec->rate_bit_per_s : 0;
 	int64_t most;
 
 	ping->gap_us = 2 * frame_us > GAP_US ? 2 * frame_us : GAP_US;
@@ -43,7 +44,8 @@ static void pace(const struct sy_measure *measure, struct sy_ping *ping)
 		most = TCP_MOST;
 	if (ping->count > most)
 		ping->count = (int)most;
-	ping->wait_us = 2 * (spec->delay_us + 4 * spec->jitter_us + frame_us) + BASE_WAIT_US;
+	ping->wait_us = 2 * (spec->delay_us + 4 * spec->jitter_us + frame_us + spec->slot.max_us) +
+			BASE_WAIT_US;
 }
 
 static json_t *seconds(double value)

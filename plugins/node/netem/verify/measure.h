@@ -24,7 +24,7 @@ struct sy_measure {
  * reference; sd_s is null for one answer. With `port=` in the specification, which leaves ICMP
  * alone, it is the time until a TCP connection to the first port is accepted or refused.
  * -1: nothing could be measured; the sentence says why, *rtt is JSON's null.
- * Takes 2 × (delay + 4 × jitter) + 0.7 s at most, a few ms where nothing is delayed. */
+ * Takes 2 × (delay + 4 × jitter + slot) + 0.7 s at most, a few ms where nothing is delayed. */
 int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_error *err);
 
 /* The same into the document: `rtt.MOMENT` (before, during_start, during_end, after), or null there

@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-#define SY_PING_MAX 100
+#define SY_PING_MAX   100
+#define SY_ECHO_BYTES 98 /* an echo request of IPv4 with its Ethernet header */
 
 struct sy_ping {
 	const char *peer;  /* IPv4 or IPv6 address as text */

@@ -2,6 +2,10 @@
 
 #include "base/document.h"
 #include "netem/spec/loss.h"
+#include "netem/spec/models.h"
+#include "netem/verify/measure.h"
+#include "netem/verify/chances.h"
+#include "netem/verify/ping.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -78,19 +82,40 @@ static double tolerance_s(const struct sy_netem *spec, double expected_s, int ti
 	double tolerance = fmax(LEAST_TOLERANCE_S, RELATIVE * expected_s);
 	double jitter_s = (double)spec->jitter_us / 1e6;
 
-	tolerance += MEDIAN_ERROR * jitter_s * sqrt((double)times / received);
+	if (spec->distribution != SY_TABLE) /* else the table's own quantiles */
+		tolerance += MEDIAN_ERROR * jitter_s * sqrt((double)times / received);
 	if (spec->distribution == SY_PARETO || spec->distribution == SY_PARETONORMAL)
 		tolerance += PARETO_SHIFT * jitter_s * times;
 	if (spec->has_rate) /* an echo request on the wire */
-		tolerance += times * 98 * 8 / (double)spec->rate_bit_per_s;
+		tolerance +=
+		    (double)(times * 8 * sy_bytes_on_link(&spec->overhead, SY_ECHO_BYTES)) /
+		    (double)spec->rate_bit_per_s;
 	return tolerance;
 }
 
-/* Added round-trip time at a moment, in seconds. */
+/* Added round-trip time at a moment, in seconds. `slot`: as much more may have been added, where an
+ * echo waits for a slot or a delay table has the median lie in a range. */
 struct added {
-	double before, now, added, asked, tolerance;
+	double before, now, added, asked, slot, tolerance;
 	int received;
 };
+
+/* Where the median of the answers may lie by the delay table's own quantiles; of fewer answers than
+ * these stand for, anywhere in it. Only its sum over the ways is known. */
+static void add_table(const struct verdict *verdict, struct added *delay, int times)
+{
+	json_t *table = json_object_get(verdict->conditions, "delay_table");
+	double jitter_s = times * (double)verdict->spec->jitter_us / 1e6;
+	bool few = delay->received < SY_MEASURE_COUNT;
+	double low, high;
+
+	if (!json_is_object(table) || verdict->spec->distribution != SY_TABLE)
+		return;
+	low = json_number_value(json_object_get(table, few ? "least" : "low"));
+	high = json_number_value(json_object_get(table, few ? "most" : "high"));
+	delay->asked += jitter_s * low;
+	delay->slot += jitter_s * (high - low);
+}
 
 /* Of a busy node's `before`, the true median lies between its fastest echo and its median. */
 static double nearest(double wanted, double low, double high)
@@ -110,7 +135,10 @@ static bool compare(const struct verdict *verdict, const char *moment, struct ad
 	delay->now = seconds_of(during, key);
 	delay->received = (int)json_integer_value(json_object_get(during, "received"));
 	delay->asked = times * (double)verdict->spec->delay_us / 1e6;
-	delay->added = nearest(delay->asked, delay->now - most, delay->now - least);
+	delay->slot = times * (double)verdict->spec->slot.max_us / 1e6;
+	add_table(verdict, delay, times);
+	delay->added =
+	    nearest(delay->asked + delay->slot / 2, delay->now - most, delay->now - least);
 	delay->before = delay->now - delay->added;
 	if (isnan(delay->now) || isnan(least) || isnan(most))
 		return false;
@@ -122,10 +150,13 @@ static bool compare(const struct verdict *verdict, const char *moment, struct ad
 /* What the job has left in the queue of a low rate delays those behind it. */
 static bool holds(const struct verdict *verdict, const char *moment, const struct added *delay)
 {
-	if (delay->added > delay->asked && verdict->spec->has_rate && !strcmp(moment, "during_end"))
+	bool queues = verdict->spec->has_rate || verdict->spec->has_slot;
+
+	if (delay->added > delay->asked && queues && !strcmp(moment, "during_end"))
 		return true;
 	return verdict->spec->reorder_ppb >= REORDER_MOST_PPB ||
-	       fabs(delay->added - delay->asked) <= delay->tolerance;
+	       (delay->added >= delay->asked - delay->tolerance &&
+		delay->added <= delay->asked + delay->slot + delay->tolerance);
 }
 
 static const struct sy_netem nothing; /* what is asked for before applying and after undoing */
@@ -150,8 +181,21 @@ static void note_busy(struct verdict *verdict, const char *moment, const char *w
 			     seconds_of(rtt, "min_s") * 1e3);
 }
 
-static void judge_delay(struct verdict *verdict, const char *moment, const char *when)
+/* What was asked at a moment: of a trace the step that held, in `room`. */
+static const struct sy_netem *asked_at(const struct verdict *verdict, const char *moment,
+				       struct sy_netem *room)
 {
+	json_t *trace = json_object_get(verdict->conditions, "trace");
+	const char *key = strcmp(moment, "during_start") ? "now" : "first";
+	const char *text = json_string_value(json_object_get(trace, key));
+
+	return text && sy_netem_parse(text, room, NULL) == 0 ? room : verdict->spec;
+}
+
+static void judge_delay(struct verdict *whole, const char *moment, const char *when)
+{
+	struct sy_netem room;
+	struct verdict at = {whole->conditions, asked_at(whole, moment, &room)}, *verdict = &at;
 	bool least = !strcmp(evidence(verdict->spec), "min_s");
 	struct added delay;
 
@@ -167,9 +211,12 @@ static void judge_delay(struct verdict *verdict, const char *moment, const char 
 	if (!holds(verdict, moment, &delay))
 		condemn(verdict,
 			"%s the %s round-trip time was %.2f ms longer than before (%.2f ms "
-			"beside %.2f ms, %d answers); asked were %.2f ms, tolerance %.2f ms",
+			"beside %.2f ms, %d answers); asked were %.2f ms%s, tolerance %.2f ms",
 			when, least ? "least" : "median", delay.added * 1e3, delay.now * 1e3,
 			delay.before * 1e3, delay.received, delay.asked * 1e3,
+			verdict->spec->has_slot			  ? " and the time to the next slot"
+			: verdict->spec->distribution == SY_TABLE ? " and more, by the delay table"
+								  : "",
 			delay.tolerance * 1e3);
 }
 
@@ -232,21 +279,6 @@ static void judge_device(struct verdict *verdict, const json_t *device)
 			name, began, json_string_value(ended));
 }
 
-static void set_loss(struct verdict *verdict, int64_t dropped, int64_t packets)
-{
-	double low, high;
-
-	if (!packets) {
-		(void)json_object_set_new(verdict->conditions, "loss", json_null());
-		return;
-	}
-	sy_wilson(dropped, packets, &low, &high);
-	(void)json_object_set_new(verdict->conditions, "loss",
-				  json_pack("{s:f,s:f,s:f,s:I}", "achieved",
-					    (double)dropped / (double)packets, "low", low, "high",
-					    high, "packets", (json_int_t)packets));
-}
-
 /* What a full link does, or what was asked for. */
 static void note_full_queue(struct verdict *verdict, int64_t times)
 {
@@ -261,46 +293,81 @@ static void note_full_queue(struct verdict *verdict, int64_t times)
 				     : "as a link of that rate does; limit= changes it");
 }
 
-static void judge_drops(struct verdict *verdict, int64_t dropped, int64_t packets)
+/* As the kernel counted them. */
+static struct sy_counted counted(const struct verdict *verdict)
+{
+	return sy_netem_counted(json_object_get(verdict->conditions, "counters"), verdict->spec);
+}
+
+static void note_model(const struct verdict *verdict)
+{
+	if (verdict->spec->has_gemodel || verdict->spec->has_state)
+		sy_json_note(verdict->conditions,
+			     "the loss is judged by the %s model's mean in the long run, whose "
+			     "spread is that of the correlated chain",
+			     verdict->spec->has_state ? "four-state" : "Gilbert-Elliott");
+}
+
+/* Of a trace each packet met one of its losses. */
+static struct sy_drops drops_expected(const struct verdict *verdict, const struct sy_counted *count)
+{
+	json_t *trace = json_object_get(verdict->conditions, "trace");
+
+	if (!json_is_object(trace))
+		return sy_drops_expected(verdict->spec, count->least, count->packets);
+	return sy_hits_between(json_number_value(json_object_get(trace, "least_loss")),
+			       json_number_value(json_object_get(trace, "most_loss")), count->least,
+			       count->packets);
+}
+
+static void judge_drops(struct verdict *verdict, const struct sy_counted *count)
 {
 	const struct sy_netem *spec = verdict->spec;
-	struct sy_drops drops = sy_drops_expected(spec, packets);
+	struct sy_drops drops = drops_expected(verdict, count);
 
 	if (!drops.judged) {
 		sy_json_note(verdict->conditions,
-			     "the loss was not judged: too few spells of the Gilbert-Elliott "
-			     "model's bad state");
+			     "the loss was not judged: too few spells of the %s",
+			     spec->has_state ? "four-state model's bursts"
+					     : "Gilbert-Elliott model's bad state");
 		return;
 	}
-	if (spec->has_gemodel)
-		sy_json_note(verdict->conditions,
-			     "the loss is judged by the Gilbert-Elliott model's mean in the long "
-			     "run, whose spread is that of the correlated chain");
-	if (dropped > drops.high && (spec->has_limit || spec->has_rate)) {
-		note_full_queue(verdict, dropped - (int64_t)(drops.loss * (double)packets));
+	note_model(verdict);
+	if (count->hits > drops.high && (spec->has_limit || spec->has_rate)) {
+		note_full_queue(verdict,
+				count->hits - (int64_t)(drops.loss * (double)count->packets));
 		return;
 	}
-	if (dropped >= drops.low && dropped <= drops.high)
+	if (count->hits >= drops.low && count->hits <= drops.high)
 		return;
 	if (drops.loss > 0)
 		condemn(verdict,
-			"%" PRId64 " of %" PRId64 " packets were lost (%.4g %%), asked were "
+			"%" PRId64 " of %" PRId64 " packets were lost%s (%.4g %%), asked were "
 			"%.4g %%: chance explains %" PRId64 " to %" PRId64 " (99.9 %%)%s",
-			dropped, packets, 100 * (double)dropped / (double)packets, 100 * drops.loss,
+			count->hits, count->packets, spec->has_ecn ? " or marked" : "",
+			100 * (double)count->hits / (double)count->packets, 100 * drops.loss,
 			drops.low, drops.high,
-			dropped > drops.high ? "; the others did not fit into the queue" : "");
+			count->hits > drops.high ? "; the others did not fit into the queue" : "");
 	else
-		condemn(
-		    verdict,
-		    "%" PRId64 " of %" PRId64 " packets were dropped, asked were 0, tolerance "
-		    "0: the queue was too short (a limit= or rate= asked for says this is meant)",
-		    dropped, packets);
+		condemn(verdict,
+			"%" PRId64 " of %" PRId64 " packets were dropped, asked were 0, tolerance "
+			"0: the queue was too short (a limit= or rate= asked for says this is "
+			"meant)",
+			count->hits, count->packets);
+}
+
+static void judge_chances(struct verdict *verdict)
+{
+	char reason[256];
+
+	if (sy_netem_judge_chances(verdict->conditions, verdict->spec, reason, sizeof(reason)) < 0)
+		condemn(verdict, "%s", reason);
 }
 
 void sy_netem_judge(json_t *conditions, const struct sy_netem *spec)
 {
 	struct verdict verdict = {conditions, spec};
-	json_t *counters = json_object_get(conditions, "counters"), *device;
+	json_t *device;
 	size_t i;
 
 	if (!json_is_string(json_object_get(conditions, "invalid_reason"))) {
@@ -314,13 +381,12 @@ void sy_netem_judge(json_t *conditions, const struct sy_netem *spec)
 	note_busy(&verdict, "before", "before");
 	judge_delay(&verdict, "during_start", "at the start");
 	judge_delay(&verdict, "during_end", "at the end");
-	if (json_is_object(counters)) {
-		json_int_t sent = json_integer_value(json_object_get(counters, "sent_packets"));
-		json_int_t dropped =
-		    json_integer_value(json_object_get(counters, "dropped_packets"));
+	if (json_is_object(json_object_get(conditions, "counters"))) {
+		struct sy_counted count = counted(&verdict);
 
-		set_loss(&verdict, dropped, sent + dropped);
-		judge_drops(&verdict, dropped, sent + dropped);
+		sy_netem_tell_loss(conditions, &count);
+		judge_drops(&verdict, &count);
+		judge_chances(&verdict);
 	}
 	judge_after(&verdict);
 }

@@ -1,0 +1,105 @@
+#include "netem/kernel/delay_table.h"
+
+#include "base/file.h"
+#include "netem/kernel/table_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES (16 * SY_DELAY_TABLE_MOST)
+#define Z_999	   3.290526731491926 /* of the normal distribution, two-sided */
+
+struct values {
+	int count;
+	int16_t *item; /* SY_DELAY_TABLE_MOST of them */
+};
+
+/* One line: numbers, or a comment. */
+static int add_line(char *line, struct values *values)
+{
+	char *end = line;
+
+	if (*line == '#')
+		return 0;
+	for (;;) {
+		long value;
+
+		line += strspn(line, " \t");
+		if (!*line)
+			return 0;
+		errno = 0;
+		value = strtol(line, &end, 10);
+		if (end == line || errno || value < INT16_MIN || value > INT16_MAX ||
+		    values->count == SY_DELAY_TABLE_MOST)
+			return -1;
+		values->item[values->count++] = (int16_t)value;
+		line = end;
+	}
+}
+
+static int parse(char *text, struct values *values, const char *path, struct sy_error *err)
+{
+	int number = 0;
+
+	for (char *line; (line = strsep(&text, "\n"));) {
+		number++;
+		if (add_line(line, values) < 0)
+			return sy_fail(err,
+				       "delay table %s, line %d: expected whole numbers from %d to "
+				       "%d, at most %d in all",
+				       path, number, INT16_MIN, INT16_MAX, SY_DELAY_TABLE_MOST);
+	}
+	return values->count ? 0 : sy_fail(err, "delay table %s: has no numbers", path);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return *(const int16_t *)a - *(const int16_t *)b;
+}
+
+static double quantile(const struct values *values, double share)
+{
+	int at = (int)(share * values->count);
+
+	at = at < 0 ? 0 : at >= values->count ? values->count - 1 : at;
+	return (double)values->item[at] / SY_DELAY_TABLE_UNIT;
+}
+
+/* How many of n lie below the median is binomial: sd of its share 1 / (2 sqrt n). */
+static json_t *describe(const char *name, struct values *values, int answers)
+{
+	double half = Z_999 / 2 / sqrt(answers);
+
+	qsort(values->item, (size_t)values->count, sizeof(*values->item), compare);
+	return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f}", "name", name, "values",
+			 values->count, "least", quantile(values, 0), "low",
+			 quantile(values, 0.5 - half), "median", quantile(values, 0.5), "high",
+			 quantile(values, 0.5 + half), "most", quantile(values, 1));
+}
+
+json_t *sy_delay_table_read(const char *folder, const struct sy_netem *spec, int answers,
+			    struct sy_error *err)
+{
+	cleanup_free char *text = malloc(MOST_BYTES);
+	cleanup_free int16_t *room = calloc(SY_DELAY_TABLE_MOST, sizeof(*room));
+	struct values values = {.item = room};
+	cleanup_close int fd = -1;
+	char path[PATH_MAX];
+
+	if (spec->distribution != SY_TABLE)
+		return json_null();
+	if (!text || !room)
+		return (void)sy_fail(err, "out of memory"), NULL;
+	(void)snprintf(path, sizeof(path), "%s/%s.dist", folder, spec->table);
+	fd = sy_table_file_open(path, "delay table", ": steelyard netem learn makes one",
+				MOST_BYTES, err);
+	if (fd < 0)
+		return NULL;
+	if (sy_read_fd(fd, text, MOST_BYTES) < 0)
+		return (void)sy_fail(err, "delay table %s: cannot be read", path), NULL;
+	return parse(text, &values, path, err) < 0 ? NULL : describe(spec->table, &values, answers);
+}

@@ -1,0 +1,206 @@
+#include "netem/trace.h"
+
+#include "base/file.h"
+#include "netem/kernel/table_file.h"
+#include "netem/spec/values.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES   (100 * SY_TRACE_MOST)
+#define MOST_COLUMNS 4
+#define MOST_TIME_US 604800000000LL /* a week */
+
+enum column { TIME, DELAY, RATE, LOSS };
+
+/* A column's name, and the unit that the grammar's own parser wants behind its numbers. */
+static const struct {
+	const char *name, *unit;
+} columns[] = {{"time_s", "s"}, {"delay_ms", "ms"}, {"rate_mbit", "mbit"}, {"loss_percent", "%"}};
+
+struct table {
+	enum column column[MOST_COLUMNS];
+	int count;
+};
+
+void sy_trace_free(struct sy_trace *trace)
+{
+	free(trace->step);
+	trace->step = NULL;
+}
+
+static int read_head(char *line, struct table *table, struct sy_error *err)
+{
+	unsigned seen = 0;
+
+	while (line) {
+		char *next = sy_cut(line, ',');
+		int found = -1;
+
+		for (int i = 0; i < MOST_COLUMNS; i++)
+			if (!strcmp(columns[i].name, line))
+				found = i;
+		if (found < 0 || seen & 1U << found)
+			return sy_fail(err, "expected columns time_s, delay_ms, rate_mbit, "
+					    "loss_percent, each once");
+		seen |= 1U << found;
+		table->column[table->count++] = (enum column)found;
+		line = next;
+	}
+	return seen & 1 && seen > 1
+		   ? 0
+		   : sy_fail(err, "expected a first line with time_s and at least one of delay_ms, "
+				  "rate_mbit, loss_percent");
+}
+
+static int read_cell(enum column column, const char *cell, struct sy_trace_step *step,
+		     struct sy_error *err)
+{
+	char text[SY_UNIT_SIZE];
+
+	(void)snprintf(text, sizeof(text), "%.40s%s", cell, columns[column].unit);
+	switch (column) {
+	case TIME:
+		return sy_parse_time(text, MOST_TIME_US, &step->at_us, err);
+	case DELAY:
+		step->spec.has_delay = true;
+		return sy_parse_time(text, SY_DELAY_MAX_US, &step->spec.delay_us, err);
+	case RATE:
+		step->spec.has_rate = true;
+		return sy_parse_rate(text, &step->spec.rate_bit_per_s, err);
+	case LOSS:
+		break;
+	}
+	step->spec.has_loss = true;
+	return sy_parse_percent(text, &step->spec.loss_ppb, err);
+}
+
+static int read_line(char *line, const struct table *table, struct sy_trace_step *step,
+		     struct sy_error *err)
+{
+	for (int i = 0; i < table->count; i++) {
+		char *next = line ? sy_cut(line, ',') : NULL;
+
+		if (!line || (i == table->count - 1 && next))
+			return sy_fail(err, "expected %d numbers", table->count);
+		if (read_cell(table->column[i], line, step, err) < 0)
+			return -1;
+		line = next;
+	}
+	return 0;
+}
+
+static int check_order(const struct sy_trace *trace, struct sy_error *err)
+{
+	const struct sy_trace_step *step = &trace->step[trace->count - 1];
+
+	if (trace->count == 1)
+		return step->at_us ? sy_fail(err, "expected the first time_s to be 0") : 0;
+	return step->at_us - step[-1].at_us < SY_TRACE_LEAST_US
+		   ? sy_fail(err, "expected a time_s at least 0.1 after the one before")
+		   : 0;
+}
+
+static int add_step(char *line, const struct table *table, const struct sy_netem *spec,
+		    struct sy_trace *trace, struct sy_error *err)
+{
+	struct sy_trace_step *step = &trace->step[trace->count];
+
+	if (trace->count == SY_TRACE_MOST)
+		return sy_fail(err, "expected at most %d lines", SY_TRACE_MOST);
+	*step = (struct sy_trace_step){.spec = *spec};
+	step->spec.has_trace = step->spec.trace_repeats = false;
+	memset(step->spec.trace, 0, sizeof(step->spec.trace));
+	if (read_line(line, table, step, err) < 0)
+		return -1;
+	trace->count++;
+	return check_order(trace, err);
+}
+
+static int parse(char *text, const struct sy_netem *spec, struct sy_trace *trace, int *number,
+		 struct sy_error *err)
+{
+	struct table table = {0};
+
+	for (char *line; (line = strsep(&text, "\n"));) {
+		++*number;
+		line[strcspn(line, "\r")] = '\0';
+		if (!*line || *line == '#')
+			continue;
+		if (table.count ? add_step(line, &table, spec, trace, err) < 0
+				: read_head(line, &table, err) < 0)
+			return -1;
+	}
+	return trace->count ? 0 : sy_fail(err, "expected lines of numbers");
+}
+
+int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_trace *trace,
+		  struct sy_error *err)
+{
+	cleanup_free char *text = malloc(MOST_BYTES);
+	cleanup_close int fd = -1;
+	struct sy_error why = {{0}};
+	char path[PATH_MAX];
+	ssize_t length = -1;
+	int number = 0;
+
+	*trace = (struct sy_trace){.step = calloc(SY_TRACE_MOST, sizeof(*trace->step))};
+	(void)snprintf(path, sizeof(path), "%s/%s.csv", folder, spec->trace);
+	fd = text && trace->step ? sy_table_file_open(path, "trace", "", MOST_BYTES, err)
+				 : sy_fail(err, "out of memory");
+	if (fd >= 0)
+		length = sy_read_fd(fd, text, MOST_BYTES);
+	if (length >= 0) {
+		(void)sy_sha256(text, (size_t)length, trace->sha256);
+		if (parse(text, spec, trace, &number, &why) == 0)
+			return 0;
+		(void)sy_fail(err, "trace %s, line %d: %s", path, number, why.text);
+	} else if (fd >= 0) {
+		(void)sy_fail(err, "trace %s: cannot be read", path);
+	}
+	sy_trace_free(trace);
+	return -1;
+}
+
+/* A trace that repeats lasts until its last line, which is the first one again. */
+static int64_t length_us(const struct sy_trace *trace)
+{
+	return trace->step[trace->count - 1].at_us;
+}
+
+int64_t sy_trace_due(const struct sy_trace *trace, bool repeats, int64_t elapsed_us)
+{
+	int64_t round = 0, number = 0;
+
+	if (repeats && trace->count > 1) {
+		round = elapsed_us / length_us(trace);
+		elapsed_us %= length_us(trace);
+	}
+	while (number + 1 < trace->count && trace->step[number + 1].at_us <= elapsed_us)
+		number++;
+	return round * (trace->count - 1) + number;
+}
+
+int64_t sy_trace_time_us(const struct sy_trace *trace, int64_t number)
+{
+	int64_t in_round = trace->count - 1;
+
+	if (number <= in_round)
+		return trace->step[number].at_us;
+	return number / in_round * length_us(trace) + trace->step[number % in_round].at_us;
+}
+
+int sy_trace_allowed(const struct sy_trace *trace, const struct sy_policy *policy,
+		     struct sy_error *err)
+{
+	struct sy_error why = {{0}};
+
+	for (int i = 0; policy && i < trace->count; i++)
+		if (sy_policy_allows_values(policy, &trace->step[i].spec, &why) < 0)
+			return sy_fail(err, "trace, from %.1f s on: %s",
+				       (double)trace->step[i].at_us / 1e6, why.text);
+	return 0;
+}
