@@ -69,8 +69,12 @@ static void explain_io(json_t *record, const struct sy_status *status, const cha
 
 static void put_unseen(json_t *record, const struct sy_status *status)
 {
+	bool counted = status->io_source == SY_SOURCE_BPF; /* all of them */
+
 	sy_record_put(record, "cpu.unseen_s",
-		      status->unseen.known ? micro(status->unseen.us) : json_null(),
+		      status->unseen.known ? micro(status->unseen.us)
+		      : counted		   ? micro(0)
+					   : json_null(),
 		      "no cgroup counts the job's CPU: nobody would know of processes that no "
 		      "sample saw and that were not waited for");
 }
@@ -147,6 +151,11 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 			  ? json_integer(status->missed_ends)
 			  : json_null(),
 		      why);
+	sy_record_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
+		      status->bpf_why_no_group[0] ? status->bpf_why_no_group
+						  : "no cgroup of the job was told of");
+	sy_record_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
+	sy_record_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
 }
 
 #define ROUNDING_US 20000 /* of ticks */
@@ -157,8 +166,9 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 {
 	const int64_t *seen = status->sums.last.cell;
 
-	/* Who lives on is not the command's. */
-	if (!exact->known || (!status->unwaited && seen[SY_PROCESSES] != 0))
+	/* Who lives on is not the command's, but the kernel counts what he has used by now. */
+	if (!exact->known ||
+	    (!status->unwaited && seen[SY_PROCESSES] != 0 && status->io_source != SY_SOURCE_BPF))
 		return false;
 	return seen[SY_CPU] > exact->cpu_us + ROUNDING_US ||
 	       (exact->io_known &&
@@ -195,9 +205,10 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 		return;
 	if (!sy_exact_lacks(exact, status))
 		put_exact_use(record, exact);
-	sy_record_put(record, "cpu.unseen_s", json_null(),
-		      "the kernel has added up all that ended below the command, but children of "
-		      "a parent that ignores SIGCHLD");
+	if (status->io_source != SY_SOURCE_BPF)
+		sy_record_put(record, "cpu.unseen_s", json_null(),
+			      "the kernel has added up all that ended below the command, but "
+			      "children of a parent that ignores SIGCHLD");
 	if (larger) {
 		sy_record_put(record, "memory.max_memory_bytes",
 			      json_integer(exact->max_memory_bytes), NULL);
@@ -298,7 +309,8 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	const char *not_told =
 	    "sampling was switched off (rate 0), and not every step of the job has "
 	    "told what it had used";
-	bool known_exactly = status->memory_source == SY_SOURCE_RUSAGE;
+	bool known_exactly =
+	    status->memory_source == SY_SOURCE_RUSAGE || status->memory_source == SY_SOURCE_BPF;
 	static const char *const never[] = {
 	    "tcp.source",	"tcp.connections", "tcp.job_retransmitted_segments",
 	    "tcp.rtt_readings", "tcp.rtt_floor_s", "tcp.rtt_min_s",

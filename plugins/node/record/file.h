@@ -1,4 +1,5 @@
-/* The files of one job on one node: RECORD_DIR/JOB_ID/NODE.START.json and .csv.
+/* The files of one job on one node: NODE.START.json and .csv in its folder
+ * below RECORD_DIR (base/place.h).
  *
  * Nothing a user names is followed: the folder must be ours or root's, writable by nobody else,
  * and no link; files are made new (O_EXCL). The temporary file of the record is made at the job's
@@ -12,10 +13,12 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/place.h"
 
 struct sy_recordfile {
-	int dir;	/* the job's folder, or -1 */
-	char name[300]; /* NODE.START */
+	int dir;		   /* the job's folder, or -1 */
+	char place[SY_PLACE_SIZE]; /* which is there below RECORD_DIR */
+	char name[300];		   /* NODE.START */
 	int64_t start_unix_s;
 	bool has_owner;
 	uid_t uid;

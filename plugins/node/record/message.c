@@ -1,6 +1,7 @@
 #include "record/message.h"
 
 #include "base/document.h"
+#include "base/number.h"
 #include "base/rate.h"
 #include "counters/parse.h"
 
@@ -25,11 +26,14 @@ static const struct {
     {"peak", SY_WORD_PEAK, GIVEN},
     {"cache", SY_WORD_CACHE, GIVEN},
     {"unmet", SY_WORD_UNMET, GIVEN},
+    {"gpus", SY_WORD_GPUS, GIVEN},
     {"totals", SY_WORD_TOTALS, MAYBE},
     {"leave", SY_WORD_LEAVE, NONE},
     {"lost", SY_WORD_LOST, NONE},
     {"late", SY_WORD_LATE, NONE},
+    {"intime", SY_WORD_INTIME, NONE},
     {"session", SY_WORD_SESSION, GIVEN},
+    {"attach", SY_WORD_ATTACH, GIVEN},
     {"end", SY_WORD_END, NONE},
 };
 
@@ -62,21 +66,28 @@ static int parse_root(const char *text, struct sy_message *message, struct sy_er
 	return *rest ? sy_fail(err, "'%s': expected one process id", text) : 0;
 }
 
-/* A step's daemon tells how many page faults the children had that it has waited for. */
+/* A step's daemon tells how many page faults the children had that it has waited for, and since
+ * when the kernel counts the job in which it is. */
 static int parse_daemon(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	const char *rest;
-	char *end = NULL;
 
 	message->number[0] = -1;
 	if (parse_pid(text, &message->pid, &rest, err) < 0)
 		return -1;
-	if (*rest)
-		message->number[0] = strtoll(rest + 1, &end, 10);
-	if (end && (rest[1] < '0' || rest[1] > '9' || *end))
-		return sy_fail(err, "'%s': expected a process id, and page faults or nothing",
-			       text);
-	return 0;
+	for (int i = 0; i < 2 && *rest; i++) {
+		const char *number = rest + 1;
+		const char *end = *rest == ' ' ? sy_number(number, &message->number[i]) : NULL;
+
+		if (!end)
+			break;
+		rest = end;
+	}
+	return *rest ? sy_fail(err,
+			       "'%s': expected a process id, and page faults and nanoseconds or "
+			       "nothing",
+			       text)
+		     : 0;
 }
 
 static int parse_done(const char *text, struct sy_message *message, struct sy_error *err)
@@ -85,7 +96,8 @@ static int parse_done(const char *text, struct sy_message *message, struct sy_er
 
 	if (parse_pid(text, &message->pid, &rest, err) < 0)
 		return -1;
-	for (int i = 0; i < 6 && (i < 5 || *rest); i++) {
+	message->number[6] = -1;
+	for (int i = 0; i < 7 && (i < 5 || *rest); i++) {
 		char *end;
 
 		errno = 0;
@@ -93,11 +105,11 @@ static int parse_done(const char *text, struct sy_message *message, struct sy_er
 		if (errno || end == rest || *rest != ' ' || message->number[i] < 0)
 			return sy_fail(err,
 				       "done '%s': expected PID CPU_US RCHAR WCHAR READ WRITE "
-				       "[UNSURE]",
+				       "[UNSURE [FAULTS]]",
 				       text);
 		rest = end;
 	}
-	return *rest ? sy_fail(err, "done '%s': more than seven numbers", text) : 0;
+	return *rest ? sy_fail(err, "done '%s': more than eight numbers", text) : 0;
 }
 
 static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)
@@ -233,12 +245,34 @@ static int parse_unmet(const char *text, struct sy_message *message, struct sy_e
 		       message->key);
 }
 
+/* Three lists without blanks. */
+static int parse_gpus(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789,-/";
+	const char *at = text;
+
+	message->value = text;
+	for (int i = 0; i < 3; i++) {
+		size_t length = strspn(at, allowed);
+
+		if (!length || length >= SY_GPUS_SIZE || at[length] != (i < 2 ? ' ' : '\0'))
+			return sy_fail(err,
+				       "gpus '%.60s': expected LISTED OPEN DENIED, each shorter "
+				       "than %d bytes",
+				       text, SY_GPUS_SIZE);
+		at += length + 1;
+	}
+	return 0;
+}
+
 static int parse_arguments(const char *text, struct sy_message *message, struct sy_error *err)
 {
 	switch (message->word) {
 	case SY_WORD_ROOT:
 		return parse_daemon(text, message, err);
 	case SY_WORD_SESSION:
+	case SY_WORD_ATTACH:
 		return parse_root(text, message, err);
 	case SY_WORD_CGROUP:
 		return parse_cgroup(text, message, err);
@@ -258,11 +292,14 @@ static int parse_arguments(const char *text, struct sy_message *message, struct 
 		return parse_cache(text, message, err);
 	case SY_WORD_UNMET:
 		return parse_unmet(text, message, err);
+	case SY_WORD_GPUS:
+		return parse_gpus(text, message, err);
 	case SY_WORD_TOTALS:
 		return parse_question(text, message, err);
 	case SY_WORD_LEAVE:
 	case SY_WORD_LOST:
 	case SY_WORD_LATE:
+	case SY_WORD_INTIME:
 	case SY_WORD_END:
 		break;
 	}
@@ -283,10 +320,12 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 				       words[i].arguments == NONE ? "no arguments" : "an argument");
 		return parse_arguments(text + length + (text[length] == ' '), message, err);
 	}
-	return sy_fail(err,
-		       "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
-		       "peak, cache, unmet, totals, leave, lost, late, session, end",
-		       (int)(length < 40 ? length : 40), text);
+	return sy_fail(
+	    err,
+	    "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
+	    "peak, cache, unmet, gpus, totals, leave, lost, late, intime, session, attach, "
+	    "end",
+	    (int)(length < 40 ? length : 40), text);
 }
 
 static void put_unmet(json_t *conditions, const struct sy_message *message)
@@ -298,6 +337,24 @@ static void put_unmet(json_t *conditions, const struct sy_message *message)
 		(void)json_object_set_new(conditions, "unmet", unmet);
 	}
 	(void)json_object_set_new(unmet, message->key, sy_json_text(message->value));
+}
+
+/* Tasks that were given the same say the same. */
+static void add_gpus(json_t *conditions, const char *text)
+{
+	json_t *tasks = json_object_get(conditions, "gpus"), *known;
+	size_t i;
+
+	if (!tasks) {
+		tasks = json_array();
+		(void)json_object_set_new(conditions, "gpus", tasks);
+	}
+	json_array_foreach(tasks, i, known)
+	{
+		if (!strcmp(json_string_value(known), text))
+			return;
+	}
+	(void)json_array_append_new(tasks, sy_json_text(text));
 }
 
 void sy_message_apply(const struct sy_message *message, const struct sy_told *told)
@@ -313,4 +370,6 @@ void sy_message_apply(const struct sy_message *message, const struct sy_told *to
 					  json_loads(message->value, 0, NULL));
 	else if (message->word == SY_WORD_UNMET)
 		put_unmet(told->conditions, message);
+	else if (message->word == SY_WORD_GPUS)
+		add_gpus(told->conditions, message->value);
 }

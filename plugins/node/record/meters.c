@@ -2,6 +2,7 @@
 
 #include "base/document.h"
 #include "meters/powercap.h"
+#include "record/gpus.h"
 #include "record/record.h"
 
 #include <stdio.h>
@@ -120,4 +121,5 @@ void sy_record_meters_end(json_t *record, const struct sy_status *status,
 		if (json_is_true(json_object_get(zone, "counted")))
 			explain(record, "energy.energy_j", why[i]);
 	}
+	sy_record_gpu_energy(record); /* in the words of its zones */
 }

@@ -1,6 +1,8 @@
 #include "record/record.h"
 
 #include "base/document.h"
+#include "meters/idle_power.h"
+#include "record/gpus.h"
 #include "record/meters.h"
 
 #include <stdio.h>
@@ -98,6 +100,7 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
 		put_total(record, path, micro(last[SY_ZONE + i]));
 	}
+	sy_record_gpu_energy(record);
 	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
 		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
 		put_total(record, path, whole(last[SY_RX_DEVICE + i]));
@@ -164,6 +167,18 @@ static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 			      sampling->run_dir
 				  ? sy_record_unmet(sampling, of_run_dir[i], SY_NOT_YET)
 				  : "the sampler was told no folder of states (--run-dir)");
+}
+
+/* In the administrator's words, or why there are none. */
+static void put_idle_power(json_t *record, const struct sy_head *head)
+{
+	double watts;
+	struct sy_error err = {""};
+	bool told = sy_idle_power_read(head->node->root, head->sampling->node, &watts, &err) == 0;
+
+	sy_record_put(record, "energy.idle_w", told ? json_real(watts) : json_null(), err.text);
+	sy_record_put(record, "energy.idle_told_by", told ? json_string(SY_NODE_CONF) : json_null(),
+		      err.text);
 }
 
 static void put_devices(json_t *record, const struct sy_node *node)
@@ -265,6 +280,8 @@ json_t *sy_record_new(const struct sy_head *head)
 	sy_record_put(record, "exit.elapsed_s", json_null(), no_exit);
 	put_empty_totals(record);
 	sy_record_meters(record, &head->node->meters, &head->node->labels);
+	put_idle_power(record, head);
+	sy_record_gpus(record, &head->node->meters, &sampling->told);
 	put_devices(record, head->node);
 	explain_devices(record, head->node);
 	sy_record_put(record, "network.scope", json_string("node"), NULL);

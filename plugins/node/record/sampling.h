@@ -12,7 +12,8 @@
 
 struct sy_sampling {
 	const char *record_dir, *job_id, *node, *control, *root_dir;
-	const char *bpf, *bpf_base;	    /* steelyard-bpf, where it pins; or NULL */
+	const char *spool_dir;		    /* for records that record_dir cannot have */
+	const char *bpf, *bpf_base;	    /* steelyard-bpf ("no": none), where it pins; or NULL */
 	const char *run_dir;		    /* of network conditions and captures, or NULL */
 	int control_fd;			    /* already bound, or -1 */
 	unsigned long long control_made_ns; /* its name; 0: not told */
@@ -20,9 +21,10 @@ struct sy_sampling {
 	double rate_hz;
 	pid_t root[SY_MAX_ROOTS];
 	int roots;
-	pid_t watch;  /* 0: nobody */
-	pid_t parent; /* a daemon whose marked children are the job's; 0: none */
-	int linger_s; /* how long to wait for word when he and the job are gone */
+	pid_t process; /* that runs already: it and its descendants, to its end; 0: none */
+	pid_t watch;   /* 0: nobody */
+	pid_t parent;  /* a daemon whose marked children are the job's; 0: none */
+	int linger_s;  /* how long to wait for word when he and the job are gone */
 	bool has_owner;
 	uid_t owner_uid;
 	gid_t owner_gid;

@@ -36,14 +36,22 @@ struct sy_status {
 	struct sy_tcp_status tcp;
 	struct sy_unseen unseen;
 	bool group_gone;	   /* the cgroup went before it could be read for the last time */
+	int64_t attached;	   /* brought by others than its daemon, and counted by nobody */
 	int64_t unwaited;	   /* processes that nobody has waited for */
+	int64_t unwaited_most_us;  /* CPU that their threads may have used; -1: not known */
 	int64_t unwaited_io;	   /* the same, where a cgroup has counted their CPU */
+	int64_t outliving;	   /* processes that were still at work when the job ended */
+	int64_t silent_roots;	   /* steps' daemons gone without their final counters */
 	int64_t io_unsure_bytes;   /* a root could not tell its own from its children's */
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
 	char bpf_why[160];	   /* it does not count at all */
-	bool io_unreadable;	   /* /proc/PID/io of one of them may not be read */
+	bool bpf_stopped;	   /* it had begun to */
+	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */
+	char bpf_why_no_group[160];
+	int64_t ticks, ticks_us; /* samples that its timer took, and its CPU time for that */
+	bool io_unreadable;	 /* /proc/PID/io of one of them may not be read */
 };
 
 #endif

@@ -17,17 +17,17 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 	return sy_folder_below(run_dir, "sample", make, err);
 }
 
-int sy_unfinished_mark(const struct sy_sampling *sampling, const char *record, char *mark,
-		       size_t size, struct sy_error *err)
+int sy_unfinished_mark(const struct sy_sampling *sampling, const struct sy_recordfile *file,
+		       char *mark, size_t size, struct sy_error *err)
 {
 	cleanup_close int folder = open_folder(sampling->run_dir, true, err);
 	char samples[4096], hidden[512];
 	int fd;
 
-	(void)snprintf(mark, size, "%.200s.%.250s", sampling->job_id, record);
+	(void)snprintf(mark, size, "%.200s.%.250s", sampling->job_id, file->name);
 	(void)snprintf(hidden, sizeof(hidden), ".%s", mark);
-	(void)snprintf(samples, sizeof(samples), "%.3000s/%.200s/%.300s.csv", sampling->record_dir,
-		       sampling->job_id, record);
+	(void)snprintf(samples, sizeof(samples), "%.3000s/%s/%.300s.csv", sampling->record_dir,
+		       file->place, file->name);
 	if (folder < 0)
 		return -1;
 	/* Seen by others when it is locked and whole. */

@@ -8,12 +8,13 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "record/file.h"
 #include "record/sampling.h"
 
-/* Leave the mark of a record NODE.START, whose own name is `mark`: a descriptor that stays open as
+/* Leave the mark of a record `file`, whose own name is `mark`: a descriptor that stays open as
  * long as the sampler lives, or -1. */
-int sy_unfinished_mark(const struct sy_sampling *sampling, const char *record, char *mark,
-		       size_t size, struct sy_error *err);
+int sy_unfinished_mark(const struct sy_sampling *sampling, const struct sy_recordfile *file,
+		       char *mark, size_t size, struct sy_error *err);
 
 /* The record is finished. */
 void sy_unfinished_end(const char *run_dir, const char *name);

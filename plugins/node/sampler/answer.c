@@ -23,7 +23,8 @@ size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_st
 		      char *text, size_t size)
 {
 	const struct sy_sums *sums = &status->sums;
-	int64_t unseen_us = status->unseen.known ? status->unseen.us : SY_UNKNOWN;
+	bool counted = status->io_source == SY_SOURCE_BPF;
+	int64_t unseen_us = status->unseen.known ? status->unseen.us : counted ? 0 : SY_UNKNOWN;
 	size_t used = 1;
 
 	text[0] = '{';

@@ -1,14 +1,15 @@
 #include "sampler/in_kernel.h"
 
 #include "base/file.h"
+#include "bpf/groups.h"
 #include "bpf/place.h"
-#include "sampler/io.h"
+#include "sampler/loader.h"
+#include "sampler/open_roots.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Between two readings of the same; the daemon of a step forks what is no task, too. */
@@ -16,44 +17,77 @@
 #define SLACK_BYTES 65536
 #define SHARE	    50 /* one part in so many */
 
-/* It takes 0.03 s on a quiet machine. Why it cannot be had `steelyard-bpf status` says, and not
- * every job. */
-static int load(const char *program, const char *base, struct sy_error *why)
+static bool begin(struct sy_in_kernel *kernel, const char *base, uint64_t number)
 {
-	int how = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		sy_keep_out_of_the_way();
-		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &how, 0) < 0 || how != 0)
-		return sy_fail(why, "%s cannot load it: `steelyard-bpf status` says why", program);
-	return 0;
+	return sy_bpf_begin(&kernel->bpf, base, number, SY_BPF_KEEPER, -1, &kernel->why) == 0;
 }
 
-void sy_in_kernel_begin(struct sy_in_kernel *kernel, const char *program, const char *base)
+void sy_in_kernel_choose(struct sy_sampling *sampling)
 {
-	*kernel = (struct sy_in_kernel){0};
+	static char own[4096], beside[4096];
+	bool unasked = !sampling->bpf && sampling->command && geteuid() == 0;
+
+	if (sampling->bpf && !strcmp(sampling->bpf, "no"))
+		sampling->bpf = NULL;
+	if (unasked && readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 &&
+	    sy_loader_beside(own, beside, sizeof(beside)) && access(beside, X_OK) == 0)
+		sampling->bpf = beside;
+}
+
+/* Of a job of PBS: its first mark alone, for what else stands there is to tell daemons apart. */
+static void take_starter(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+{
+	if (!kernel->counts || !sampling->parent || !sampling->marks.count)
+		return;
+	kernel->unread = sy_bpf_unread(&kernel->bpf);
+	if (sy_bpf_mark(&kernel->bpf, sampling->parent, sampling->marks.text[0],
+			sampling->owner_uid, &kernel->why) == 0)
+		kernel->starter = sampling->parent;
+}
+
+void sy_in_kernel_begin(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+{
+	const char *program = sampling->bpf;
+	const char *base = sampling->bpf_base ? sampling->bpf_base : SY_BPF_BASE;
+	uint64_t number = sampling->control_made_ns
+			      ? sy_bpf_number(sampling->control, sampling->control_made_ns)
+			      : 0;
+
+	*kernel = (struct sy_in_kernel){.program = program};
 	if (!program)
 		return;
-	if (!base)
-		base = SY_BPF_BASE;
 	if (geteuid() != 0)
 		(void)sy_fail(&kernel->why, "only root may have it counted");
-	else if (sy_bpf_begin(&kernel->bpf, base, &kernel->why) == 0)
+	else if (begin(kernel, base, number))
 		kernel->counts = true;
 	else if (access(program, X_OK) < 0)
 		(void)sy_fail_errno(&kernel->why, errno, "%s", program);
 	else
-		kernel->counts = load(program, base, &kernel->why) == 0 &&
-				 sy_bpf_begin(&kernel->bpf, base, &kernel->why) == 0;
+		kernel->counts =
+		    sy_loader_run(program, base, &kernel->why) == 0 && begin(kernel, base, number);
+	take_starter(kernel, sampling);
 }
 
-void sy_in_kernel_end(struct sy_in_kernel *kernel)
+void sy_in_kernel_end(struct sy_in_kernel *kernel, bool more_may_come)
 {
-	sy_bpf_end(&kernel->bpf);
+	const char *base = kernel->bpf.base;
+
+	if (sy_bpf_end(&kernel->bpf) == 0)
+		sy_loader_leave(kernel->program, base, more_may_come);
+}
+
+/* Should it fail, what the command has used is more than was counted (sy_in_kernel_holds). */
+void sy_in_kernel_own(struct sy_in_kernel *kernel, const struct sy_sampling *sampling)
+{
+	struct sy_error why;
+
+	if (kernel->counts && sampling->command)
+		(void)sy_bpf_join(&kernel->bpf, SY_BPF_ROOT, &why);
+}
+
+void sy_in_kernel_own_parent(struct sy_in_kernel *kernel)
+{
+	kernel->named = true;
 }
 
 /* The first reason is the one that counts. */
@@ -67,7 +101,7 @@ static void give_up(struct sy_in_kernel *kernel, const char *why)
 void sy_in_kernel_keep(struct sy_in_kernel *kernel)
 {
 	if (kernel->counts)
-		kernel->counts = sy_bpf_keep(&kernel->bpf, &kernel->why) == 0;
+		kernel->counts = sy_bpf_join(&kernel->bpf, SY_BPF_KEEPER, &kernel->why) == 0;
 }
 
 /* What slurmstepd forks is the job's once it has become a program. */
@@ -81,28 +115,76 @@ static bool is_stepd(pid_t pid)
 	return fd >= 0 && sy_read_fd(fd, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
 }
 
-static void adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
+/* Whether there is such a process. */
+static bool adopt(struct sy_in_kernel *kernel, pid_t pid, enum sy_bpf_kind kind, int64_t faults)
 {
-	if (kernel->counts)
-		kernel->counts = sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) == 0;
+	int found =
+	    kernel->counts ? sy_bpf_adopt(&kernel->bpf, pid, kind, faults, &kernel->why) : 1;
+
+	kernel->counts &= found >= 0;
+	return found > 0;
 }
 
-void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults)
+void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults, int64_t since_ns)
 {
+	bool joined =
+	    kernel->counts && since_ns > 0 && (uint64_t)since_ns == kernel->bpf.mapped->since_ns;
+
 	kernel->named = true;
-	adopt(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults);
+	if (!joined && !adopt(kernel, pid, is_stepd(pid) ? SY_BPF_STEPD : SY_BPF_ROOT, faults))
+		give_up(kernel, "a step had ended before it was told of");
 }
 
 void sy_in_kernel_done(struct sy_in_kernel *kernel, pid_t pid)
 {
 	if (!kernel->named) /* what it had started is not known */
 		give_up(kernel, "nobody had told of a step before it was done");
-	adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
+	(void)adopt(kernel, pid, SY_BPF_ROOT_DONE, -1);
+}
+
+void sy_in_kernel_group(struct sy_in_kernel *kernel, int root, const char *path,
+			const struct sy_sampling *sampling)
+{
+	if (!kernel->counts)
+		return;
+	kernel->grouped = sy_bpf_group(&kernel->bpf, root, path, &kernel->why_no_group) == 0;
+	if (!kernel->grouped || kernel->named || sampling->parent)
+		return;
+	kernel->named = true;
+	kernel->counts = sy_bpf_adopt_group(&kernel->bpf, &kernel->why) >= 0;
+}
+
+void sy_in_kernel_in_time(struct sy_in_kernel *kernel)
+{
+	if (kernel->starter || kernel->grouped)
+		kernel->named = true;
+	else
+		kernel->counts = false; /* the reason is known */
+}
+
+bool sy_in_kernel_attach(struct sy_in_kernel *kernel, pid_t pid)
+{
+	if (kernel->counts && !adopt(kernel, pid, SY_BPF_MEMBER, -1))
+		give_up(kernel, "what pbs_attach brought had ended before it was told of");
+	return kernel->counts;
+}
+
+/* Those of PBS that are in no cgroup are known by the daemon that starts them. */
+static bool misses_tasks(struct sy_in_kernel *kernel)
+{
+	if (!kernel->starter || kernel->grouped)
+		return false;
+	if (!sy_lives(kernel->starter))
+		give_up(kernel, "pbs_mom was started anew, and the job has no cgroup there");
+	else if (sy_bpf_unread(&kernel->bpf) != kernel->unread)
+		give_up(kernel, "pbs_mom started a program of a job's as root, or one whose "
+				"environment could not be read, and the job has no cgroup there");
+	return !kernel->counts;
 }
 
 bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
 {
-	if (!kernel->counts || !kernel->named)
+	if (!kernel->counts || !kernel->named || misses_tasks(kernel))
 		return false;
 	if (sy_bpf_read(&kernel->bpf, last, &kernel->now) < 0)
 		give_up(kernel, "its maps could not be read");
@@ -126,8 +208,14 @@ struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel)
 void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status)
 {
 	bool gave_up = !kernel->counts && !status->bpf_why[0];
+	const struct sy_bpf_job *told = kernel->bpf.mapped;
 
-	status->missed_ends = kernel->counts ? (int64_t)kernel->now.missed : 0;
+	status->missed_ends = kernel->counts && told ? (int64_t)told->missed : 0;
+	status->bpf_by_cgroup = kernel->counts && kernel->grouped;
+	(void)snprintf(status->bpf_why_no_group, sizeof(status->bpf_why_no_group), "%.159s",
+		       kernel->why_no_group.text);
+	status->ticks = told ? (int64_t)told->ticks : 0;
+	status->ticks_us = told ? (int64_t)told->ticks_ns / 1000 : 0;
 	if (gave_up)
 		(void)snprintf(status->bpf_why, sizeof(status->bpf_why), "%.159s",
 			       kernel->why.text);

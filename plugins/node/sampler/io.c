@@ -97,11 +97,11 @@ void sy_keep_out_of_the_way(void)
 		(void)close(null);
 }
 
-void sy_print_path(const struct sy_sampling *sampling, const char *name)
+void sy_print_path(const struct sy_sampling *sampling, const struct sy_recordfile *file)
 {
 	char text[4096];
 	int length = snprintf(text, sizeof(text), "%s/%s/%s.json\n", sampling->record_dir,
-			      sampling->job_id, name);
+			      file->place, file->name);
 
 	if (length < (int)sizeof(text))
 		(void)sy_write_all(sampling->print_fd, text, (size_t)length);

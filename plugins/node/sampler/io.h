@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "record/file.h"
 #include "record/sampling.h"
 
 #define SY_SAMPLE_UNABLE 3 /* exit code: nothing could be set up */
@@ -33,6 +34,6 @@ bool sy_control_is_given_up(const struct sy_sampling *sampling);
 void sy_keep_out_of_the_way(void);
 
 /* Write the record's path to the descriptor of --print-path. */
-void sy_print_path(const struct sy_sampling *sampling, const char *name);
+void sy_print_path(const struct sy_sampling *sampling, const struct sy_recordfile *file);
 
 #endif

@@ -9,8 +9,8 @@
 #include "probe/probe.h"
 #include "record/conditions.h"
 #include "record/end.h"
-#include "record/file.h"
 #include "record/meters.h"
+#include "record/spool.h"
 #include "record/unfinished.h"
 #include "sampler/child.h"
 #include "sampler/footprint.h"
@@ -65,12 +65,11 @@ static int open_files(struct sy_error *err)
 	p.file = (struct sy_recordfile){.has_owner = sampling->has_owner,
 					.uid = sampling->owner_uid,
 					.gid = sampling->owner_gid};
-	if (sy_recordfile_open(&p.file, sampling->record_dir, sampling->job_id, sampling->node,
-			       err) < 0)
+	if (sy_spool_or_open(&p.file, sampling, complain, err) < 0)
 		return -1;
 	p.record = true;
 	if (sampling->run_dir && /* without the mark the job is weighed all the same */
-	    sy_unfinished_mark(sampling, p.file.name, p.mark, sizeof(p.mark), err) < 0)
+	    sy_unfinished_mark(sampling, &p.file, p.mark, sizeof(p.mark), err) < 0)
 		complain(err);
 	p.csv_fd = sy_recordfile_samples(&p.file, err);
 	if (p.csv_fd < 0)
@@ -289,10 +288,10 @@ static void tell_exact(void)
 	p.exact.io_known = sy_reaped_io(p.exact.io) == 0;
 	if (p.child <= 0 || p.child_ended || !p.exact.known || !p.exact.io_known)
 		return;
-	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld", (int)getpid(),
+	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld 0 %lld", (int)getpid(),
 		       (long long)p.exact.cpu_us, (long long)p.exact.io[0],
-		       (long long)p.exact.io[1], (long long)p.exact.io[2],
-		       (long long)p.exact.io[3]);
+		       (long long)p.exact.io[1], (long long)p.exact.io[2], (long long)p.exact.io[3],
+		       (long long)sy_reaped_faults());
 	tell_child(text);
 }
 
@@ -357,8 +356,8 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.signal_fd < 0) /* no end would ever be seen */
 		return sampling->command ? sy_run_unweighed(sampling->command) : SY_SAMPLE_UNABLE;
 	bool able = set_up(&err) == 0;
-	if (able && !sampling->command)
-		sy_in_kernel_begin(&p.kernel, sampling->bpf, sampling->bpf_base);
+	if (able)
+		sy_in_kernel_begin(&p.kernel, sampling);
 	if (able)
 		sy_slow_start(&p.node.meters, p.root);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, sampling->command != NULL);
@@ -377,11 +376,13 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.child > 0)
 		wait_until_ready();
 	if (p.record && sampling->print_fd >= 0) /* before it gives up its stdout */
-		sy_print_path(sampling, p.file.name);
+		sy_print_path(sampling, &p.file);
+	sy_in_kernel_own(&p.kernel, sampling);
 	if (sampling->command)
 		p.command = sy_start_command(sampling->command, &p.exact);
 	else
 		make_probe(); /* the first sample is not kept waiting */
+	sy_bpf_reap(&p.kernel.bpf);
 	if (able && !sampling->command)
 		write_record(sy_record_new(&p.head));
 	p.end = sampling->command ? p.command < 0 : p.child <= 0; /* who would hear of the end? */
@@ -392,7 +393,7 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.shared)
 		write_last_record();
 	close_record();
-	sy_in_kernel_end(&p.kernel);
+	sy_in_kernel_end(&p.kernel, !sampling->command);
 	sy_control_remove(sampling);
 	return sampling->command ? sy_exit_code(&p.exact) : 0;
 }

@@ -49,5 +49,7 @@ int64_t sy_wall_first_us(struct sy_wall *wall)
 {
 	int64_t now = sy_wall_us(wall), end = (wall->start_unix_s + 1) * 1000000;
 
-	return now >= end && now < end + 1000000 ? end - 1 : now;
+	/* A number of JSON has 15 digits, of which ten are whole seconds: 1 us less would be END.
+	 */
+	return now >= end && now < end + 1000000 ? end - 1000 : now;
 }

@@ -1,0 +1,286 @@
+#include "record/gpus.h"
+
+#include "base/document.h"
+#include "base/number.h"
+#include "meters/amdgpu.h"
+#include "meters/nvml.h"
+#include "record/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NONE_THERE "no meter of an accelerator is there"
+#define LACKING	   "not every meter of the node was found: there may be more accelerators"
+
+/* The node's accelerators, each once. */
+struct gpus {
+	const struct sy_meter *meter[SY_MAX_ZONES];
+	int zone[SY_MAX_ZONES]; /* its place among all meters */
+	bool own[SY_MAX_ZONES];
+	int count;
+	bool told;    /* `own` is known */
+	bool lacking; /* there may be more */
+	const char *basis;
+	const char *why; /* what makes it unknowable */
+};
+
+/* What one task has said: lists with commas, "-" for none. */
+struct word {
+	char listed[SY_GPUS_SIZE], open[SY_GPUS_SIZE], denied[SY_GPUS_SIZE];
+};
+
+static bool is_driver(const struct sy_meter *meter)
+{
+	return meter->reader == &sy_nvml || meter->reader == &sy_amdgpu;
+}
+
+/* A GPU is met once by its own driver; others (Cray's, hwmon) show the same ones again. */
+static void find(struct gpus *gpus, const struct sy_meters *meters)
+{
+	const struct sy_reader *other = NULL;
+	bool drivers = false;
+
+	for (int i = 0; i < meters->count; i++)
+		drivers |= meters->meter[i].domain == SY_DOMAIN_ACCELERATOR &&
+			   is_driver(&meters->meter[i]);
+	for (int i = 0; i < meters->count; i++) {
+		const struct sy_meter *meter = &meters->meter[i];
+
+		if (meter->domain != SY_DOMAIN_ACCELERATOR)
+			continue;
+		if (!drivers && !other)
+			other = meter->reader;
+		if (drivers ? !is_driver(meter) : meter->reader != other)
+			continue;
+		gpus->zone[gpus->count] = i;
+		gpus->meter[gpus->count++] = meter;
+	}
+}
+
+/* Is it one of the words of a list? */
+static bool has(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; length && (at = strstr(at, word)); at += length)
+		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+			return true;
+	return false;
+}
+
+static int length_of(const char *list)
+{
+	int count = 1;
+
+	for (const char *at = list; *at; at++)
+		count += *at == ',';
+	return strcmp(list, "-") ? count : 0;
+}
+
+/* What may be opened of all; -1: it is not told of each. */
+static int opened(const struct gpus *gpus, const struct word *word, bool *open)
+{
+	int count = 0;
+
+	for (int i = 0; i < gpus->count; i++) {
+		open[i] = has(word->open, gpus->meter[i]->dev_name);
+		if (!open[i] && !has(word->denied, gpus->meter[i]->dev_name))
+			return -1;
+		count += open[i];
+	}
+	return count;
+}
+
+/* Slurm numbers GPUs as gres.conf has their files, sorted, or (AutoDetect) by their place on the
+ * PCI bus, which is CUDA's order, too: only where both are one is it known which is meant. */
+static bool is_one_order(const struct gpus *gpus)
+{
+	for (int i = 0; i < gpus->count; i++) {
+		int before = 0;
+
+		for (int j = 0; j < gpus->count; j++)
+			before += strcmp(gpus->meter[j]->path, gpus->meter[i]->path) < 0;
+		if (gpus->meter[i]->reader != &sy_nvml || gpus->meter[i]->unit != before)
+			return false;
+	}
+	return true;
+}
+
+static bool is_of_uuids(const char *list)
+{
+	return !strncmp(list, "GPU-", 4);
+}
+
+/* Is a GPU one of those that are listed, by number or by UUID? */
+static bool is_listed(const struct sy_meter *meter, const char *list)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", meter->unit);
+	return has(list, is_of_uuids(list) ? meter->identity : number);
+}
+
+static const char *take_listed(struct gpus *gpus, const struct word *word, const bool *open)
+{
+	bool listed[SY_MAX_ZONES];
+	int count = 0;
+
+	if (!is_of_uuids(word->listed) && !is_one_order(gpus))
+		return "the scheduler numbers GPUs in an order that is not known: by device file "
+		       "and by place on the bus they are not the same here";
+	for (int i = 0; i < gpus->count; i++) {
+		listed[i] = is_listed(gpus->meter[i], word->listed);
+		count += listed[i];
+		if (listed[i] && open && !open[i])
+			return "a GPU that the scheduler has named may not be opened by the job";
+	}
+	if (count != length_of(word->listed))
+		return "the scheduler has named a GPU that no meter knows";
+	for (int i = 0; i < gpus->count; i++)
+		gpus->own[i] |= listed[i];
+	gpus->told = true;
+	gpus->basis = is_of_uuids(word->listed) ? "uuid" : "index";
+	return NULL;
+}
+
+static const char *take_opened(struct gpus *gpus, const bool *open)
+{
+	for (int i = 0; i < gpus->count; i++)
+		gpus->own[i] |= open[i];
+	gpus->told = true;
+	gpus->basis = "device";
+	return NULL;
+}
+
+/* NULL, or why it cannot be known. What the kernel lets a task open goes before numbers: a device
+ * is itself in any order. */
+static const char *take(struct gpus *gpus, const struct word *word)
+{
+	bool open[SY_MAX_ZONES];
+	int can = opened(gpus, word, open), listed = length_of(word->listed);
+
+	if (!strcmp(word->listed, "shared"))
+		return "the job has a part of a GPU (MIG, shards or MPS), and meters tell whole "
+		       "ones";
+	if (can >= 0 && can == listed)
+		return take_opened(gpus, open);
+	if (listed)
+		return take_listed(gpus, word, can >= 0 ? open : NULL);
+	return NULL; /* named none, and yet nothing keeps it from them: it says nothing */
+}
+
+static void hear(struct gpus *gpus, const json_t *tasks)
+{
+	const json_t *text;
+	size_t i;
+
+	json_array_foreach(tasks, i, text)
+	{
+		struct word word;
+		const char *why;
+
+		if (sscanf(json_string_value(text), "%1023s %1023s %1023s", word.listed, word.open,
+			   word.denied) != 3)
+			continue;
+		why = take(gpus, &word);
+		if (why && !gpus->why)
+			gpus->why = why;
+	}
+}
+
+/* Where nobody else was on the node, all are the job's unless it is known better. */
+static void settle(struct gpus *gpus, const json_t *job)
+{
+	const char *scheduler = json_string_value(json_object_get(job, "scheduler"));
+	bool alone = json_is_true(json_object_get(job, "exclusive"));
+
+	if (gpus->told && !gpus->why)
+		return;
+	gpus->told = alone || !scheduler || !strcmp(scheduler, "none");
+	if (gpus->told) {
+		gpus->basis = alone ? "exclusive" : "no scheduler";
+		for (int i = 0; i < gpus->count; i++)
+			gpus->own[i] = true;
+	} else if (!gpus->why) {
+		gpus->why = "nobody has told which accelerators of the node are the job's";
+	}
+}
+
+static void put(json_t *record, const struct gpus *gpus)
+{
+	int own = 0;
+	char path[64];
+
+	for (int i = 0; i < gpus->count; i++) {
+		(void)snprintf(path, sizeof(path), "energy.zones.%d.of_job", gpus->zone[i]);
+		sy_record_put(record, path, gpus->told ? json_boolean(gpus->own[i]) : json_null(),
+			      gpus->why);
+		own += gpus->own[i];
+	}
+	sy_record_put(record, "energy.gpus.of_node",
+		      gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
+	sy_record_put(record, "energy.gpus.of_job", gpus->told ? json_integer(own) : json_null(),
+		      gpus->why);
+	sy_record_put(record, "energy.gpus.told_by",
+		      gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
+}
+
+void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told)
+{
+	struct gpus gpus = {.lacking = meters->lacking};
+
+	find(&gpus, meters);
+	if (gpus.lacking) {
+		gpus.why = LACKING;
+	} else if (!gpus.count) {
+		gpus.why = NONE_THERE;
+	} else {
+		hear(&gpus, json_object_get(told->conditions, "gpus"));
+		settle(&gpus, json_object_get(record, "job"));
+	}
+	put(record, &gpus);
+}
+
+static const char *reason_of(const json_t *record, const char *path)
+{
+	const char *why =
+	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+
+	return why ? why : "not known";
+}
+
+/* Why no sum is known: a zone's reason. */
+static const char *why_of(const json_t *record, size_t zone, const char *field)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "energy.zones.%zu.%s", zone, field);
+	return reason_of(record, path);
+}
+
+void sy_record_gpu_energy(json_t *record)
+{
+	const json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	const char *why = NULL;
+	const json_t *zone;
+	double sum_j = 0;
+	bool some = false;
+	size_t i;
+
+	json_array_foreach(zones, i, zone)
+	{
+		const json_t *of_job = json_object_get(zone, "of_job");
+		const json_t *energy = json_object_get(zone, "energy_j");
+
+		some |= of_job != NULL;
+		if (json_is_null(of_job) && !why)
+			why = why_of(record, i, "of_job");
+		else if (json_is_true(of_job) && !json_is_number(energy) && !why)
+			why = why_of(record, i, "energy_j");
+		else if (json_is_true(of_job))
+			sum_j += json_number_value(energy);
+	}
+	if (!some)
+		why = reason_of(record, "energy.gpus.of_job");
+	sy_record_put(record, "energy.gpu_energy_j", why ? json_null() : json_real(sum_j), why);
+}

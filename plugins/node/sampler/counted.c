@@ -1,0 +1,164 @@
+#include "sampler/counted.h"
+
+#include "base/clock.h"
+#include "counters/processes_rest.h"
+#include "sampler/group.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static bool may_be_counted(const struct sy_job *job)
+{
+	const struct sy_in_kernel *kernel = job->kernel;
+
+	return kernel->counts && kernel->named && kernel->bpf.walks;
+}
+
+/* From now on its processes are asked: what is gone by now is known by its parent alone. */
+static bool leave_to_processes(struct sy_job *job, struct sy_status *status)
+{
+	status->bpf_stopped |= job->counted && !job->kernel->counts;
+	job->counted = job->kernel_counts = false;
+	sy_processes_wake(&job->processes);
+	return false;
+}
+
+/* Which controllers have it in its group only a process of it can tell. */
+static void ask_groups(struct sy_job *job, enum sy_look look, struct sy_status *status)
+{
+	bool changed = look != SY_LOOK_DUE && sy_group_look_for_steps(job), asked = false;
+
+	if (job->cgroup.path[0] && !job->groups_asked) {
+		sy_processes_wake(&job->processes);
+		sy_processes_refresh(&job->processes, false);
+		asked = sy_group_look(job);
+	}
+	if (!asked && !changed)
+		return;
+	if (!job->unseen.known || changed)
+		sy_group_begin_counting(job);
+	sy_job_tell_sources(job, status);
+}
+
+static void read_memory(struct sy_job *job, enum sy_look look, int64_t rss_pages,
+			struct sy_line *line, struct sy_status *status)
+{
+	int64_t group = SY_UNKNOWN;
+
+	if (look != SY_LOOK_DUE &&
+	    sy_sums_peak(&status->sums, sy_bpf_largest_bytes(&job->kernel->bpf)))
+		status->memory_source = SY_SOURCE_BPF;
+	if (!job->period_us)
+		return;
+	if (job->cgroup.memory_source != SY_SOURCE_NONE)
+		group = sy_cgroup_memory_bytes(&job->cgroup, look == SY_LOOK_LAST);
+	else
+		status->memory_source = SY_SOURCE_BPF;
+	if (group != SY_UNKNOWN)
+		line->cell[SY_MEMORY] = group;
+	else if (job->cgroup.memory_source == SY_SOURCE_NONE)
+		line->cell[SY_MEMORY] = rss_pages * job->processes.page_bytes;
+}
+
+/* At the end, or when all steps have told theirs, the group says whether that is all. */
+static void read_cpu(struct sy_job *job, bool told, int64_t group_us, const struct sy_usage *total,
+		     struct sy_line *line, struct sy_status *status)
+{
+	if (told && job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_group_last_us(job, group_us, status);
+	if (told) {
+		sy_job_read_cpu(job, group_us, total, line, status);
+		return;
+	}
+	status->cpu_source = SY_SOURCE_BPF;
+	sy_job_set(line, &status->sums.last, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
+}
+
+#define AT_WORK_US 1000 /* of CPU since a sample that is REST_US old at least */
+#define REST_US	   90000
+
+static void note(struct sy_job *job, int64_t at_us, uint64_t living_ns)
+{
+	if (at_us - job->seen[0].at_us < REST_US)
+		return;
+	job->seen[1] = job->seen[0];
+	job->seen[0] = (struct sy_moment){at_us, (int64_t)living_ns / 1000};
+}
+
+/* What has ended since is not at work, however much it used. */
+static int64_t outliving(const struct sy_job *job, bool end, int64_t now_us)
+{
+	const struct sy_bpf_answer *now = &job->kernel->now;
+	const struct sy_moment *before = &job->seen[now_us - job->seen[0].at_us < REST_US];
+
+	if (!sy_job_is_left_alone(job, end) || !before->at_us)
+		return 0;
+	return (int64_t)now->living_ns / 1000 - before->living_us >= AT_WORK_US
+		   ? (int64_t)now->processes
+		   : 0;
+}
+
+bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *line,
+			 struct sy_status *status)
+{
+	bool end = look == SY_LOOK_LAST, told = end || sy_job_all_told(job);
+	int64_t group_us = SY_UNKNOWN, now_us;
+	struct sy_usage total;
+
+	if (!may_be_counted(job))
+		return leave_to_processes(job, status);
+	/* First, so that what is used between the two readings is no gap. */
+	if (told && job->cgroup.cpu_source != SY_SOURCE_NONE)
+		group_us = sy_group_us(job);
+	sy_processes_rest(&job->processes);
+	if (look != SY_LOOK_DUE)
+		sy_processes_refresh(&job->processes, end);
+	total = sy_job_usage(job, end);
+	if (!job->kernel_counts)
+		return leave_to_processes(job, status);
+	job->counted = true;
+	ask_groups(job, look, status);
+	sy_processes_rest(&job->processes);
+	status->unwaited = status->unwaited_io = status->silent_roots = 0;
+	now_us = sy_now_us(CLOCK_MONOTONIC);
+	status->outliving = outliving(job, end, now_us);
+	note(job, now_us, job->kernel->now.living_ns);
+	status->overflowed = false;
+	sy_in_kernel_tell(job->kernel, status);
+	read_cpu(job, told, group_us, &total, line, status);
+	read_memory(job, look, (int64_t)job->kernel->now.rss_pages, line, status);
+	sy_job_read_io(job, end, &total, line, status);
+	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
+	return true;
+}
+
+void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line)
+{
+	const struct sy_bpf_usage *used = &tick->used;
+	const struct sy_line before = *line;
+
+	note(job, (int64_t)tick->at_ns / 1000, tick->living_ns);
+	sy_job_set(line, &before, SY_CPU, (int64_t)used->cpu_ns / 1000);
+	sy_job_set(line, &before, SY_RCHAR, (int64_t)used->rchar);
+	sy_job_set(line, &before, SY_WCHAR, (int64_t)used->wchar);
+	sy_job_set(line, &before, SY_READ, (int64_t)used->read_bytes);
+	sy_job_set(line, &before, SY_WRITE, (int64_t)used->write_bytes);
+	line->cell[SY_PROCESSES] = (int64_t)tick->processes;
+	if (job->cgroup.memory_source == SY_SOURCE_NONE)
+		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
+	job->kernel->now.rss_pages = tick->rss_pages;
+}
+
+void sy_job_read_meanwhile(struct sy_job *job, struct sy_line *line, struct sy_status *status)
+{
+	read_memory(job, SY_LOOK_DUE, (int64_t)job->kernel->now.rss_pages, line, status);
+	ask_groups(job, SY_LOOK_DUE, status);
+	sy_processes_rest(&job->processes);
+}
+
+bool sy_job_stays_counted(struct sy_job *job)
+{
+	const volatile struct sy_bpf_job *told = job->kernel->bpf.mapped;
+
+	return job->counted && may_be_counted(job) && told && !told->lost && !told->late;
+}

@@ -1,0 +1,34 @@
+/* The cgroup of the job that is sampled: what it counts, held against what its processes show. */
+#ifndef STEELYARD_SAMPLER_GROUP_H
+#define STEELYARD_SAMPLER_GROUP_H
+
+#include "sampler/job.h"
+
+/* CPU time that it has counted, µs, or SY_UNKNOWN. */
+int64_t sy_group_us(struct sy_job *job);
+
+/* The same, where it may have gone meanwhile: then it is `before_us`. */
+int64_t sy_group_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status);
+
+/* What its processes have used until now is the job's, the rest that it has counted is not. */
+void sy_group_begin_counting(struct sy_job *job);
+
+/* A step tells of the group before anybody in it is the user's program and could be asked, and on
+ * version 1 before every controller has it. Returns whether somebody was asked now. */
+bool sy_group_look(struct sy_job *job);
+
+/* Returns whether the groups of steps tell from now on. */
+bool sy_group_look_for_steps(struct sy_job *job);
+
+/* Hold it against `total`, what is known of the job's processes. */
+void sy_group_compare(struct sy_job *job, const struct sy_usage *total, int64_t group_us,
+		      struct sy_status *status);
+
+/* Without what the daemons of steps have used in it. */
+int64_t sy_group_cpu_of_tasks_us(const struct sy_job *job, const struct sy_usage *total,
+				 int64_t group_us);
+
+/* The same, of processes that are not asked now. */
+int64_t sy_group_cpu_meanwhile_us(struct sy_job *job, int64_t group_us);
+
+#endif

@@ -1,0 +1,86 @@
+#include "sampler/loader.h"
+
+#include "base/close_from.h"
+#include "base/file.h"
+#include "bpf/place.h"
+#include "sampler/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Loading takes 30 ms of a job's start on a quiet machine: of jobs in a row only the first one's.
+ */
+#define LINGER_S "10"
+
+bool sy_loader_beside(const char *program, char *path, size_t size)
+{
+	const char *name = strrchr(program, '/');
+
+	return name && snprintf(path, size, "%.*s/steelyard-bpf", (int)(name - program), program) <
+			   (int)size;
+}
+
+/* Why it cannot be had `steelyard-bpf status` says, and not every job. What the loader uses is
+ * added to nobody: a command's is what all that we have waited for has used. */
+int sy_loader_run(const char *program, const char *base, struct sy_error *why)
+{
+	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)signal(SIGCHLD, SIG_DFL);
+		sy_keep_out_of_the_way();
+		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	(void)signal(SIGCHLD, before);
+	if (pid < 0 || sy_bpf_count_jobs(base) < 0)
+		return sy_fail(why, "%s cannot load it: `steelyard-bpf status` says why", program);
+	return 0;
+}
+
+/* Told from samplers by its name, and with nothing of ours open. */
+static void stay_behind(const char *program, const char *base)
+{
+	char *environment[] = {NULL};
+
+	if (fork() != 0)
+		return;
+	(void)setsid();
+	sy_close_from(0);
+	for (int i = 0; i < 3; i++)
+		(void)open("/dev/null", O_RDWR);
+	(void)execle(program, "steelyard-bpf", "sweep", "--after", LINGER_S, "--base", base,
+		     (char *)NULL, environment);
+	_exit(127);
+}
+
+static void sweep(const char *base)
+{
+	cleanup_close int lock = sy_bpf_lock(base, false, -1, NULL);
+
+	if (lock >= 0)
+		sy_bpf_sweep(base);
+}
+
+void sy_loader_leave(const char *program, const char *base, bool more_may_come)
+{
+	int lingers;
+
+	if (!more_may_come || strcmp(base, SY_BPF_BASE) != 0) {
+		sweep(base);
+		return;
+	}
+	lingers = sy_bpf_linger(base);
+	if (lingers < 0) /* one does already */
+		return;
+	(void)close(lingers);
+	stay_behind(program, base);
+}

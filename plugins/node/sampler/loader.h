@@ -1,0 +1,20 @@
+/* steelyard-bpf, as samplers run it. */
+#ifndef STEELYARD_SAMPLER_LOADER_H
+#define STEELYARD_SAMPLER_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* The one in the folder of `program`. */
+bool sy_loader_beside(const char *program, char *path, size_t size);
+
+/* Have it loaded and pinned below `base`, and wait for that: 0, or -1. */
+int sy_loader_run(const char *program, const char *base, struct sy_error *why);
+
+/* The last job has ended: on its usual place, where more may come, have it unloaded when none does
+ * soon, by a process that stays behind; elsewhere all is unpinned now. */
+void sy_loader_leave(const char *program, const char *base, bool more_may_come);
+
+#endif

@@ -1,0 +1,196 @@
+#include "sampler/messages.h"
+
+#include "base/clock.h"
+#include "counters/processes_find.h"
+#include "counters/processes_handed.h"
+#include "counters/tcp_owner.h"
+#include "sampler/answer.h"
+#include "sampler/samples.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static void answer_totals(struct sy_sampler *s, int64_t question, const struct sockaddr_un *to,
+			  socklen_t length)
+{
+	char text[1024];
+	size_t used;
+
+	sy_sampler_sample(s, SY_LOOK_NOW);
+	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
+	used = sy_totals_json(question, s->wall.start_unix_s, &s->status, text, sizeof(text));
+	(void)sendto(s->child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
+		     (const struct sockaddr *)to, length);
+}
+
+static void use_cgroup(struct sy_sampler *s, const char *path)
+{
+	if (s->job.cgroup.path[0]) { /* the first one counts: the whole job's */
+		sy_job_step_is_there(&s->job);
+		return;
+	}
+	sy_cgroup_open(&s->job.cgroup, s->child->node->root, path);
+	sy_processes_cgroup(&s->job.processes, s->job.cgroup.path);
+	sy_in_kernel_group(s->child->kernel, s->child->node->root, path, s->child->sampling);
+	sy_job_count_from_here(&s->job, s->child->node->root);
+	sy_job_tell_sources(&s->job, &s->status);
+	sy_tcp_cgroup(&s->tcp, s->child->node->root, path);
+	if (s->job.cgroup.pressure_fd[0] >= 0) {
+		sy_node_pressure_from(s->child->node, s->job.cgroup.pressure_fd);
+		s->status.pressure_of_job = true;
+	}
+}
+
+static void new_rate(struct sy_sampler *s, double rate_hz)
+{
+	sy_sampler_rate(s, rate_hz);
+	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
+	sy_sampler_publish(s, sy_now_us(CLOCK_MONOTONIC));
+}
+
+static void new_root(struct sy_sampler *s, const struct sy_message *message)
+{
+	sy_job_root(&s->job, message->pid, message->number[0], message->number[1]);
+	sy_step_groups_add(&s->job.steps, message->pid);
+	sy_open_roots_add(&s->life.open, message->pid);
+	sy_tcp_recheck(&s->tcp);
+	if (!s->period_us) /* from now on it is known that a step came here */
+		sy_sampler_sample(s, SY_LOOK_NOW);
+}
+
+static void root_done(struct sy_sampler *s, const struct sy_message *message)
+{
+	struct sy_usage final = {{message->number[0] * 1000, message->number[1], message->number[2],
+				  message->number[3], message->number[4]}};
+
+	sy_in_kernel_done(s->child->kernel, message->pid);
+	sy_processes_done(&s->job.processes, message->pid, &final, message->number[6]);
+	sy_step_groups_done(&s->job.steps, message->pid, message->number[0]);
+	s->status.io_unsure_bytes += message->number[5];
+	s->job.processes.named = true;
+	s->job.exact |= s->child->command;
+	/* The job may end now: its cgroup goes, and another node sums up what lies in our file. */
+	if (!s->period_us || sy_job_all_told(&s->job)) {
+		sy_sampler_sample(s, SY_LOOK_NOW);
+		sy_job_split(&s->job, &s->status);
+	}
+	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
+}
+
+static void new_peak(struct sy_sampler *s, int64_t bytes)
+{
+	if (sy_sums_peak(&s->status.sums, bytes))
+		s->status.memory_source = SY_SOURCE_RUSAGE;
+}
+
+/* Brought to the job: where nothing counts it the record says so, for it is no child of any of the
+ * job's processes. */
+static void take_process(struct sy_sampler *s, const struct sy_message *message)
+{
+	if (message->word == SY_WORD_SESSION)
+		sy_processes_session(&s->job.processes, message->pid);
+	else if (!sy_in_kernel_attach(s->child->kernel, message->pid) && !s->job.cgroup.path[0])
+		s->status.attached++;
+}
+
+/* A thousand tasks say the same of their GPUs. */
+static bool is_kept(const struct sy_shared *shared, size_t used, const char *text)
+{
+	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1)
+		if (!strcmp(shared->notes + at, text))
+			return true;
+	return false;
+}
+
+/* For the parent, who writes the record. */
+static void keep_note(struct sy_sampler *s, const char *text)
+{
+	struct sy_shared *shared = s->child->shared;
+	size_t used = atomic_load(&shared->notes_used), length = strlen(text) + 1;
+
+	if (used + length > SY_NOTES_SIZE) {
+		s->status.dropped_notes++;
+		return;
+	}
+	memcpy(shared->notes + used, text, length);
+	atomic_store(&shared->notes_used, used + length);
+	(void)send(s->child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void keep_gpus(struct sy_sampler *s, const char *text)
+{
+	if (!is_kept(s->child->shared, atomic_load(&s->child->shared->notes_used), text))
+		keep_note(s, text);
+}
+
+static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un *from,
+		socklen_t length)
+{
+	struct sy_message message;
+
+	if (sy_message_parse(text, &message, NULL) < 0)
+		return; /* `send` has checked it; a stranger gets no answer */
+	switch (message.word) {
+	case SY_WORD_ROOT:
+		new_root(s, &message);
+		break;
+	case SY_WORD_CGROUP:
+		use_cgroup(s, message.value);
+		break;
+	case SY_WORD_RATE:
+		new_rate(s, message.rate_hz);
+		break;
+	case SY_WORD_DONE:
+		root_done(s, &message);
+		break;
+	case SY_WORD_PEAK:
+		new_peak(s, message.number[0]);
+		break;
+	case SY_WORD_TOTALS:
+		answer_totals(s, message.number[0], from, length);
+		break;
+	case SY_WORD_LEAVE:
+		s->life.leaving = s->life.look = true;
+		break;
+	case SY_WORD_SESSION:
+	case SY_WORD_ATTACH:
+		take_process(s, &message);
+		break;
+	case SY_WORD_INTIME:
+		sy_in_kernel_in_time(s->child->kernel);
+		break;
+	case SY_WORD_LATE:
+		s->status.begun_late = true;
+		break;
+	case SY_WORD_LOST:
+		s->status.watch_lost = s->end = true;
+		break;
+	case SY_WORD_END:
+		s->end = s->job.end_is_told = true;
+		break;
+	case SY_WORD_GPUS:
+		keep_gpus(s, text);
+		break;
+	default: /* about the job */
+		keep_note(s, text);
+	}
+}
+
+/* All messages that wait. */
+void sy_sampler_listen(struct sy_sampler *s, int fd)
+{
+	char text[SY_MESSAGE_SIZE];
+
+	while (!s->end) {
+		struct sockaddr_un from;
+		socklen_t length = sizeof(from);
+		ssize_t got = recvfrom(fd, text, sizeof(text) - 1, MSG_DONTWAIT,
+				       (struct sockaddr *)&from, &length);
+
+		if (got < 0 || (got == 0 && fd == s->child->parent_fd))
+			return;
+		text[got] = '\0';
+		act(s, text, &from, length);
+	}
+}

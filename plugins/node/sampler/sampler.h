@@ -1,0 +1,34 @@
+/* The sampling child's state. */
+#ifndef STEELYARD_SAMPLER_SAMPLER_H
+#define STEELYARD_SAMPLER_SAMPLER_H
+
+#include "counters/tcp_sockets.h"
+#include "sampler/child.h"
+#include "sampler/job.h"
+#include "sampler/life.h"
+#include "sampler/wakeup.h"
+
+/* Samples that a timer in the kernel takes. */
+struct sy_ticking {
+	bool on, held;		  /* `tick` waits: it may be the last one for now */
+	int64_t last_us, wall_us; /* when the last one was; the wall clock less the monotonic one */
+	struct sy_bpf_tick tick;
+};
+
+struct sy_sampler {
+	struct sy_child *child;
+	struct sy_job job;
+	struct sy_tcp tcp;
+	struct sy_columns columns;
+	struct sy_status status;
+	struct sy_line line; /* of this sample */
+	int64_t start_us, cpu_at_us, period_us, next_us;
+	struct sy_wall wall;
+	struct sy_wakeup wakeup;
+	struct sy_life life;
+	struct sy_ticking ticking;
+	bool rights_settled; /* that to look into processes was given up, or must be kept */
+	bool end;
+};
+
+#endif
