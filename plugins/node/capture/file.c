@@ -25,7 +25,7 @@ static int give(const struct sy_capture *capture, int fd, struct sy_error *err)
 int sy_capture_make(const struct sy_capture *capture, char name[320], struct sy_error *err)
 {
 	cleanup_close int folder =
-	    sy_job_folder(capture->record_dir, capture->job_id, capture->node, err);
+	    sy_job_folder_of_record(capture->record_dir, capture->job_id, capture->node, err);
 	time_t start = time(NULL);
 	int fd = -1;
 

@@ -16,19 +16,20 @@
 #include "counters/process_alive.h"
 #include "job/conditions.h"
 #include "job/control.h"
+#include "job/counted.h"
 #include "job/end.h"
 #include "job/journal.h"
 #include "job/launch.h"
 #include "job/outbox.h"
+#include "job/record_folder.h"
 #include "job/report.h"
 #include "job/state.h"
-#include "job/totals_files.h"
 #include "netem/spec/text.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
 #define LINGER_S    300	  /* a pbs_mom that was started anew looks at its jobs every 45 s */
 #define READY_MS    2000
-#define COUNTED_MS  700 /* twice: below what a prologue waits for us */
+#define COUNTED_MS  1500 /* below what a prologue waits for us */
 
 struct begin {
 	struct sy_job_begin *job;
@@ -41,6 +42,8 @@ struct begin {
 	pid_t watch; /* at whose end anybody may undo the conditions */
 	double begin_unix_s;
 	char netem[SY_NETEM_SIZE];
+	char beside[SY_PATH_SIZE];
+	const char *bpf; /* steelyard-bpf; NULL: the kernel does not count */
 };
 
 static struct sy_job_end end_of(const struct sy_job_begin *job)
@@ -115,6 +118,7 @@ static struct sy_launch launch_of(struct begin *b, char (*text)[64])
 				   .job_id = job->job_id,
 				   .node = job->node,
 				   .root = job->config.root[0] ? job->config.root : NULL,
+				   .bpf = b->bpf,
 				   .rate_hz = job->config.rate_hz,
 				   .watch = job->parent,
 				   .parent = job->parent,
@@ -151,11 +155,19 @@ static pid_t start_sampler(struct begin *b)
 	return pid;
 }
 
+/* What the group has counted by now is not the job's, and what the job does from now on is in the
+ * kernel's count: when the sampler has answered, the job may start. */
+static void await(struct begin *b, bool is_new)
+{
+	if ((b->job->cgroup || b->bpf) && sy_outbox_await(&b->outbox, COUNTED_MS) && b->bpf &&
+	    is_new)
+		sy_outbox_send(&b->outbox, "intime");
+}
+
 /* A new sampler has the tags among its arguments: while it starts, ten messages wait for it. */
 static void announce(struct begin *b, bool is_new)
 {
 	const struct sy_job_begin *job = b->job;
-	char answer[4096];
 
 	if (!sy_outbox_open(&b->outbox, &b->control))
 		return;
@@ -171,11 +183,7 @@ static void announce(struct begin *b, bool is_new)
 		sy_outbox_send(&b->outbox, "rate %g", job->wishes.rate_hz);
 	for (size_t i = 0; !is_new && i < job->wishes.tags.count; i++)
 		sy_outbox_send(&b->outbox, "tag %s", job->wishes.tags.items[i]);
-	/* What the group has counted by now is not the job's: read before the job may start. */
-	if (job->cgroup) {
-		sy_outbox_drain(&b->outbox, COUNTED_MS);
-		(void)sy_outbox_ask(&b->outbox, answer, sizeof(answer), COUNTED_MS);
-	}
+	await(b, is_new && !job->late);
 }
 
 static void close_outbox(struct begin *b)
@@ -269,14 +277,7 @@ static int capture(struct begin *b, struct sy_error *err)
  * record is gone in a moment. */
 static void find_watch(struct begin *b, pid_t sampler)
 {
-	char answer[4096];
-
-	sy_outbox_drain(&b->outbox, READY_MS);
-	b->watch = sampler && sy_outbox_ask(&b->outbox, answer, sizeof(answer), READY_MS) > 0
-		       ? sampler
-		       : 0;
-	if (!b->watch)
-		b->watch = b->job->parent;
+	b->watch = sampler && sy_outbox_await(&b->outbox, READY_MS) ? sampler : b->job->parent;
 }
 
 static int put_in_place(struct begin *b, struct sy_error *why)
@@ -288,7 +289,8 @@ static int put_in_place(struct begin *b, struct sy_error *why)
 	find_asker(b);
 	if (wishes->has_netem && !wishes->netem.none && shape(b, &err) < 0)
 		return sy_fail(why, "--netem=%s: %s", b->netem, err.text);
-	if (wishes->cache == SY_CACHE_COLD && sy_conditions_cold(&b->command, &b->outbox, &err) < 0)
+	if (wishes->cache == SY_CACHE_COLD &&
+	    sy_conditions_cold(&b->command, wishes->cvmfs_mb, &b->outbox, &err) < 0)
 		return sy_fail(why, "--cache=cold: %s", err.text);
 	if (wishes->capture && capture(b, &err) < 0)
 		return sy_fail(why, "--capture: %s", err.text);
@@ -324,11 +326,8 @@ static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 /* Whether anything tells of the job already: who comes late has nothing to add then. */
 static bool is_known(const struct begin *b)
 {
-	char folder[2 * SY_PATH_SIZE];
-
-	(void)snprintf(folder, sizeof(folder), "%s/%s", b->job->config.record_dir, b->job->job_id);
 	return json_object_size(b->state.json) > 0 ||
-	       sy_newest_start(folder, b->job->node, ".json");
+	       sy_record_newest(b->job->config.record_dir, b->job->job_id, b->job->node);
 }
 
 static int begin_anew(struct begin *b, struct sy_error *refusal)
@@ -338,6 +337,7 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	int result;
 
 	sy_job_sweep_rest(&end);
+	b->bpf = sy_counted_program(b->job->config.bpf, b->job->program, b->beside);
 	b->begin_unix_s = (double)sy_now_us(CLOCK_REALTIME) / 1e6;
 	(void)json_object_set_new(b->state.json, "earlier_starts",
 				  sy_report_earlier(b->job->config.record_dir, b->job->job_id,

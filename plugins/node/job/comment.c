@@ -146,6 +146,8 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 		    object, "netem_valid",
 		    comment->netem_valid < 0 ? json_null() : json_boolean(comment->netem_valid));
 	}
+	if (comment->refused)
+		(void)json_object_set_new(object, "refused", json_string(comment->refused));
 	return object;
 }
 

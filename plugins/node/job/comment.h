@@ -23,9 +23,10 @@ struct sy_node_kind {
 struct sy_comment {
 	struct sy_node_kind kind;
 	const struct sy_tags *tags;
-	long nodes;	   /* of the job; -1: not known */
-	const char *netem; /* canonical text; NULL: none were asked for */
-	int netem_valid;   /* 1, 0; -1: not known */
+	long nodes;	     /* of the job; -1: not known */
+	const char *netem;   /* canonical text; NULL: none were asked for */
+	int netem_valid;     /* 1, 0; -1: not known */
+	const char *refused; /* which condition the node has refused, and why; NULL: none */
 	const struct sy_job_totals *totals;
 };
 

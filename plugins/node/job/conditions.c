@@ -14,7 +14,7 @@
 #include "netem/spec/text.h"
 #include "record/stale_files.h"
 
-#define DOCUMENT_SIZE 65536
+#define DOCUMENT_SIZE 262144 /* of sites each link has its own in it */
 /* Below Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node. Torque's
  * prologue has 300 s, a hook of OpenPBS 30 s unless its alarm says more. */
 #define APPLY_LIMIT_MS	30000
@@ -22,13 +22,16 @@
 #define REAP_LIMIT_MS	10000
 
 /* Where a task must go so that its traffic is the job's: told by the node's own program. */
-static void keep_join_path(const char *text, char join_path[SY_PATH_SIZE])
+static int keep_join_path(const char *text, char join_path[SY_PATH_SIZE], struct sy_error *err)
 {
 	json_t *document = json_loads(text, 0, NULL);
 	const char *path = json_string_value(json_object_get(document, "join_path"));
 
+	if (!document)
+		return sy_fail(err, "what steelyard-node said is no JSON: %.80s", text);
 	(void)snprintf(join_path, SY_PATH_SIZE, "%s", path ? path : "");
 	json_decref(document);
+	return 0;
 }
 
 static void protect(struct sy_command *command, const struct sy_addresses *addresses)
@@ -51,7 +54,9 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 	sy_command_number(&command, "--watch", (unsigned)wish->watch);
 	if (wish->cgroup)
 		sy_option(&command.arguments, "--cgroup", wish->cgroup);
-	if (wish->peer[0])
+	for (int i = 0; wish->peers && i < wish->peers->count; i++)
+		sy_option(&command.arguments, "--peer", wish->peers->text[i]);
+	if (!wish->peers && wish->peer[0])
 		sy_option(&command.arguments, "--peer", wish->peer);
 	for (int i = 0; i < wish->marks; i++)
 		sy_option(&command.arguments, "--mark", wish->mark[i]);
@@ -60,8 +65,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 	sy_argument(&command.arguments, wish->text);
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, DOCUMENT_SIZE, err) < 0)
 		return -1;
-	keep_join_path(out, join_path);
-	return 0;
+	return keep_join_path(out, join_path, err);
 }
 
 /* Of the answer, what the record has (docs/formats.md part 1). */
@@ -87,13 +91,15 @@ static int tell_sampler(const char *text, struct sy_outbox *outbox, struct sy_er
 	return 0;
 }
 
-int sy_conditions_cold(const struct sy_command_job *job, struct sy_outbox *outbox,
+int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struct sy_outbox *outbox,
 		       struct sy_error *err)
 {
 	static struct sy_command command;
 	char out[SY_MESSAGE_MAX];
 
 	sy_command_begin(&command, job, "cache", "--cold");
+	if (cvmfs_mb)
+		sy_command_number(&command, "--cvmfs-mb", (unsigned)cvmfs_mb);
 	sy_command_asker(&command, job);
 	/* Dropping 100 GB of page cache takes some 10 s. */
 	if (sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err) < 0)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "job/addresses.h"
@@ -19,6 +20,7 @@ struct sy_netem_wish {
 	const char
 	    *cgroup;	  /* the job's; "/": one is made, for its tasks to join; NULL: the device */
 	const char *peer; /* "": none is known */
+	const struct sy_addresses *peers; /* instead, of sites: several; NULL: there is one */
 	const struct sy_addresses *protect;
 	const char *const *mark; /* as `netem apply --mark` */
 	int marks;
@@ -30,7 +32,7 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 			char join_path[SY_PATH_SIZE], struct sy_error *err);
 
 /* Drop this node's page caches, and tell the sampler what was done. */
-int sy_conditions_cold(const struct sy_command_job *job, struct sy_outbox *outbox,
+int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struct sy_outbox *outbox,
 		       struct sy_error *err);
 
 struct sy_capture_wish {

@@ -19,6 +19,7 @@ void sy_job_config_init(struct sy_job_config *config)
 	    .record_dir = "/var/lib/steelyard/records",
 	    .run_dir = "/run/steelyard",
 	    .netem_policy = SY_POLICY_PATH,
+	    .bpf = true,
 	    .rate_hz = 1,
 	    .max_rate_hz = 100,
 	};
@@ -43,10 +44,12 @@ static int add_hosts(char *hosts, const char *value, struct sy_error *err)
 	return 0;
 }
 
-static int set_exclusive(bool *exclusive, const char *value, struct sy_error *err)
+static int set_switch(bool *on, const char *value, struct sy_error *err)
 {
-	*exclusive = !strcmp(value, "yes");
-	return *exclusive || !strcmp(value, "no") ? 0 : sy_fail(err, "expected yes or no");
+	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+		return sy_fail(err, "expected yes or no");
+	*on = !strcmp(value, "yes");
+	return 0;
 }
 
 int sy_job_config_set(struct sy_job_config *config, const char *key, const char *value,
@@ -65,13 +68,15 @@ int sy_job_config_set(struct sy_job_config *config, const char *key, const char 
 	if (!strcmp(key, "protect"))
 		return add_hosts(config->protect, value, err);
 	if (!strcmp(key, "exclusive"))
-		return set_exclusive(&config->exclusive, value, err);
+		return set_switch(&config->exclusive, value, err);
+	if (!strcmp(key, "bpf"))
+		return set_switch(&config->bpf, value, err);
 	if (!strcmp(key, "rate"))
 		return sy_rate_parse(value, SY_MAX_RATE_HZ, &config->rate_hz, err);
 	if (!strcmp(key, "max_rate"))
 		return sy_rate_parse(value, SY_MAX_RATE_HZ, &config->max_rate_hz, err);
 	return sy_fail(err, "unknown; known: record_dir, run_dir, node_program, netem_policy, "
-			    "exclusive, rate, max_rate, protect, root");
+			    "exclusive, rate, max_rate, bpf, protect, root");
 }
 
 /* Without blanks around it. */

@@ -18,6 +18,7 @@ struct sy_job_config {
 	char root[SY_PATH_SIZE];	 /* counters are read below it; "": the machine's own */
 	char protect[SY_HOSTS_SIZE];	 /* hosts that no condition touches, separated by commas */
 	bool exclusive;			 /* jobs have nodes for themselves unless told otherwise */
+	bool bpf;			 /* the kernel counts, where it can */
 	double rate_hz;			 /* samples a second unless the user says otherwise */
 	double max_rate_hz;		 /* what a user may ask for */
 };

@@ -12,9 +12,12 @@
 #include "base/kernel.h"
 #include "base/file.h"
 #include "job/conditions.h"
+#include "bpf/place.h"
 #include "job/control.h"
+#include "job/counted.h"
 #include "job/journal.h"
 #include "job/launch.h"
+#include "job/left.h"
 #include "job/outbox.h"
 #include "job/report.h"
 
@@ -82,6 +85,21 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 	return answered;
 }
 
+static const struct sy_job_end *ending;
+
+static void tell_left(const char *line)
+{
+	sy_journal(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
+}
+
+static void remove_left(const struct sy_job_end *job)
+{
+	struct sy_command_job command = command_of(job);
+
+	ending = job;
+	sy_left_end(&command.program, job->job_id, tell_left);
+}
+
 char *sy_job_end(const struct sy_job_end *job)
 {
 	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
@@ -99,6 +117,7 @@ char *sy_job_end(const struct sy_job_end *job)
 	report.totals = totals;
 	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
 	report.earlier = json_object_get(state.json, "earlier_starts");
+	remove_left(job);
 	sy_job_sweep_rest(job);
 	sy_job_state_remove(&state);
 	return sy_report_text(&report);
@@ -135,6 +154,7 @@ void sy_job_sweep_rest(const struct sy_job_end *job)
 			   "network conditions of dead jobs not undone: %s", err.text);
 	sy_remove_stale_sockets(job->config.run_dir, job->node);
 	sy_finish_records(&command.program, job->node);
+	sy_left_sweep(&command.program);
 }
 
 static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
@@ -179,6 +199,18 @@ static void sweep_one(const struct sy_job_sweep *sweep, const char *job_id)
 	sy_job_state_remove(&state);
 }
 
+/* What samplers have left that were killed. */
+static void sweep_kernel(const struct sy_job_end *job)
+{
+	const struct sy_node_program program = command_of(job).program;
+	char path[SY_PATH_SIZE];
+	const char *bpf = sy_counted_program(true, job->program, path);
+
+	sy_counted_retry(&program);
+	if (bpf && sy_bpf_count_jobs(SY_BPF_BASE) >= 0)
+		sy_sweep_bpf(&program, bpf);
+}
+
 void sy_job_sweep(const struct sy_job_sweep *sweep)
 {
 	json_t *list = sy_job_states(sweep->job.config.run_dir, sweep->job.node), *id;
@@ -187,4 +219,5 @@ void sy_job_sweep(const struct sy_job_sweep *sweep)
 	json_array_foreach(list, i, id) sweep_one(sweep, json_string_value(id));
 	json_decref(list);
 	sy_job_sweep_rest(&sweep->job);
+	sweep_kernel(&sweep->job);
 }

@@ -116,3 +116,12 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 	}
 	return -1;
 }
+
+bool sy_outbox_await(struct sy_outbox *outbox, int limit_ms)
+{
+	int64_t end = now_ms() + limit_ms;
+	char answer[4096];
+
+	sy_outbox_drain(outbox, limit_ms);
+	return sy_outbox_ask(outbox, answer, sizeof(answer), (int)(end - now_ms())) > 0;
+}

@@ -37,4 +37,7 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 
 void sy_outbox_close(struct sy_outbox *outbox);
 
+/* Whether the sampler has taken all messages and answered within that time. */
+bool sy_outbox_await(struct sy_outbox *outbox, int limit_ms);
+
 #endif

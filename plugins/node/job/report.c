@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "job/comment.h"
+#include "job/record_folder.h"
 #include "job/run_dir.h"
 #include "job/totals_files.h"
 
@@ -74,11 +75,8 @@ static bool has(const json_t *list, const json_t *number)
 json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char *node,
 			  double begin_unix_s)
 {
-	char folder[2 * SY_PATH_SIZE];
-	json_t *all;
+	json_t *all = sy_record_starts(record_dir, job_id, node, (time_t)begin_unix_s);
 
-	(void)snprintf(folder, sizeof(folder), "%s/%s", record_dir, job_id);
-	all = sy_starts(folder, node, ".json", (time_t)begin_unix_s);
 	if (json_array_size(all) <= EARLIER_MAX)
 		return all;
 	json_decref(all);
@@ -87,7 +85,7 @@ json_t *sy_report_earlier(const char *record_dir, const char *job_id, const char
 
 /* START of the record that this start of the job has: as its sampler says, else the one that was
  * not there before it. The clock may have been set since: the largest need not be it. */
-static time_t own_start(const struct sy_report *report, const char *folder, time_t told)
+static time_t own_start(const struct sy_report *report, time_t told)
 {
 	json_t *all, *start;
 	time_t found = told;
@@ -96,10 +94,11 @@ static time_t own_start(const struct sy_report *report, const char *folder, time
 	if (told)
 		return told;
 	if (!report->earlier)
-		return sy_newest_start(folder, report->node, ".json");
+		return sy_record_newest(report->record_dir, report->job_id, report->node);
 	if (!json_is_array(report->earlier))
 		return 0;
-	all = sy_starts(folder, report->node, ".json", (time_t)report->begin_unix_s);
+	all = sy_record_starts(report->record_dir, report->job_id, report->node,
+			       (time_t)report->begin_unix_s);
 	json_array_foreach(all, i, start)
 	{
 		if (!has(report->earlier, start))
@@ -112,13 +111,12 @@ static time_t own_start(const struct sy_report *report, const char *folder, time
 /* The record of this start of the job on this node, and its text. */
 static json_t *own_record(const struct sy_report *report, time_t told, char **text)
 {
-	char folder[2 * SY_PATH_SIZE], name[600];
+	char folder[SY_RECORD_PATH_SIZE], name[600];
+	time_t start = own_start(report, told);
 	cleanup_close int fd = -1;
-	time_t start;
 
-	(void)snprintf(folder, sizeof(folder), "%s/%s", report->record_dir, report->job_id);
+	sy_record_folder(folder, report->record_dir, report->job_id, start);
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	start = own_start(report, folder, told);
 	(void)snprintf(name, sizeof(name), "%s.%lld.json", report->node, (long long)start);
 	*text = fd < 0 || !start ? NULL : sy_read_record(fd, name);
 	return *text ? json_loads(*text, 0, NULL) : NULL;
@@ -136,6 +134,22 @@ static bool has_all(const struct sy_report *report, json_t *record)
 			       : json_number_value(end) > (double)(time(NULL) - LATE_S);
 }
 
+/* A condition's reason to be missing, without the word that it was refused; NULL: it was not. */
+static const char *refusal_of(json_t *record)
+{
+	static const char *const paths[] = {"missing.network_conditions", "missing.cache",
+					    "missing.capture"};
+	static const char mark[] = "refused: ";
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const char *why = json_string_value(at(record, paths[i]));
+
+		if (why && strncmp(why, mark, sizeof(mark) - 1) == 0)
+			return why + sizeof(mark) - 1;
+	}
+	return NULL;
+}
+
 static void put_conditions(json_t *record, struct sy_comment *comment)
 {
 	const json_t *valid = at(record, "network_conditions.valid");
@@ -144,6 +158,7 @@ static void put_conditions(json_t *record, struct sy_comment *comment)
 	comment->netem_valid = json_is_boolean(valid) ? json_is_true(valid) : -1;
 	if (!comment->netem) /* `none`, or refused */
 		comment->netem = json_string_value(at(record, "tags.network"));
+	comment->refused = refusal_of(record);
 }
 
 static void put_totals(json_t *record, bool whole, bool answered, struct sy_totals own,

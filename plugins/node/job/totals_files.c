@@ -83,21 +83,6 @@ json_t *sy_starts(const char *folder, const char *node, const char *ending, time
 	return all;
 }
 
-time_t sy_newest_start(const char *folder, const char *node, const char *ending)
-{
-	json_t *all = sy_starts(folder, node, ending, 1), *start;
-	time_t newest = 0;
-	size_t i;
-
-	json_array_foreach(all, i, start)
-	{
-		if (json_integer_value(start) > newest)
-			newest = (time_t)json_integer_value(start);
-	}
-	json_decref(all);
-	return newest;
-}
-
 static double milliseconds(void)
 {
 	struct timespec now;

@@ -34,9 +34,7 @@ void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_n
  * the job's user, the folder to root: no link, no pipe. */
 char *sy_read_record(int folder, const char *name);
 
-/* START of every NODE.START.csv (or .json: `ending`) of a node from `since` on; the largest alone:
- * 0: there is none. Where a clock was set back the newest file need not have it. */
+/* START of every NODE.START.csv (or .json: `ending`) of a node from `since` on. */
 json_t *sy_starts(const char *folder, const char *node, const char *ending, time_t since);
-time_t sy_newest_start(const char *folder, const char *node, const char *ending);
 
 #endif

@@ -1,9 +1,11 @@
 #include "job/wishes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/rate.h"
+#include "netem/spec/values.h"
 
 #define SHOWN_MAX 80 /* how much of a faulty value a message repeats */
 
@@ -12,7 +14,8 @@ const struct sy_wish_word sy_wish_words[SY_WISHES] = {
     {"sample-rate", "HZ", "samples of energy, CPU, I/O and network a second; 0: totals only",
      false},
     {"netem", "SPEC", "network conditions, say delay=50ms,loss=0.1%; none: as they are", true},
-    {"cache", "cold|warm", "cold: drop the nodes' page caches before the job", true},
+    {"cache", "cold|warm|cold:cvmfs=MB",
+     "cold: drop the nodes' page caches before the job, and limit CVMFS' own", true},
     {"capture", NULL, "record the headers of the job's packets", true},
 };
 
@@ -27,9 +30,17 @@ static int take_netem(struct sy_wishes *wishes, const char *text, struct sy_erro
 
 static int take_cache(struct sy_wishes *wishes, const char *text, struct sy_error *err)
 {
-	if (strcmp(text, "cold") != 0 && strcmp(text, "warm") != 0)
-		return sy_fail(err, "expected cold or warm");
+	static const char limited[] = "cold:cvmfs=";
+	int64_t limit_mb = 0;
+
+	if (strncmp(text, limited, strlen(limited)) == 0) {
+		if (sy_parse_count(text + strlen(limited), 1, SY_CVMFS_MB_MAX, &limit_mb, err) < 0)
+			return -1;
+	} else if (strcmp(text, "cold") != 0 && strcmp(text, "warm") != 0) {
+		return sy_fail(err, "expected cold, warm or cold:cvmfs=MB");
+	}
 	wishes->cache = text[0] == 'c' ? SY_CACHE_COLD : SY_CACHE_WARM;
+	wishes->cvmfs_mb = limit_mb;
 	return 0;
 }
 
@@ -58,10 +69,16 @@ int sy_wish_take(struct sy_wishes *wishes, enum sy_wish which, const char *text,
 
 void sy_wish_tag_cache(struct sy_wishes *wishes)
 {
-	if (wishes->cache != SY_CACHE_AS_IT_IS)
-		(void)sy_tags_add(&wishes->tags,
-				  wishes->cache == SY_CACHE_COLD ? "cache=cold" : "cache=warm",
-				  NULL);
+	char limit[64];
+
+	if (wishes->cache == SY_CACHE_AS_IT_IS)
+		return;
+	(void)snprintf(limit, sizeof(limit), "cache=cold:cvmfs=%" PRId64, wishes->cvmfs_mb);
+	(void)sy_tags_add(&wishes->tags,
+			  wishes->cvmfs_mb		   ? limit
+			  : wishes->cache == SY_CACHE_COLD ? "cache=cold"
+							   : "cache=warm",
+			  NULL);
 }
 
 bool sy_wishes_change_node(const struct sy_wishes *wishes)

@@ -4,10 +4,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "job/tag.h"
 #include "netem/spec/spec.h"
+
+#define SY_CVMFS_MB_MAX 1000000000 /* a petabyte */
 
 enum sy_cache { SY_CACHE_AS_IT_IS, SY_CACHE_WARM, SY_CACHE_COLD };
 
@@ -18,6 +21,7 @@ struct sy_wishes {
 	bool has_netem;
 	struct sy_netem netem;
 	enum sy_cache cache;
+	int64_t cvmfs_mb; /* limit of CVMFS' cache; 0: the policy's */
 	bool capture;
 	/* On the node: a condition was asked for that cannot even be understood (what carries it is
 	 * the user's to change), and why; "": none. */

@@ -1,5 +1,6 @@
 /* steelyard-node cache: cold caches, where the policy lets the job have them. */
 #include "base/file.h"
+#include "job/wishes.h"
 #include "netem/policy/file.h"
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
@@ -9,6 +10,8 @@
 
 #include <stdio.h>
 
+#define MB 1000000
+
 static const char help[] =
     "usage: steelyard-node cache --cold [OPTIONS]\n"
     "\n"
@@ -17,13 +20,15 @@ static const char help[] =
     "done. Exit code 4: refused by the policy or by the kernel, stderr says by what.\n"
     "\n"
     "  --cold              this is what is wanted\n" SY_POLICY_OPTIONS_HELP
-    "  --cvmfs-quota BYTES limit of CVMFS' cache, instead of the policy's; 0: left alone\n"
+    "  --cvmfs-quota BYTES  limit of CVMFS' cache, instead of the policy's; 0: left alone\n"
+    "  --cvmfs-mb MB       the same, and refused where there is no CVMFS\n"
     "  --root DIR          files are below DIR [/]\n";
 
 struct wish {
 	const char *root;
 	bool cold;
 	int64_t quota_bytes; /* -1: the policy's */
+	bool is_asked;	     /* for a limit of CVMFS' cache, which must be had then */
 	struct sy_policy_options options;
 };
 
@@ -31,6 +36,7 @@ static const struct option options[] = {
     {"cold", no_argument, NULL, 'c'},
     SY_POLICY_OPTIONS,
     {"cvmfs-quota", required_argument, NULL, 'q'},
+    {"cvmfs-mb", required_argument, NULL, 'm'},
     {"root", required_argument, NULL, 'r'},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -55,6 +61,12 @@ static int take_option(int option, void *context, struct sy_error *err)
 		return 0;
 	case 'q':
 		return sy_parse_count(optarg, 0, INT64_MAX, &wish->quota_bytes, err);
+	case 'm':
+		if (sy_parse_count(optarg, 1, SY_CVMFS_MB_MAX, &wish->quota_bytes, err) < 0)
+			return -1;
+		wish->quota_bytes *= MB;
+		wish->is_asked = true;
+		return 0;
 	default:
 		return sy_policy_options_take(&wish->options, option, optarg, err);
 	}
@@ -88,7 +100,7 @@ static int drop(const struct wish *wish)
 
 	if (root < 0)
 		return complain(&err, SY_EXIT_USAGE);
-	if (sy_cache_cold(root, wish->quota_bytes, &answer, &err) < 0)
+	if (sy_cache_cold(root, wish->quota_bytes, wish->is_asked, &answer, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
 	return sy_command_print("cache", answer);
 }

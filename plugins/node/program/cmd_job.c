@@ -13,6 +13,7 @@ static const struct {
 	const char *help;
 } verbs[] = {
     {"begin", sy_job_begin_command, "a job begins on this node: sampler and conditions"},
+    {"attach", sy_job_attach_command, "a process of others' is the job's from now on"},
     {"end", sy_job_end_command, "it ends: conditions undone, its totals printed"},
     {"sweep", sy_job_sweep_command, "undo and finish what jobs that are gone have left"},
     {"check", sy_job_check_command, "whether a user's request will do, before it is queued"},

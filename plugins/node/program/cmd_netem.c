@@ -16,6 +16,7 @@ struct verb {
 static const struct verb verbs[] = {
     {"parse", sy_netem_parse_command, "what a specification means"},
     {"check", sy_netem_check_command, "whether the policy of this machine allows it"},
+    {"sites", sy_netem_sites_command, "what a file of sites asks of this node"},
     {"apply", sy_netem_apply_command, "put a condition in place and verify it (root)"},
     {"finish", sy_netem_finish_command, "a job's end: measure once more and undo it"},
     {"show", sy_netem_show_command, "whose conditions are on this node"},

@@ -4,6 +4,7 @@
 
 int sy_netem_parse_command(int argc, char **argv);
 int sy_netem_check_command(int argc, char **argv);
+int sy_netem_sites_command(int argc, char **argv);
 int sy_netem_apply_command(int argc, char **argv);
 int sy_netem_finish_command(int argc, char **argv);
 int sy_netem_show_command(int argc, char **argv);

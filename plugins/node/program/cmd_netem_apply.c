@@ -26,7 +26,8 @@ static const char help[] =
     "  --mark NAME=VALUE   nor then, as long as a process of --uid has that in its environment\n"
     "                      (repeatable: with all of them)\n"
     "  --cgroup PATH       shape this job's traffic alone: its cgroup, as in /proc/PID/cgroup\n"
-    "  --peer ADDRESS      whom round-trip times are measured to\n"
+    "  --peer ADDRESS      whom round-trip times are measured to (of sites= more than once: each\n"
+    "                      link takes the first that is at its other end)\n"
     "  --protect NETWORK   never shaped, as the scheduler's addresses (more than "
     "once)\n" SY_POLICY_OPTIONS_HELP;
 
@@ -47,6 +48,16 @@ static int add_protected(const char *text, struct sy_netem_request *request, str
 	if (request->protected_count == SY_PROTECTED_MAX)
 		return sy_fail(err, "expected at most %d of them", SY_PROTECTED_MAX);
 	return sy_parse_network(text, &request->protect[request->protected_count++], err);
+}
+
+/* The first is whom everything but sites asks. */
+static int add_peer(const char *text, struct sy_netem_request *request, struct sy_error *err)
+{
+	if (request->peer_count == SY_PEERS_MAX)
+		return sy_fail(err, "expected at most %d of them", SY_PEERS_MAX);
+	request->peers[request->peer_count++] = text;
+	request->peer = request->peers[0];
+	return 0;
 }
 
 static int add_mark(const char *text, struct sy_netem_request *request, struct sy_error *err)
@@ -88,8 +99,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 		wish->request.cgroup = optarg;
 		return 0;
 	case 'e':
-		wish->request.peer = optarg;
-		return 0;
+		return add_peer(optarg, &wish->request, err);
 	case 'P':
 		return add_protected(optarg, &wish->request, err);
 	case 'm':

@@ -34,11 +34,12 @@ static void print_state(const json_t *state)
 	if (localtime_r(&since, &local))
 		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &local);
 	json_array_foreach(json_object_get(state, "devices"), i, device)(void)
-	    printf("%-12s %-8" JSON_INTEGER_FORMAT " %-16s %-8s %-5s %-19s %-5s %s\n",
+	    printf("%-12s %-8" JSON_INTEGER_FORMAT " %-16s %-8s %-5s %-19s %-5s %s%s%s\n",
 		   text_of(state, "job_id"), json_integer_value(json_object_get(state, "user_id")),
 		   text_of(device, "device"), text_of(device, "direction"), text_of(state, "scope"),
 		   when, json_is_true(json_object_get(state, "stale")) ? "STALE" : "no",
-		   text_of(state, "requested"));
+		   text_of(state, "requested"), json_object_get(device, "to_site") ? " to " : "",
+		   json_object_get(device, "to_site") ? text_of(device, "to_site") : "");
 }
 
 static int print_table(const json_t *states)

@@ -1,21 +1,28 @@
 /* steelyard-node probe: what this node is, as one JSON document. */
 #include "base/document.h"
 #include "base/file.h"
+#include "meters/idle_power.h"
 #include "probe/probe.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char help[] =
-    "usage: steelyard-node probe [--root DIR] [--pretty]\n"
+    "usage: steelyard-node probe [--root DIR] [--pretty] [--quick]\n"
+    "       steelyard-node probe --idle-power [--node NAME] [--root DIR]\n"
     "\n"
     "Prints what this node is, as one JSON document (docs/formats.md, part 3).\n"
     "\n"
-    "  --root DIR  read a recorded tree instead of / (docs/probe.md says how to record one)\n"
-    "  --pretty    indented, for people\n"
-    "  --quick     do not ask systemd-detect-virt too\n";
+    "  --root DIR    read a recorded tree instead of / (docs/probe.md says how to record one)\n"
+    "  --pretty      indented, for people\n"
+    "  --quick       do not ask systemd-detect-virt too\n"
+    "  --idle-power  only the watts that " SY_NODE_CONF " says of this node; exit code 3\n"
+    "                where it says none, 2 with file and line where it is at fault\n"
+    "  --node NAME   the node's name as its scheduler has it (this machine's)\n";
 
 static int print(json_t *document, bool pretty)
 {
@@ -48,17 +55,37 @@ static int probe(const char *dir, bool pretty, bool quick)
 	return print(document, pretty);
 }
 
+static int idle_power(const char *dir, const char *node)
+{
+	struct sy_error err = {{0}};
+	cleanup_close int root = sy_root_open(dir, &err);
+	char own[256] = "";
+	double watts;
+	int said = SY_IDLE_POWER_FAULT;
+
+	(void)gethostname(own, sizeof(own) - 1);
+	own[strcspn(own, ".")] = '\0'; /* as schedulers name nodes */
+	if (root >= 0)
+		said = sy_idle_power_read(root, node ? node : own, &watts, &err);
+	if (said == 0)
+		return printf("%g\n", watts) < 0 ? SY_EXIT_BUG : SY_EXIT_DONE;
+	(void)fprintf(stderr, "steelyard-node probe: %s\n", err.text);
+	return said == SY_IDLE_POWER_FAULT ? SY_EXIT_USAGE : SY_EXIT_MISSING;
+}
+
 int sy_cmd_probe(int argc, char **argv)
 {
 	static const struct option table[] = {
 	    {"root", required_argument, NULL, 'r'},
 	    {"pretty", no_argument, NULL, 'p'},
 	    {"quick", no_argument, NULL, 'q'},
+	    {"idle-power", no_argument, NULL, 'i'},
+	    {"node", required_argument, NULL, 'n'},
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
-	bool pretty = false, quick = false;
-	const char *dir = "/";
+	bool pretty = false, quick = false, idle = false;
+	const char *dir = "/", *name = NULL;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
@@ -68,6 +95,10 @@ int sy_cmd_probe(int argc, char **argv)
 			pretty = true;
 		else if (option == 'q')
 			quick = true;
+		else if (option == 'i')
+			idle = true;
+		else if (option == 'n')
+			name = optarg;
 		else if (option == 'h')
 			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
 		else
@@ -78,5 +109,5 @@ int sy_cmd_probe(int argc, char **argv)
 			      argv[optind], help);
 		return SY_EXIT_USAGE;
 	}
-	return probe(dir, pretty, quick);
+	return idle ? idle_power(dir, name) : probe(dir, pretty, quick);
 }

@@ -3,7 +3,10 @@
 #include "base/rate.h"
 #include "program/command_line.h"
 #include "program/commands.h"
+#include "program/sample_words.h"
 #include "record/file.h"
+#include "record/spool.h"
+#include "sampler/in_kernel.h"
 #include "sampler/parent.h"
 
 #include <errno.h>
@@ -43,6 +46,9 @@ static const char help[] =
     "another\n"
     "                        one, the job was ended meanwhile, and there is nothing to do\n"
     "  --pid PID             a root: its descendants are the job; repeatable\n"
+    "  --process PID         a program that runs, as a virtual machine: it and its descendants,\n"
+    "                        until it ends\n"
+    "  --process-file FILE   the same, its id read from FILE (libvirt: /run/libvirt/qemu/VM.pid)\n"
     "  --watch PID           who tells the job's end (`leave`): gone without a word, the record "
     "is\n"
     "                        not complete\n"
@@ -63,8 +69,12 @@ static const char help[] =
     "  --log FILE            messages go there [stderr]\n"
     "  --run-dir DIR         the node's folder of states: conditions of the network and a capture\n"
     "                        that lie there for this job go into its record\n"
-    "  --bpf PROGRAM         steelyard-bpf: as root, let the kernel count what the job uses\n"
+    "  --bpf PROGRAM         steelyard-bpf: as root, let the kernel count what the job uses; of a\n"
+    "                        COMMAND unasked, by the one beside this program; no: not so\n"
     "  --bpf-base DIR        where that is pinned [/sys/fs/bpf/steelyard]\n"
+    "  --spool-dir DIR       of a job's records that cannot go to --record-dir, if DIR is there; "
+    "then\n"
+    "                        --record-dir must bear its mark [" SY_SPOOL_DIR "]\n"
     "  --print-path FD       write the path of the record to this descriptor, and a newline\n";
 
 enum {
@@ -76,6 +86,8 @@ enum {
 	CONTROL_FD,
 	CONTROL_MADE,
 	PID,
+	PROCESS,
+	PROCESS_FILE,
 	WATCH,
 	WITH_PARENT,
 	OWNER,
@@ -90,6 +102,7 @@ enum {
 	RUN_DIR,
 	BPF,
 	BPF_BASE,
+	SPOOL_DIR,
 	PRINT_PATH
 };
 
@@ -102,6 +115,8 @@ static const struct option options[] = {
     {"control-fd", required_argument, NULL, CONTROL_FD},
     {"control-made", required_argument, NULL, CONTROL_MADE},
     {"pid", required_argument, NULL, PID},
+    {"process", required_argument, NULL, PROCESS},
+    {"process-file", required_argument, NULL, PROCESS_FILE},
     {"watch", required_argument, NULL, WATCH},
     {"with-parent", no_argument, NULL, WITH_PARENT},
     {"owner", required_argument, NULL, OWNER},
@@ -116,60 +131,17 @@ static const struct option options[] = {
     {"run-dir", required_argument, NULL, RUN_DIR},
     {"bpf", required_argument, NULL, BPF},
     {"bpf-base", required_argument, NULL, BPF_BASE},
+    {"spool-dir", required_argument, NULL, SPOOL_DIR},
     {"print-path", required_argument, NULL, PRINT_PATH},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
 
-/* A whole number from `least` to `most` that ends at `end`. */
-static int parse_whole(const char *text, char end, long least, long most, long *value,
-		       const char **rest)
-{
-	char *after;
-
-	errno = 0;
-	*value = strtol(text, &after, 10);
-	if (errno || after == text || *text < '0' || *text > '9' || *value < least ||
-	    *value > most || (*after && *after != end))
-		return -1;
-	*rest = after;
-	return 0;
-}
-
-static int parse_number(const char *option, const char *text, long least, long most, int *value,
-			struct sy_error *err)
-{
-	const char *rest;
-	long number;
-
-	if (parse_whole(text, '\0', least, most, &number, &rest) < 0)
-		return sy_fail(err, "--%s '%s': expected a whole number from %ld to %ld", option,
-			       text, least, most);
-	*value = (int)number;
-	return 0;
-}
-
-static int parse_owner(const char *text, struct sy_sampling *sampling, struct sy_error *err)
-{
-	const char *rest;
-	long uid, gid;
-
-	if (parse_whole(text, ':', 0, UINT32_MAX - 1L, &uid, &rest) < 0)
-		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
-	gid = uid;
-	if (*rest == ':' && parse_whole(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
-		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
-	sampling->has_owner = true;
-	sampling->owner_uid = (uid_t)uid;
-	sampling->owner_gid = (gid_t)gid;
-	return 0;
-}
-
 static int add_root(const char *text, struct sy_sampling *sampling, struct sy_error *err)
 {
 	if (sampling->roots == SY_MAX_ROOTS)
 		return sy_fail(err, "--pid: at most %d", SY_MAX_ROOTS);
-	return parse_number("pid", text, 1, INT32_MAX, &sampling->root[sampling->roots++], err);
+	return sy_sample_number("pid", text, 1, INT32_MAX, &sampling->root[sampling->roots++], err);
 }
 
 /* --job, --tag and --cache say the same as the messages do. */
@@ -240,9 +212,9 @@ static int take_number(int option, const char *text, struct sy_sampling *samplin
 {
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].option == option)
-			return parse_number(numbers[i].name, text, numbers[i].least,
-					    numbers[i].most,
-					    (int *)((char *)sampling + numbers[i].at), err);
+			return sy_sample_number(numbers[i].name, text, numbers[i].least,
+						numbers[i].most,
+						(int *)((char *)sampling + numbers[i].at), err);
 	return 1;
 }
 
@@ -260,6 +232,7 @@ static int take_text(int option, const char *text, struct sy_sampling *sampling)
 	    {RUN_DIR, &sampling->run_dir},
 	    {BPF, &sampling->bpf},
 	    {BPF_BASE, &sampling->bpf_base},
+	    {SPOOL_DIR, &sampling->spool_dir},
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -290,11 +263,15 @@ static int take_option(int option, const char *text, struct sy_sampling *samplin
 		return 0;
 	case PID:
 		return add_root(text, sampling, err);
+	case PROCESS:
+		return sy_sample_process(text, sampling, err);
+	case PROCESS_FILE:
+		return sy_sample_process_file(text, sampling, err);
 	case WITH_PARENT:
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		return 0;
 	case OWNER:
-		return parse_owner(text, sampling, err);
+		return sy_sample_owner(text, sampling, err);
 	case ORPHAN:
 		return add_mark(text, sampling, err);
 	case JOB:
@@ -332,8 +309,10 @@ static int check(struct sy_sampling *sampling, struct sy_error *err)
 			       "--node '%s': expected a name without '/', not beginning with "
 			       "'.'",
 			       sampling->node);
-	if (sampling->command && sampling->roots)
-		return sy_fail(err, "--pid and a command exclude each other");
+	if (sampling->command && (sampling->roots || sampling->process))
+		return sy_fail(err, "--pid, --process and a command exclude each other");
+	if (sampling->process && sampling->watch)
+		return sy_fail(err, "--process and --watch exclude each other: it ends with it");
 	return 0;
 }
 
@@ -377,6 +356,7 @@ static int sample(int argc, char **argv, struct sy_sampling *sampling)
 	}
 	if (sampling->command) /* by hand: nobody has made it before */
 		(void)mkdir(sampling->record_dir, 0755);
+	sy_in_kernel_choose(sampling);
 	return sy_sample(sampling);
 }
 
@@ -384,6 +364,7 @@ int sy_cmd_sample(int argc, char **argv)
 {
 	struct sy_sampling sampling = {.root_dir = "/",
 				       .node = own_name(),
+				       .spool_dir = SY_SPOOL_DIR,
 				       .rate_hz = 1,
 				       .control_fd = -1,
 				       .print_fd = -1,

@@ -106,22 +106,72 @@ static int set_limit(int root, int64_t quota_bytes)
 	return write_file(root, SY_CVMFS_LIMIT_FILE, O_CREAT | O_TRUNC, line);
 }
 
-static int wipe_cvmfs(int root, int64_t quota_bytes, json_t *done, json_t *refused,
+/* Folders that cvmfs_config says it has wiped (cvmfs_reload() of CernVM-FS' cvmfs/cvmfs_config),
+ * which ends with 0 also where it has left one, or had none to wipe. -1: `left` begins what it says
+ * of one that it left. */
+static int wiped_folders(const char *said, const char **left)
+{
+	static const char start[] = "Wiping out ", end[] = " ... OK";
+	const size_t end_length = sizeof(end) - 1;
+	int folders = 0;
+
+	for (const char *at = said; (at = strstr(at, start)); folders++) {
+		size_t length = strcspn(at, "\n");
+
+		*left = at;
+		if (strncmp(at + length - end_length, end, end_length))
+			return -1;
+		at += length;
+	}
+	return folders;
+}
+
+/* No repository is mounted, nor was one since the node has started; its cache may be full. */
+#define NONE_WIPED                                                                                 \
+	"cvmfs_config wipecache wiped no folder: no repository is mounted (expected 'Wiping out "  \
+	"FOLDER ... OK'; list one below /cvmfs first)"
+
+static int check_wiped(const char *said, bool is_asked, json_t *done, json_t *refused,
+		       struct sy_error *err)
+{
+	const char *left = "";
+	int folders = wiped_folders(said, &left);
+
+	if (folders < 0)
+		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %.*s",
+			       (int)strcspn(left, "\n"), left);
+	if (folders == 0 && is_asked)
+		return sy_fail(err, "cache=cold: " NONE_WIPED);
+	if (folders == 0)
+		add(refused, "CVMFS cache: " NONE_WIPED);
+	else
+		add(done, "CVMFS cache");
+	return 0;
+}
+
+static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_asked, json_t *done, json_t *refused,
 		      struct sy_error *err)
 {
 	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
 	struct sy_error why;
-	char *said;
+	cleanup_free char *said = NULL;
 	int limited;
 
 	if (faccessat(root, "usr/bin/cvmfs_config", X_OK, 0) < 0)
-		return 0;
+		return is_asked
+			   ? sy_fail(err, "cache=cold: a limit of CVMFS' cache was asked for, and "
+					  "there is no /usr/bin/cvmfs_config")
+			   : 0;
 	limited = set_limit(root, quota_bytes);
+	if (limited < 0 && is_asked)
+		return sy_fail_errno(err, -limited,
+				     "cache=cold: the limit of CVMFS' cache cannot be set: cannot "
+				     "change " SY_CVMFS_LIMIT_FILE);
 	said = sy_run_text(argv, NULL, &why);
 	if (!said)
 		return sy_fail(err, "cache=cold: CVMFS' cache was not wiped: %s", why.text);
-	free(said);
-	add(done, "CVMFS cache");
+	if (check_wiped(said, is_asked, done, refused, err) < 0)
+		return -1;
 	if (limited < 0)
 		add(refused, "CVMFS limit: cannot change %s: %s", SY_CVMFS_LIMIT_FILE,
 		    strerror(-limited));
@@ -130,13 +180,14 @@ static int wipe_cvmfs(int root, int64_t quota_bytes, json_t *done, json_t *refus
 	return 0;
 }
 
-int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, json_t **answer, struct sy_error *err)
+int sy_cache_cold(int root, int64_t cvmfs_quota_bytes, bool is_asked, json_t **answer,
+		  struct sy_error *err)
 {
 	json_t *done = json_array(), *refused = json_array();
 
 	*answer = json_pack("{s:s,s:o,s:o}", "requested", "cold", "done", done, "refused", refused);
 	/* CVMFS first: what the wiping reads is dropped as well. */
-	if (wipe_cvmfs(root, cvmfs_quota_bytes, done, refused, err) < 0 ||
+	if (wipe_cvmfs(root, cvmfs_quota_bytes, is_asked, done, refused, err) < 0 ||
 	    drop(root, *answer, err) < 0) {
 		json_decref(*answer);
 		*answer = NULL;

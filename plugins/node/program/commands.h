@@ -3,6 +3,7 @@
 #define STEELYARD_PROGRAM_COMMANDS_H
 
 int sy_cmd_probe(int argc, char **argv);
+int sy_cmd_doctor(int argc, char **argv);
 int sy_cmd_sample(int argc, char **argv);
 int sy_cmd_record(int argc, char **argv);
 int sy_cmd_send(int argc, char **argv);

@@ -6,8 +6,8 @@
 
 #include "base/folder.h"
 
-static const char *const keys[] = {"record_dir", "run_dir",  "node_program", "netem_policy",
-				   "rate",	 "max_rate", "protect",	     "root"};
+static const char *const keys[] = {"record_dir", "run_dir", "node_program", "netem_policy", "rate",
+				   "max_rate",	 "protect", "bpf",	    "root"};
 
 static int take_word(const char **to, const char *text, struct sy_error *err)
 {
@@ -31,7 +31,7 @@ int sy_job_options_take(struct sy_job_options *options, int option, const char *
 		return take_word(&options->node, text, err);
 	if (which < 3)
 		return which == 0;
-	if (which > 10)
+	if (which > 11)
 		return 0;
 	sy_job_config_init(&probe);
 	if (sy_job_config_set(&probe, keys[which - 3], text, err) < 0)

@@ -29,8 +29,9 @@ enum { SY_JOB_OPTION_FIRST = 512 };
 	    {"rate", required_argument, NULL, SY_JOB_OPTION_FIRST + 7},                            \
 	    {"max-rate", required_argument, NULL, SY_JOB_OPTION_FIRST + 8},                        \
 	    {"protect", required_argument, NULL, SY_JOB_OPTION_FIRST + 9},                         \
+	    {"bpf", required_argument, NULL, SY_JOB_OPTION_FIRST + 10},                            \
 	{                                                                                          \
-		"root", required_argument, NULL, SY_JOB_OPTION_FIRST + 10                          \
+		"root", required_argument, NULL, SY_JOB_OPTION_FIRST + 11                          \
 	}
 
 #define SY_JOB_OPTIONS_HELP                                                                        \
@@ -44,6 +45,7 @@ enum { SY_JOB_OPTION_FIRST = 512 };
 	"  --max-rate HZ         what a user may ask for [100]\n"                                  \
 	"  --protect HOSTS       never shaped, as the server: names or addresses with commas;\n"   \
 	"                        repeatable\n"                                                     \
+	"  --bpf yes|no          the kernel counts, where it can [yes]\n"                          \
 	"                        the file also has exclusive=yes: jobs never share a node here\n"  \
 	"  --root DIR            counters are read below DIR [/]\n"
 

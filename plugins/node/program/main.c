@@ -14,6 +14,7 @@ struct command {
 
 static const struct command commands[] = {
     {"probe", sy_cmd_probe, "what this node is, as one JSON document"},
+    {"doctor", sy_cmd_doctor, "is everything in place on this node, and if not, what to do"},
     {"sample", sy_cmd_sample, "weigh a command, or the processes of a job"},
     {"record", sy_cmd_record, "make the record of a job from its samples"},
     {"send", sy_cmd_send, "send a message to a running sampler"},
@@ -25,7 +26,8 @@ static const struct command commands[] = {
 
 static void usage(FILE *out)
 {
-	(void)fprintf(out, "usage: steelyard-node COMMAND [OPTIONS]\n\ncommands:\n");
+	(void)fprintf(out, "usage: steelyard-node COMMAND [OPTIONS]\n\n"
+			   "What this node is, and what a job used on it.\n\ncommands:\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		(void)fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
 	(void)fprintf(out, "\n'steelyard-node COMMAND --help' tells a command's options.\n");

@@ -1,0 +1,122 @@
+#include "doctor/folders.h"
+
+#include "base/file.h"
+#include "base/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define NAME	   "record folder"
+#define ROOM_BYTES 100e6 /* a day of some jobs' samples at 1 Hz is that much */
+
+/* A file as a sampler makes them, and gone again: root_squash and read-only show here alone. */
+static int try_writing(int folder)
+{
+	char name[64];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), ".doctor.%d", (int)getpid());
+	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	(void)close(fd);
+	return unlinkat(folder, name, 0) < 0 ? -errno : 0;
+}
+
+static bool is_mount_point(const char *path, int folder)
+{
+	struct stat here, above;
+
+	return strcmp(path, "/") == 0 ||
+	       (fstat(folder, &here) == 0 && fstatat(folder, "..", &above, 0) == 0 &&
+		here.st_dev != above.st_dev);
+}
+
+static void say_room(struct sy_doctor *doctor, const char *path, int folder, const char *may)
+{
+	struct statvfs room;
+	double free_bytes;
+
+	if (fstatvfs(folder, &room) < 0) {
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s, %s", path, may);
+		return;
+	}
+	free_bytes = (double)room.f_bavail * (double)room.f_frsize;
+	if (free_bytes < ROOM_BYTES)
+		sy_doctor_say(doctor, NAME, SY_WARNING,
+			      "make room, or remove old records: docs/admin.md, Where records lie",
+			      "%s has %.0f MB left: jobs lose samples when it is full", path,
+			      free_bytes / 1e6);
+	else
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s, %s", path, may);
+}
+
+static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
+{
+	struct sy_error err = {""};
+	int result;
+
+	if (sy_folder_check(folder, path, &err) < 0) {
+		sy_doctor_say(doctor, NAME, SY_MISSING,
+			      "it must be root's, mode 0755: else no records", "%s", err.text);
+		return;
+	}
+	result = try_writing(folder);
+	if (result < 0)
+		sy_doctor_say(doctor, NAME, SY_MISSING,
+			      "root must be able to write there: no root_squash, not read-only",
+			      "%s: cannot make a file in it: %s", path, strerror(-result));
+	else
+		say_room(doctor, path, folder, "root can write there");
+}
+
+void sy_doctor_record_folder(struct sy_doctor *doctor)
+{
+	const char *path = doctor->config.record_dir;
+	cleanup_close int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (!sy_doctor_wants(doctor, NAME))
+		return;
+	if (folder < 0)
+		sy_doctor_say(doctor, NAME,
+			      doctor->as_root && doctor->is_set_up ? SY_MISSING : SY_WARNING,
+			      "mount it, or make it once, root's and mode 0755; record_dir= in "
+			      "plugstack.conf says where it is, STEELYARD_RECORD_DIR where readers "
+			      "look",
+			      "%s is not there or not readable: %s", path, strerror(errno));
+	else if (is_mount_point(path, folder))
+		sy_doctor_say(doctor, NAME, SY_WARNING,
+			      "where it is not mounted one day, records go to the node's own disk, "
+			      "unseen: let record_dir= in plugstack.conf name a folder below it",
+			      "%s is a mount point", path);
+	else if (doctor->as_root)
+		look_as_root(doctor, path, folder);
+	else
+		say_room(doctor, path, folder, "readable; whether root can write there: as root");
+}
+
+void sy_doctor_run_folder(struct sy_doctor *doctor)
+{
+	const char *name = "run folder", *path = doctor->config.run_dir;
+	cleanup_close int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct sy_error err = {""};
+
+	if (folder < 0 && errno == ENOENT)
+		sy_doctor_say(doctor, name, SY_OK, "",
+			      "%s is not there yet: the first job makes it", path);
+	else if (folder < 0 && errno == EACCES && !doctor->as_root)
+		sy_doctor_say(doctor, name, SY_OK, "", "%s is root's alone", path);
+	else if (folder < 0)
+		sy_doctor_say(doctor, name, SY_MISSING, "run_dir= must name a folder of root's",
+			      "%s: %s", path, strerror(errno));
+	else if (sy_folder_check(folder, path, &err) < 0)
+		sy_doctor_say(doctor, name, SY_MISSING, "else jobs are not weighed", "%s",
+			      err.text);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "", "%s", path);
+}

@@ -1,0 +1,11 @@
+/* The folders that samplers write into: is there room, may they, and is it mounted? */
+#ifndef STEELYARD_DOCTOR_FOLDERS_H
+#define STEELYARD_DOCTOR_FOLDERS_H
+
+#include "doctor/check.h"
+
+/* Of whoever is not root only whether he can read the records. */
+void sy_doctor_record_folder(struct sy_doctor *doctor);
+void sy_doctor_run_folder(struct sy_doctor *doctor);
+
+#endif

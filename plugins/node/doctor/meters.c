@@ -1,0 +1,142 @@
+#include "doctor/meters.h"
+
+#include "base/document.h"
+#include "base/file.h"
+#include "meters/idle_power.h"
+#include "probe/devices.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME "energy"
+#define TRY  "on a physical node try: modprobe intel_rapl_common"
+
+/* What is told of all meters, in a sentence each. */
+struct told {
+	char all[768], counted[512], refused[512];
+	int meters, counting, unreadable;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "?";
+}
+
+__attribute__((format(printf, 4, 5))) static void join(char *text, size_t size, const char *between,
+						       const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list list;
+
+	if (length)
+		length += (size_t)snprintf(text + length, size - length, "%s", between);
+	if (length >= size)
+		return;
+	va_start(list, format);
+	(void)vsnprintf(text + length, size - length, format, list);
+	va_end(list);
+}
+
+/* Once for all meters of a kind that say the same. */
+static void refuse(struct told *told, const json_t *meter, const char *why)
+{
+	char one[384];
+
+	(void)snprintf(one, sizeof(one), "%s: %s; read by %s", text_of(meter, "meter"), why,
+		       text_of(meter, "read_by"));
+	if (!strstr(told->refused, one))
+		join(told->refused, sizeof(told->refused), "; ", "%s", one);
+}
+
+static void take(struct told *told, const json_t *meter, size_t i, const json_t *missing)
+{
+	bool counts = json_is_true(json_object_get(meter, "counted"));
+	bool readable = json_is_true(json_object_get(meter, "readable"));
+	char key[64];
+
+	told->meters++;
+	told->counting += counts;
+	told->unreadable += counts && !readable;
+	join(told->all, sizeof(told->all), ", ", "%s (%s, %s)", text_of(meter, "name"),
+	     text_of(meter, "meter"), text_of(meter, "covers"));
+	if (counts)
+		join(told->counted, sizeof(told->counted), ", ", "%s", text_of(meter, "name"));
+	if (readable)
+		return;
+	(void)snprintf(key, sizeof(key), "meters.%zu.readable", i);
+	refuse(told, meter, text_of(missing, key));
+}
+
+static void say(struct sy_doctor *doctor, const struct told *told, const char *none)
+{
+	if (!told->meters)
+		sy_doctor_say(doctor, NAME, SY_WARNING, "guests and some clouds have none; " TRY,
+			      "%s: joules will be null", none);
+	else if (!told->counting)
+		sy_doctor_say(doctor, NAME, SY_WARNING, "accelerators are told apart; " TRY,
+			      "%s: none of them is the node's, its joules will be null", told->all);
+	else if (told->unreadable)
+		sy_doctor_say(
+		    doctor, NAME, SY_WARNING,
+		    "the Slurm plugin reads as root; `steelyard run` needs root for joules",
+		    "%s: joules will be null here: %s", told->all, told->refused);
+	else
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s; the node's is the sum of %s%s%s",
+			      told->all, told->counted,
+			      told->refused[0] ? "; cannot be read: " : "", told->refused);
+}
+
+void sy_doctor_energy(struct sy_doctor *doctor)
+{
+	struct sy_document document = {.top = json_object(), .missing = json_object()};
+	struct told told = {.meters = 0};
+	json_t *meter;
+	size_t i;
+
+	if (sy_doctor_wants(doctor, NAME)) {
+		sy_probe_meters(doctor->root, &document);
+		json_array_foreach(json_object_get(document.top, "meters"), i, meter)
+		    take(&told, meter, i, document.missing);
+		say(doctor, &told, text_of(document.missing, "meters"));
+	}
+	json_decref(document.top);
+	json_decref(document.missing);
+}
+
+/* As schedulers name nodes. */
+static void own_name(char *name, size_t size)
+{
+	name[0] = '\0';
+	(void)gethostname(name, size - 1);
+	name[size - 1] = '\0';
+	name[strcspn(name, ".")] = '\0';
+}
+
+void sy_doctor_idle_power(struct sy_doctor *doctor)
+{
+	const char *name = "idle power";
+	cleanup_close int there = sy_open_at(doctor->root, SY_NODE_CONF);
+	struct sy_error err = {""};
+	char node[256];
+	double watts = 0;
+	int said;
+
+	if (there == -ENOENT)
+		return;
+	own_name(node, sizeof(node));
+	said = sy_idle_power_read(doctor->root, node, &watts, &err);
+	if (said == 0)
+		sy_doctor_say(doctor, name, SY_OK, "", "%g W (" SY_NODE_CONF ")", watts);
+	else if (said == SY_IDLE_POWER_FAULT)
+		sy_doctor_say(doctor, name, SY_WARNING,
+			      "mend that file: as long as a line of it is wrong none counts, and "
+			      "records have no energy.idle_w (docs/admin.md, Energy)",
+			      "%s", err.text);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "", "%s", err.text);
+}

@@ -1,0 +1,191 @@
+#include "doctor/network.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+#include "doctor/sites.h"
+#include "netem/end.h"
+#include "netem/policy/contents.h"
+#include "netem/policy/file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE "docs/netem.md"
+#define MOST 16 /* words of a trial */
+
+struct trial {
+	const char *module, *command;
+};
+
+static const struct trial trials[] = {
+#define TRIAL(module, command) {#module, command},
+#include "facts/netem_trials.def"
+#undef TRIAL
+};
+
+enum answer { NOT_TRIED, IS_MISSING, IS_THERE };
+
+/* The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device
+ * type'.
+ */
+static bool is_unknown(const char *said)
+{
+	return strstr(said, "is unknown") || strstr(said, "Unknown device type");
+}
+
+/* In a network namespace that ends with it; an ordinary user is root in a user namespace alone. */
+static enum answer try_one(const struct trial *trial, bool as_root, struct sy_error *err)
+{
+	const char *argv[MOST + 8] = {"unshare"};
+	cleanup_output struct sy_output output = {0};
+	char words[128], *rest = NULL;
+	int count = 1, ran;
+
+	(void)snprintf(words, sizeof(words), "%s", trial->command);
+	if (!as_root) {
+		argv[count++] = "--user";
+		argv[count++] = "--map-root-user";
+	}
+	argv[count++] = "--net";
+	argv[count++] = "--";
+	for (char *word = strtok_r(words, " ", &rest); word && count < MOST + 7;
+	     word = strtok_r(NULL, " ", &rest))
+		argv[count++] = word;
+	sy_run_telling("PATH=/usr/sbin:/sbin:/usr/bin:/bin"); /* unshare's, to find the other */
+	ran = sy_run(argv, NULL, &output, err);
+	sy_run_telling(NULL);
+	if (ran < 0)
+		return NOT_TRIED;
+	if (output.status == 0)
+		return IS_THERE;
+	if (is_unknown(output.problem)) {
+		(void)sy_fail(err,
+			      "this kernel has no %s: modprobe it, or boot a kernel that has it "
+			      "(Debian's linux-image packages do)",
+			      trial->module);
+		return IS_MISSING;
+	}
+	(void)sy_fail(err, "could not be tried as this user: %.*s",
+		      (int)strcspn(output.problem, "\n"), output.problem);
+	return NOT_TRIED;
+}
+
+static void say_kernel(struct sy_doctor *doctor)
+{
+	static const char *const words[] = {"could not be tried", "is missing", "is there"};
+	char said[256] = "", advice[640] = "";
+	struct sy_error err = {""};
+
+	for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+		enum answer answer = try_one(&trials[i], doctor->as_root, &err);
+		size_t length = strlen(said);
+
+		(void)snprintf(said + length, sizeof(said) - length, "%s%s %s", i ? ", " : "",
+			       trials[i].module, words[answer]);
+		if (answer != IS_THERE && !advice[0])
+			(void)snprintf(advice, sizeof(advice), "%s; without it: " PAGE, err.text);
+	}
+	sy_doctor_say(doctor, "netem kernel", advice[0] ? SY_WARNING : SY_OK, advice, "%s", said);
+}
+
+static void say_programs(struct sy_doctor *doctor)
+{
+	const char *const argv[] = {"tc", "-V", NULL};
+	cleanup_output struct sy_output output = {0};
+	struct sy_error err = {""};
+
+	if (sy_run(argv, NULL, &output, &err) < 0)
+		sy_doctor_say(doctor, "netem programs", SY_WARNING, "apt install iproute2",
+			      "tc not found: no network conditions");
+	else
+		sy_doctor_say(doctor, "netem programs", SY_OK, "", "%.*s",
+			      (int)strcspn(output.out, "\n"), output.out);
+}
+
+/* Read with the distrust that jobs read it with. */
+static void say_policy(struct sy_doctor *doctor)
+{
+	const char *name = "netem policy", *path = doctor->config.netem_policy;
+	struct sy_error err = {""};
+	struct sy_policy *policy = sy_policy_read(path, true, &err);
+
+	if (!policy)
+		sy_doctor_say(doctor, name, SY_WARNING, "its lines are explained in " PAGE, "%s",
+			      err.text);
+	else if (!policy->there)
+		sy_doctor_say(doctor, name, SY_WARNING, "an admin allows them: " PAGE,
+			      "%s is not there: no job gets network conditions", path);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "",
+			      "%s: network conditions %s, cold caches %s, "
+			      "captures %s",
+			      path, policy->enabled && policy->netem ? "yes" : "no",
+			      policy->enabled && policy->cache ? "yes" : "no",
+			      policy->enabled && policy->capture ? "yes" : "no");
+	sy_policy_free(policy);
+}
+
+/* Jobs whose owner has ended: a crash left their conditions. How many. */
+static int stale_jobs(const json_t *states, char *jobs, size_t size)
+{
+	json_t *state;
+	int stale = 0;
+	size_t i;
+
+	jobs[0] = '\0';
+	json_array_foreach((json_t *)states, i, state)
+	{
+		const char *job = json_string_value(json_object_get(state, "job_id"));
+		size_t length = strlen(jobs);
+
+		if (json_is_true(json_object_get(state, "stale")))
+			(void)snprintf(jobs + length, size - length, "%s%s", stale++ ? ", " : "",
+				       job ? job : "?");
+	}
+	return stale;
+}
+
+static void say_states(struct sy_doctor *doctor)
+{
+	const char *name = "netem states", *run_dir = doctor->config.run_dir;
+	struct sy_error err = {""};
+	char jobs[256];
+	json_t *states;
+	int stale;
+
+	if (access(run_dir, F_OK) < 0) {
+		sy_doctor_say(doctor, name, SY_OK, "", "none: %s is not there", run_dir);
+		return;
+	}
+	states = sy_netem_show(run_dir, &err);
+	if (!states) {
+		sy_doctor_say(doctor, name, SY_WARNING, "look again as root: only root may",
+			      "not known: %s", err.text);
+		return;
+	}
+	stale = stale_jobs(states, jobs, sizeof(jobs));
+	if (stale)
+		sy_doctor_say(doctor, name, SY_WARNING,
+			      "the next job on this node undoes them; now, as root: "
+			      "steelyard-node netem clear --run-dir RUN_DIR --all",
+			      "%d left behind, of job %s", stale, jobs);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "", "%zu hold, none was left behind",
+			      json_array_size(states));
+	json_decref(states);
+}
+
+void sy_doctor_network(struct sy_doctor *doctor)
+{
+	if (sy_doctor_wants(doctor, "netem programs"))
+		say_programs(doctor);
+	if (sy_doctor_wants(doctor, "netem kernel"))
+		say_kernel(doctor);
+	if (sy_doctor_wants(doctor, "netem policy"))
+		say_policy(doctor);
+	if (sy_doctor_wants(doctor, "netem sites"))
+		sy_doctor_sites(doctor);
+	if (sy_doctor_wants(doctor, "netem states"))
+		say_states(doctor);
+}

@@ -1,0 +1,191 @@
+#include "doctor/plugin.h"
+
+#include "base/exec.h"
+#include "base/file.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define NAME "plugin"
+
+static const char *self(char path[SY_PATH_SIZE])
+{
+	ssize_t length = readlink("/proc/self/exe", path, SY_PATH_SIZE - 1);
+
+	path[length > 0 ? length : 0] = '\0';
+	return path;
+}
+
+static bool sibling(const char *program, const char *name, char path[SY_PATH_SIZE])
+{
+	const char *slash = strrchr(program, '/');
+
+	if (!slash)
+		return false;
+	(void)snprintf(path, SY_PATH_SIZE, "%.*s/%s", (int)(slash - program), program, name);
+	return access(path, X_OK) == 0;
+}
+
+bool sy_doctor_beside(const struct sy_doctor *doctor, const char *name, char path[SY_PATH_SIZE])
+{
+	char own[SY_PATH_SIZE];
+
+	return sibling(doctor->config.node_program, name, path) || sibling(self(own), name, path);
+}
+
+/* The version that a program tells, without its newline; "" when it does not run. */
+static void version_of(const char *program, const char *option, char *version, size_t size)
+{
+	const char *const argv[] = {program, option, NULL};
+	struct sy_error err;
+	cleanup_free char *text = sy_run_text(argv, NULL, &err);
+
+	(void)snprintf(version, size, "%.*s", text ? (int)strcspn(text, "\n") : 0,
+		       text ? text : "");
+}
+
+/* The one that jobs are weighed with, where it is not this one. */
+static void say_jobs_program(struct sy_doctor *doctor, const char *program)
+{
+	const char *name = "program of jobs";
+	char version[128];
+
+	version_of(program, "--version", version, sizeof(version));
+	if (!version[0])
+		sy_doctor_say(doctor, name, SY_MISSING,
+			      "install it there, or let node_program= name where it is: else jobs "
+			      "run unweighed",
+			      "node_program=%s of %s does not run", program, doctor->place);
+	else if (strcmp(version, "steelyard-node " SY_VERSION) != 0)
+		sy_doctor_say(doctor, name, SY_WARNING,
+			      "install one release of Steelyard on all nodes",
+			      "%s at %s; this one is " SY_VERSION, version, program);
+	else
+		sy_doctor_say(doctor, name, SY_OK, "", "%s at %s", version, program);
+}
+
+void sy_doctor_programs(struct sy_doctor *doctor)
+{
+	const char *used = doctor->config.node_program;
+	char own[SY_PATH_SIZE];
+
+	sy_doctor_say(doctor, "node program", SY_OK, "", "steelyard-node %s at %s", SY_VERSION,
+		      self(own));
+	if (used[0] && strcmp(used, own) != 0)
+		say_jobs_program(doctor, used);
+}
+
+/* What dlopen(3) says of a file, in a process of its own: one that is cut short kills who loads it.
+ * slurmstepd's functions are bound when they are called, so it loads here too. */
+static unsigned load(const char *path, int out)
+{
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	const unsigned *release = library ? dlsym(library, "plugin_version") : NULL;
+	const char *says = library ? "it has no plugin_version" : dlerror();
+
+	if (!release)
+		(void)sy_write_all(out, says, strlen(says));
+	return release ? *release : 0;
+}
+
+static void load_and_tell(const char *path, int out)
+{
+	char text[32];
+	unsigned release = load(path, out);
+
+	(void)snprintf(text, sizeof(text), "release %u", release);
+	if (release)
+		(void)sy_write_all(out, text, strlen(text));
+	_exit(0);
+}
+
+/* Its release as SLURM_VERSION_NUMBER, or 0 with what the linker says. */
+static unsigned release_of(const char *path, char *says, size_t size)
+{
+	unsigned release = 0;
+	ssize_t length;
+	int ends[2];
+	pid_t pid;
+
+	(void)snprintf(says, size, "the dynamic linker dies of it: is it cut short?");
+	if (pipe(ends) < 0)
+		return 0;
+	pid = fork();
+	if (pid == 0)
+		load_and_tell(path, ends[1]);
+	(void)close(ends[1]);
+	length = read(ends[0], says, size - 1);
+	(void)close(ends[0]);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+	if (length > 0)
+		says[length] = '\0';
+	else
+		(void)snprintf(says, size, "the dynamic linker dies of it: is it cut short?");
+	(void)sscanf(says, "release %u", &release);
+	return release;
+}
+
+/* "slurm 22.05.8" of slurmd -V, as SLURM_VERSION_NUMBER; 0: it is not here. */
+static unsigned slurmd_release(void)
+{
+	unsigned major, minor, micro;
+	char text[128];
+
+	version_of("slurmd", "-V", text, sizeof(text));
+	if (sscanf(text, "slurm%*[^0-9]%u.%u.%u", &major, &minor, &micro) != 3)
+		return 0;
+	return major << 16 | minor << 8 | micro;
+}
+
+static void say_release(struct sy_doctor *doctor, unsigned release)
+{
+	unsigned here = slurmd_release();
+	char text[32], daemon[48] = "slurmd is not here, so not compared";
+
+	(void)snprintf(text, sizeof(text), "%u.%02u.%u", release >> 16, release >> 8 & 255,
+		       release & 255);
+	if (here)
+		(void)snprintf(daemon, sizeof(daemon), "slurmd here is %u.%02u.%u", here >> 16,
+			       here >> 8 & 255, here & 255);
+	/* Slurm compares the major release alone. */
+	if (here && here >> 8 != release >> 8)
+		sy_doctor_say(doctor, NAME, SY_MISSING,
+			      "build it against this Slurm's headers: make clean all install-slurm",
+			      "%s was built for Slurm %s, %s: Slurm does not load it",
+			      doctor->plugin, text, daemon);
+	else
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s loads, built for Slurm %s; %s",
+			      doctor->plugin, text, daemon);
+}
+
+void sy_doctor_plugin(struct sy_doctor *doctor)
+{
+	char says[512];
+	unsigned release;
+
+	if (!doctor->plugin[0] || !sy_doctor_wants(doctor, NAME))
+		return;
+	if (doctor->plugin[0] != '/') {
+		sy_doctor_say(doctor, NAME, SY_OK, "",
+			      "%s is looked for in Slurm's PluginDir: not looked at",
+			      doctor->plugin);
+		return;
+	}
+	release = release_of(doctor->plugin, says, sizeof(says));
+	if (release)
+		say_release(doctor, release);
+	else if (strstr(says, "undefined symbol: slurm_") ||
+		 strstr(says, "undefined symbol: spank_"))
+		/* Packages are linked so that all is bound at once. */
+		sy_doctor_say(
+		    doctor, NAME, SY_OK, "",
+		    "%s loads but for functions of Slurm's own, so its release is not known",
+		    doctor->plugin);
+	else
+		sy_doctor_say(doctor, NAME, SY_MISSING,
+			      "install it: docs/admin.md; it needs libjansson and libmnl",
+			      "%s does not load: %s", doctor->plugin, says);
+}

@@ -1,0 +1,198 @@
+#include "doctor/plugstack.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define NAME	  "plugstack line"
+#define PLUGIN	  "/spank_steelyard.so"
+#define FILE_SIZE (1 << 20) /* slurm.conf of a large site */
+#define BLANKS	  " \t\r"
+#define INSTALL	  "docs/admin.md, Install"
+#define DEPTH	  4 /* of files that include files */
+
+/* Of slurm.conf: where packages put it, and where a configless slurmd keeps its copy. */
+static const char *const folders[] = {"/etc/slurm", "/run/slurm/conf",
+				      "/var/spool/slurmd/conf-cache", "/usr/local/etc",
+				      "/etc/slurm-llnl"};
+
+/* What was wrong with the words of our line, the first of it. */
+struct line {
+	char wrong[256];
+	bool required, found;
+	int depth;
+};
+
+static char *read_text(const struct sy_doctor *doctor, const char *path)
+{
+	char *text = malloc(FILE_SIZE);
+	ssize_t size = text ? sy_read_at(doctor->root, path, text, FILE_SIZE) : -ENOMEM;
+
+	if (size >= 0)
+		return text;
+	free(text);
+	errno = (int)-size;
+	return NULL;
+}
+
+static void take_argument(struct sy_doctor *doctor, char *word, struct line *line)
+{
+	char *value = strchr(word, '=');
+	struct sy_error err = {""};
+
+	if (strncmp(word, "admin_comment=", 14) == 0)
+		return;
+	if (value)
+		*value++ = '\0';
+	if (sy_job_config_set(&doctor->config, word, value ? value : "", &err) < 0 &&
+	    !line->wrong[0])
+		(void)snprintf(line->wrong, sizeof(line->wrong), "%.40s: %.200s", word, err.text);
+}
+
+static void take_file(struct sy_doctor *doctor, const char *path, struct line *line);
+
+static void include(struct sy_doctor *doctor, const char *pattern, struct line *line)
+{
+	glob_t found;
+
+	/* Patterns are of the machine's own files. */
+	if (!doctor->is_machine || line->depth >= DEPTH)
+		return;
+	line->depth++;
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			take_file(doctor, found.gl_pathv[i], line);
+	globfree(&found);
+	line->depth--;
+}
+
+/* KIND PATH ARGUMENT…, or `include PATTERN`. */
+static void take_line(struct sy_doctor *doctor, const char *file, char *text, struct line *line)
+{
+	char *rest = NULL, *kind, *path;
+
+	text[strcspn(text, "#")] = '\0';
+	kind = strtok_r(text, BLANKS, &rest);
+	path = kind ? strtok_r(NULL, BLANKS, &rest) : NULL;
+	if (!path)
+		return;
+	if (strcmp(kind, "include") == 0) {
+		include(doctor, path, line);
+		return;
+	}
+	if (!sy_ends_with(path, PLUGIN) && strcmp(path, &PLUGIN[1]) != 0)
+		return;
+	line->found = true;
+	line->required = strcmp(kind, "required") == 0;
+	(void)snprintf(doctor->plugin, sizeof(doctor->plugin), "%s", path);
+	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", file);
+	for (char *word = strtok_r(NULL, BLANKS, &rest); word; word = strtok_r(NULL, BLANKS, &rest))
+		take_argument(doctor, word, line);
+}
+
+static void take_file(struct sy_doctor *doctor, const char *path, struct line *line)
+{
+	cleanup_free char *text = read_text(doctor, path);
+	char *rest = NULL;
+
+	if (!text)
+		return;
+	for (char *row = strtok_r(text, "\n", &rest); row; row = strtok_r(NULL, "\n", &rest))
+		take_line(doctor, path, row, line);
+}
+
+/* PlugStackConfig= of a slurm.conf, else plugstack.conf beside it. */
+static void beside(const struct sy_doctor *doctor, const char *slurm_conf, char *path, size_t size)
+{
+	static const char key[] = "PlugStackConfig";
+	cleanup_free char *text = read_text(doctor, slurm_conf);
+	const char *slash = strrchr(slurm_conf, '/');
+	char *rest = NULL;
+
+	(void)snprintf(path, size, "%.*s/plugstack.conf", slash ? (int)(slash - slurm_conf) : 0,
+		       slurm_conf);
+	if (!text)
+		return;
+	for (char *row = strtok_r(text, "\n", &rest); row; row = strtok_r(NULL, "\n", &rest)) {
+		row += strspn(row, BLANKS);
+		if (strncasecmp(row, key, sizeof(key) - 1) != 0)
+			continue;
+		row += sizeof(key) - 1;
+		row += strspn(row, BLANKS "=");
+		(void)snprintf(path, size, "%.*s", (int)strcspn(row, BLANKS "#"), row);
+	}
+}
+
+static bool is_there(const struct sy_doctor *doctor, const char *path)
+{
+	int fd = sy_open_at(doctor->root, path);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+static bool find(const struct sy_doctor *doctor, char *path, size_t size)
+{
+	const char *named = doctor->is_machine ? getenv("SLURM_CONF") : NULL;
+	char conf[SY_PATH_SIZE];
+
+	if (doctor->plugstack) {
+		(void)snprintf(path, size, "%s", doctor->plugstack);
+		return true;
+	}
+	if (named) {
+		beside(doctor, named, path, size);
+		return is_there(doctor, path);
+	}
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		(void)snprintf(conf, sizeof(conf), "%s/slurm.conf", folders[i]);
+		beside(doctor, conf, path, size);
+		if (is_there(doctor, path))
+			return true;
+	}
+	return false;
+}
+
+static void judge(struct sy_doctor *doctor, const char *path, const struct line *line)
+{
+	if (!line->found)
+		sy_doctor_say(doctor, NAME, SY_WARNING,
+			      "on a cluster that is to be weighed add the line of "
+			      "plugstack.conf.example: " INSTALL,
+			      "%s has no line of spank_steelyard.so: jobs of Slurm are not weighed",
+			      path);
+	else if (line->wrong[0])
+		sy_doctor_say(doctor, NAME, SY_WARNING,
+			      "mend it: the plugin logs it and goes on with the default", "%s: %s",
+			      doctor->place, line->wrong);
+	else if (line->required)
+		sy_doctor_say(doctor, NAME, SY_WARNING,
+			      "write `optional`: else Slurm drains the node when the plugin cannot "
+			      "be loaded",
+			      "%s says `required`", doctor->place);
+	else
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s: %s", doctor->place, doctor->plugin);
+}
+
+int sy_doctor_plugstack(struct sy_doctor *doctor)
+{
+	struct line line = {.found = false};
+	char path[SY_PATH_SIZE];
+
+	if (!find(doctor, path, sizeof(path)))
+		return -1;
+	(void)snprintf(doctor->place, sizeof(doctor->place), "%s", path);
+	if (!is_there(doctor, path)) {
+		sy_doctor_say(doctor, NAME, SY_WARNING, INSTALL, "%s cannot be read", path);
+		return 0;
+	}
+	take_file(doctor, path, &line);
+	doctor->is_set_up = line.found;
+	judge(doctor, path, &line);
+	return 0;
+}

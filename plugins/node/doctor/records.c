@@ -1,0 +1,265 @@
+#include "doctor/records.h"
+
+#include "base/file.h"
+#include "base/place.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANY	    100000		    /* entries from which on a folder is slow to list */
+#define LOCK	    ".steelyard-sweep.lock" /* touched when a sweep has done all it was to do */
+#define SWEPT_DAYS  3			    /* a sweep every night may miss one */
+#define LOOSE_DAYS  30	 /* a sweep packs after 7 days, unless it is told otherwise */
+#define HAND_ON_S   3600 /* the spool's timer comes every five minutes */
+#define RECORD_SIZE 65536
+#define UNFINISHED  "\"end_unix_s\": null"
+
+static bool is_digits(const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!isdigit((unsigned char)text[i]))
+			return false;
+	return true;
+}
+
+/* `2026-11`. */
+static bool is_month(const char *name)
+{
+	return strlen(name) == 7 && is_digits(name, 4) && name[4] == '-' && is_digits(name + 5, 2);
+}
+
+/* Call `see` with the names in a folder below `top`, hidden ones left out, until it says no. */
+static void each_name(int top, const char *name, bool (*see)(void *, const char *), void *context)
+{
+	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!folder && fd >= 0)
+		(void)close(fd);
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.' && !see(context, entry->d_name))
+			break;
+	if (folder)
+		(void)closedir(folder);
+}
+
+/* What a folder of records has, as far as it was listed. */
+struct layout {
+	int top;
+	long flat;	   /* entries beside the months, MANY at most */
+	const char *month; /* the one that is looked at */
+	char loose[32];	   /* the first day with jobs that are not packed; "": none */
+};
+
+static bool see_day(void *context, const char *name)
+{
+	struct layout *found = context;
+	char day[sizeof(found->loose)];
+
+	if (strlen(name) != 2 || !is_digits(name, 2))
+		return true;
+	(void)snprintf(day, sizeof(day), "%.7s/%.2s", found->month, name);
+	if (!found->loose[0] || strcmp(day, found->loose) < 0)
+		(void)snprintf(found->loose, sizeof(found->loose), "%s", day);
+	return true;
+}
+
+static bool see_entry(void *context, const char *name)
+{
+	struct layout *found = context;
+
+	if (!is_month(name))
+		return ++found->flat < MANY;
+	found->month = name;
+	each_name(found->top, name, see_day, found);
+	return true;
+}
+
+static void say_flat(struct sy_doctor *doctor, const char *path, const char *how, long flat,
+		     const char *advice)
+{
+	if (flat >= MANY)
+		sy_doctor_say(doctor, "records", SY_WARNING, advice,
+			      "%s: %s, and %d entries or more lie beside one another: slow to list",
+			      path, how, MANY);
+	else
+		sy_doctor_say(doctor, "records", SY_OK, "",
+			      "%s: %s; %ld entries lie beside one another", path, how, flat);
+}
+
+static void say_layout(struct sy_doctor *doctor, const char *path, int folder, long flat)
+{
+	struct stat mark;
+
+	if (sy_records_are_marked(folder))
+		say_flat(doctor, path, "by day", flat,
+			 "they are from before the mark: steelyard sweep packs them and removes "
+			 "empty ones (docs/records.md)");
+	else if (fstatat(folder, SY_RECORDS_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0)
+		sy_doctor_say(doctor, "records", SY_WARNING,
+			      "make it a regular file of root's, or what is to be by day lies flat",
+			      "%s/%s is of uid %d, or no regular file: it counts for nobody", path,
+			      SY_RECORDS_MARK, (int)mark.st_uid);
+	else
+		say_flat(doctor, path, "flat, for it bears no mark " SY_RECORDS_MARK, flat,
+			 "update readers, then as the folder's owner: touch RECORD_DIR/"
+			 ".steelyard-records; and have steelyard sweep run every night "
+			 "(docs/records.md)");
+}
+
+/* The folder of records, and what lies there: -1 where it cannot be listed, which "record folder"
+ * says. */
+static int look_at(struct layout *found, const char *path)
+{
+	*found = (struct layout){.top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	if (found->top >= 0)
+		each_name(found->top, ".", see_entry, found);
+	return found->top;
+}
+
+void sy_doctor_records(struct sy_doctor *doctor)
+{
+	const char *path = doctor->config.record_dir;
+	struct layout found;
+
+	if (!sy_doctor_wants(doctor, "records") || look_at(&found, path) < 0)
+		return;
+	say_layout(doctor, path, found.top, found.flat);
+	(void)close(found.top);
+}
+
+/* What has been left for weeks; "": nothing, so that nobody need have swept. */
+static void left_loose(char text[128], const struct layout *found, time_t now)
+{
+	char day[SY_PLACE_SIZE];
+
+	sy_place(day, true, "", now - (time_t)LOOSE_DAYS * SY_DAY_S);
+	text[0] = '\0';
+	if (found->loose[0] && strcmp(found->loose, day) < 0)
+		(void)snprintf(text, 128, "jobs of %s lie loose", found->loose);
+	else if (found->flat >= MANY)
+		(void)snprintf(text, 128, "%d entries or more lie loose", MANY);
+}
+
+static void say_sweep(struct sy_doctor *doctor, const struct layout *found, time_t last)
+{
+	const char *path = doctor->config.record_dir, *name = "sweep";
+	const char *advice = "steelyard sweep --record-dir DIR, as the folder's owner, says why; "
+			     "every night by make install-sweep: docs/records.md";
+	time_t now = time(NULL);
+	long days = (long)((now - last) / SY_DAY_S);
+	char left[128];
+
+	left_loose(left, found, now);
+	if (last == 0 && left[0])
+		sy_doctor_say(doctor, name, SY_WARNING, advice,
+			      "%s: %s, and no sweep has gone through", path, left);
+	else if (last == 0)
+		sy_doctor_say(doctor, name, SY_OK, "",
+			      "%s: no sweep has gone through; nothing is old enough to matter",
+			      path);
+	else
+		sy_doctor_say(doctor, name, days > SWEPT_DAYS ? SY_WARNING : SY_OK,
+			      days > SWEPT_DAYS ? advice : "",
+			      "%s: the last sweep that did all went through %ld days ago%s%s", path,
+			      days, left[0] ? "; " : "", left);
+}
+
+void sy_doctor_sweep(struct sy_doctor *doctor)
+{
+	struct layout found;
+	struct stat lock;
+
+	if (!sy_doctor_wants(doctor, "sweep") || look_at(&found, doctor->config.record_dir) < 0)
+		return;
+	if (fstatat(found.top, LOCK, &lock, AT_SYMLINK_NOFOLLOW) < 0)
+		lock.st_mtime = 0;
+	say_sweep(doctor, &found, lock.st_mtime);
+	(void)close(found.top);
+}
+
+/* Records in the spool. */
+struct spool {
+	int top;
+	const char *job;
+	long over, running;
+	time_t oldest; /* of those that are over */
+};
+
+/* One that cannot be read counts as over: it is there, and its reader should look as root. */
+static bool is_running(int folder, const char *path)
+{
+	char text[RECORD_SIZE];
+	cleanup_close int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && (sy_read_fd(fd, text, sizeof(text)) <= 0 || strstr(text, UNFINISHED));
+}
+
+static bool see_file(void *context, const char *name)
+{
+	struct spool *spool = context;
+	char path[2 * 256];
+	struct stat info;
+
+	(void)snprintf(path, sizeof(path), "%.255s/%.255s", spool->job, name);
+	if (!sy_ends_with(name, ".json") ||
+	    fstatat(spool->top, path, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
+		return true;
+	if (is_running(spool->top, path)) {
+		spool->running++;
+		return true;
+	}
+	if (!spool->over++ || info.st_mtime < spool->oldest)
+		spool->oldest = info.st_mtime;
+	return true;
+}
+
+static bool see_job(void *context, const char *name)
+{
+	struct spool *spool = context;
+
+	spool->job = name;
+	each_name(spool->top, name, see_file, spool);
+	return spool->over + spool->running < MANY;
+}
+
+static void say_spool(struct sy_doctor *doctor, const struct spool *spool)
+{
+	const char *path = doctor->spool_dir, *records = doctor->config.record_dir;
+	long hours = (long)(time(NULL) - spool->oldest) / 3600;
+
+	if (!sy_records_by_day(records))
+		sy_doctor_say(doctor, "spool", SY_WARNING,
+			      "mount it; where it is mounted make the mark, once, as root: touch "
+			      "RECORD_DIR/" SY_RECORDS_MARK " (docs/records.md)",
+			      "%s bears no mark %s: records go to %s, where %ld wait", records,
+			      SY_RECORDS_MARK, path, spool->over + spool->running);
+	else if (spool->over && time(NULL) - spool->oldest > HAND_ON_S)
+		sy_doctor_say(doctor, "spool", SY_WARNING,
+			      "as root: steelyard-forward SPOOL RECORD_DIR NAME says why; by a "
+			      "timer: docs/records.md, A spool on every node",
+			      "%ld records that are over lie in %s, the oldest for %ld hours: "
+			      "nobody sends them on",
+			      spool->over, path, hours);
+	else
+		sy_doctor_say(doctor, "spool", SY_OK, "",
+			      "%s: %ld records to be sent on, %ld of jobs that run", path,
+			      spool->over, spool->running);
+}
+
+void sy_doctor_spool(struct sy_doctor *doctor)
+{
+	struct spool spool = {.top = open(doctor->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+
+	if (spool.top < 0)
+		return; /* this node has none */
+	each_name(spool.top, ".", see_job, &spool);
+	say_spool(doctor, &spool);
+	(void)close(spool.top);
+}

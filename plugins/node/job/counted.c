@@ -1,0 +1,106 @@
+#include "job/counted.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bpf/job.h"
+#include "bpf/place.h"
+#include "job/run_dir.h"
+#include "sampler/io.h"
+#include "sampler/loader.h"
+
+#define LOAD_MS 1000
+#define LOCK_MS 100 /* others hold it for less than one, or while they load */
+#define MADE_MS 100 /* by a sampler that has just been started; else by us, which takes 50 */
+
+const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE])
+{
+	return wanted && geteuid() == 0 && sy_loader_beside(node_program, path, SY_PATH_SIZE) &&
+		       access(path, X_OK) == 0
+		   ? path
+		   : NULL;
+}
+
+/* That it could not be loaded. */
+static bool refusal_path(char *path, size_t size, const struct sy_node_program *program)
+{
+	return snprintf(path, size, "%s/bpf.refused", program->run_dir) < (int)size;
+}
+
+/* By the program of today, for all that is known. */
+static bool was_refused(const char *refusal, const char *bpf)
+{
+	struct stat then, now;
+
+	return stat(refusal, &then) == 0 && stat(bpf, &now) == 0 && now.st_mtime <= then.st_mtime;
+}
+
+static void run_loader(const struct sy_node_program *program, const char *bpf)
+{
+	struct sy_arguments arguments;
+	struct sy_answer answer = {.out = (char[64]){""}, .out_size = 64};
+
+	sy_begin_arguments(&arguments, program);
+	arguments.argv[0] = (char *)bpf;
+	sy_argument(&arguments, "load");
+	(void)sy_ask(&arguments, LOAD_MS, &answer, NULL);
+}
+
+void sy_counted_load(const struct sy_node_program *program, const char *bpf)
+{
+	char refusal[SY_PATH_SIZE + 16];
+	cleanup_close int fd = -1;
+
+	if (!bpf || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) >= 0 ||
+	    access(bpf, X_OK) < 0 || !refusal_path(refusal, sizeof(refusal), program) ||
+	    was_refused(refusal, bpf))
+		return;
+	run_loader(program, bpf);
+	if (sy_bpf_count_jobs(SY_BPF_BASE) >= 0)
+		(void)unlink(refusal);
+	else
+		fd = open(refusal, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+void sy_counted_retry(const struct sy_node_program *program)
+{
+	char refusal[SY_PATH_SIZE + 16];
+
+	if (refusal_path(refusal, sizeof(refusal), program))
+		(void)unlink(refusal);
+}
+
+void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *control,
+		     enum sy_bpf_kind kind)
+{
+	unsigned long long made_ns = sy_control_made_ns(control->sun_path);
+	struct sy_error err;
+	struct sy_bpf bpf;
+
+	*counted = (struct sy_counted){0};
+	if (!made_ns || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) < 0)
+		return;
+	counted->number = sy_bpf_number(control->sun_path, made_ns);
+	(void)sy_bpf_await(SY_BPF_BASE, counted->number, MADE_MS);
+	if (sy_bpf_begin(&bpf, SY_BPF_BASE, counted->number, kind, LOCK_MS, &err) < 0)
+		return;
+	counted->since_ns = (int64_t)bpf.mapped->since_ns;
+	sy_bpf_close(&bpf);
+}
+
+void sy_counted_forget(const struct sy_counted *counted, const struct sy_node_program *program,
+		       const char *bpf)
+{
+	cleanup_close int lock = -1;
+
+	if (!counted->number || !bpf)
+		return;
+	lock = sy_bpf_lock(SY_BPF_BASE, false, LOCK_MS, NULL);
+	if (lock < 0)
+		return;
+	sy_bpf_forget(SY_BPF_BASE, counted->number);
+	sy_sweep_bpf(program, bpf);
+}

@@ -1,0 +1,36 @@
+/* A job that the kernel counts from before its first process: begun by the daemons that start
+ * them, before its sampler is there. Whatever fails, the sampler finds out for itself. */
+#ifndef STEELYARD_JOB_COUNTED_H
+#define STEELYARD_JOB_COUNTED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "bpf/layout.h"
+#include "job/launch.h"
+#include "job/run_dir.h"
+
+/* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
+const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE]);
+
+/* Have the program that counts loaded, unless it is there, and wait for it: some 30 ms, a second at
+ * most. Where that has failed it is not tried again before sy_counted_retry. `bpf`: steelyard-bpf;
+ * NULL: not wanted. */
+void sy_counted_load(const struct sy_node_program *program, const char *bpf);
+void sy_counted_retry(const struct sy_node_program *program);
+
+struct sy_counted {
+	uint64_t number;  /* of the job; 0: it is not known */
+	int64_t since_ns; /* when its count was begun; 0: the calling process is not in it */
+};
+
+/* The calling process is one of the job whose sampler listens, or will, at `control`: as root. */
+void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *control,
+		     enum sy_bpf_kind kind);
+
+/* Its sampler is gone: nobody will ask for it. */
+void sy_counted_forget(const struct sy_counted *counted, const struct sy_node_program *program,
+		       const char *bpf);
+
+#endif

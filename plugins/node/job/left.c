@@ -1,0 +1,79 @@
+#include "job/left.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job/run_dir.h"
+
+#define MARKS	    "/run/steelyard-containers"
+#define MARK	    "steelyard-"
+#define NOTES	    "/tmp"
+#define NOTE	    ".steelyard."
+#define LIMIT_MS    15000 /* 5 s for the job's last processes, some for an engine that is slow */
+#define PROGRAM_END "/steelyard-left"
+
+static bool holds(const char *folder, const char *beginning)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = !strncmp(entry->d_name, beginning, strlen(beginning));
+	if (dir)
+		(void)closedir(dir);
+	return found;
+}
+
+/* False: it is not there, or not ours to start. */
+static bool beside(const char *program, char path[SY_PATH_SIZE])
+{
+	const char *end = strrchr(program, '/');
+
+	return geteuid() == 0 && end &&
+	       snprintf(path, SY_PATH_SIZE, "%.*s" PROGRAM_END, (int)(end - program), program) <
+		   SY_PATH_SIZE &&
+	       access(path, X_OK) == 0;
+}
+
+static void begin(struct sy_arguments *arguments, const struct sy_node_program *program,
+		  const char *path)
+{
+	sy_begin_arguments(arguments, program);
+	arguments->argv[0] = (char *)path;
+	sy_argument(arguments, "sweep");
+}
+
+void sy_left_end(const struct sy_node_program *program, const char *job_id,
+		 void (*tell)(const char *line))
+{
+	struct sy_arguments arguments;
+	char path[SY_PATH_SIZE], out[8192] = "", *rest = NULL;
+	struct sy_answer answer = {.out = out, .out_size = sizeof(out)};
+	struct sy_error err;
+
+	if ((!holds(MARKS, MARK) && !holds(NOTES, NOTE)) || !beside(program->path, path))
+		return;
+	begin(&arguments, program, path);
+	sy_option(&arguments, "--job", job_id);
+	if (sy_ask(&arguments, LIMIT_MS, &answer, &err) < 0)
+		tell(err.text);
+	for (char *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		tell(line);
+	if (answer.said[0])
+		tell(answer.said);
+}
+
+void sy_left_sweep(const struct sy_node_program *program)
+{
+	struct sy_arguments arguments;
+	char path[SY_PATH_SIZE];
+
+	if (!holds(MARKS, MARK) || !beside(program->path, path))
+		return;
+	begin(&arguments, program, path);
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
+}

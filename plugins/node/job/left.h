@@ -1,0 +1,17 @@
+/* What runs of containers have left on this node that were killed: steelyard-left, the program
+ * beside steelyard-node, removes it (jobscripts/lib/launcher_left.sh). Nothing to do where it is
+ * not there: the next run removes it then. */
+#ifndef STEELYARD_JOB_LEFT_H
+#define STEELYARD_JOB_LEFT_H
+
+#include "job/launch.h"
+
+/* A job ends: wait for its last processes, some seconds, and remove what they left; `tell` gets a
+ * line for each thing. One or two readdirs when there is nothing. */
+void sy_left_end(const struct sy_node_program *program, const char *job_id,
+		 void (*tell)(const char *line));
+
+/* What earlier jobs have left, without waiting. One look for a folder when there is nothing. */
+void sy_left_sweep(const struct sy_node_program *program);
+
+#endif

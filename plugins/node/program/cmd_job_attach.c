@@ -1,0 +1,82 @@
+/* steelyard-node job attach. */
+#include "job/control.h"
+#include "job/journal.h"
+#include "job/outbox.h"
+#include "netem/spec/values.h"
+#include "program/cmd_job.h"
+#include "program/command_line.h"
+#include "program/job_options.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNTED_MS 1500 /* pbs_attach waits so long */
+
+static const char help[] =
+    "usage: steelyard-node job attach --job-id ID --node NAME --pid PID [OPTIONS]\n"
+    "\n"
+    "A process that pbs_attach brings is the job's from now on, with what it starts: the kernel\n"
+    "counts it, or the record says that nobody does. Exit code 0.\n"
+    "\n"
+    "  --pid PID             the process\n" SY_JOB_OPTIONS_HELP;
+
+struct wish {
+	struct sy_job_options options;
+	int64_t pid;
+};
+
+enum { PID = 256 };
+
+static const struct option table[] = {
+    {"pid", required_argument, NULL, PID},
+    SY_JOB_OPTIONS,
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int take_option(int option, void *context, struct sy_error *err)
+{
+	struct wish *wish = context;
+
+	if (option == PID)
+		return sy_parse_count(optarg, 1, INT32_MAX, &wish->pid, err);
+	return sy_job_options_take(&wish->options, option, optarg, err);
+}
+
+/* When the sampler has answered, the process may go on. */
+static void tell(const struct wish *wish)
+{
+	const struct sy_job_options *options = &wish->options;
+	const char *run_dir = options->config.run_dir;
+	static struct sy_outbox outbox;
+	struct sockaddr_un control;
+
+	if (!sy_control_address(&control, run_dir, options->node, options->job_id) ||
+	    !sy_outbox_open(&outbox, &control))
+		return; /* there is no record that could lack it */
+	sy_outbox_send(&outbox, "attach %d", (int)wish->pid);
+	if (!sy_outbox_await(&outbox, COUNTED_MS))
+		sy_journal(run_dir, options->node, options->job_id,
+			   "the sampler did not answer when pbs_attach brought process %d",
+			   (int)wish->pid);
+	sy_outbox_close(&outbox);
+}
+
+int sy_job_attach_command(int argc, char **argv)
+{
+	static const struct sy_command_line line = {"job attach", help, table, take_option};
+	static struct wish wish;
+	int code = sy_command_read(&line, argc, argv, &wish);
+	struct sy_error err;
+
+	if (code >= 0)
+		return code;
+	if (optind < argc || !wish.options.job_id || !wish.options.node || !wish.pid)
+		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	if (sy_job_options_settle(&wish.options, &err) < 0)
+		sy_journal(wish.options.config.run_dir, wish.options.node, wish.options.job_id,
+			   "%s", err.text);
+	tell(&wish);
+	return SY_EXIT_DONE;
+}
