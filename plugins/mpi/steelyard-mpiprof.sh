@@ -5,8 +5,8 @@ set -u
 usage='usage: mpirun -np N steelyard-mpiprof FILE.json PROGRAM ARGUMENT...'
 case ${1:-} in
 -h | --help)
-    printf '%s\nThe time in MPI, by call, and the sizes of messages, of a program left as it is.\n' "$usage"
-    printf 'STEELYARD_MPIPROF_LIB: the library built for another MPI. docs/mpi-profile.md\n'
+    printf '%s\n\nThe time in MPI, by call, and the sizes of messages, of a program left as it is.\n' "$usage"
+    printf '\nSTEELYARD_MPIPROF_LIB: the library built for another MPI. docs/mpi-profile.md\n'
     exit 0
     ;;
 esac

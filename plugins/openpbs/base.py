@@ -5,7 +5,16 @@ import subprocess
 
 import pbs
 
-NODE_OPTIONS = ("config", "record_dir", "run_dir", "netem_policy", "rate", "max_rate", "root")
+NODE_OPTIONS = (
+    "config",
+    "record_dir",
+    "run_dir",
+    "netem_policy",
+    "rate",
+    "max_rate",
+    "bpf",
+    "root",
+)
 SETTINGS = {
     "node_program": "/usr/local/libexec/steelyard/steelyard-node",
     "protect": [],
@@ -50,6 +59,8 @@ def expected(key, value):
         return None if texts else "a list of hosts"
     if key == "exclusive_by_ncpus":
         return None if isinstance(value, bool) else "true or false"
+    if key == "bpf":
+        return None if value in ("yes", "no") else '"yes" or "no"'
     return None if isinstance(value, (str, int, float)) else "a text or a number"
 
 

@@ -2,13 +2,14 @@
 
 import pbs
 from base import Refused, log, plain, settings
-from job import begin, end, epilogue, sweep
+from job import attach, begin, end, epilogue, sweep
 from server import check
 
 EVENTS = (
     ("QUEUEJOB", check),
     ("MODIFYJOB", check),
     ("EXECJOB_BEGIN", begin),
+    ("EXECJOB_ATTACH", attach),
     ("EXECJOB_EPILOGUE", epilogue),
     ("EXECJOB_END", end),
     ("EXECJOB_ABORT", end),

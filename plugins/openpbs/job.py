@@ -169,6 +169,16 @@ def begin(event, config):
         log("begin: exit code %s: %s" % (code, said), job.id)
 
 
+def attach(event, config):
+    """execjob_attach: pbs_attach waits for us before the process goes on."""
+    job = event.job
+    known = ["attach", "--job-id=%s" % job.id, "--node=%s" % pbs.get_local_nodename()]
+    known += ["--pid=%d" % int(event.pid)] + node_options(config)
+    code, _, said = run_node(config, known, config["begin_limit_s"])
+    if code != 0 or said:
+        log("attach: exit code %s: %s" % (code, said), job.id)
+
+
 def undo(event, config):
     """After a begin that did not undo what it had begun; whatever comes of it, the job is refused."""
     try:

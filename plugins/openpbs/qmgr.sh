@@ -2,7 +2,7 @@
 # The hook in the server. qmgr.sh print|run|remove [FOLDER]: what to say to qmgr, or said to it;
 # FOLDER has steelyard_hook.py. Run again it puts the files' present contents in place.
 action=$1 folder=${2:-$(cd "$(dirname "$0")" && pwd)} config=${3:-/etc/steelyard/openpbs.json}
-events=queuejob,modifyjob,execjob_begin,execjob_epilogue,execjob_end,execjob_abort,exechost_startup,exechost_periodic
+events=queuejob,modifyjob,execjob_begin,execjob_attach,execjob_epilogue,execjob_end,execjob_abort,exechost_startup,exechost_periodic
 
 has() { qmgr -c "list $1 $2" >/dev/null 2>&1; }
 

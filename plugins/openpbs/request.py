@@ -16,13 +16,18 @@ NETEM_KEYS = (  # those of facts/netem_keys.def
     "dev",
     "direction",
     "duplicate",
+    "ecn",
     "limit",
     "loss",
     "port",
     "rate",
     "reorder",
     "rto_min",
+    "seed",
+    "sites",
+    "slot",
     "to",
+    "trace",
 )
 PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 

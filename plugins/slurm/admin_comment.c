@@ -193,9 +193,12 @@ __attribute__((noreturn)) static void start_unseen(const struct what *what, pid_
 	while (getppid() == above)
 		(void)nanosleep(&pause, NULL);
 	pid = fork();
-	if (pid == 0)
-		go_aside(what);
-	_exit(write(what->tell, &pid, sizeof(pid)) != (ssize_t)sizeof(pid));
+	if (pid != 0)
+		_exit(pid < 0);
+	pid = getpid(); /* told before any word of its own, by whom no other can overtake */
+	if (write(what->tell, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
+		_exit(1);
+	go_aside(what);
 }
 
 __attribute__((noreturn)) static void step_aside(const struct what *what,

@@ -51,7 +51,7 @@ void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *
 }
 
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, struct sy_outbox *outbox,
+		       const struct sy_job_facts *facts, int64_t cvmfs_mb, struct sy_outbox *outbox,
 		       struct sy_error *err)
 {
 	cleanup_close int mark = open_mark(config, step, err);
@@ -62,7 +62,7 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 		return -1;
 	if (read(mark, &done, 1) == 1)
 		return 0;
-	if (sy_conditions_cold(&job, outbox, err) < 0)
+	if (sy_conditions_cold(&job, cvmfs_mb, outbox, err) < 0)
 		return -1;
 	if (write(mark, "1", 1) != 1)
 		return sy_fail_errno(err, errno, "cannot note that caches were dropped");

@@ -2,6 +2,7 @@
 #ifndef STEELYARD_SLURM_COLD_CACHE_H
 #define STEELYARD_SLURM_COLD_CACHE_H
 
+#include <stdint.h>
 #include "base/error.h"
 #include "config.h"
 #include "job_facts.h"
@@ -11,7 +12,7 @@
 /* Drop them, if the policy lets him and no other step of the job has done it on this node, and tell
  * the sampler what was done. What was refused to one step is asked for again by the next. */
 int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *step,
-		       const struct sy_job_facts *facts, struct sy_outbox *outbox,
+		       const struct sy_job_facts *facts, int64_t cvmfs_mb, struct sy_outbox *outbox,
 		       struct sy_error *err);
 
 /* At the job's start and end on this node: forget that it was done. */

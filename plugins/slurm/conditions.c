@@ -11,13 +11,15 @@
 #include "base/file.h"
 #include "cold_cache.h"
 #include "job/conditions.h"
+#include "job/left.h"
 #include "job_cgroup.h"
 #include "job_facts.h"
 #include "launch_sampler.h"
 #include "netem/spec/text.h"
 #include "options.h"
 
-#define EXIT_CONDITION 4 /* docs: a condition could not be applied */
+#define SITES_PEERS    16 /* of the job: one of them may be at each site */
+#define EXIT_CONDITION 4  /* docs: a condition could not be applied */
 
 #define NO_EXTERN_STEP                                                                             \
 	"the job has no extern step on this node, whose end would end this as well: slurm.conf "   \
@@ -62,10 +64,13 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 	struct sy_netem_wish wish = {
 	    .text = canonical, .watch = watch, .peer = peer, .protect = &facts->protect};
 
+	if (sy_options.netem.has_sites)
+		wish.peers = &facts->peers;
+
 	if (!facts->whole_host) /* "/": it has none, and one is made for its tasks to join */
 		wish.cgroup =
 		    sy_job_cgroup_read("self", step->job_id, cgroup, sizeof(cgroup)) ? cgroup : "/";
-	(void)snprintf(peer, sizeof(peer), "%s", facts->peer);
+	(void)snprintf(peer, sizeof(peer), "%s", facts->peers.count ? facts->peers.text[0] : "");
 	sy_peer_of(&sy_options.netem, peer);
 	return sy_conditions_shape(&job, &wish, join_path, err);
 }
@@ -129,13 +134,16 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	bool cold = sy_options.cache == SY_CACHE_COLD;
 	bool capture = sy_options.capture;
 
-	if (sy_job_facts_get(spank, step, &facts, &err) < 0) {
+	int peers = sy_options.netem.has_sites ? SITES_PEERS : 1;
+
+	if (sy_job_facts_get(spank, step, peers, &facts, &err) < 0) {
 		refuse(shapes ? "--netem" : cold ? "--cache=cold" : "--capture", "%s", err.text);
 		return;
 	}
 	if (shapes)
 		start_netem(config, step, &facts);
-	if (cold && !refusal[0] && sy_cold_cache_make(config, step, &facts, outbox, &err) < 0)
+	if (cold && !refusal[0] &&
+	    sy_cold_cache_make(config, step, &facts, sy_options.cvmfs_mb, outbox, &err) < 0)
 		refuse("--cache=cold", "%s", err.text);
 	if (capture && !refusal[0] && start_capture(config, step, &facts, &err) < 0)
 		refuse("--capture", "%s", err.text);
@@ -190,6 +198,11 @@ const char *sy_conditions_netem(void)
 	return canonical[0] ? canonical : NULL;
 }
 
+const char *sy_conditions_refusal(void)
+{
+	return refusal[0] ? refusal : NULL;
+}
+
 int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step)
 {
 	char id[SY_JOB_ID_SIZE];
@@ -216,4 +229,19 @@ void sy_conditions_reap(const struct sy_config *config, const char *by)
 
 	if (sy_conditions_undo_stale(&job, by, &err) < 0)
 		slurm_error("steelyard: network conditions of dead jobs not undone: %s", err.text);
+	sy_left_sweep(&job.program);
+}
+
+static void tell_left(const char *line)
+{
+	slurm_info("steelyard: %s", line);
+}
+
+void sy_conditions_remove_left(const struct sy_config *config, const struct sy_step *step)
+{
+	struct sy_node_program program = sy_slurm_program(config);
+	char id[SY_JOB_ID_SIZE];
+
+	(void)snprintf(id, sizeof(id), "%u", step->job_id);
+	sy_left_end(&program, id, tell_left);
 }

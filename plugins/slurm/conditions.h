@@ -29,11 +29,18 @@ void sy_conditions_enforce(spank_t spank);
 const char *sy_conditions_netem(void);
 int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step);
 
+/* Which condition this node has refused, and why; NULL: none. */
+const char *sy_conditions_refusal(void);
+
 /* The job's end on this node: undo what is there. */
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step);
 
 /* Undo what dead jobs have left on this node; `by`: "slurmd" or "next job". One look into a folder
  * when there is nothing. */
 void sy_conditions_reap(const struct sy_config *config, const char *by);
+
+/* The job's end: what its runs in containers have left that were killed. Waits for its last
+ * processes, some seconds, where there is anything. */
+void sy_conditions_remove_left(const struct sy_config *config, const struct sy_step *step);
 
 #endif

@@ -98,6 +98,7 @@ void sy_config_parse(struct sy_config *config, int ac, char *const *av, complain
 	    .netem_policy = SY_POLICY_PATH,
 	    .rate_hz = 1.0,
 	    .max_rate_hz = 100.0,
+	    .bpf = true,
 	    .admin_comment = true,
 	};
 	for (int i = 0; i < ac; i++)

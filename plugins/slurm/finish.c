@@ -10,12 +10,14 @@
 
 #include "admin_comment.h"
 #include "base/file.h"
+#include "base/place.h"
 #include "job/comment.h"
+#include "job/record_folder.h"
 #include "conditions.h"
 #include "options.h"
 #include "job/totals_files.h"
 
-#define ANSWER_LIMIT_MS 500 /* some ms, but on a node that is too busy */
+#define ANSWER_LIMIT_MS 2000 /* some ms, but on a node or a disk that is too busy */
 #define FILES_LIMIT_MS	100
 #define COMMENT_WAIT_MS 3000 /* some ms, but on a node that is too busy, or without slurmctld */
 #define LATE_S		5    /* how long a sampler that lives may be late with its samples */
@@ -49,7 +51,7 @@ static struct sy_other_nodes others_of(const char *folder, const struct sy_finis
 					.own_start = start,
 					.fresh = time(NULL),
 					.limit_ms = FILES_LIMIT_MS};
-	char path[2 * SY_PATH_SIZE];
+	char path[SY_RECORD_PATH_SIZE + 320];
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), "%s/%s.%lld.csv", folder, others.own_node,
@@ -65,14 +67,25 @@ static struct sy_other_nodes others_of(const char *folder, const struct sy_finis
 }
 
 static void gather(struct sy_job_totals *job, const struct sy_finish *finish,
-		   const struct sy_totals *own, const char *folder, time_t start)
+		   const struct sy_totals *own, const char *job_id, const char *folder,
+		   time_t start)
 {
 	struct sy_other_nodes others = others_of(folder, finish, own, start);
+	char path[SY_RECORD_PATH_SIZE], before[SY_RECORD_PATH_SIZE] = "";
 
 	if (!job->silent)
 		sy_job_totals_add(job, own);
-	if (start > 0)
-		sy_job_totals_add_others(job, &others);
+	/* Their samplers may have started on the other side of midnight. Where that day has no
+	 * folder of the job, the path is that of the flat layout: once is enough. */
+	for (int day = -1; day <= 1 && start > 0; day++) {
+		sy_record_folder(path, finish->config->record_dir, job_id,
+				 start + (time_t)day * SY_DAY_S);
+		others.folder = path;
+		if (day == 0 || (strcmp(path, folder) != 0 && strcmp(path, before) != 0))
+			sy_job_totals_add_others(job, &others);
+		if (day < 0)
+			(void)snprintf(before, sizeof(before), "%s", path);
+	}
 }
 
 /* The last sample would be some of the totals, and nothing would say so. */
@@ -96,7 +109,8 @@ void sy_finish_begin(spank_t spank, const struct sy_config *config, const struct
 				     .totals = &nothing,
 				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
-				     .netem_valid = -1};
+				     .netem_valid = -1,
+				     .refused = sy_conditions_refusal()};
 	cleanup_free char *text = sy_comment_short(&comment);
 
 	if (text)
@@ -107,21 +121,23 @@ void sy_finish(spank_t spank, const struct sy_finish *finish)
 {
 	const struct sy_config *config = finish->config;
 	const struct sy_step *step = finish->step;
-	char folder[SY_PATH_SIZE + 32];
+	char folder[SY_RECORD_PATH_SIZE], job_id[32];
 	struct sy_job_totals totals = {0};
 	struct sy_totals own;
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .totals = &totals,
 				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
-				     .netem_valid = sy_conditions_valid(config, step)};
+				     .netem_valid = sy_conditions_valid(config, step),
+				     .refused = sy_conditions_refusal()};
 	cleanup_free char *text = NULL;
 	time_t start;
 
-	(void)snprintf(folder, sizeof(folder), "%s/%u", config->record_dir, step->job_id);
+	(void)snprintf(job_id, sizeof(job_id), "%u", step->job_id);
 	totals.silent = !ask_sampler(finish, &own);
-	start = own.start ? own.start : sy_newest_start(folder, step->node, ".json");
-	gather(&totals, finish, &own, folder, start);
+	start = own.start ? own.start : sy_record_newest(config->record_dir, job_id, step->node);
+	sy_record_folder(folder, config->record_dir, job_id, start);
+	gather(&totals, finish, &own, job_id, folder, start);
 	find_kind(&comment.kind, folder, step->node, start);
 	text = sy_comment_short(&comment);
 	if (text)

@@ -36,30 +36,37 @@ static bool node_is_host(const char *node)
 	return strcmp(host, node) == 0;
 }
 
-/* The address of the first of `nodes` that is not ours. */
-static void find_peer(const char *nodes, const char *own, char *peer)
+/* The first address of a node; it has none when its name is not known. */
+static void add_peer(const char *name, struct sy_addresses *peers)
 {
-	__auto_type list = slurm_hostlist_create(nodes);
 	node_info_msg_t *found = NULL;
-	char *name;
 
-	if (!list)
-		return;
-	name = slurm_hostlist_shift(list);
-	if (name && strcmp(name, own) == 0) {
-		free(name);
-		name = slurm_hostlist_shift(list);
-	}
-	if (name && slurm_load_node_single(&found, name, 0) == SLURM_SUCCESS && found &&
+	if (slurm_load_node_single(&found, (char *)name, 0) == SLURM_SUCCESS && found &&
 	    found->record_count > 0 && found->node_array[0].node_addr) {
 		struct sy_addresses addresses = {.count = 0};
 
 		sy_addresses_add_host(&addresses, found->node_array[0].node_addr);
 		if (addresses.count > 0)
-			(void)snprintf(peer, SY_ADDRESS_SIZE, "%s", addresses.text[0]);
+			(void)snprintf(peers->text[peers->count++], SY_ADDRESS_SIZE, "%s",
+				       addresses.text[0]);
 	}
 	slurm_free_node_info_msg(found);
-	free(name);
+}
+
+/* The addresses of the first of `nodes` that are not ours. */
+static void find_peers(const char *nodes, const char *own, int most, struct sy_addresses *peers)
+{
+	__auto_type list = slurm_hostlist_create(nodes);
+	char *name;
+
+	if (!list)
+		return;
+	for (int tried = 0; tried < most && (name = slurm_hostlist_shift(list)); free(name)) {
+		if (strcmp(name, own) == 0)
+			continue;
+		add_peer(name, peers);
+		tried++;
+	}
 	slurm_hostlist_destroy(list);
 }
 
@@ -78,8 +85,8 @@ static void find_groups(spank_t spank, gid_t own, struct sy_job_facts *facts)
 	}
 }
 
-int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_facts *facts,
-		     struct sy_error *err)
+int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
+		     struct sy_job_facts *facts, struct sy_error *err)
 {
 	job_info_msg_t *found = NULL;
 	const job_info_t *job;
@@ -100,7 +107,7 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_fa
 	facts->whole_host = facts->exclusive && node_is_host(step->node);
 	sy_addresses_add_host(&facts->protect, job->alloc_node);
 	if (job->nodes)
-		find_peer(job->nodes, step->node, facts->peer);
+		find_peers(job->nodes, step->node, peers, &facts->peers);
 	slurm_free_job_info_msg(found);
 	return 0;
 }

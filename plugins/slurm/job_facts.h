@@ -20,14 +20,15 @@ struct sy_job_facts {
 	bool whole_host; /* ... and the node is all of its host: no other slurmd on it is known */
 	size_t group_count;
 	gid_t groups[SY_GROUPS_MAX];
-	char peer[SY_ADDRESS_SIZE]; /* of the job's first other node; "": there is none */
+	struct sy_addresses peers; /* of the job's first other nodes, one each */
 	struct sy_addresses
 	    protect; /* slurmctld, slurmdbd, and the host the job was submitted on */
 };
 
-/* Ask: some 5 ms. -1 when slurmctld does not answer. */
-int sy_job_facts_get(spank_t spank, const struct sy_step *step, struct sy_job_facts *facts,
-		     struct sy_error *err);
+/* Ask: some 5 ms, and 1 ms for each peer, of which so many are wanted. -1 when slurmctld does not
+ * answer. */
+int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
+		     struct sy_job_facts *facts, struct sy_error *err);
 
 /* The addresses of slurmctld and slurmdbd, for any user; false when slurmctld does not answer. */
 bool sy_scheduler_addresses(struct sy_addresses *addresses);

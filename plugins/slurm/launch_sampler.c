@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "leave_cgroup.h"
+#include "sampler/loader.h"
 
 struct sy_node_program sy_slurm_program(const struct sy_config *config)
 {
@@ -17,13 +18,8 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	const char *name = strrchr(config->node_program, '/');
-
-	if (!config->bpf || !name ||
-	    snprintf(path, SY_PATH_SIZE, "%.*s/steelyard-bpf", (int)(name - config->node_program),
-		     config->node_program) >= SY_PATH_SIZE)
-		return NULL;
-	return path;
+	return config->bpf && sy_loader_beside(config->node_program, path, SY_PATH_SIZE) ? path
+											 : NULL;
 }
 
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,

@@ -112,6 +112,7 @@ bool sy_own_usage_read(struct sy_own_usage *usage)
 	usage->io[2] = io.read;
 	usage->io[3] = io.write;
 	usage->cpu_us = cpu_us(&children) - own_children.cpu_us;
+	usage->waited_faults = children.ru_minflt;
 	usage->faults = children.ru_minflt - own_children.faults;
 	keep_back(usage);
 	usage->largest_bytes = largest_bytes(&children);

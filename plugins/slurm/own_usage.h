@@ -10,8 +10,9 @@ struct sy_own_usage {
 	long long cpu_us;	 /* of the children alone */
 	long long largest_bytes; /* resident set of the largest child; 0: not known */
 	long long faults; /* page faults of the children: more when another one was waited for */
-	long long io[4];  /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
-			   * threads that had ended before they were ever looked at */
+	long long waited_faults; /* of all children, as /proc tells them */
+	long long io[4]; /* rchar, wchar, read_bytes, write_bytes: of the children, and of our
+			  * threads that had ended before they were ever looked at */
 	long long unsure_bytes; /* of rchar and wchar: threads of ours that never rested */
 };
 

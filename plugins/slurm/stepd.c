@@ -17,9 +17,11 @@
 #include "exclusive.h"
 #include "finish.h"
 #include "job/control.h"
+#include "job/counted.h"
 #include "launch_sampler.h"
 #include "options.h"
 #include "job/outbox.h"
+#include "own_gpus.h"
 #include "own_usage.h"
 #include "job/run_dir.h"
 #include "step.h"
@@ -32,6 +34,7 @@ static struct sy_config config;
 static struct sy_step step;
 static struct sy_outbox outbox = {.fd = -1};
 static struct sockaddr_un control;
+static struct sy_counted counted;
 static bool started_sampler; /* by this very step */
 static bool knows_step;
 static bool comments; /* this step's end sets AdminComment */
@@ -66,8 +69,36 @@ static void sweep_bpf(void)
 	char path[SY_PATH_SIZE];
 	const char *bpf = sy_slurm_bpf(&config, path);
 
+	sy_counted_retry(&program);
 	if (bpf)
 		sy_sweep_bpf(&program, bpf);
+}
+
+static void load_bpf(void)
+{
+	struct sy_node_program program = sy_slurm_program(&config);
+	char path[SY_PATH_SIZE];
+
+	sy_counted_load(&program, sy_slurm_bpf(&config, path));
+}
+
+/* From now on the kernel counts what we start: before any task is forked. The extern step's daemon
+ * starts none: it would only wait for the kernel to make the maps, some 20 ms, which the sampler
+ * does meanwhile. */
+static void have_it_counted(void)
+{
+	if (config.bpf && outbox.fd >= 0 && !step.extern_step)
+		sy_counted_join(&counted, &control, SY_BPF_STEPD);
+}
+
+/* The sampler was killed, or has never begun. */
+static void finish_for_sampler(void)
+{
+	struct sy_node_program program = sy_slurm_program(&config);
+	char path[SY_PATH_SIZE];
+
+	finish_records(step.node);
+	sy_counted_forget(&counted, &program, sy_slurm_bpf(&config, path));
 }
 
 void sy_stepd_reap(int ac, char **av)
@@ -91,6 +122,7 @@ static void start_sampler(void)
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.run_dir, step.node);
 	finish_records(step.node);
+	load_bpf();
 	if (sy_slurm_launch(&config, &step, &control, fields, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
 			    err.text);
@@ -139,7 +171,8 @@ static void announce(spank_t spank)
 	struct rusage waited;
 
 	(void)getrusage(RUSAGE_CHILDREN, &waited);
-	sy_outbox_send(&outbox, "root %d %ld", (int)getpid(), waited.ru_minflt);
+	sy_outbox_send(&outbox, "root %d %ld %lld", (int)getpid(), waited.ru_minflt,
+		       (long long)counted.since_ns);
 	if (sy_options.has_rate)
 		sy_outbox_send(&outbox, "rate %g", sy_options.rate_hz);
 	collect_tags(spank);
@@ -191,14 +224,14 @@ void sy_stepd_start(spank_t spank)
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
 		start_sampler();
-	if (step.extern_step) {
-		/* Not only at its end, when it may have the user's rights for a moment (24.11). */
-		if (started_sampler)
-			(void)sy_outbox_open(&outbox, &control);
-		return;
-	}
-	if (outbox.fd < 0 && !sy_outbox_open(&outbox, &control))
+	/* The extern step's not only at its end, when it may have the user's rights for a moment
+	 * (24.11). */
+	if (outbox.fd < 0 && (started_sampler || !step.extern_step) &&
+	    !sy_outbox_open(&outbox, &control))
 		slurm_verbose("steelyard: no sampler for job %u on %s", step.job_id, step.node);
+	have_it_counted();
+	if (step.extern_step)
+		return;
 	announce(spank);
 	sy_conditions_start(spank, &config, &step, &outbox);
 	if (comments && comment_is_asked())
@@ -249,6 +282,7 @@ void sy_stepd_child(spank_t spank)
 	if (!sy_step_variable(spank, "SLURM_RESTART_COUNT", count, sizeof(count)))
 		(void)snprintf(count, sizeof(count), "0");
 	sy_outbox_send(&outbox, "job restart_count %s", count);
+	sy_own_gpus_tell(spank, &step, &outbox);
 }
 
 /* The step's final counters, without what slurmstepd itself reads and writes. */
@@ -262,9 +296,9 @@ static void tell_done(void)
 		now.io[i] -= now.io[i] < at_start.io[i] ? now.io[i] : at_start.io[i];
 	if (now.largest_bytes > 0)
 		sy_outbox_send(&outbox, "peak %lld", now.largest_bytes);
-	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld %lld", (int)getpid(),
+	sy_outbox_send(&outbox, "done %d %lld %lld %lld %lld %lld %lld %lld", (int)getpid(),
 		       now.cpu_us - at_start.cpu_us, now.io[0], now.io[1], now.io[2], now.io[3],
-		       now.unsure_bytes + at_start.unsure_bytes);
+		       now.unsure_bytes + at_start.unsure_bytes, now.waited_faults);
 }
 
 static void finish(spank_t spank)
@@ -348,8 +382,11 @@ void sy_stepd_exit(spank_t spank)
 		if (!step.extern_step || outbox.fd < 0)
 			(void)unlink(control.sun_path);
 		if (outbox.fd < 0)
-			finish_records(step.node);
+			finish_for_sampler();
 	}
 	sy_outbox_drain(&outbox, LAST_WORDS_MS);
 	sy_outbox_close(&outbox);
+	/* It may wait for the job's last processes. */
+	if (step.extern_step)
+		sy_conditions_remove_left(&config, &step);
 }

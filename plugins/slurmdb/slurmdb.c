@@ -1,12 +1,5 @@
-/* `steelyard-slurmdb`: writes AdminComment, and joules, of jobs that are over into Slurm's
- * accounting, all over one connection. `sacctmgr modify job` cannot: it turns every quote into a
- * backtick, and up to 22.05 every letter into a small one.
- *
- * A line of JSON each on stdin: {"cluster": "c", "job_id": 7, "array_task_id": 1,
- * "submit_unix_s": 5, "admin_comment": "…", "energy_j": 5}, the last four if there are any; a line
- * on stdout for it: {"modified": 1}, or {"error": "…"}. Slurm writes to the last start of the last
- * job of an id: where that was not submitted then, nothing is written. A component of a
- * heterogeneous job is named by its own id. */
+/* `steelyard-slurmdb` (its help says what it does). `sacctmgr modify job` cannot: it turns every
+ * quote into a backtick, and up to 22.05 every letter into a small one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,6 +18,20 @@
 
 #define EXIT_USAGE   2
 #define EXIT_MISSING 3
+static const char help[] =
+    "usage: steelyard-slurmdb <WISHES\n"
+    "\n"
+    "Writes AdminComment, and joules, of jobs that are over into Slurm's accounting, all over one\n"
+    "connection. `steelyard publish` calls it.\n"
+    "\n"
+    "A line of JSON each on stdin: {\"cluster\": \"c\", \"job_id\": 7, \"array_task_id\": 1,\n"
+    "\"submit_unix_s\": 5, \"admin_comment\": \"…\", \"energy_j\": 5}, the last four if there are "
+    "any;\n"
+    "a line on stdout for it: {\"modified\": 1}, or {\"error\": \"…\"}. Slurm writes to the last "
+    "start\n"
+    "of the last job of an id: where that was not submitted then, nothing is written. A component\n"
+    "of a heterogeneous job is named by its own id. Exit code 3: slurmdbd does not answer.\n";
+
 /* Where an administrator may set a job's TRES. */
 #define SETS_ENERGY (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
 
@@ -160,8 +167,10 @@ int main(int argc, char **argv)
 	void *connection;
 
 	if (argc > 1) {
-		(void)fprintf(stderr, "usage: %s <WISHES\n", argv[0]);
-		return EXIT_USAGE;
+		bool asked = !strcmp(argv[1], "--help");
+
+		(void)fputs(help, asked ? stdout : stderr);
+		return asked ? 0 : EXIT_USAGE;
 	}
 	slurm_init(NULL);
 	connection = slurmdb_connection_get(&flags);

@@ -13,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char help[] = "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n";
+static const char help[] =
+    "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n"
+    "\n"
+    "Weighs one command where no sampler is, inside of a container. Lines KEY=VALUE are in FILE\n"
+    "when it has ended: its time, its CPU time, what it read and wrote. Exits as it did.\n";
 
 static void put_seconds(FILE *file, const char *name, int64_t us)
 {
@@ -30,6 +34,8 @@ static int write_down(const char *path, const struct sy_exact *exact)
 	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
 	put_seconds(file, sy_total_facts[SY_ELAPSED_S].name, exact->elapsed_us);
 	put_seconds(file, sy_total_facts[SY_CPU_S].name, exact->cpu_us);
+	put_seconds(file, "user_s", exact->user_us);
+	put_seconds(file, "system_s", exact->system_us);
 	for (int i = 0; i < 4 && exact->io_known; i++)
 		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_RCHAR_BYTES + i].name,
 			      (long long)exact->io[i]);
@@ -41,6 +47,8 @@ int main(int argc, char **argv)
 	struct sy_exact exact = {.exit_code = -1, .signal = -1};
 	pid_t command;
 
+	if (argc == 2 && !strcmp(argv[1], "--help"))
+		return fputs(help, stdout) < 0;
 	if (argc < 3) {
 		(void)fputs(help, stderr);
 		return 2;

@@ -25,7 +25,7 @@ keep() {
 }
 
 put() {
-    [ -d "$2" ] || fail "there is no folder $2: on a node with pbs_mom say where its files are: make install-torque PBS_HOME=DIR. For a host where users only submit: make install-torque-login."
+    [ -d "$2" ] || fail "there is no folder $2: on a node with pbs_mom say where its files are: make install-torque PBS_HOME=DIR, or steelyard-torque on DIR. A host where users only submit needs the line SUBMITFILTER alone (make install-torque-login)."
     for name in $NAMES; do keep "$2/$name"; done
     for name in $NAMES; do
         # Under another name first: jobs may start while this runs.

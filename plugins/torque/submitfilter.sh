@@ -125,7 +125,7 @@ steelyard_line() {
             [ $# -gt 1 ] || refuse "#STEELYARD $1: expected a value"
             wish own "${1#--}" "$2" && shift
             ;;
-        *) refuse "#STEELYARD $1: expected --netem=SPEC, --tag=KEY=VALUE, --sample-rate=HZ, --cache=cold|warm or --capture" ;;
+        *) refuse "#STEELYARD $1: expected --netem=SPEC, --tag=KEY=VALUE, --sample-rate=HZ, --cache=cold|warm|cold:cvmfs=MB or --capture" ;;
         esac
         shift
     done

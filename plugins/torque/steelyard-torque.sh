@@ -1,0 +1,57 @@
+#!/bin/sh
+# What packages cannot do: PBS_HOME is a site's, and so may its prologues be.
+set -e
+PROGRAMS=@PREFIX@/libexec/steelyard
+EXAMPLE=@DOC_DIR@/pbs.conf.example
+CONFIG=@CONFIG@
+RECORD_DIR=@RECORD_DIR@
+CRON=$DESTDIR/etc/cron.d/steelyard-torque
+
+help() {
+    cat <<'END'
+usage: steelyard-torque on [PBS_HOME] | off [PBS_HOME] | again
+
+Has the pbs_mom of this node weigh its jobs, or gives a site its own prologues back.
+
+  on     puts prologues and epilogues into PBS_HOME/mom_priv; what a site has there goes on as
+         NAME.site, called by ours. Makes the sweep's line of cron, the folder of records and, from
+         its example, pbs.conf, where they are not there
+  off    the site's own prologues and epilogues have their names back, and the line is gone.
+         Records and pbs.conf stay
+  again  where it is on: the same with the scripts of today, after an upgrade
+
+PBS_HOME: /var/spool/torque, for `off` where it was switched on. DESTDIR of the environment stands
+before all paths. Exit code 3: something there is not as it should be, and nothing was replaced.
+END
+}
+
+on() { # PBS_HOME
+    "$DESTDIR$PROGRAMS/torque-install" put "$DESTDIR$PROGRAMS/torque-sweep" "$DESTDIR$1/mom_priv"
+    install -d -m 0755 "$DESTDIR$RECORD_DIR" "$DESTDIR${CONFIG%/*}" "${CRON%/*}"
+    echo "* * * * * root test ! -x $PROGRAMS/torque-sweep || $PROGRAMS/torque-sweep $1/mom_priv" >"$CRON"
+    [ -e "$DESTDIR$CONFIG" ] || { install -m 0644 "$DESTDIR$EXAMPLE" "$DESTDIR$CONFIG" && echo "new: $CONFIG"; }
+    command -v cron crond >/dev/null || echo "note: no cron here: have $PROGRAMS/torque-sweep $1/mom_priv called each minute by a timer"
+}
+
+# where <- the PBS_HOME that `on` was told.
+where() {
+    where=
+    [ ! -r "$CRON" ] || where=$(sed -n 's|.* \(.*\)/mom_priv$|\1|p' "$CRON")
+}
+
+off() { # PBS_HOME
+    "$DESTDIR$PROGRAMS/torque-install" remove "$DESTDIR$1/mom_priv"
+    rm -f "$CRON"
+}
+
+where
+case ${1-} in
+on) on "${2:-/var/spool/torque}" ;;
+off) off "${2:-${where:-/var/spool/torque}}" ;;
+again) [ ! "$where" ] || on "$where" ;;
+--help) help ;;
+*)
+    help >&2
+    exit 2
+    ;;
+esac
