@@ -14,6 +14,7 @@ sy_setup() {
 }
 
 sy_npb_program() {
+    sy_npb_whose || return
     if [[ -n $SY_PARAM_FOLDER ]]; then
         sy_npb_nasa
     else
@@ -29,7 +30,7 @@ sy_client() {
     command=("$program")
     if [[ -z $SY_PARAM_FOLDER ]]; then
         command+=("$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
-            --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
+            --messages "$SY_PARAM_MESSAGES" --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
     sy_profiler || return
     sy_without_scheduler
@@ -37,12 +38,27 @@ sy_client() {
     sy_npb_tags
 }
 
-# What ran, and the vectors that this processor lets it use: figures differ with both.
+# Whose programs: said by the study, or by whether it gives a folder of NASA's.
+sy_npb_whose() {
+    case $SY_PARAM_IMPLEMENTATION:$SY_PARAM_FOLDER in
+    nasa:)
+        sy_say 'implementation = "nasa" needs folder = "/path", where cg.A.x or cg.A.2 are: NASA'"'"'s programs are in no package'
+        return 2
+        ;;
+    steelyard:?*)
+        sy_say "implementation = \"steelyard\" runs ours, folder = \"$SY_PARAM_FOLDER\" NASA's programs: give one of them"
+        return 2
+        ;;
+    esac
+}
+
+# What ran, whose messages it sends, and the vectors that this processor lets it use: figures differ with all.
 sy_npb_tags() {
     local key value
     while IFS='=' read -r key value; do
         sy_tag "$key" "$value"
     done < <(sed -nE -e 's/^ Version +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.version=\1/p' \
+        -e 's/^ Messages +=[[:space:]]*([a-z]+)[[:space:]]*$/npb.messages=\1/p' \
         -e 's/^ Vectors +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.vectors=\1/p' \
         "$SY_ATTEMPT_DIR/out.$SY_CLIENT")
 }

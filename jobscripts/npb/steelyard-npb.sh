@@ -1,9 +1,12 @@
 #!/bin/bash
-# steelyard-npb KERNEL ARGUMENT…: the program npb-KERNEL beside this one (docs/npb.md). So the
-# kernels have one name by which submit and doctor find them.
+# The kernels have one name by which submit and doctor find them.
 set -u
 here=${BASH_SOURCE[0]%/*}
 kernel=${1:-}
+if [[ $kernel == --help ]]; then
+    printf 'usage: mpirun -np N steelyard-npb KERNEL ARGUMENT…\n\nA NAS Parallel Benchmark: the program npb-KERNEL beside this one (docs/npb.md).\n'
+    exit 0
+fi
 if [[ ! $kernel =~ ^[a-z]{2}$ || ! -x $here/npb-$kernel ]]; then
     found=("$here"/npb-??)
     printf "steelyard-npb: kernel '%s': expected one of %s\n" "$kernel" "${found[*]##*/npb-}" >&2

@@ -12,6 +12,7 @@
  * Communicated, per step: one MPI_Allgather of q = A p. The share of each rank in p . q travels
  * with its part of q, so that alpha, rho and beta need no message of their own. Per iteration one
  * such share more, that of |x - A z|; all of them are summed by one MPI_Allreduce at the very end.
+ * With NASA's messages: see cg_nasa.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,11 +21,7 @@
 #include "cg.h"
 #include "npb_verify.h"
 
-enum {
-	STEPS = 25,
-	LANES = 8,
-	PAD = 1 /* an element more in each block of a gathered vector: a share of a sum */
-};
+enum { PAD = 1 /* an element more in each block of a gathered vector: a share of a sum */ };
 
 const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_S] = {1400, 7, 15, 10, 8.5971775078648},
@@ -35,56 +32,13 @@ const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_D] = {1500000, 21, 100, 500, 52.514532105794},
 };
 
-struct solver {
-	struct npb_run *run;
-	int n, block; /* rows of a rank; the last ones may have fewer */
-	struct cg_matrix a;
-	double *x, *z, *p, *r; /* whole vectors */
-	double *q;	       /* own rows, and their share of a sum behind */
-	double *gathered;      /* q of all ranks */
-};
-
-NPB_VECTOR static double dot(const double *restrict a, const double *restrict b, int n)
-{
-	double lane[LANES] = {0}, sum = 0;
-	int i = 0;
-
-	for (; i + LANES <= n; i += LANES) {
-		for (int l = 0; l < LANES; l++)
-			lane[l] += a[i + l] * b[i + l];
-	}
-	for (; i < n; i++)
-		lane[0] += a[i] * b[i];
-	for (int l = 0; l < LANES; l++)
-		sum += lane[l];
-	return sum;
-}
-
-/* to -= alpha from, one rank's part. */
-NPB_VECTOR static void subtract(double alpha, const double *restrict from, double *restrict to,
-				int n)
-{
-	for (int i = 0; i < n; i++)
-		to[i] -= alpha * from[i];
-}
-
-/* z += alpha p, p = r + beta p */
-NPB_VECTOR static void advance(double alpha, double beta, const double *restrict r,
-			       double *restrict z, double *restrict p, int n)
-{
-	for (int i = 0; i < n; i++) {
-		z[i] += alpha * p[i];
-		p[i] = r[i] + beta * p[i];
-	}
-}
-
 /* q = A p on all ranks; returns p . q, its shares summed in the order of the ranks. */
-static double multiply(struct solver *s)
+static double multiply(struct cg_solver *s)
 {
 	double sum = 0;
 
 	cg_multiply(&s->a, s->p, s->q);
-	s->q[s->block] = dot(s->p + s->a.first, s->q, s->a.rows);
+	s->q[s->block] = cg_dot(s->p + s->a.first, s->q, s->a.rows);
 	npb_allgather(s->run, s->q, s->gathered, s->block + PAD, MPI_DOUBLE);
 	for (int rank = 0; rank < s->run->ranks; rank++)
 		sum += s->gathered[(int64_t)rank * (s->block + PAD) + s->block];
@@ -92,78 +46,90 @@ static double multiply(struct solver *s)
 }
 
 /* r -= alpha q, part by part as q was gathered. */
-static void subtract_gathered(struct solver *s, double alpha)
+static void subtract_gathered(struct cg_solver *s, double alpha)
 {
 	for (int rank = 0; rank < s->run->ranks; rank++) {
 		const int rest = s->n - rank * s->block;
 
-		subtract(alpha, s->gathered + (int64_t)rank * (s->block + PAD),
-			 s->r + (int64_t)rank * s->block, rest < s->block ? rest : s->block);
+		cg_subtract(alpha, s->gathered + (int64_t)rank * (s->block + PAD),
+			    s->r + (int64_t)rank * s->block, rest < s->block ? rest : s->block);
 	}
 }
 
 /* Solves A z = x from z = 0; returns the own share of |x - A z|^2. */
-static double conjugate_gradient(struct solver *s)
+static double conjugate_gradient(struct cg_solver *s)
 {
 	const size_t size = (size_t)s->n * sizeof(double);
-	double rho = dot(s->x, s->x, s->n), before, alpha;
+	double rho = cg_dot(s->x, s->x, s->n), before, alpha;
 
 	memset(s->z, 0, size);
 	memcpy(s->p, s->x, size);
 	memcpy(s->r, s->x, size);
-	for (int step = 1; step <= STEPS; step++) {
+	for (int step = 1; step <= npb_steps(CG_STEPS); step++) {
 		alpha = rho / multiply(s);
 		subtract_gathered(s, alpha);
 		before = rho;
-		rho = dot(s->r, s->r, s->n);
-		advance(alpha, rho / before, s->r, s->z, s->p, s->n);
+		rho = cg_dot(s->r, s->r, s->n);
+		cg_advance(alpha, rho / before, s->r, s->z, s->p, s->n);
 	}
 	cg_multiply(&s->a, s->z, s->q);
 	for (int i = 0; i < s->a.rows; i++)
 		s->q[i] = s->x[s->a.first + i] - s->q[i];
-	return dot(s->q, s->q, s->a.rows);
+	return cg_dot(s->q, s->q, s->a.rows);
 }
 
 /* One iteration of the inverse power method: the new zeta. */
-static double iterate(struct solver *s, double shift, double *residual)
+static double iterate(struct cg_solver *s, double shift, double *residual)
 {
-	double zeta, scale;
+	double sums[2], scale;
 
-	*residual = conjugate_gradient(s);
-	zeta = shift + 1 / dot(s->x, s->z, s->n);
-	scale = 1 / sqrt(dot(s->z, s->z, s->n));
+	*residual = s->run->nasa ? cg_nasa_gradient(s) : conjugate_gradient(s);
+	sums[0] = cg_dot(s->x, s->z, s->n);
+	sums[1] = cg_dot(s->z, s->z, s->n);
+	if (s->run->nasa)
+		cg_nasa_sum(s, sums, 2);
+	scale = 1 / sqrt(sums[1]);
 	for (int i = 0; i < s->n; i++)
 		s->x[i] = scale * s->z[i];
-	return zeta;
+	return shift + 1 / sums[0];
 }
 
-static void start_vector(struct solver *s)
+static void start_vector(struct cg_solver *s)
 {
 	for (int i = 0; i < s->n; i++)
 		s->x[i] = 1;
 }
 
-static void open_solver(struct solver *s, struct npb_run *run)
+/* A block of whole rows, and whole vectors. */
+static void open_rows(struct cg_solver *s, const struct cg_problem *problem)
 {
-	const struct cg_problem *problem = &cg_problems[run->class];
-	const size_t n = (size_t)problem->n;
-	int first, rows;
+	const int n = problem->n, rank = s->run->rank;
 
-	s->run = run;
-	s->n = problem->n;
-	s->block = (int)npb_ceil_div(s->n, run->ranks);
-	first = run->rank * s->block < s->n ? run->rank * s->block : s->n;
-	rows = s->n - first < s->block ? s->n - first : s->block;
-	cg_make_matrix(&s->a, problem, first, rows);
-	s->x = npb_alloc(n, sizeof(double));
-	s->p = npb_alloc(n, sizeof(double));
-	s->z = npb_alloc(n, sizeof(double));
-	s->r = npb_alloc(n, sizeof(double));
+	s->n = s->a.columns = n;
+	s->block = (int)npb_ceil_div(n, s->run->ranks);
+	s->a.first = rank * s->block < n ? rank * s->block : n;
+	s->a.rows = n - s->a.first < s->block ? n - s->a.first : s->block;
 	s->q = npb_alloc((size_t)s->block + PAD, sizeof(double));
-	s->gathered = npb_alloc((size_t)(s->block + PAD) * (size_t)run->ranks, sizeof(double));
+	s->gathered = npb_alloc((size_t)(s->block + PAD) * (size_t)s->run->ranks, sizeof(double));
 }
 
-static void close_solver(struct solver *s)
+static void open_solver(struct cg_solver *s, struct npb_run *run)
+{
+	const struct cg_problem *problem = &cg_problems[run->class];
+
+	s->run = run;
+	if (run->nasa)
+		cg_nasa_open(s, problem);
+	else
+		open_rows(s, problem);
+	cg_make_matrix(&s->a, problem);
+	s->x = npb_alloc((size_t)s->n, sizeof(double));
+	s->p = npb_alloc((size_t)s->n, sizeof(double));
+	s->z = npb_alloc((size_t)s->n, sizeof(double));
+	s->r = npb_alloc((size_t)s->n, sizeof(double));
+}
+
+static void close_solver(struct cg_solver *s)
 {
 	cg_free_matrix(&s->a);
 	npb_free(s->x);
@@ -172,6 +138,8 @@ static void close_solver(struct solver *s)
 	npb_free(s->r);
 	npb_free(s->q);
 	npb_free(s->gathered);
+	npb_free(s->w);
+	npb_free(s->received);
 }
 
 static void print_iterations(struct npb_run *run, const double *zeta, double *residual)
@@ -185,12 +153,18 @@ static void print_iterations(struct npb_run *run, const double *zeta, double *re
 	}
 }
 
+/* Of the matrix, those that are 0 too: what a multiplication goes through. */
+static int64_t elements(int64_t n)
+{
+	return n * n;
+}
+
 static void run_cg(struct npb_run *run)
 {
 	const struct cg_problem *problem = &cg_problems[run->class];
 	const double row = problem->nonzer * (problem->nonzer + 1.0);
 	double zeta[NPB_MAX_RESIDUALS], residual[NPB_MAX_RESIDUALS];
-	struct solver s = {0};
+	struct cg_solver s = {0};
 
 	open_solver(&s, run);
 	start_vector(&s);
@@ -199,12 +173,15 @@ static void run_cg(struct npb_run *run)
 	npb_timer_start(run);
 	for (int i = 0; i < problem->iterations; i++)
 		zeta[i] = iterate(&s, problem->shift, &residual[i]);
-	npb_allreduce(run, residual, problem->iterations, MPI_DOUBLE, MPI_SUM);
+	if (!run->nasa)
+		npb_allreduce(run, residual, problem->iterations, MPI_DOUBLE, MPI_SUM);
 	npb_timer_stop(run);
 	/* Operations as NPB counts them. */
-	run->mega_ops = 2e-6 * problem->iterations * problem->n * (3 + row + STEPS * (5 + row) + 3);
+	run->mega_ops =
+	    2e-6 * problem->iterations * problem->n * (3 + row + CG_STEPS * (5 + row) + 3);
 	print_iterations(run, zeta, residual);
 	npb_check(run, "zeta", zeta[problem->iterations - 1], problem->zeta, 1e-10);
+	npb_check_work(run, elements(problem->n) * (CG_STEPS + 1) * problem->iterations);
 	close_solver(&s);
 }
 
@@ -220,11 +197,12 @@ static int most_ranks_cg(enum npb_class class)
 	return 1024;
 }
 
-static uint64_t memory_cg(enum npb_class class, int ranks)
+static uint64_t memory_cg(enum npb_class class, int ranks, bool nasa)
 {
 	const struct cg_problem *p = &cg_problems[class];
 	const uint64_t n = (uint64_t)p->n, row = (uint64_t)p->nonzer + 1;
 
+	(void)nasa; /* parts of vectors instead of whole ones */
 	/* The own rows with their gaps; the vectors of the sum; whole vectors. */
 	return n * row * row / (uint64_t)ranks * 10 + n * row * 24 +
 	       n * (48 + 16 * ((n >> CG_PANEL_BITS) + 1) / (uint64_t)ranks) + (UINT64_C(8) << 20);
@@ -234,6 +212,7 @@ const struct npb_kernel npb_kernel = {
     .name = "CG",
     .operations = "floating point",
     .rule = NPB_POWER_OF_TWO,
+    .nasa = true,
     .most_ranks = most_ranks_cg,
     .memory_bytes = memory_cg,
     .describe = describe_cg,

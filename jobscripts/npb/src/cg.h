@@ -1,4 +1,4 @@
-/* What the files of CG share: the problem and the matrix. */
+/* What the files of CG share: the problem, the matrix and the solver's vectors. */
 #ifndef CG_H
 #define CG_H
 
@@ -14,24 +14,60 @@ struct cg_problem {
 
 extern const struct cg_problem cg_problems[NPB_CLASSES];
 
+/* Steps of conjugate gradients in each iteration. */
+enum { CG_STEPS = 25 };
+
 /*
- * The rows first ... first + rows - 1 of the matrix, compressed by rows within panels of 2^16
+ * The rows first ... first + rows - 1 of the matrix, of them the columns first_column and so on,
+ * compressed by rows within panels of 2^16
  * columns: a column then takes two bytes, and the part of the vector that a panel is multiplied
  * with stays in the cache.
  */
 enum { CG_PANEL_BITS = 16 };
 
 struct cg_matrix {
-	int first, rows, panels;
+	int first, rows, first_column, columns, panels;
 	int64_t *begin;	  /* of part [panel * rows + row], and one more */
 	uint16_t *column; /* less the panel's first one; ascending in a part */
 	double *value;
 };
 
-/* A of the report, less shift on the diagonal; each rank makes its own rows. */
-void cg_make_matrix(struct cg_matrix *a, const struct cg_problem *problem, int first, int rows);
+/* A of the report, less shift on the diagonal; each rank makes its own part, whose place and size
+ * stand in `a`. */
+void cg_make_matrix(struct cg_matrix *a, const struct cg_problem *problem);
 void cg_free_matrix(struct cg_matrix *a);
-/* y = A x for the own rows; x has all elements. */
+/* y = A x for the own rows and columns; x has the elements of the columns. */
 void cg_multiply(const struct cg_matrix *restrict a, const double *restrict x, double *restrict y);
+
+struct cg_solver {
+	struct npb_run *run;
+	struct cg_matrix a;
+	int n; /* elements of the vectors, from that of the matrix' first column on */
+	double *x, *z, *p, *r; /* all ranks' rows, or, with NASA's messages, the own columns */
+	double *q;	       /* A p of the own rows; with NASA's messages, of the own columns */
+	/* cg.c: rows of a rank (the last ones may have fewer); q of all ranks, each part with a
+	 * share of a sum behind. */
+	int block;
+	double *gathered;
+	/* cg_nasa.c: the place in a grid of rows x columns ranks; sums of the own rows; a message.
+	 */
+	int rows, columns, row, column;
+	double *w, *received;
+};
+
+/* cg_vector.c */
+double cg_dot(const double *restrict a, const double *restrict b, int n);
+/* to -= alpha from */
+void cg_subtract(double alpha, const double *restrict from, double *restrict to, int n);
+/* z += alpha p, p = r + beta p */
+void cg_advance(double alpha, double beta, const double *restrict r, double *restrict z,
+		double *restrict p, int n);
+
+/* cg_nasa.c: the part of the matrix and the vectors of this rank. */
+void cg_nasa_open(struct cg_solver *s, const struct cg_problem *problem);
+/* Solves A z = x from z = 0; returns |x - A z|^2. */
+double cg_nasa_gradient(struct cg_solver *s);
+/* Sums over the ranks that share a row of the grid: all columns once. */
+void cg_nasa_sum(struct cg_solver *s, double *sums, int count);
 
 #endif

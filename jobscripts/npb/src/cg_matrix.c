@@ -4,7 +4,7 @@
  * random elements at random places, and 1/2 as its element i.
  *
  * All ranks make all vectors, since the random sequence cannot be entered in the middle (places
- * are drawn until they fit); of the sum each keeps its own rows. It is summed column by column, so
+ * are drawn until they fit); of the sum each keeps its own part. It is summed column by column, so
  * that every row gets its elements in order and those that meet stand beside each other.
  */
 #include <math.h>
@@ -121,6 +121,12 @@ static void free_vectors(struct vectors *v)
 	npb_free(v->what);
 }
 
+static void reserve(struct cg_matrix *a, int row, int column)
+{
+	if (column >= 0 && column < a->columns)
+		a->begin[(int64_t)(column >> CG_PANEL_BITS) * a->rows + row + 1]++;
+}
+
 /* Where each part begins when nothing meets: a row has the nonzeros of all its vectors. */
 static void reserve_parts(struct cg_matrix *a, const struct vectors *v)
 {
@@ -134,7 +140,7 @@ static void reserve_parts(struct cg_matrix *a, const struct vectors *v)
 			const int *place = v->place + (int64_t)v->who[l] * v->room;
 
 			for (int k = 0; k < v->count[v->who[l]]; k++)
-				a->begin[(int64_t)(place[k] >> CG_PANEL_BITS) * a->rows + r + 1]++;
+				reserve(a, r, place[k] - a->first_column);
 		}
 	}
 	for (int64_t part = 0; part < parts; part++)
@@ -143,7 +149,7 @@ static void reserve_parts(struct cg_matrix *a, const struct vectors *v)
 	a->value = npb_alloc((size_t)a->begin[parts], sizeof(*a->value));
 }
 
-/* Adds factor x_i to a column; `end` is where each part has got to. */
+/* Adds factor x_i to a column of this part; `end` is where each part has got to. */
 static void add_vector(struct cg_matrix *a, int64_t *end, const struct vectors *v, int i,
 		       int column, double factor)
 {
@@ -194,8 +200,10 @@ static void sum_parts(struct cg_matrix *a, const struct vectors *v)
 	for (int i = 1; i < v->n; i++)
 		weight[i] = weight[i - 1] * ratio;
 	memcpy(end, a->begin, parts * sizeof(*end));
-	for (int c = 0; c < v->n; c++) {
-		for (int64_t l = v->begin[c]; l < v->begin[c + 1]; l++)
+	for (int c = 0; c < a->columns; c++) {
+		const int64_t *list = v->begin + a->first_column + c;
+
+		for (int64_t l = list[0]; l < list[1]; l++)
 			add_vector(a, end, v, v->who[l], c, weight[v->who[l]] * v->what[l]);
 	}
 	close_gaps(a, end);
@@ -206,24 +214,24 @@ static void sum_parts(struct cg_matrix *a, const struct vectors *v)
 static void add_to_diagonal(struct cg_matrix *a, double diagonal)
 {
 	for (int r = 0; r < a->rows; r++) {
-		const int row = a->first + r;
-		const int64_t part = (int64_t)(row >> CG_PANEL_BITS) * a->rows + r;
+		const int column = a->first + r - a->first_column;
+		const int64_t part = (int64_t)(column >> CG_PANEL_BITS) * a->rows + r;
 
+		if (column < 0 || column >= a->columns)
+			continue;
 		for (int64_t k = a->begin[part]; k < a->begin[part + 1]; k++)
-			a->value[k] += a->column[k] == (uint16_t)row ? diagonal : 0;
+			a->value[k] += a->column[k] == (uint16_t)column ? diagonal : 0;
 	}
 }
 
-void cg_make_matrix(struct cg_matrix *a, const struct cg_problem *problem, int first, int rows)
+void cg_make_matrix(struct cg_matrix *a, const struct cg_problem *problem)
 {
 	double diagonal = RCOND - problem->shift;
 	struct vectors v;
 
 	if (npb_planted("coefficient"))
 		diagonal *= 1 + 1e-6;
-	a->first = first;
-	a->rows = rows;
-	a->panels = ((problem->n - 1) >> CG_PANEL_BITS) + 1;
+	a->panels = ((a->columns - 1) >> CG_PANEL_BITS) + 1;
 	make_vectors(&v, problem);
 	reserve_parts(a, &v);
 	sum_parts(a, &v);
@@ -266,6 +274,7 @@ void cg_multiply(const struct cg_matrix *restrict a, const double *restrict x, d
 {
 	const int64_t *begin = a->begin;
 
+	npb_worked((int64_t)a->rows * a->columns);
 	memset(y, 0, (size_t)a->rows * sizeof(*y));
 	for (int p = 0; p < a->panels; p++, begin += a->rows) {
 		for (int r = 0; r < a->rows; r++)

@@ -169,6 +169,7 @@ static void tally_pairs(uint64_t first, uint64_t pairs, struct tally *tally)
 	const double scale = npb_planted("coefficient") ? 1 + 1e-6 : 1;
 
 	for (uint64_t done = 0; done < pairs; done += CHUNK) {
+		npb_worked(CHUNK);
 		npb_fill_uniform(&seed, c.uniform, (size_t)2 * CHUNK);
 		outside[0] += accept(&c);
 		transform(&c, scale);
@@ -196,12 +197,13 @@ static void print_results(const struct npb_run *run, const struct tally *tally, 
 
 static void run_ep(struct npb_run *run)
 {
-	const uint64_t share = (UINT64_C(1) << problems[run->class].m) / (uint64_t)run->ranks;
+	const int64_t all = INT64_C(1) << problems[run->class].m;
+	const uint64_t share = (uint64_t)(all / run->ranks);
 	struct tally tally = {0};
 	double pairs = 0;
 
 	npb_timer_start(run);
-	tally_pairs(share * (uint64_t)run->rank, share, &tally);
+	tally_pairs(share * (uint64_t)run->rank, npb_planted("steps") ? share / 2 : share, &tally);
 	npb_allreduce(run, &tally, (int)(sizeof(tally) / sizeof(double)), MPI_DOUBLE, MPI_SUM);
 	npb_timer_stop(run);
 	for (int k = 0; k < ANNULI; k++)
@@ -211,6 +213,7 @@ static void run_ep(struct npb_run *run)
 	npb_check(run, "sum of X", tally.sum_x, problems[run->class].sum_x, 1e-8);
 	npb_check(run, "sum of Y", tally.sum_y, problems[run->class].sum_y, 1e-8);
 	npb_check(run, "Gaussian pairs", pairs, problems[run->class].pairs, 1e-8);
+	npb_check_work(run, all);
 }
 
 static void describe_ep(struct npb_run *run)
@@ -224,10 +227,11 @@ static int most_ranks_ep(enum npb_class class)
 	return 1 << (problems[class].m - 16);
 }
 
-static uint64_t memory_ep(enum npb_class class, int ranks)
+static uint64_t memory_ep(enum npb_class class, int ranks, bool nasa)
 {
 	(void)class;
 	(void)ranks;
+	(void)nasa;
 	return 1 << 20;
 }
 

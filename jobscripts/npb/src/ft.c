@@ -120,7 +120,7 @@ static void verify(struct npb_run *run, double sum[][2], double points)
 static void run_ft(struct npb_run *run)
 {
 	const double points = (double)(run->size[0] * run->size[1] * run->size[2]);
-	double sum[MOST_ITERATIONS][2];
+	double sum[MOST_ITERATIONS][2] = {0};
 	struct ft_state s;
 
 	open_state(&s, run);
@@ -131,7 +131,7 @@ static void run_ft(struct npb_run *run)
 	npb_timer_start(run);
 	open_plans(&s);
 	ft_start(&s);
-	for (int t = 1; t <= run->iterations; t++) {
+	for (int t = 1; t <= npb_steps(run->iterations); t++) {
 		ft_evolve(&s, t);
 		ft_checksum(&s, sum[t - 1]);
 	}
@@ -142,6 +142,7 @@ static void run_ft(struct npb_run *run)
 	    1e-6 * points *
 	    (14.8157 + 7.19641 * log(points) + (5.23518 + 7.21113 * log(points)) * run->iterations);
 	verify(run, sum, points);
+	npb_check_work(run, (run->iterations + 1) * run->size[0] * run->size[1] * run->size[2]);
 	close_plans(&s);
 	close_state(&s);
 }
@@ -161,11 +162,12 @@ static int most_ranks_ft(enum npb_class class)
 	return nx < ny ? nx : ny;
 }
 
-static uint64_t memory_ft(enum npb_class class, int ranks)
+static uint64_t memory_ft(enum npb_class class, int ranks, bool nasa)
 {
 	const uint64_t plane = (uint64_t)problems[class].nx * (uint64_t)problems[class].nz;
 	const uint64_t points = plane * (uint64_t)problems[class].ny / (uint64_t)ranks;
 
+	(void)nasa;
 	return points * (ranks > 1 ? 49 : 33) + plane * 16 + (UINT64_C(16) << 20);
 }
 

@@ -103,6 +103,7 @@ void ft_plane_to_blocks(struct ft_state *s, int y)
 {
 	struct ft_lines done;
 
+	npb_worked((int64_t)s->nx * s->nz);
 	for (int z = 0; z < s->nz; z += FT_LANES) {
 		load_x(s->plane_re + z, s->work[0].re, s->nx, s->nz);
 		load_x(s->plane_im + z, s->work[0].im, s->nx, s->nz);
@@ -129,6 +130,7 @@ void ft_blocks_to_plane(struct ft_state *s, int y)
 	double *re = s->send + y * plane, *im = re + s->nyl * plane;
 	struct ft_lines done;
 
+	npb_worked((int64_t)s->nx * s->nz);
 	for (int x = 0; x < s->nx; x += FT_LANES) {
 		for (int l = 0; l < FT_LANES; l += s->piece) {
 			copy_in(piece_of(s, s->receive, 0, y, x + l), s->work[0].re + l, s->nz,

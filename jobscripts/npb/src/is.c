@@ -12,7 +12,8 @@
  * in number. A key inside its bucket has at most 16 bits, and only those are moved.
  *
  * Communicated, per ranking: one MPI_Allgather of every rank's bucket sizes (each then knows all
- * intervals, and how what it gets is divided), and one MPI_Alltoallv of the keys.
+ * intervals, and how what it gets is divided), and one MPI_Alltoallv of the keys. With NASA's
+ * messages: see is_nasa.c.
  */
 #include <stdlib.h>
 
@@ -71,21 +72,39 @@ static int bucket_bits(int key_bits, int ranks)
 	return bits;
 }
 
+/* NASA's programs have 2^9 buckets in class S, else 2^10. */
+static int nasa_bits(enum npb_class class, int key_bits)
+{
+	return key_bits - (class == NPB_S ? 9 : 10);
+}
+
+static void open_keys(struct is_sort *s)
+{
+	const size_t keys = (size_t)s->keys;
+
+	s->key = npb_alloc(keys, sizeof(*s->key));
+	if (s->nasa)
+		s->whole_out = npb_alloc(keys, sizeof(*s->whole_out));
+	else
+		s->out = npb_alloc(keys, sizeof(*s->out));
+}
+
 static void open_sort(struct is_sort *s, const struct npb_run *run)
 {
 	const size_t ranks = (size_t)run->ranks;
 
 	s->problem = &is_problems[run->class];
-	s->bits = bucket_bits(s->problem->key_bits, run->ranks);
+	s->nasa = run->nasa;
+	s->bits = s->nasa ? nasa_bits(run->class, s->problem->key_bits)
+			  : bucket_bits(s->problem->key_bits, run->ranks);
 	s->buckets = 1 << (s->problem->key_bits - s->bits);
 	s->keys = (INT64_C(1) << s->problem->total_bits) / run->ranks;
 	s->record = s->buckets + IS_TESTS;
-	s->key = npb_alloc((size_t)s->keys, sizeof(*s->key));
-	s->out = npb_alloc((size_t)s->keys, sizeof(*s->out));
+	open_keys(s);
 	s->mine = npb_alloc((size_t)s->record, sizeof(*s->mine));
 	s->all = npb_alloc((size_t)s->record * ranks, sizeof(*s->all));
 	s->place = npb_alloc((size_t)s->buckets + 1, sizeof(*s->place));
-	s->total = npb_alloc((size_t)s->buckets, sizeof(*s->total));
+	s->total = npb_alloc((size_t)s->record, sizeof(*s->total));
 	s->first_bucket = npb_alloc(ranks + 1, sizeof(*s->first_bucket));
 	s->send.count = npb_alloc(ranks, sizeof(int));
 	s->send.place = npb_alloc(ranks, sizeof(int));
@@ -97,8 +116,11 @@ static void close_sort(struct is_sort *s)
 {
 	if (s->in != s->out)
 		npb_free(s->in);
+	if (s->whole_in != s->whole_out)
+		npb_free(s->whole_in);
 	npb_free(s->key);
 	npb_free(s->out);
+	npb_free(s->whole_out);
 	npb_free(s->mine);
 	npb_free(s->all);
 	npb_free(s->place);
@@ -142,11 +164,12 @@ static void run_is(struct npb_run *run)
 	is_rank_keys(&s, run, 1); /* untimed: touches all memory */
 	s.passed = 0;
 	npb_timer_start(run);
-	for (int i = 1; i <= IS_RANKINGS; i++)
+	for (int i = 1; i <= npb_steps(IS_RANKINGS); i++)
 		is_rank_keys(&s, run, i);
 	npb_timer_stop(run);
 	run->mega_ops = (double)(s.keys * run->ranks) * IS_RANKINGS * 1e-6;
 	is_verify(&s, run);
+	npb_check_work(run, IS_RANKINGS * s.keys * run->ranks);
 	close_sort(&s);
 }
 
@@ -161,13 +184,15 @@ static int most_ranks_is(enum npb_class class)
 	return class == NPB_S ? 128 : 1024;
 }
 
-static uint64_t memory_is(enum npb_class class, int ranks)
+static uint64_t memory_is(enum npb_class class, int ranks, bool nasa)
 {
+	const uint64_t moved = nasa ? 4 : 2;
 	const uint64_t keys = (UINT64_C(1) << is_problems[class].total_bits) / (uint64_t)ranks;
 	const uint64_t values = (UINT64_C(1) << is_problems[class].key_bits) / (uint64_t)ranks;
 
-	/* Keys, their moved parts twice, and the ordered keys of the full verification. */
-	return keys * (4 + 2 + 3 + 4) + values * 8 + (UINT64_C(64) << 20);
+	/* Keys, what is moved of them twice (NASA: all), the ordered keys of the full
+	 * verification. */
+	return keys * (4 + moved + moved * 3 / 2 + 4) + values * 8 + (UINT64_C(64) << 20);
 }
 
 const struct npb_kernel npb_kernel = {
@@ -175,6 +200,7 @@ const struct npb_kernel npb_kernel = {
     .operations = "keys ranked",
     .rule = NPB_POWER_OF_TWO,
     .narrow = true,
+    .nasa = true,
     .most_ranks = most_ranks_is,
     .memory_bytes = memory_is,
     .describe = describe_is,

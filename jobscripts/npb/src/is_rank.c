@@ -41,18 +41,22 @@ static void note_test_keys(const struct is_sort *s, int rank)
 	}
 }
 
+static void sum_records(const struct is_sort *s, int ranks)
+{
+	memset(s->total, 0, (size_t)s->record * sizeof(*s->total));
+	for (int r = 0; r < ranks; r++) {
+		for (int b = 0; b < s->record; b++)
+			s->total[b] += s->all[(int64_t)r * s->record + b];
+	}
+}
+
 /* Interval q ends with the bucket in which (q + 1) / ranks of all keys are reached. */
-static void share_out_buckets(struct is_sort *s, int ranks)
+void is_share_out_buckets(struct is_sort *s, int ranks)
 {
 	const uint64_t keys = (uint64_t)s->keys * (uint64_t)ranks;
 	uint64_t reached = 0;
 	int rank = 0;
 
-	memset(s->total, 0, (size_t)s->buckets * sizeof(*s->total));
-	for (int r = 0; r < ranks; r++) {
-		for (int b = 0; b < s->buckets; b++)
-			s->total[b] += s->all[(int64_t)r * s->record + b];
-	}
 	s->first_bucket[0] = 0;
 	for (int b = 0; b < s->buckets; b++) {
 		reached += s->total[b];
@@ -63,8 +67,15 @@ static void share_out_buckets(struct is_sort *s, int ranks)
 		s->first_bucket[++rank] = s->buckets;
 }
 
+void is_set_places(struct is_sort *s)
+{
+	s->place[0] = 0;
+	for (int b = 0; b < s->buckets; b++)
+		s->place[b + 1] = s->place[b] + s->mine[b];
+}
+
 /* Each key to its bucket in `out`, only what distinguishes it there. */
-static void fill_buckets(const struct is_sort *s)
+static void fill_buckets(struct is_sort *s)
 {
 	const int32_t *restrict key = s->key;
 	uint16_t *restrict out = s->out;
@@ -72,9 +83,7 @@ static void fill_buckets(const struct is_sort *s)
 	const uint32_t mask = (UINT32_C(1) << s->bits) - 1;
 	const int bits = s->bits;
 
-	place[0] = 0;
-	for (int b = 0; b < s->buckets; b++)
-		place[b + 1] = place[b] + s->mine[b];
+	is_set_places(s);
 	for (int64_t i = 0; i < s->keys; i++)
 		out[place[key[i] >> bits]++] = (uint16_t)((uint32_t)key[i] & mask);
 }
@@ -158,21 +167,30 @@ static void rank_values(struct is_sort *s, int rank, int ranks)
 }
 
 /* Step 4.c: the ranks of the test keys that lie in the own interval. */
-static void test_ranks(struct is_sort *s, int ranks, int i)
+static void test_ranks(struct is_sort *s, int i)
 {
 	const struct is_problem *p = s->problem;
 
 	for (int t = 0; t < IS_TESTS; t++) {
-		int64_t value = -1, found;
+		const int64_t value = (int64_t)s->total[s->buckets + t] - 1 - s->first_value;
+		int64_t found;
 
-		for (int r = 0; r < ranks; r++)
-			value += s->all[(int64_t)r * s->record + s->buckets + t];
-		value -= s->first_value;
 		if (value < 0 || value >= s->values)
 			continue;
 		found = value > 0 ? s->rank_of[value - 1] : s->smaller;
 		s->passed += found == p->test_rank[t] + p->sign[t] * (i - p->lag[t]);
 	}
+}
+
+static void move_parts(struct is_sort *s, struct npb_run *run)
+{
+	npb_allgather(run, s->mine, s->all, s->record, MPI_UINT32_T);
+	sum_records(s, run->ranks);
+	is_share_out_buckets(s, run->ranks);
+	fill_buckets(s);
+	move_keys(s, run);
+	if (run->ranks == 1)
+		s->receive.place[0] = 0;
 }
 
 void is_rank_keys(struct is_sort *s, struct npb_run *run, int i)
@@ -182,14 +200,16 @@ void is_rank_keys(struct is_sort *s, struct npb_run *run, int i)
 		s->key[i + IS_RANKINGS] = (int32_t)((INT64_C(1) << s->problem->key_bits) - i);
 	}
 	count_buckets(s);
+	npb_worked(s->keys);
 	note_test_keys(s, run->rank);
-	npb_allgather(run, s->mine, s->all, s->record, MPI_UINT32_T);
-	share_out_buckets(s, run->ranks);
-	fill_buckets(s);
-	move_keys(s, run);
-	set_interval(s, run->rank);
-	if (run->ranks == 1)
-		s->receive.place[0] = 0;
-	rank_values(s, run->rank, run->ranks);
-	test_ranks(s, run->ranks, i);
+	if (s->nasa) {
+		is_nasa_move(s, run);
+		set_interval(s, run->rank);
+		is_nasa_rank(s);
+	} else {
+		move_parts(s, run);
+		set_interval(s, run->rank);
+		rank_values(s, run->rank, run->ranks);
+	}
+	test_ranks(s, i);
 }

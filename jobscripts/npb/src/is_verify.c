@@ -23,7 +23,15 @@ static struct sums sums_before(const struct is_sort *s)
 	return sums;
 }
 
-/* Each received key to the place its rank says; what has no place there is left out. */
+/* A received key to the place its rank says; what has no place there is left out. */
+static void place_key(struct is_sort *s, int32_t *sorted, int64_t key)
+{
+	const int64_t at = (int64_t)--s->rank_of[key - s->first_value] - s->smaller;
+
+	if (at >= 0 && at < s->received)
+		sorted[at] = (int32_t)key;
+}
+
 static void place_keys(struct is_sort *s, int32_t *sorted, int rank, int ranks)
 {
 	const uint16_t *part = s->in;
@@ -32,14 +40,8 @@ static void place_keys(struct is_sort *s, int32_t *sorted, int rank, int ranks)
 		const uint32_t *size = s->all + (int64_t)r * s->record;
 
 		for (int b = s->first_bucket[rank]; b < s->first_bucket[rank + 1]; b++) {
-			for (uint32_t i = 0; i < size[b]; i++) {
-				const int64_t key = ((int64_t)b << s->bits) + *part++;
-				const int64_t at =
-				    (int64_t)--s->rank_of[key - s->first_value] - s->smaller;
-
-				if (at >= 0 && at < s->received)
-					sorted[at] = (int32_t)key;
-			}
+			for (uint32_t i = 0; i < size[b]; i++)
+				place_key(s, sorted, ((int64_t)b << s->bits) + *part++);
 		}
 	}
 }
@@ -74,7 +76,12 @@ void is_verify(struct is_sort *s, struct npb_run *run)
 	uint64_t figures[5];
 	double same;
 
-	place_keys(s, sorted, run->rank, run->ranks);
+	if (s->nasa) {
+		for (int64_t i = 0; i < s->received; i++)
+			place_key(s, sorted, s->whole_in[i]);
+	} else {
+		place_keys(s, sorted, run->rank, run->ranks);
+	}
 	figures[0] = (uint64_t)count_in_order(s, sorted, run, &after);
 	figures[1] = before.keys - after.keys; /* differences: 0 over all ranks, modulo 2^64 */
 	figures[2] = before.plain - after.plain;

@@ -66,8 +66,10 @@ void lu_close_part(struct lu_part *part);
 /* Two layers of ghosts of u on all four sides. */
 void lu_exchange_halos(struct lu_part *part, const struct cfd_box *box);
 
-/* `stages`: how many ranks the wave front passes before it comes to the last one. */
-void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step, int stages);
+/* `stages`: how many ranks the wave front passes before it comes to the last one. `nasa`: a message
+ * for each plane. */
+void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step, int stages,
+		   bool nasa);
 void lu_close_sweep(struct lu_sweep *sweep);
 /* The planes first ... first + count - 1, after what came from the borders. */
 void lu_sweep_lower(struct lu_sweep *sweep, int first, int count);

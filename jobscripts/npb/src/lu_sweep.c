@@ -299,7 +299,8 @@ static int planes_of_message(int planes, int stages)
 	return most < 1 ? 1 : most > MOST_PLANES ? MOST_PLANES : most;
 }
 
-void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, int stages)
+void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, int stages,
+		   bool nasa)
 {
 	enum { LINE = 8 };
 	size_t vector;
@@ -308,7 +309,7 @@ void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, i
 		c->n[d] = box->high[d] - box->low[d];
 	c->rows = c->n[0] > c->n[1] ? c->n[0] : c->n[1];
 	c->lanes = (c->n[1] + 2 * MARGIN + LINE - 1) / LINE * LINE;
-	c->block = planes_of_message(c->n[2], stages);
+	c->block = nasa ? 1 : planes_of_message(c->n[2], stages);
 	vector = (size_t)CFD_FIELDS * (size_t)c->lanes;
 	c->point = npb_alloc((size_t)c->n[2] * (size_t)c->rows * LU_VALUES * (size_t)c->lanes,
 			     sizeof(double));

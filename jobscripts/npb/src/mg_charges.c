@@ -37,15 +37,16 @@ static void search_row(const double *value, int n, int64_t first, struct candida
 
 static void search(const struct mg_level *l, struct candidate *largest, struct candidate *smallest)
 {
-	double *value = npb_alloc((size_t)l->n, sizeof(double));
+	double *value = npb_alloc((size_t)l->nx, sizeof(double));
 
 	for (int z = 0; z < l->nz; z++) {
-		int64_t first = ((int64_t)(l->z0 + z) * l->n + l->y0) * l->n;
-		uint64_t seed = npb_jump(SEED, (uint64_t)first);
+		int64_t first = ((int64_t)(l->z0 + z) * l->n + l->y0) * l->n + l->x0;
 
 		for (int y = 0; y < l->ny; y++, first += l->n) {
-			npb_fill_uniform(&seed, value, (size_t)l->n);
-			search_row(value, l->n, first, largest, smallest);
+			uint64_t seed = npb_jump(SEED, (uint64_t)first);
+
+			npb_fill_uniform(&seed, value, (size_t)l->nx);
+			search_row(value, l->nx, first, largest, smallest);
 		}
 	}
 	npb_free(value);
@@ -65,21 +66,42 @@ static void merge(struct npb_run *run, struct candidate *best)
 	npb_free(all);
 }
 
+/* The same as NASA's programs do it: one after the other, by the value and by its place. */
+static void merge_one_by_one(struct npb_run *run, struct candidate *best)
+{
+	struct candidate all[MG_CHARGES];
+	int next = 0;
+
+	for (int i = 0; i < MG_CHARGES; i++) {
+		double top = best[next].value;
+		int64_t point[2] = {-1, -1};
+		const struct candidate mine = best[next];
+
+		npb_allreduce(run, &top, 1, MPI_DOUBLE, MPI_MAX);
+		if (mine.value >= top) {
+			point[0] = mine.point;
+			next++;
+		}
+		npb_allreduce(run, point, 2, MPI_INT64_T, MPI_MAX);
+		all[i] = (struct candidate){top, point[0]};
+	}
+	memcpy(best, all, sizeof(all));
+}
+
 /* A point may be seen up to three times in a direction: the grid is periodic. */
 static void set_point(struct mg_level *l, int64_t point, double charge)
 {
 	const int n = l->n, x = (int)(point % n), y = (int)(point / n % n);
 	const int z = (int)(point / n / n);
 
-	for (int iz = z - l->z0 - n; iz < l->nz + MG_HALO; iz += n) {
-		for (int iy = y - l->y0 - n; iy < l->ny + MG_HALO; iy += n) {
-			if (iz < -MG_HALO || iy < -MG_HALO)
+	for (int iz = z - l->z0 - n; iz < l->nz + l->halo; iz += n) {
+		for (int iy = y - l->y0 - n; iy < l->ny + l->halo; iy += n) {
+			if (iz < -l->halo || iy < -l->halo)
 				continue;
-			mg_row(&l->r, iz, iy)[x] = charge;
-			if (x == 0)
-				mg_row(&l->r, iz, iy)[n] = charge;
-			if (x == n - 1)
-				mg_row(&l->r, iz, iy)[-1] = charge;
+			for (int ix = x - l->x0 - n; ix <= l->nx; ix += n) {
+				if (ix >= -1)
+					mg_row(&l->r, iz, iy)[ix] = charge;
+			}
 		}
 	}
 }
@@ -92,10 +114,17 @@ void mg_place_charges(struct mg_grids *g)
 	for (int i = 0; i < MG_CHARGES; i++)
 		largest[i] = smallest[i] = (struct candidate){-2, 0};
 	search(l, largest, smallest);
-	merge(g->run, largest);
-	merge(g->run, smallest);
+	if (g->run->nasa) {
+		merge_one_by_one(g->run, largest);
+		merge_one_by_one(g->run, smallest);
+	} else {
+		merge(g->run, largest);
+		merge(g->run, smallest);
+	}
 	for (int i = 0; i < MG_CHARGES; i++) {
 		set_point(l, smallest[i].point, -1);
 		set_point(l, largest[i].point, 1);
 	}
+	if (g->run->nasa)
+		mg_nasa_fill(g, l, &l->r);
 }

@@ -18,12 +18,12 @@ struct mg_division mg_divide(int ranks)
 	return d;
 }
 
-static void open_field(struct mg_field *f, const struct mg_level *l)
+void mg_open_field(struct mg_field *f, const struct mg_level *l)
 {
-	f->row = l->n + 2;
-	f->plane = f->row * (l->ny + 2 * MG_HALO);
-	f->memory = npb_alloc((size_t)f->plane * (size_t)(l->nz + 2 * MG_HALO), sizeof(double));
-	f->origin = f->memory + MG_HALO * f->plane + MG_HALO * f->row + 1;
+	f->row = l->nx + 2;
+	f->plane = f->row * (l->ny + 2 * l->halo);
+	f->memory = npb_alloc((size_t)f->plane * (size_t)(l->nz + 2 * l->halo), sizeof(double));
+	f->origin = f->memory + l->halo * f->plane + l->halo * f->row + 1;
 }
 
 static void set_part(struct mg_level *l, const struct npb_run *run, struct mg_division d)
@@ -92,13 +92,14 @@ void mg_open(struct mg_grids *g, struct npb_run *run, int finest)
 	for (int k = 1; k <= finest; k++) {
 		struct mg_level *l = &g->level[k];
 
-		l->n = 1 << k;
+		l->n = l->nx = 1 << k;
+		l->halo = MG_HALO;
 		if (k >= g->shared)
 			set_part(l, run, d);
 		else
 			set_whole(l, run);
-		open_field(&l->u, l);
-		open_field(&l->r, l);
+		mg_open_field(&l->u, l);
+		mg_open_field(&l->r, l);
 	}
 	open_buffers(g);
 }
@@ -111,6 +112,7 @@ void mg_close(struct mg_grids *g)
 	}
 	for (int i = 0; i < 4; i++)
 		npb_free(g->edge[i]);
+	npb_free(g->fine_r.memory);
 	npb_free(g->planes);
 	npb_free(g->part);
 	npb_free(g->all);

@@ -62,7 +62,8 @@ static double verify(struct mp_grid *grid, const struct mp_problem *problem)
 void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct mp_sizes *sizes,
 	    void (*step)(struct mp_grid *grid, double dt))
 {
-	double squares[NPB_MAX_RESIDUALS];
+	const int64_t inner = problem->n - 2;
+	double squares[NPB_MAX_RESIDUALS] = {0};
 	struct mp_grid grid = {0};
 
 	mp_open(&grid, run, sizes);
@@ -72,7 +73,7 @@ void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct 
 	step(&grid, problem->dt); /* touches all memory, untimed */
 	start(&grid);
 	npb_timer_start(run);
-	for (int i = 0; i < problem->iterations; i++) {
+	for (int i = 0; i < npb_steps(problem->iterations); i++) {
 		grid.squares = 0;
 		step(&grid, problem->dt);
 		squares[i] = grid.squares;
@@ -80,5 +81,6 @@ void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct 
 	npb_timer_stop(run);
 	squares[problem->iterations] = verify(&grid, problem);
 	tell_residuals(&grid, problem, squares);
+	npb_check_work(run, 3 * problem->iterations * inner * inner * inner);
 	mp_close(&grid);
 }

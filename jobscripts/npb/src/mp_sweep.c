@@ -65,6 +65,7 @@ static void sweep_alone(struct mp_grid *grid, int d, const struct mp_solver *sol
 		set_lines(&lines, box, d, i);
 		memset(grid->in, 0, (size_t)solver->carry * sizeof(mp_lane));
 		solver->up(&lines, dt, store, (mp_lane *)grid->in, (mp_lane *)grid->out);
+		npb_worked(lines.lanes * lines.rows);
 		solver->down(&lines, dt, store, (mp_lane *)grid->in, (mp_lane *)grid->out);
 	}
 }
@@ -83,6 +84,7 @@ static void go_up(struct mp_grid *grid, int d, int s, const struct mp_solver *so
 		set_lines(&lines, box, d, i);
 		solver->up(&lines, dt, part(store_of(grid, s), i, solver->store * lines.rows),
 			   part(grid->in, i, solver->carry), part(grid->out, i, solver->carry));
+		npb_worked(lines.lanes * lines.rows);
 	}
 }
 

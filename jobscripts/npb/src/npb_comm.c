@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "npb_verify.h"
+
 static struct npb_call_time times[NPB_CALLS] = {
     [NPB_ALLREDUCE] = {"MPI_Allreduce", 0, 0}, [NPB_ALLGATHER] = {"MPI_Allgather", 0, 0},
     [NPB_ALLTOALL] = {"MPI_Alltoall", 0, 0},   [NPB_ALLTOALLV] = {"MPI_Alltoallv", 0, 0},
@@ -11,7 +13,8 @@ static struct npb_call_time times[NPB_CALLS] = {
     [NPB_BARRIER] = {"MPI_Barrier", 0, 0},
 };
 
-static bool timed; /* between npb_timer_start and npb_timer_stop */
+static bool timed;     /* between npb_timer_start and npb_timer_stop */
+static int64_t worked; /* in the timed part, by this rank */
 
 #ifdef NPB_PLANT
 bool npb_planted(const char *what)
@@ -63,6 +66,7 @@ void npb_timer_start(struct npb_run *run)
 		times[i].seconds = 0;
 	}
 	timed = true;
+	worked = 0;
 	run->seconds = -MPI_Wtime();
 }
 
@@ -73,6 +77,19 @@ void npb_timer_stop(struct npb_run *run)
 	run->compute_s = run->seconds;
 	for (int i = 0; i < NPB_CALLS; i++)
 		run->compute_s -= times[i].seconds;
+}
+
+void npb_worked(int64_t units)
+{
+	worked += timed ? units : 0;
+}
+
+void npb_check_work(struct npb_run *run, int64_t expected)
+{
+	int64_t sum = worked;
+
+	MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT64_T, MPI_SUM, run->comm);
+	npb_check(run, "work", (double)sum, (double)expected, 0);
 }
 
 void npb_allreduce(struct npb_run *run, void *data, int count, MPI_Datatype type, MPI_Op op)
@@ -134,16 +151,27 @@ void npb_alltoallv(struct npb_run *run, const void *send, struct npb_blocks out,
 	     type);
 }
 
+/* Both ways with one neighbour, or none. */
+static void post_pair(const struct npb_run *run, int with, const void *out, int out_tag, void *in,
+		      int in_tag, int count, MPI_Datatype type, MPI_Request *requests)
+{
+	requests[0] = requests[1] = MPI_REQUEST_NULL;
+	if (with == MPI_PROC_NULL)
+		return;
+	MPI_Irecv(in, count, type, with, in_tag, run->comm, &requests[0]);
+	MPI_Isend(out, count, type, with, out_tag, run->comm, &requests[1]);
+}
+
 /* Four requests; `tag` tells the dimensions from each other. */
 static void post(const struct npb_run *run, struct npb_neighbours who, struct npb_edges edges,
 		 int count, MPI_Datatype type, int tag, MPI_Request *requests)
 {
 	const int up = 2 * tag, down = 2 * tag + 1;
 
-	MPI_Irecv(edges.from_below, count, type, who.below, up, run->comm, &requests[0]);
-	MPI_Irecv(edges.from_above, count, type, who.above, down, run->comm, &requests[1]);
-	MPI_Isend(edges.to_above, count, type, who.above, up, run->comm, &requests[2]);
-	MPI_Isend(edges.to_below, count, type, who.below, down, run->comm, &requests[3]);
+	post_pair(run, who.above, edges.to_above, up, edges.from_above, down, count, type,
+		  &requests[0]);
+	post_pair(run, who.below, edges.to_below, down, edges.from_below, up, count, type,
+		  &requests[2]);
 }
 
 void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neighbours *who,
@@ -155,7 +183,7 @@ void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neig
 	int posted = 0;
 
 	for (int d = 0; d < dimensions; d++) {
-		if (who[d].below == run->rank && who[d].above == run->rank) {
+		if (who[d].below == run->rank && who[d].above == run->rank && !run->nasa) {
 			copy_own(edges[d].to_above, edges[d].from_below, count, type);
 			copy_own(edges[d].to_below, edges[d].from_above, count, type);
 			continue;
@@ -191,6 +219,16 @@ void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int
 		     MPI_STATUS_IGNORE);
 	done(NPB_SHIFT, begin);
 	LOSE(run, NPB_SHIFT, receive, count, type);
+}
+
+void npb_swap(struct npb_run *run, int partner, struct npb_message out, struct npb_message in)
+{
+	double begin = MPI_Wtime();
+
+	MPI_Sendrecv(out.data, out.count, MPI_DOUBLE, partner, 0, in.data, in.count, MPI_DOUBLE,
+		     partner, 0, run->comm, MPI_STATUS_IGNORE);
+	done(NPB_SHIFT, begin);
+	LOSE(run, NPB_SHIFT, in.data, in.count, MPI_DOUBLE);
 }
 
 void npb_send(struct npb_run *run, const void *data, int to, int count, MPI_Datatype type)

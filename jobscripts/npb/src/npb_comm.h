@@ -34,6 +34,15 @@ void npb_timer_start(struct npb_run *run);
 void npb_timer_stop(struct npb_run *run);
 struct npb_call_time npb_call_time(enum npb_call call);
 
+/*
+ * Work done, in the kernel's own unit, said where it is done: a second check beside the official
+ * figures, which CG reaches with fewer steps than it must do, too. Only that of the timed part
+ * counts.
+ */
+void npb_worked(int64_t units);
+/* Over all ranks, outside of the timed part, as the check "work": exactly so much. */
+void npb_check_work(struct npb_run *run, int64_t expected);
+
 /* In place, over all ranks; op is MPI_SUM, MPI_MAX, MPI_MIN, MPI_MAXLOC ... */
 void npb_allreduce(struct npb_run *run, void *data, int count, MPI_Datatype type, MPI_Op op);
 /* Every rank gives `count` elements, all get ranks * count, in the order of the ranks. */
@@ -66,6 +75,12 @@ void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neig
 /* Sends to one rank while receiving as much from another; both may be this rank itself. */
 void npb_shift(struct npb_run *run, const void *send, int to, void *receive, int from, int count,
 	       MPI_Datatype type);
+/* With one partner; with itself, too, a rank has a message, as NASA's programs send it. */
+struct npb_message {
+	double *data;
+	int count;
+};
+void npb_swap(struct npb_run *run, int partner, struct npb_message out, struct npb_message in);
 /* One message, for work that goes from rank to rank; MPI_PROC_NULL: nothing to do. */
 void npb_send(struct npb_run *run, const void *data, int to, int count, MPI_Datatype type);
 void npb_receive(struct npb_run *run, void *data, int from, int count, MPI_Datatype type);
@@ -73,8 +88,9 @@ void npb_barrier(struct npb_run *run);
 
 /*
  * Planted errors, to test the verification: only a build with -DNPB_PLANT knows them, and only
- * when the variable NPB_PLANT names one: "coefficient" (the kernel computes with a wrong one), or
- * an MPI call by its name (what rank 0 gets by the first of them in the timed part is lost).
+ * when the variable NPB_PLANT names one: "coefficient" (the kernel computes with a wrong one),
+ * "steps" (it does four fifths of its steps), or an MPI call by its name (what rank 0 gets by the
+ * first of them in the timed part is lost).
  */
 #ifdef NPB_PLANT
 bool npb_planted(const char *what);
@@ -85,5 +101,11 @@ NPB_INLINE bool npb_planted(const char *what)
 	return false;
 }
 #endif
+
+/* How many steps to do of `n`: all of them, unless the error is planted. */
+NPB_INLINE int npb_steps(int n)
+{
+	return npb_planted("steps") ? n * 4 / 5 : n;
+}
 
 #endif
