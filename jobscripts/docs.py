@@ -1,4 +1,5 @@
-"""The sections of docs/benchmarks.md that the descriptions make; `make docs` writes them anew."""
+"""What pages have from the benchmarks' descriptions: the overview in docs/benchmarks.md, which `make
+docs` writes anew, and the site's page of all parameters and results."""
 
 from __future__ import annotations
 
@@ -19,6 +20,20 @@ ITERATIONS = {
 }
 
 
+def overview() -> str:
+    """One line per benchmark: what it measures, its main figures, the programs that it needs."""
+    rows = (summed_up(registry.load(name)) for name in registry.names())
+    head = ["| `use` | measures | main figures | programs |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *map(cells, rows), ""])
+
+
+def summed_up(benchmark: registry.Benchmark) -> list[str]:
+    """A benchmark's cells of the overview."""
+    main = [f"`{name}` ({spec.unit})" for name, spec in benchmark.results.items() if spec.primary]
+    needs = [f"`{program.name}`" for program in benchmark.needs]
+    return [f"`{benchmark.name}`", benchmark.summary, ", ".join(main), ", ".join(needs)]
+
+
 def tables() -> str:
     """One section per benchmark: what it is, parameters, results, programs."""
     return "\n".join(section(registry.load(name)) for name in registry.names())
@@ -26,7 +41,7 @@ def tables() -> str:
 
 def section(benchmark: registry.Benchmark) -> str:
     """A benchmark in Markdown."""
-    lines = [f"### {benchmark.name}", "", *sentences(benchmark), ""]
+    lines = [f"## {benchmark.name}", "", *sentences(benchmark), ""]
     lines += [
         "| parameter | type | default | allowed | meaning |",
         "| --- | --- | --- | --- | --- |",
@@ -68,7 +83,7 @@ def default_of(item: Parameter) -> str:
         return "must be given"
     if item.type == "size":
         return size_text(int(item.default or 0))
-    return f'`"{item.default}"`' if item.type == "string" else f"{item.default}"
+    return f'`"{item.default}"`' if item.type in ("string", "command") else f"{item.default}"
 
 
 def size_text(size: int) -> str:
@@ -81,9 +96,10 @@ def size_text(size: int) -> str:
 
 def allowed_of(item: Parameter) -> str:
     """Choices or the least value."""
+    found = "" if item.minimum is None else f"≥ {item.minimum:g}"
     if item.choices:
-        return ", ".join(f"`{choice}`" for choice in item.choices)
-    return "" if item.minimum is None else f"≥ {item.minimum:g}"
+        found = ", ".join(f"`{choice}`" for choice in item.choices)
+    return f"{found}; several, with spaces between, in one run" if item.several else found
 
 
 def cells(row: list[str]) -> str:
@@ -101,8 +117,8 @@ def between(page: str, begin: str, end: str, text: str) -> str:
 
 
 def renewed(page: str) -> str:
-    """docs/benchmarks.md with fresh sections."""
-    return between(page, BEGIN, END, tables())
+    """docs/benchmarks.md with a fresh overview."""
+    return between(page, BEGIN, END, overview())
 
 
 def rewrite(path: Path, renew: Callable[[str], str]) -> None:

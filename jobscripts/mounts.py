@@ -7,13 +7,20 @@ per-op statistics (struct rpc_iostats, include/linux/sunrpc/metrics.h): operatio
 major time-outs, bytes sent, bytes received, and in ms, summed up, queue, round-trip and execution
 time.
 
-Lustre: llite's stats, `read_bytes N samples [bytes] MIN MAX SUM`: what read and write calls asked
-for, cache included (they are no RPCs).
+Lustre: llite's stats, `read_bytes N samples [bytes] MIN MAX SUM`, since 2.14 with a sum of squares:
+what read and write calls asked for, cache included (they are no RPCs); and read_ahead_stats, `hits N
+samples [pages]` (lustre/llite/lproc_llite.c). What never happened has no line.
+
+GlusterFS: `total_bytes_read = N` of each connection to a brick (client_priv_dump(),
+xlators/protocol/client/src/client.c): the client's messages with all that is in them.
+
+OrangeFS: /sys/fs/orangefs/stats (fs/orangefs/orangefs-sysfs.c): read and write calls of the node.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from steelyard.jobscripts.errors import OutputError
@@ -30,10 +37,26 @@ NFS_BYTES = {
 }
 OPERATION = re.compile(r"^\s*([A-Z_]+): ((?:\d+ ){7}\d+)(?: \d+)*\s*$", re.MULTILINE | re.ASCII)
 BYTES = re.compile(r"^\s*bytes:\s+(\d+(?: \d+){7})\s*$", re.MULTILINE | re.ASCII)
-LUSTRE = re.compile(
+LUSTRE_BYTES = re.compile(
     r"^(read|write)_bytes +(\d+) samples \[bytes\] \d+ \d+ (\d+)(?: \d+)?\s*$",
     re.MULTILINE | re.ASCII,
 )
+LUSTRE_PAGES = re.compile(r"^(hits|misses) +(\d+) samples \[pages\]", re.MULTILINE | re.ASCII)
+BRICK = re.compile(r"^\[xlator\.protocol\.client\.(.+)\.priv\]$", re.MULTILINE)
+# metric: as the client names it; its "read" is from the network.
+GLUSTERFS = {
+    "glusterfs_received_bytes": "total_bytes_read",
+    "glusterfs_sent_bytes": "total_bytes_written",
+    "glusterfs_requests": "msgs_sent",
+}
+ORANGEFS = re.compile(r"^orangefs (read|write)s (\d+)$", re.MULTILINE | re.ASCII)
+# How the text of each kind begins.
+KINDS = {
+    "device ": "nfs",
+    "snapshot_time": "lustre",
+    "[xlator.protocol.client.": "glusterfs",
+    "orangefs ": "orangefs",
+}
 Counts = dict[str, int]
 
 
@@ -43,12 +66,14 @@ def results(folder: Path, client: int) -> list[Result]:
     if not before and not after:
         return []
     part = f"mount.{client}.after"
-    kind = {_kind(part, before), _kind(part, after)}
-    if kind == {"nfs"}:
-        return _nfs(part, _nfs_counts(part, before), _nfs_counts(part, after))
-    if kind == {"lustre"}:
-        return _lustre(part, _lustre_counts(before), _lustre_counts(after))
-    raise OutputError(part, "the mount was another one before the run")
+    kind = _kind(part, after)
+    if _kind(part, before) != kind:
+        raise OutputError(part, "the mount was another one before the run")
+    count, tell = READERS[kind]
+    first, last = count(part, before), count(part, after)
+    if first.keys() != last.keys():
+        raise OutputError(part, "other operations or bricks than before the run: mounted anew")
+    return tell(_grown(part, first, last))
 
 
 def _read(path: Path) -> str:
@@ -59,15 +84,36 @@ def _read(path: Path) -> str:
 
 
 def _kind(part: str, text: str) -> str:
-    if text.startswith("device ") and "statvers=1." in text:
-        return "nfs"
-    if text.startswith("snapshot_time"):
-        return "lustre"
-    raise OutputError(part, f"neither an NFS mount of mountstats nor Lustre's: {text[:60]!r}")
+    kind = next((kind for start, kind in KINDS.items() if text.startswith(start)), "")
+    if not kind or (kind == "nfs" and "statvers=1." not in text):
+        raise OutputError(
+            part,
+            "neither an NFS mount of mountstats nor what Lustre, GlusterFS or OrangeFS count: "
+            f"{text[:60]!r}",
+        )
+    return kind
+
+
+def _grown(part: str, before: Counts, after: Counts) -> Counts:
+    grown = {name: value - before[name] for name, value in after.items()}
+    for name, value in grown.items():
+        if value < 0 and name != "retransmissions":  # may shrink: a reply can come in between
+            raise OutputError(part, f"{name} has shrunk: the file system was mounted anew")
+    return grown
+
+
+def _told(grown: Counts, names: dict[str, str]) -> list[Result]:
+    """Metrics that are one counter; those of bytes by their name."""
+    return [
+        Result(metric, float(grown[name]), "bytes" if metric.endswith("_bytes") else "1", 1)
+        for metric, name in names.items()
+    ]
+
+
+# --- NFS -------------------------------------------------------------------------------------
 
 
 def _nfs_counts(part: str, text: str) -> Counts:
-    counts: Counts = {}
     found = BYTES.findall(text)
     operations = {
         name: [int(word) for word in line.split()] for name, line in OPERATION.findall(text)
@@ -75,47 +121,96 @@ def _nfs_counts(part: str, text: str) -> Counts:
     if len(found) != 1 or not {"READ", "WRITE"} <= operations.keys():
         raise OutputError(part, "no 'bytes:' line, or no READ and WRITE operations")
     numbers = [int(word) for word in found[0].split()]
-    counts |= {name: numbers[place] for name, place in NFS_BYTES.items()}
+    counts = {name: numbers[place] for name, place in NFS_BYTES.items()}
     for name in ("READ", "WRITE"):
         line = operations[name]
         counts |= {f"{name}.ops": line[0], f"{name}.rtt_ms": line[6], f"{name}.execute_ms": line[7]}
-    counts["retransmissions"] = sum(line[1] - line[0] for line in operations.values())
+    lines = operations.values()
+    counts["retransmissions"] = sum(line[1] - line[0] for line in lines)
+    for name, place in {"requests": 0, "sent": 3, "received": 4}.items():
+        counts[name] = sum(line[place] for line in lines)
     return counts
 
 
-def _grown(part: str, before: Counts, after: Counts) -> Counts:
-    grown = {name: value - before.get(name, 0) for name, value in after.items()}
-    for name, value in grown.items():
-        if value < 0 and name != "retransmissions":  # may shrink: a reply can come in between
-            raise OutputError(part, f"{name} has shrunk: the file system was mounted anew")
-    return grown
-
-
-def _nfs(part: str, before: Counts, after: Counts) -> list[Result]:
-    grown = _grown(part, before, after)
-    found = [Result(name, float(grown[name]), "bytes", 1) for name in NFS_BYTES]
-    found.append(Result("nfs_retransmissions", float(max(0, grown["retransmissions"])), "1", 1))
+def _nfs(grown: Counts) -> list[Result]:
+    grown["retransmissions"] = max(0, grown["retransmissions"])
+    rpc = {
+        "nfs_retransmissions": "retransmissions",
+        "nfs_requests": "requests",
+        "nfs_sent_bytes": "sent",
+        "nfs_received_bytes": "received",
+        "nfs_read_operations": "READ.ops",
+        "nfs_write_operations": "WRITE.ops",
+    }
+    found = _told(grown, {name: name for name in NFS_BYTES} | rpc)
     for name in ("READ", "WRITE"):
         operations = grown[f"{name}.ops"]
-        found.append(Result(f"nfs_{name.lower()}_operations", float(operations), "1", 1))
         for time in ("rtt", "execute") if operations else ():
             mean_s = grown[f"{name}.{time}_ms"] / operations / 1000
             found.append(Result(f"nfs_{name.lower()}_{time}_s", mean_s, "s", 1))
     return found
 
 
-def _lustre_counts(text: str) -> Counts:
+# --- the others ------------------------------------------------------------------------------
+
+
+def _lustre_counts(_part: str, text: str) -> Counts:
     counts = {"read_bytes": 0, "write_bytes": 0, "read_calls": 0, "write_calls": 0}
-    for name, calls, size in LUSTRE.findall(text):
+    for name, calls, size in LUSTRE_BYTES.findall(text):
         counts |= {f"{name}_calls": int(calls), f"{name}_bytes": int(size)}
+    if text.count("snapshot_time") > 1:  # read_ahead_stats follow
+        counts |= {"hits": 0, "misses": 0}
+        counts |= {name: int(pages) for name, pages in LUSTRE_PAGES.findall(text)}
     return counts
 
 
-def _lustre(part: str, before: Counts, after: Counts) -> list[Result]:
-    grown = _grown(part, before, after)
-    return [
-        Result("lustre_read_bytes", float(grown["read_bytes"]), "bytes", 1),
-        Result("lustre_written_bytes", float(grown["write_bytes"]), "bytes", 1),
-        Result("lustre_read_calls", float(grown["read_calls"]), "1", 1),
-        Result("lustre_write_calls", float(grown["write_calls"]), "1", 1),
-    ]
+def _lustre(grown: Counts) -> list[Result]:
+    names = {
+        "lustre_read_bytes": "read_bytes",
+        "lustre_written_bytes": "write_bytes",
+        "lustre_read_calls": "read_calls",
+        "lustre_write_calls": "write_calls",
+    }
+    if "hits" in grown:
+        names |= {"lustre_readahead_hits": "hits", "lustre_readahead_misses": "misses"}
+    return _told(grown, names)
+
+
+def _glusterfs_counts(part: str, text: str) -> Counts:
+    """Of each brick for itself: one that came anew would hide behind the others in a sum."""
+    _, *bricks = BRICK.split(text)
+    counts: Counts = {}
+    for brick, lines in zip(bricks[::2], bricks[1::2], strict=True):
+        told = dict(line.split(" = ", 1) for line in lines.splitlines() if " = " in line)
+        try:
+            counts |= {f"{brick} {name}": int(told[name]) for name in GLUSTERFS.values()}
+        except (KeyError, ValueError) as error:
+            raise OutputError(part, f"{brick}: expected a number of {error}") from error
+    return counts
+
+
+def _glusterfs(grown: Counts) -> list[Result]:
+    sums = {
+        name: sum(value for key, value in grown.items() if key.endswith(f" {name}"))
+        for name in GLUSTERFS.values()
+    }
+    return _told(sums, GLUSTERFS)
+
+
+def _orangefs_counts(part: str, text: str) -> Counts:
+    counts = {name: int(calls) for name, calls in ORANGEFS.findall(text)}
+    if counts.keys() != {"read", "write"}:
+        raise OutputError(part, f"expected numbers of reads and writes, found {text[:80]!r}")
+    return counts
+
+
+def _orangefs(grown: Counts) -> list[Result]:
+    return _told(grown, {"orangefs_read_calls": "read", "orangefs_write_calls": "write"})
+
+
+READERS: dict[str, tuple[Callable[[str, str], Counts], Callable[[Counts], list[Result]]]] = {
+    "nfs": (_nfs_counts, _nfs),
+    "lustre": (_lustre_counts, _lustre),
+    "glusterfs": (_glusterfs_counts, _glusterfs),
+    "orangefs": (_orangefs_counts, _orangefs),
+}

@@ -14,39 +14,42 @@ from steelyard.jobscripts.userfiles import read_regular
 MOST_BYTES = 1 << 30
 # In version 1 the threads' times were added up, which may be more than there was.
 VERSIONS = (1, 2)
-SHARES = {
-    "compute_share": "computation_s",
-    "communication_share": "communication_s",
-    "init_share": "init_s",
+# In the order of a profile: its part, and the results that tell it as a share and in seconds.
+PARTS = {
+    "computation_s": ("compute_share", "compute_s"),
+    "communication_s": ("communication_share", "communication_s"),
+    "init_s": ("init_share", "init_s"),
 }
 
 
 def profile_results(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Shares of all ranks' time, messages and their bytes; nothing where no profile was asked for.
+    """Shares of all ranks' time, a rank's mean seconds, messages and their bytes.
 
-    Messages are left out when the program used requests whose sizes are not kept.
+    Nothing where no profile was asked for. Messages are left out when the program used requests whose sizes are not kept.
     """
     if not parameters["profile"]:
         return []
     name = f"mpiprof.{client}.json"
-    total = _total(folder / name, name)
+    total, ranks = _total(folder / name, name)
     whole = number(name, total, "total_s")
     if whole == 0:
         raise OutputError(name, "a run of no time cannot be")
     found = []
-    for metric, key in SHARES.items():
+    for key, (share_metric, seconds_metric) in PARTS.items():
         # A counter of one processor may be some ticks ahead of another's.
         share = max(0.0, _signed(name, total, key) / whole)
         if share > 1:
             raise OutputError(name, f"{key} is more than total_s")
-        found.append(Result(metric, share, "1", 1))
+        found.append(Result(share_metric, share, "1", 1))
+        found.append(Result(seconds_metric, share * whole / ranks, "s", 1))
     if number(name, total, "calls_without_size") == 0:
         found.append(Result("messages", number(name, total, "messages"), "messages", 1))
         found.append(Result("message_bytes", number(name, total, "message_bytes"), "bytes", 1))
     return found
 
 
-def _total(path: Path, name: str) -> dict[str, object]:
+def _total(path: Path, name: str) -> tuple[dict[str, object], int]:
+    """The sums over all ranks, and how many ranks these are."""
     try:
         document = json.loads(read_regular(path, MOST_BYTES))
     except FileNotFoundError as error:
@@ -59,7 +62,10 @@ def _total(path: Path, name: str) -> dict[str, object]:
     total = document.get("total")
     if document.get("version") not in VERSIONS or not isinstance(total, dict):
         raise OutputError(name, f"no profile of the versions {VERSIONS} with a 'total'")
-    return total
+    ranks = document.get("ranks")
+    if not isinstance(ranks, list) or not ranks:
+        raise OutputError(name, "no profile: it lists no 'ranks'")
+    return total, len(ranks)
 
 
 def _signed(name: str, total: dict[str, object], key: str) -> float:

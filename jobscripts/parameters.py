@@ -8,29 +8,34 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steelyard.jobscripts import figures
+from steelyard.jobscripts import environment, figures
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
 
 Value = int | float | str | bool
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?B|[KMGT]iB)?", re.ASCII)
 UNITS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+SEVERAL = ", or several different ones in one text with spaces between, all in one run"
 ALLOWED = {
     "int": "a whole number",
     "float": "a number",
     "string": "a text of one line",
+    "command": "a command line, in one line",
     "bool": "true or false",
     "size": "a size such as 256MiB, 1kB or a number of bytes",
     "figures": "tables NAME = {pattern, unit, better, primary}",
+    "environment": 'a table NAME = "value"',
 }
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` JSON text.
+    """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` and
+    `environment` JSON text. In a `command` and an `environment` factors' levels may stand.
 
     `pattern`: what a whole text must match; `form` says in words what is allowed. `required`: a
-    study gives it, and not the empty text. `level`: its values are there to be compared.
+    study gives it, and not the empty text. `level`: its values are there to be compared. `several`:
+    a text of several values with spaces between is one value, all of them in one run.
     """
 
     type: str
@@ -43,6 +48,7 @@ class Parameter:
     form: str = ""
     required: bool = False
     level: bool = False
+    several: bool = False
 
     def with_default(self, default: object) -> Parameter:
         """The same with a default; ValueError when the default is not allowed itself."""
@@ -50,10 +56,23 @@ class Parameter:
 
     def check(self, value: object) -> Value:
         """The value in its own type, sizes in bytes; ValueError says what is allowed."""
+        words = value.split() if self.several and isinstance(value, str) else []
+        if len(words) > 1:
+            return self._check_several(value, words)
         found = CONVERT[self.type](value)
         if found is None or not self._allows(found):
             raise ValueError(f"{value!r} is not allowed: {self.allowed()}")
         return found
+
+    def _check_several(self, value: object, words: list[str]) -> str:
+        single = dataclasses.replace(self, several=False)
+        try:
+            found = [shell_text(from_text(single, word)) for word in words]
+        except ValueError:
+            found = []
+        if not found or len(set(found)) < len(found):
+            raise ValueError(f"{value!r} is not allowed: {self.allowed()}")
+        return " ".join(found)
 
     def _allows(self, value: Value) -> bool:
         if self.choices and value not in self.choices:
@@ -68,10 +87,11 @@ class Parameter:
         """What may be given, in words."""
         if self.form:
             return self.form
-        if self.choices:
-            return "one of " + ", ".join(str(choice) for choice in self.choices)
         least = "" if self.minimum is None else f", at least {self.minimum:g}"
-        return ALLOWED[self.type] + least
+        one = ALLOWED[self.type] + least
+        if self.choices:
+            one = "one of " + ", ".join(str(choice) for choice in self.choices)
+        return one + (SEVERAL if self.several else "")
 
 
 def parse_size(text: str) -> int | None:
@@ -122,10 +142,19 @@ CONVERT = {
     "int": _int,
     "float": _float,
     "string": _string,
+    "command": _string,
     "bool": _bool,
     "size": _size,
     "figures": figures.canonical,
+    "environment": environment.canonical,
 }
+
+
+def shell_text(value: Value) -> str:
+    """A value as job.sh sees it: numbers in digits, bools as true and false."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def from_text(parameter: Parameter, text: str) -> Value:
@@ -136,7 +165,7 @@ def from_text(parameter: Parameter, text: str) -> Value:
             value = float(text) if parameter.type == "float" else int(text)
         except ValueError:
             value = text
-    return parameter.check(text if parameter.type == "string" else value)
+    return parameter.check(text if parameter.type in ("string", "command") else value)
 
 
 def check_all(

@@ -53,7 +53,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 ITERATIONS = ("time", "unordered", "single")
 KEYS = (
     *("name", "summary", "span", "parameters", "results", "needs", "include"),
-    *("iterations", "bulk", "program_tags"),
+    *("iterations", "bulk", "program_tags", "whose"),
 )
 
 
@@ -82,7 +82,9 @@ class Benchmark:
 
     `span`: "node", a client works on its own node; "job", the one client has the whole job.
     `iterations`: one of ITERATIONS. `program_tags`: tags that say what its program was and used of
-    the processor, which runs that are compared should have in common.
+    the processor, which runs that are compared should have in common. `whose`: the parameter that
+    names the field's own programs, and the one that says that ours are meant: a study that redoes a
+    paper gives one of them.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Benchmark:
     iterations: str = "time"
     bulk: Bulk | None = None
     program_tags: tuple[str, ...] = ()
+    whose: tuple[str, ...] = ()
 
     @property
     def finds_own_figures(self) -> bool:
@@ -158,6 +161,16 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/benchmark.toml"))
 
 
+def of_a_command() -> str:
+    """The name of the benchmark that is a command of the user's own."""
+    (name,) = [
+        name
+        for name in names()
+        if any(one.required and one.type == "command" for one in load(name).parameters.values())
+    ]
+    return name
+
+
 def load(name: str) -> Benchmark:
     """Read one benchmark's folder."""
     if not NAME.fullmatch(name) or name not in names():
@@ -200,7 +213,15 @@ def read(folder: Path) -> Benchmark:
         iterations=doc.choice("iterations", ITERATIONS),
         bulk=read_bulk(doc, list(parameters), units),
         program_tags=_program_tags(doc, name),
+        whose=_whose(doc, parameters),
     )
+
+
+def _whose(doc: Description, parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
+    keys = tuple(map(str, doc.values("whose")))
+    if keys and (len(keys) != 2 or not set(keys) <= set(parameters)):
+        doc.wrong("whose", list(keys), "two parameters: of a path, and of whose programs are meant")
+    return keys
 
 
 def _program_tags(doc: Description, name: str) -> tuple[str, ...]:
@@ -234,7 +255,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
     part.only(
         (
             *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
-            *("required", "level"),
+            *("required", "level", "several"),
         )
     )
     raw = Parameter(
@@ -248,6 +269,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
         form=part.text("form", ""),
         required=part.data.get("required") is True,
         level=part.flag("level", False),
+        several=part.flag("several", False),
     )
     if "default" not in part.data:
         part.fail("default", "missing: every parameter needs one")

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts.parameters import Value
+from steelyard.jobscripts.environment import words
+from steelyard.jobscripts.parameters import shell_text
 from steelyard.jobscripts.registry import Benchmark
 
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -36,10 +37,20 @@ def render(
         "SY_STUDY_DIR": str(study_dir.absolute()),
         "SY_RUN_ID": run_id,
         "SY_CLIENTS": str(clients),
-        **{f"SY_PARAM_{name.upper()}": shell_text(value) for name, value in values.items()},
+        **{
+            f"SY_PARAM_{name.upper()}": shell_text(value)
+            for name, value in values.items()
+            if benchmark.parameters[name].type != "environment"
+        },
         **(environment or {}),
     }
     lines = [_export(name, value) for name, value in variables.items()]
+    # Lists of NAME=value, not set here: they are for the benchmark's command, not for our shell.
+    lines += [
+        f"SY_WORDS_{name.upper()}=({words(str(values[name]))})"
+        for name, parameter in benchmark.parameters.items()
+        if parameter.type == "environment"
+    ]
     return "\n".join(
         [
             "#!/bin/bash",
@@ -53,13 +64,6 @@ def render(
             "",
         ]
     )
-
-
-def shell_text(value: Value) -> str:
-    """A value as job.sh sees it: numbers in digits, bools as true and false."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _export(name: str, value: str) -> str:

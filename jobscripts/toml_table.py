@@ -18,11 +18,22 @@ SHOWN_CHARACTERS = 80
 
 def shown(value: object) -> str:
     """A value as it may stand in TOML, short enough for one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = as_toml(value)
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def as_toml(value: object) -> str:
+    """A value as one would write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {as_toml(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    return str(value)
 
 
 @dataclass(frozen=True)

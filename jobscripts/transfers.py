@@ -9,7 +9,7 @@ from steelyard.jobscripts.description import Description
 from steelyard.jobscripts.needs import Conditions, hold, read_conditions
 
 BYTES = {"bytes_per_s": 1.0, "bit/s": 1 / 8}  # in one of the metric's unit
-KINDS = ("file", "stream")  # files first: they go the way of the data
+KINDS = ("file", "timed")  # files first: they go the way of the data
 SECONDS, OMIT = "seconds", "omit"
 
 
@@ -17,7 +17,7 @@ SECONDS, OMIT = "seconds", "omit"
 class Bulk:
     """Transfers whose throughput, in bytes per second, is `metric` × `factor`.
 
-    `kind`: "file", a transfer lasts until a file is over; "stream", for the parameter `seconds`,
+    `kind`: "file", a transfer lasts until a file is over; "timed", for the parameter `seconds`,
     the first `omit` of them, where there is such a parameter, not counted. `when`: only runs with
     these parameters are such transfers.
     """
@@ -32,7 +32,7 @@ class Bulk:
         return hold(self.when, parameters)
 
     def times_s(self, parameters: Mapping[str, object]) -> tuple[float, float]:
-        """(how long a transfer of kind "stream" lasts, how much of its begin does not count)."""
+        """(how long a transfer of kind "timed" lasts, how much of its begin does not count)."""
         return float(str(parameters[SECONDS])), float(str(parameters.get(OMIT, 0)))
 
 
@@ -45,6 +45,6 @@ def read_bulk(doc: Description, parameters: list[str], units: Mapping[str, str])
     metric, kind = part.choice("metric", tuple(units)), part.choice("kind", KINDS)
     if units[metric] not in BYTES:
         part.wrong("metric", metric, f"a result in {' or '.join(BYTES)}")
-    if kind == "stream" and SECONDS not in parameters:
-        part.wrong("kind", kind, f'"stream" only with a parameter {SECONDS}')
+    if kind == "timed" and SECONDS not in parameters:
+        part.wrong("kind", kind, f'"timed" only with a parameter {SECONDS}')
     return Bulk(metric, kind, BYTES[units[metric]], read_conditions(part, "when", parameters))

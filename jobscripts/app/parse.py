@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from steelyard.jobscripts import cvmfs
 from steelyard.jobscripts.app.part_of_number import uncut
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
@@ -18,7 +19,12 @@ TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """The command's seconds; of each figure every match, counted as iterations."""
-    results = [Result("seconds", seconds(folder, client), "s", 1)]
+    results = []
+    for iteration, took_s in enumerate(
+        seconds(folder, client, int(str(parameters["iterations"]))), 1
+    ):
+        results.append(Result("seconds", took_s, "s", iteration))
+        results += cvmfs.results(folder, client, iteration)
     wanted = figures_of(str(parameters["figures"]))
     if not wanted:
         return results
@@ -28,16 +34,25 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     return results
 
 
-def seconds(folder: Path, client: int) -> float:
-    """Wall time; by the time since boot (10 ms fine) when the clock was set meanwhile."""
+def seconds(folder: Path, client: int, iterations: int) -> list[float]:
+    """Of each iteration; FailedError of the first that failed, after which there is none."""
     name = f"app.{client}"
     try:
         text = read_regular(folder / name, NOTE_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise OutputError(name, f"cannot be read: {error}") from error
-    found = TIMES.fullmatch(text)
+    lines = text.splitlines(keepends=True) or [""]
+    times = [seconds_of(folder, client, line) for line in lines]
+    if len(times) != iterations:
+        raise OutputError(name, f"expected {iterations} lines, found {len(times)}")
+    return times
+
+
+def seconds_of(folder: Path, client: int, line: str) -> float:
+    """Wall time; by the time since boot (10 ms fine) when the clock was set meanwhile."""
+    name, found = f"app.{client}", TIMES.fullmatch(line)
     if found is None:
-        raise OutputError(name, f"not 'code start end uptime uptime': {text[:100]!r}")
+        raise OutputError(name, f"not 'code start end uptime uptime': {line[:100]!r}")
     if found[1] != "0":
         words = last_words(folder, client)
         raise FailedError(f"the command ended with {found[1]}" + (f": {words}" if words else ""))

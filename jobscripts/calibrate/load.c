@@ -1,29 +1,33 @@
-/* steelyard-load: a known load, which counts itself what it did. `steelyard calibrate` weighs it.
- *
- *	steelyard-load RESULT ACTION… [-- COMMAND…]
- *
- * does the actions in their order (files in the current folder) and leaves one line of JSON in
- * RESULT, a path in which %j becomes the job, %n the node (on PBS its number in the job), %p the
- * process. Nothing is printed.
- *
- *	cpu=S				seconds of CPU in this process
- *	threads=N:S			in N threads
- *	processes=N:S:BYTES:LIFE	in N processes, each reading and writing BYTES by calls and
- *					living LIFE seconds; waited for, 8 side by side
- *	orphans=N:S:BYTES:LIFE		the same, double fork and setsid: nobody waits
- *	ignored=N:S:BYTES:LIFE		the same, SIGCHLD ignored
- *	read=BYTES, write=BYTES		by calls, from /dev/zero and to /dev/null
- *	store=BYTES, fetch=BYTES	to storage (fsync); to it and back past the page cache
- *	memory=BYTES:S			touched, and held for S seconds
- *	tcp=BYTES			there and back over loopback; tcp=BYTES:HOST:PORT elsewhere
- *	serve=BYTES:PORT		the other end
- *	sleep=S, until=FILE		time; until a file is there (a minute at most)
- *	meet=MINE:OTHER			makes a file, and waits for the other one
- *	note				RESULT as it is so far, in case this is killed
- *	parent				what shells that wait for this have used until now
- *	-- COMMAND…			another program, whose CPU and bytes count as others'
- */
+/* steelyard-load: a known load. Its help says what it does. */
 #include "load_tcp.h"
+
+static const char help[] =
+    "usage: steelyard-load RESULT ACTION… [-- COMMAND…]\n"
+    "\n"
+    "A known load, which counts itself what it did: `steelyard calibrate` weighs it.\n"
+    "\n"
+    "Does the actions in their order (files in the current folder), prints nothing, and leaves "
+    "one\n"
+    "line of JSON in RESULT, a path in which %j becomes the job, %n the node (on PBS its number "
+    "in\n"
+    "the job), %p the process.\n"
+    "\n"
+    "  cpu=S                          seconds of CPU in this process\n"
+    "  threads=N:S                    in N threads\n"
+    "  processes=N:S:BYTES:LIFE       in N processes, each reading and writing BYTES by calls and\n"
+    "                                 living LIFE seconds; waited for, 8 side by side\n"
+    "  orphans=N:S:BYTES:LIFE         the same, double fork and setsid: nobody waits\n"
+    "  ignored=N:S:BYTES:LIFE         the same, SIGCHLD ignored\n"
+    "  read=BYTES, write=BYTES        by calls, from /dev/zero and to /dev/null\n"
+    "  store=BYTES, fetch=BYTES       to storage (fsync); to it and back past the page cache\n"
+    "  memory=BYTES:S                 touched, and held for S seconds\n"
+    "  tcp=BYTES                      there and back over loopback; tcp=BYTES:HOST:PORT elsewhere\n"
+    "  serve=BYTES:PORT               the other end\n"
+    "  sleep=S, until=FILE            time; until a file is there (a minute at most)\n"
+    "  meet=MINE:OTHER                makes a file, and waits for the other one\n"
+    "  note                           RESULT as it is so far, in case this is killed\n"
+    "  parent                         what shells that wait for this have used until now\n"
+    "  -- COMMAND…                    another program, whose CPU and bytes count as others'\n";
 
 #define FIELDS	4
 #define UNTIL_S 60
@@ -317,9 +321,11 @@ int main(int argc, char **argv)
 	started_unix_s = seconds_of(CLOCK_REALTIME);
 	before_us = (int64_t)(own_cpu_s() * 1e6);
 	if (argc < 2) {
-		(void)fprintf(stderr, "usage: steelyard-load RESULT ACTION… [-- COMMAND…]\n");
+		(void)fputs(help, stderr);
 		return EX_USAGE;
 	}
+	if (!strcmp(argv[1], "--help"))
+		return fputs(help, stdout) < 0;
 	share_counts();
 	warm_up();
 	at_start = kernel_io();

@@ -1,9 +1,5 @@
 /*
- * steelyard-fstest: times three file-system tests in a folder of its own.
- *
- *   large_file_copy   one file of --size bytes is copied
- *   small_file_copy   --files files of --file-size bytes are copied, one after the other
- *   small_file_write  --files files of --file-size bytes are written
+ * steelyard-fstest: its help (fstest_options.h) says what it does.
  *
  * One iteration is timed by CLOCK_MONOTONIC from before the first open to after the last close,
  * with fsync inside as --sync says: `each` file before its close, all files at the `end` (they are
@@ -38,6 +34,7 @@
 #include "fstest_io.h"
 #include "fstest_mount.h"
 #include "fstest_options.h"
+#include "fstest_spawn.h"
 
 /* --- one iteration ----------------------------------------------------------------------------*/
 
@@ -62,6 +59,14 @@ static int sync_at_end(const struct work *w)
 	return 0;
 }
 
+static int do_file(const struct work *w, uint64_t file, bool sync)
+{
+	if (w->o.processes)
+		return spawn_file(w, file);
+	return w->o.test == SMALL_WRITE ? write_file(w, w->target_fd, file, sync)
+					: copy_file(w, file, sync);
+}
+
 /* The timed part; seconds, or -1 with errno. */
 static double iterate(struct work *w)
 {
@@ -69,13 +74,9 @@ static double iterate(struct work *w)
 	struct timespec start, end;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (uint64_t file = 0; file < w->files; file++) {
-		int rc = w->o.test == SMALL_WRITE ? write_file(w, w->target_fd, file, each)
-						  : copy_file(w, file, each);
-
-		if (rc < 0)
+	for (uint64_t file = 0; file < w->files; file++)
+		if (do_file(w, file, each) < 0)
 			return -1;
-	}
 	if (w->o.sync == SYNC_END && sync_at_end(w) < 0)
 		return -1;
 	if (w->o.sync != SYNC_NONE && sync_folder(w) < 0)
@@ -110,12 +111,14 @@ static int run_iterations(struct work *w)
 		rc = verify(w);
 		if (rc != 0)
 			return rc;
-		if (remove_files(w->target_fd) < 0)
+		if (!w->o.keep && remove_files(w->target_fd) < 0)
 			return io_error(w, "cannot remove the test's files");
 		printf("{\"iteration\":%" PRIu64
 		       ",\"test\":\"%s\",\"seconds\":%.9f,\"bytes\":%" PRIu64 ",\"files\":%" PRIu64
 		       "}\n",
 		       i, TESTS[w->o.test], seconds, w->files * w->bytes_per_file, w->files);
+		if (i < w->o.iterations)
+			rest(w);
 	}
 	return 0;
 }
@@ -158,33 +161,46 @@ static int check_directory(struct work *w)
 	return 0;
 }
 
-static int open_below(const struct work *w, const char *name)
+static int open_below(int dir_fd, const char *name)
 {
-	if (mkdirat(w->dir_fd, name, 0700) < 0)
+	if (mkdirat(dir_fd, name, 0700) < 0)
 		return -1;
-	return openat(w->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int make_folder(struct work *w)
+/* Our own folder in `parent`; its path is `path`, empty where there is none. */
+static int make_own(const char *parent, char path[static PATH_MAX], int *fd)
 {
 	char host[65] = "";
 	int n;
 
 	gethostname(host, sizeof(host) - 1);
-	n = snprintf(w->path, sizeof(w->path), "%s/steelyard-%s-%jd-XXXXXX", w->o.directory, host,
+	n = snprintf(path, PATH_MAX, "%s/steelyard-%s-%jd-XXXXXX", parent, host,
 		     (intmax_t)getpid());
-	if (n < 0 || (size_t)n >= sizeof(w->path))
-		return fail(EX_DIRECTORY, "%s: the path is too long", w->o.directory);
-	if (!mkdtemp(w->path)) {
+	if (n < 0 || n >= PATH_MAX)
+		return fail(EX_DIRECTORY, "%s: the path is too long", parent);
+	if (!mkdtemp(path)) {
 		int code = errno == ENOSPC || errno == EDQUOT ? EX_SPACE : EX_ACCESS;
 
-		n = fail(code, "cannot make a folder in %s: %s", w->o.directory, strerror(errno));
-		w->path[0] = '\0';
+		n = fail(code, "cannot make a folder in %s: %s", parent, strerror(errno));
+		path[0] = '\0';
 		return n;
 	}
-	w->dir_fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (w->dir_fd < 0 || (w->source_fd = open_below(w, "source")) < 0 ||
-	    (w->target_fd = open_below(w, "target")) < 0)
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return 0;
+}
+
+static int make_folder(struct work *w)
+{
+	int rc = make_own(w->o.directory, w->path, &w->dir_fd);
+
+	if (rc == 0 && w->o.local)
+		rc = make_own(w->o.local, w->local_path, &w->local_fd);
+	if (rc != 0)
+		return rc;
+	w->source_fd = open_below(is_local(w, false) ? w->local_fd : w->dir_fd, "source");
+	w->target_fd = open_below(is_local(w, true) ? w->local_fd : w->dir_fd, "target");
+	if (w->source_fd < 0 || w->target_fd < 0)
 		return io_error(w, "cannot make the folders");
 	return 0;
 }
@@ -212,11 +228,14 @@ static int remove_folder(const struct work *w)
 	stopped_by = 0;
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? w->target_fd : w->source_fd;
+		int parent_fd = is_local(w, i == 1) ? w->local_fd : w->dir_fd;
 
 		if (fd >= 0 && (remove_files(fd) < 0 ||
-				unlinkat(w->dir_fd, i ? "target" : "source", AT_REMOVEDIR) < 0))
+				unlinkat(parent_fd, i ? "target" : "source", AT_REMOVEDIR) < 0))
 			rc = -1;
 	}
+	if (w->local_path[0] && rmdir(w->local_path) < 0)
+		rc = fail(EX_IO, "cannot remove %s: %s", w->local_path, strerror(errno));
 	if (rc < 0 || rmdir(w->path) < 0)
 		return fail(EX_IO, "cannot remove %s: %s", w->path, strerror(errno));
 	return 0;
@@ -230,9 +249,11 @@ static void print_start(const struct work *w)
 	       SY_VERSION, TESTS[w->o.test]);
 	print_json(stdout, w->o.directory);
 	printf(",\"files\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"iterations\":%" PRIu64
-	       ",\"buffer_bytes\":%" PRIu64 ",\"sync\":\"%s\",\"direct\":%s}\n",
+	       ",\"buffer_bytes\":%" PRIu64
+	       ",\"sync\":\"%s\",\"direct\":%s,\"process\":\"%s\",\"keep\":%s}\n",
 	       w->files, w->bytes_per_file, w->o.iterations, w->o.buffer, SYNCS[w->o.sync],
-	       w->o.direct ? "true" : "false");
+	       w->o.direct ? "true" : "false", w->o.processes ? "each" : "one",
+	       w->o.keep ? "true" : "false");
 }
 
 static void print_end(const struct work *w)
@@ -286,12 +307,16 @@ int main(int argc, char **argv)
 		  .buffer = 1u << 20},
 	    .parent_fd = -1,
 	    .dir_fd = -1,
+	    .local_fd = -1,
 	    .source_fd = -1,
 	    .target_fd = -1,
 	    .folder_synced = true,
 	};
-	int removed, rc = parse_options(&w.o, argc, argv);
+	int removed, rc;
 
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return fputs(help, stdout) < 0;
+	rc = parse_options(&w.o, argc, argv);
 	if (rc != 0)
 		return rc;
 	w.files = w.o.test == LARGE_COPY ? 1 : w.o.files;

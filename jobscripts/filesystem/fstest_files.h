@@ -23,7 +23,8 @@ struct work {
 	struct options o;
 	uint64_t files, bytes_per_file; /* of this test */
 	char path[PATH_MAX];		/* our own folder */
-	int parent_fd, dir_fd, source_fd, target_fd;
+	char local_path[PATH_MAX];	/* with --local: another one there */
+	int parent_fd, dir_fd, local_fd, source_fd, target_fd;
 	char *buffer;
 	bool folder_synced; /* false: the file system refuses fsync of a folder */
 };
@@ -66,7 +67,25 @@ static int create(const struct work *w, int folder_fd, uint64_t file)
 	char name[NAME_BYTES];
 
 	return openat(folder_fd, name_of(name, file),
-		      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (w->o.direct ? O_DIRECT : 0), 0600);
+		      O_WRONLY | O_CREAT | (w->o.keep ? O_TRUNC : O_EXCL) | O_CLOEXEC |
+			  (w->o.direct ? O_DIRECT : 0),
+		      0600);
+}
+
+/* With --local a large file comes from the directory to there, small ones go from there into it. */
+static bool is_local(const struct work *w, bool target)
+{
+	return w->o.local && w->o.test != SMALL_WRITE && (w->o.test == LARGE_COPY) == target;
+}
+
+static const char *source_path(const struct work *w)
+{
+	return is_local(w, false) ? w->local_path : w->path;
+}
+
+static const char *target_path(const struct work *w)
+{
+	return is_local(w, true) ? w->local_path : w->path;
 }
 
 static int write_file(const struct work *w, int folder_fd, uint64_t file, bool sync)
@@ -122,6 +141,11 @@ static int verify_piece(const struct work *w, int fd, uint64_t file, uint64_t at
 	if (n < 0)
 		return io_error(w, "cannot read back");
 	fill(want, bytes, file, at);
+	/* Of random bytes only their number can be known. */
+	if (w->o.processes && w->o.test == SMALL_WRITE)
+		return (size_t)n == bytes
+			   ? 0
+			   : fail(EX_VERIFY, "file %" PRIu64 " of %s is too short", file, w->path);
 	if ((size_t)n != bytes || memcmp(want, found, bytes) != 0)
 		return fail(EX_VERIFY, "file %" PRIu64 " of %s differs near byte %" PRIu64, file,
 			    w->path, at);

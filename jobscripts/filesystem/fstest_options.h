@@ -34,18 +34,45 @@ struct options {
 	enum test test;
 	enum sync_mode sync;
 	const char *directory;
-	uint64_t size, files, file_size, iterations, buffer;
-	bool direct; /* reads and writes past the page cache */
+	const char *local; /* the other end of copies by --process each; NULL: the directory too */
+	uint64_t size, files, file_size, iterations, buffer, rest_ms;
+	bool direct;	/* reads and writes past the page cache */
+	bool processes; /* one for each file */
+	bool keep;	/* the files of one iteration are there in the next */
 };
+
+static const char help[] =
+    "usage: steelyard-fstest --test TEST --directory DIR [OPTIONS]\n"
+    "\n"
+    "Times a file-system test in a folder of its own below DIR.\n"
+    "\n"
+    "tests:\n"
+    "  large_file_copy   one file of --size bytes is copied\n"
+    "  small_file_copy   --files files of --file-size bytes are copied, one after the other\n"
+    "  small_file_write  --files files of --file-size bytes are written\n"
+    "\n"
+    "options:\n"
+    "  --size BYTES           of the large file [256 MiB]\n"
+    "  --files N              how many small ones [1000]\n"
+    "  --file-size BYTES      of each [1024]\n"
+    "  --iterations N         of the test [5]\n"
+    "  --buffer BYTES         of each read and write [1 MiB]\n"
+    "  --sync each|end|none   fsync of each file before its close, of all at the end, or of none\n"
+    "                         [each]\n"
+    "  --direct               past the page cache, for sources and targets alike\n"
+    "  --process one|each     each: a process for each file, as scripts do: cp -f, or dd from\n"
+    "                         /dev/urandom; their start is in the time [one]\n"
+    "  --local DIR            copies of --process each are between --directory and DIR: a large\n"
+    "                         file from there, small ones into it\n"
+    "  --keep                 an iteration's files stay for the next one to write over\n"
+    "  --rest MS              between two iterations\n"
+    "\n"
+    "Output: lines of JSON: one of parameters, one for each iteration, one of the file system.\n";
 
 static int usage(const char *problem, const char *value)
 {
-	fprintf(stderr,
-		"steelyard-fstest: %s%s%s\n"
-		"usage: steelyard-fstest --test large_file_copy|small_file_copy|small_file_write\n"
-		"         --directory DIR [--size BYTES] [--files N] [--file-size BYTES]\n"
-		"         [--iterations N] [--buffer BYTES] [--sync each|end|none] [--direct]\n",
-		problem, value ? ": " : "", value ? value : "");
+	fprintf(stderr, "steelyard-fstest: %s%s%s\n%s", problem, value ? ": " : "",
+		value ? value : "", help);
 	return EX_OPTIONS;
 }
 
@@ -83,6 +110,17 @@ static bool set_option(struct options *o, int option, const char *text)
 	case 'D':
 		o->direct = true;
 		return true;
+	case 'k':
+		o->keep = true;
+		return true;
+	case 'p':
+		o->processes = strcmp(text, "each") == 0;
+		return o->processes || strcmp(text, "one") == 0;
+	case 'l':
+		o->local = text;
+		return *text != '\0';
+	case 'r':
+		return parse_count(text, 3600000, &o->rest_ms);
 	case 'd':
 		o->directory = text;
 		return *text != '\0';
@@ -99,6 +137,16 @@ static bool set_option(struct options *o, int option, const char *text)
 	}
 }
 
+/* What cp and dd do not do for us. */
+static int check_processes(const struct options *o)
+{
+	if (o->processes && (o->direct || o->sync == SYNC_EACH))
+		return usage("--process each takes --sync end or none, and no --direct", NULL);
+	if (!o->processes && o->local)
+		return usage("--local is of --process each", NULL);
+	return 0;
+}
+
 static int parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option table[] = {
@@ -111,6 +159,10 @@ static int parse_options(struct options *o, int argc, char **argv)
 	    {"buffer", required_argument, NULL, 'b'},
 	    {"sync", required_argument, NULL, 'y'},
 	    {"direct", no_argument, NULL, 'D'},
+	    {"process", required_argument, NULL, 'p'},
+	    {"local", required_argument, NULL, 'l'},
+	    {"keep", no_argument, NULL, 'k'},
+	    {"rest", required_argument, NULL, 'r'},
 	    {NULL, 0, NULL, 0},
 	};
 	bool test = false;
@@ -130,7 +182,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 		return usage("--test and --directory are needed", NULL);
 	if (o->direct && o->buffer % DIRECT_BYTES != 0)
 		return usage("--direct needs a --buffer of whole 4096 bytes", NULL);
-	return 0;
+	return check_processes(o);
 }
 
 #endif

@@ -15,11 +15,15 @@ sy_fstest_program() {
 }
 
 sy_client() {
-    local program code
+    local program code rest_ms
     local -r directory=${SY_PARAM_DIRECTORY:-$SY_SCRATCH}
     local -a options=()
     program=$(sy_fstest_program) || return
     [[ $SY_PARAM_DIRECT != true ]] || options=(--direct)
+    [[ $SY_PARAM_OVERWRITE != true ]] || options+=(--keep)
+    rest_ms=$(sy_milliseconds "$SY_PARAM_REST")
+    ((rest_ms == 0)) || options+=(--rest "$rest_ms")
+    [[ $SY_PARAM_PROCESS != each ]] || options+=(--process each --local "$SY_SCRATCH")
     sy_mount_tags "$directory"
     sy_mount_counters "$directory" before
     "$program" \
@@ -35,6 +39,11 @@ sy_client() {
     code=$?
     sy_mount_counters "$directory" after
     return "$code"
+}
+
+# 0.25 becomes 250.
+sy_milliseconds() {
+    LC_ALL=C printf '%.0f' "${1}e3"
 }
 
 sy_fstest_files() {

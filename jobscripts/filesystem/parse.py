@@ -16,11 +16,15 @@ FILES = {"small_file_copy": "copy_files", "small_file_write": "write_files"}
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Seconds, throughput (bytes/s) and files/s of each iteration, and the mount's counters."""
+    """Seconds, throughput (bytes/s) and files/s of each iteration, and the mount's counters.
+
+    With a process for each file the seconds have a name of their own.
+    """
     name = f"out.{client}"
     lines = _lines(name, read_output(folder, client, "steelyard-fstest"))
     _check_start(name, lines[0], parameters)
-    iterations = [_iteration(name, i, line) for i, line in enumerate(lines[1:-1], start=1)]
+    metric = "seconds_by_processes" if parameters["process"] == "each" else "seconds"
+    iterations = [_iteration(name, i, line, metric) for i, line in enumerate(lines[1:-1], start=1)]
     if lines[-1].get("end") is not True or lines[-1].get("iterations") != len(iterations):
         raise OutputError(name, f"cut short after {len(iterations)} iterations: no last line")
     if len(iterations) != parameters["iterations"]:
@@ -61,7 +65,11 @@ def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, obje
         "iterations": parameters["iterations"],
         "buffer_bytes": parameters["buffer"],
         "sync": parameters["sync"],
+        # Absent before 0.2.
+        "process": parameters["process"],
+        "keep": parameters["overwrite"],
     }
+    start = {"process": "one", "keep": False} | start
     for key, value in asked.items():
         if start.get(key) != value:
             raise OutputError(f"{name} line 1", f"{key} is {start.get(key)!r} instead of {value!r}")
@@ -69,13 +77,13 @@ def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, obje
         raise OutputError(f"{name} line 1", f"direct is {start.get('direct')!r}")
 
 
-def _iteration(name: str, number: int, line: dict[str, Any]) -> list[Result]:
+def _iteration(name: str, number: int, line: dict[str, Any], metric: str) -> list[Result]:
     where = f"{name} line {number + 1}"
     if line.get("iteration") != number:
         raise OutputError(where, f"iteration {number} expected, found {line.get('iteration')!r}")
     seconds, size, files = (_positive(where, line, key) for key in ("seconds", "bytes", "files"))
     return [
-        Result("seconds", seconds, "s", number),
+        Result(metric, seconds, "s", number),
         Result("throughput", size / seconds, "bytes_per_s", number),
         Result("files_per_s", files / seconds, "files_per_s", number),
     ]

@@ -3,8 +3,10 @@
     python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_WORDS]
 
 The parameters are in the environment (SY_PARAM_*). HOST and SERVER_WORDS: a server of the run's own
-and what it said (server.py). Prints the lines of lines.py; exits with 1 and one line on stderr
-when something failed, a result that is not what the input was made with among it.
+and what it said (server.py). SY_HEP_NODES: nodes with clients, this one first; SY_HEP_SCRIPT and
+SY_HEP_ADDRESS: how the others are reached, and this one by them (crews.py). Prints the lines of
+client_lines.py; exits with 1 and one line on stderr when something failed, a result that is not what
+the input was made with among it.
 """
 
 from __future__ import annotations
@@ -19,12 +21,24 @@ import sys
 import time
 import xml.etree.ElementTree
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steelyard.jobscripts.errors import FailedError
-from steelyard.jobscripts.hep import bulk, client_lines, datafile, door, pages, team, wanted
+from steelyard.jobscripts.hep import (
+    background,
+    bulk,
+    client_lines,
+    crews,
+    datafile,
+    door,
+    pages,
+    spans,
+    team,
+    wanted,
+)
 from steelyard.jobscripts.hep.processes import die_with_parent
 from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
@@ -49,6 +63,7 @@ class Input:
     version: str | None = None
     path: Path | None = None  # on this node
     door: tuple[str, int] | None = None  # of the server's node (door.py)
+    web: str | None = None  # whom the background traffic comes from
 
     def before_iteration(self, page_cache: str) -> float | None:
         """Cold or warm, as asked for; the share of the file that is in memory, if it is known."""
@@ -66,6 +81,7 @@ def main() -> int:
     except (
         datafile.DataError,
         team.WorkerError,
+        background.BackgroundError,
         ReadError,
         FailedError,
         pages.PagesError,
@@ -92,20 +108,47 @@ def run(benchmark: str, server: list[str]) -> None:
         for i in range(int(asked.get("clients", 1)))
     ]
     found = []
-    with team.workers(len(tasks), mode, environment) as crew:
-        for number in range(1, int(asked["iterations"]) + 1):
-            share = given.before_iteration(str(asked["page_cache"]))
-            answers = team.together(crew, tasks)
-            line = {"iteration": number, "cached_share": share, "clients": answers}
-            writer.add("iteration", line)
-            found += [answer["found"] for answer in answers]
-        team.disconnect(crew)
-    writer.add("server", server_counts(given))
+    with crews.crews(len(tasks), mode, environment, *nodes(len(tasks))) as all_of_them:
+        with traffic(all_of_them, asked, given) as others:
+            for number in range(1, int(asked["iterations"]) + 1):
+                share = given.before_iteration(str(asked["page_cache"]))
+                in_turn = asked.get("order") == "sequential"
+                answers = (all_of_them.in_turn if in_turn else all_of_them.together)(tasks)
+                line = {"iteration": number, "cached_share": share, "clients": answers}
+                writer.add("iteration", {**line, "clock_error_s": all_of_them.clock_error_s})
+                spans.note(number, answers)
+                found += [answer["found"] for answer in answers]
+        all_of_them.disconnect()
+    writer.add("server", {**server_counts(given), "others": others})
     tag_versions(given)
     sys.stdout.write(writer.text())
     sys.stdout.flush()
     for number, one in enumerate(found):
         client_lines.verify(one, expected, f"client {number % len(tasks)}")
+
+
+def nodes(clients: int) -> tuple[str, crews.Elsewhere | None]:
+    """This node, and those others that have a client, of SY_HEP_NODES."""
+    here, *others = os.environ.get("SY_HEP_NODES", "").split()[:clients] or [""]
+    if not others:
+        return here, None
+    way = crews.Elsewhere(others, os.environ["SY_HEP_SCRIPT"], os.environ["SY_HEP_ADDRESS"])
+    return here, way
+
+
+def traffic(
+    clients: crews.Crews, asked: Mapping[str, Value], given: Input
+) -> AbstractContextManager[list[dict[str, Any]]]:
+    """Background traffic, if it was asked for."""
+    count = int(asked.get("background", 0))
+    if not count:
+        return nullcontext([])
+    if given.web is None:
+        raise ReadError(
+            "background: expected a server of the run's own, which answers the other clients, too; "
+            "found none (mode local, or url): leave background out"
+        )
+    return clients.others(count, given.web)
 
 
 def tag_versions(given: Input) -> None:
@@ -151,7 +194,9 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
         address = f"{bracketed(host)}:{words['port']}"
         where = f"root://{address}//{words['path']}"
         beside = (host, int(words["door"]))
-        return Input(where, words["known"], address, words["version"], door=beside)
+        web = f"http://{bracketed(host)}:{words['web']}" if words["web"] else None
+        check_known(asked, mode, words["known"])
+        return Input(where, words["known"], address, words["version"], door=beside, web=web)
     if asked["url"]:
         where = str(asked["url"])
         if asked["page_cache"] == "cold":
@@ -159,9 +204,20 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
                 f"page_cache = cold: {where} is at a server that is not the run's own, whose page "
                 "cache cannot be emptied: leave page_cache out"
             )
-        return Input(where, read_note(where, mode) if asked["verify"] else None)
+        has_note = asked["verify"] and mode != "command"
+        return Input(where, read_note(where, mode) if has_note else None)
     path, known = wanted.place(asked, scratch())
+    check_known(asked, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
+
+
+def check_known(asked: Mapping[str, Value], mode: str, known: Mapping[str, Any] | None) -> None:
+    """Nothing is compared of a file that Steelyard has not made: whoever wants that says so."""
+    if known is None and asked["verify"] and mode != "command":
+        raise ReadError(
+            f"file = {asked['file']}: expected verify = false, since nobody knows what must be "
+            "found in it; found verify = true"
+        )
 
 
 def round_trip_s(given: Input) -> float | None:
@@ -207,7 +263,7 @@ def copied(url: str) -> str:
 
 def expectation(known: Mapping[str, Any] | None, mode: str) -> dict[str, Any] | None:
     """What clients must find in the input."""
-    if known is None:
+    if known is None or mode == "command":
         return None
     if mode == "xrdcp":
         return {"sha256": known["sha256"]}

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from steelyard.jobscripts import registry
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.registry import Result
@@ -54,9 +55,10 @@ def read(
     if last != wanted:
         raise OutputError(name, f"cut short or damaged: no last line that fits ({benchmark})")
     start, iterations, server = parts(name, body)
+    before = registry.load(benchmark).defaults()  # of parameters that there were not yet
     for key, value in parameters.items():
-        if start["asked"].get(key) != value:
-            found = start["asked"].get(key)
+        found = start["asked"].get(key, before[key])
+        if found != value:
             raise OutputError(name, f"{key} was {found!r} instead of {value!r}")
     if len(iterations) != parameters["iterations"]:
         raise OutputError(name, f"{len(iterations)} iterations, not {parameters['iterations']}")
@@ -105,18 +107,38 @@ def common(name: str, number: int, line: Mapping[str, Any]) -> list[Result]:
     """The figures that every kind of work has, of all clients of an iteration together."""
     answers: Sequence[Mapping[str, Any]] = line["clients"]
     seconds = max(a["end_s"] for a in answers) - min(a["begin_s"] for a in answers)
-    if not seconds > 0:
+    if not seconds > 0 or any(a["end_s"] <= a["begin_s"] for a in answers):
         raise OutputError(name, f"iteration {number} took {seconds} s, which cannot be")
-    size = float(sum(a["bytes_read"] for a in answers))
     results = [
         Result("seconds", seconds, "s", number),
-        Result("bytes_per_s", size / seconds, "bytes_per_s", number),
-        Result("bytes_read", size, "bytes", number),
         Result("client_cpu_s", sum(a["cpu_s"] for a in answers), "s", number),
     ]
+    if "bytes_read" in answers[0]:
+        size = float(sum(a["bytes_read"] for a in answers))
+        results.append(Result("bytes_per_s", size / seconds, "bytes_per_s", number))
+        results.append(Result("bytes_read", size, "bytes", number))
     if "events" in answers[0]:
         events = sum(a["events"] for a in answers)
         results.append(Result("events_per_s", events / seconds, "events_per_s", number))
     if line.get("cached_share") is not None:
         results.append(Result("cached_share", line["cached_share"], "1", number))
+    return results
+
+
+def of_clients(number: int, line: Mapping[str, Any], in_turn: bool) -> list[Result]:
+    """What clients had each by its own clock, which is told beside what they had together."""
+    answers: Sequence[Mapping[str, Any]] = line["clients"]
+    begins = [a["begin_s"] for a in answers]
+    own_s = [a["end_s"] - a["begin_s"] for a in answers]
+    first = (number - 1) * len(answers) + 1
+    results = [Result("client_seconds", s, "s", first + i) for i, s in enumerate(own_s)]
+    if "bytes_read" in answers[0]:
+        rates = sum(a["bytes_read"] / s for a, s in zip(answers, own_s, strict=True))
+        results.append(Result("summed_bytes_per_s", rates, "bytes_per_s", number))
+    first_end_s = min(a["end_s"] for a in answers) - min(begins)
+    results.append(Result("first_end_s", first_end_s, "s", number))
+    if not in_turn:
+        results.append(Result("start_spread_s", max(begins) - min(begins), "s", number))
+    if line.get("clock_error_s") is not None:
+        results.append(Result("clock_error_s", line["clock_error_s"], "s", number))
     return results

@@ -6,17 +6,22 @@ Each returns a dictionary: `begin_s`, `end_s` (CLOCK_MONOTONIC, one for all proc
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
+import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from steelyard.jobscripts import placeholders
 from steelyard.jobscripts.hep import datafile, inside
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
 from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
@@ -160,6 +165,44 @@ def read_all(task: Task) -> dict[str, Any]:
     return {**clock.end(), **asdict(tally), "events": events, "found": found}
 
 
+def executed(words: list[str], folder: Path, out: IO[bytes], errors: IO[bytes]) -> int:
+    """A program's exit code; when this process is asked to end, all that it started ends, too."""
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        cwd=folder,
+        start_new_session=True,
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+
+
+def command(task: Task) -> dict[str, Any]:
+    """A program of the user's own, given the file's address; what it reads it alone knows."""
+    folder, number = Path(tempfile.mkdtemp(dir=Path(task["skim"]).parent)), str(task["number"])
+    log = Path(os.environ["SY_ATTEMPT_DIR"])
+    log_out, log_err = log / f"command.{number}.out", log / f"command.{number}.err"
+    words = {"url": str(task["where"]), "client": number, "output": str(task["skim"])}
+    line = placeholders.filled_command(str(task["asked"]["command"]), words)
+    with log_out.open("ab") as out, log_err.open("ab") as errors:
+        clock = Clock(resource.RUSAGE_CHILDREN)
+        code = executed(["bash", "-c", line], folder, out, errors)
+        times = clock.end()
+    shutil.rmtree(folder)
+    Path(task["skim"]).unlink(missing_ok=True)
+    if code != 0:
+        said = log_err.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((words for words in reversed(said) if words.strip()), "without a word")
+        raise ReadError(f"the command ended with {code}: {last[:300]}")
+    return {**times, "found": {}}
+
+
 def flat(values: Any) -> Any:
     """Values of a column in one array."""
     import awkward as ak
@@ -167,12 +210,18 @@ def flat(values: Any) -> Any:
     return values if isinstance(values, np.ndarray) else ak.to_numpy(ak.flatten(values, axis=None))
 
 
-WORK = {"analysis": analyse, "local": analyse, "xrdcp": copy, "read": read_all}
+WORK = {
+    "analysis": analyse,
+    "local": analyse,
+    "xrdcp": copy,
+    "read": read_all,
+    "command": command,
+}
 
 
 def prepare(mode: str) -> None:
     """Import what the work needs, so that it is not in the time."""
-    if mode != "xrdcp":
+    if mode not in ("xrdcp", "command"):
         import awkward
         import uproot
 

@@ -17,6 +17,8 @@ from typing import Any
 
 FORMAT, VERSION = "steelyard-hep-data", 1
 PIECE = 4 << 20
+# Of the values of an event, before compression; jagged ones vary.
+EVENT_BYTES = {"flat": 160, "many": 1600, "jagged": 140, "unsplit": 160}
 Recipe = Mapping[str, Any]  # structure, compression, events, cluster, seed
 
 
@@ -83,8 +85,22 @@ def check_note(text: str, where: str) -> dict[str, Any]:
     return known
 
 
+def check_room(path: Path, recipe: Recipe) -> None:
+    """DataError before a file of hours is begun for which there is no room: as large as its values,
+    which compression only makes smaller."""
+    need = EVENT_BYTES[str(recipe["structure"])] * int(recipe["events"])
+    there = os.statvfs(path.parent)
+    free = there.f_bavail * there.f_frsize
+    if free < need:
+        raise DataError(
+            f"the input needs at most {need / 1e6:.0f} MB in {path.parent}, where "
+            f"{free / 1e6:.0f} MB are free: give events = less, or data = a folder with room"
+        )
+
+
 def make(path: Path, recipe: Recipe) -> dict[str, Any]:
     """Make file and note, each whole or not at all; the note last."""
+    check_room(path, recipe)
     # Here, since numpy takes a second to import where system calls are slow.
     from steelyard.jobscripts.hep import write_trees
 

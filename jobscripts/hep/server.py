@@ -5,7 +5,7 @@
 It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
 process is asked to, when nobody reads its output any more, or when this process is killed.
 The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (datafile.py),
-`door` (door.py's port).
+`door` (door.py's port), `web` (background.py's, or null).
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from steelyard.jobscripts.hep import datafile, wanted
+from steelyard.jobscripts.hep import background, datafile, wanted
 from steelyard.jobscripts.hep.door import Door
 from steelyard.jobscripts.hep.processes import die_with_parent
+from steelyard.jobscripts.parameters import Value
 
 PATIENCE_S = 30.0
 PREFIX, OWN_BASE = "steelyard-xrootd.", "/tmp"
@@ -130,6 +132,14 @@ def folder(stack: ExitStack, base: str) -> Path:
     return Path(name)
 
 
+def web(stack: ExitStack, asked: Mapping[str, Value]) -> int | None:
+    """The port of a server for the background traffic, if there is to be one."""
+    if not asked.get("background"):
+        return None
+    process = stack.enter_context(background.started(["serve", str(asked["background_size"])]))
+    return int(background.line_of(process))
+
+
 def serve(stack: ExitStack) -> None:
     """From the input to the end."""
     program = shutil.which("xrootd")
@@ -150,6 +160,7 @@ def serve(stack: ExitStack) -> None:
     door.open()
     words = {"port": port, "path": path.name, "version": version(program), "known": known}
     words["door"] = door.port
+    words["web"] = web(stack, asked)
     sys.stdout.write(f"ready {os.getpid()} {json.dumps(words)}\n")
     sys.stdout.flush()
     watch()

@@ -90,13 +90,12 @@ def disconnect(crew: Sequence[Worker]) -> None:
             continue  # `end` sees to it
 
 
-def together(crew: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One task for each; their answers once all have given them."""
+def hand_out(crew: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> None:
+    """One task for each; a worker begins at the task's `begin_s` of this node's monotonic clock."""
     for worker, task in zip(crew, tasks, strict=True):
         pipe(worker.stdin).write(json.dumps(task) + "\n")
     for worker in crew:  # one write to a pipe each: this is what they all wait for
         pipe(worker.stdin).flush()
-    return [answer(number, worker) for number, worker in enumerate(crew)]
 
 
 def answer(number: int, worker: Worker) -> dict[str, Any]:
@@ -122,8 +121,10 @@ def main() -> None:
     client_tasks.prepare(mode)
     say("ready")
     for line in sys.stdin:
+        task = json.loads(line)
+        time.sleep(max(0.0, task["begin_s"] - time.monotonic()))
         try:
-            found = client_tasks.WORK[mode](json.loads(line))
+            found = client_tasks.WORK[mode](task)
         except (reader.ReadError, datafile.DataError, OSError) as error:
             found = {"error": str(error)}
         say(json.dumps(found))

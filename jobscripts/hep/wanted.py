@@ -16,6 +16,7 @@ CONVERT: dict[str, Callable[[str], Value]] = {
     "size": int,
     "float": float,
     "string": str,
+    "command": str,
     "bool": lambda text: text == "true",
 }
 
@@ -36,12 +37,25 @@ def recipe(asked: Mapping[str, Value]) -> dict[str, Value]:
     return {"structure": asked.get("structure", "jagged"), **{key: asked[key] for key in keys}}
 
 
-def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any]]:
+def own_file(path: Path) -> Path:
+    """A file that Steelyard has not made."""
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise datafile.DataError(
+            f"file = {path}: expected a file that can be read on {os.uname().nodename}, the node "
+            "with the server; found none"
+        )
+    return path
+
+
+def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
     """The input's path on this node, checked, and what is known about it (datafile.keep).
 
     In the folder `data` when one is given; else it is kept in the study's folder and copied into
-    `scratch`: the study may lie on a network file system that is not the one to be measured.
+    `scratch`: the study may lie on a network file system that is not the one to be measured. A
+    file of the user's own, `file`, is taken as it is; nothing is known about it.
     """
+    if asked.get("file"):
+        return own_file(Path(str(asked["file"]))), None
     kept = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
     known = datafile.keep(kept, recipe(asked))
     path = kept / known["file"]

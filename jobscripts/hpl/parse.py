@@ -2,13 +2,16 @@
 
 Neither program can be taken at its exit code: xhpl ends with 0 after a failed residual check, and
 hpcc, given a grid that does not fit, silently runs a problem of its own and says Success=1. So the
-residual's verdict is read and the problem that was solved is compared with the one asked for.
+residual's verdict is read and the problem that was solved is compared with the one asked for. A run
+may solve several systems (several values of SEVERAL): each is looked at so, and one that failed
+fails the run.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +47,8 @@ XHPL_END = re.compile(r"\nEnd of Tests\.\n={60,}\n")
 SETTING = re.compile(r"^(SWAP|L1|U|EQUIL|ALIGN) *: (.*?) *$", re.MULTILINE)
 PLACES = {"1ring": 0, "1ringM": 1, "2ring": 2, "2ringM": 3, "long": 4, "longM": 5}
 SWAPS = {"bin-exch": "Binary-exchange", "long": "Spread-roll (long)"}
+# What a run may have several values of (hpl.toml).
+SEVERAL = ("nb", "pfact", "nbmin", "ndiv", "rfact", "bcast", "depth")
 LEAST_RATE, MOST_RATE = 1e-9, 1e12  # Gflop/s; beyond, the output is damaged
 
 
@@ -72,23 +77,36 @@ class Solution:
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """gflops, hpl_s and residual of the one problem that was asked for."""
+    """gflops, hpl_s and residual of the one system; of several the fastest one's (residual: the
+    largest), which of them that is, their mean rate, and each one's rate and residual."""
     name = f"out.{client}"
     asked = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
         text = ended(name, read_output(folder, client, "xhpl"), XHPL_END, folder, client)
-        solution = _solution(name, text)
-        _check(name, solution, asked)
-        time_s, gflops = solution.operations / solution.gflops / 1e9, solution.gflops
+        solved = _solutions(name, text)
+        _check(name, solved, asked)
+        best = max(solved, key=lambda one: one.gflops)
+        time_s, gflops = best.operations / best.gflops / 1e9, best.gflops
     else:
         text = ended(name, read_output(folder, client, "hpcc"), HPCC_END, folder, client)
-        solution, time_s, gflops = solved_by_hpcc(name, text, asked)
+        solved, time_s, gflops = solved_by_hpcc(name, text, asked)
     return [
         Result("gflops", gflops, "Gflop/s", 1),
         Result("hpl_s", time_s, "s", 1),
-        Result("residual", float(solution.residual), "1", 1),
+        Result("residual", max(float(one.residual) for one in solved), "1", 1),
+        *(_each(solved) if len(solved) > 1 else ()),
         *profile_results(folder, client, parameters),
     ]
+
+
+def _each(solved: list[Solution]) -> Iterator[Result]:
+    """What is told of several systems: the fastest one's place, the mean, and every one's figures."""
+    rates = [one.gflops for one in solved]
+    yield Result("best_system", rates.index(max(rates)) + 1, "1", 1)
+    yield Result("mean_gflops", sum(rates) / len(rates), "Gflop/s", 1)
+    for i, one in enumerate(solved, start=1):
+        yield Result("system_gflops", one.gflops, "Gflop/s", i)
+        yield Result("system_residual", float(one.residual), "1", i)
 
 
 def ended(name: str, text: str, end: re.Pattern[str], folder: Path, client: int) -> str:
@@ -113,11 +131,12 @@ def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> 
 
 def solved_by_hpcc(
     name: str, text: str, asked: Mapping[str, object]
-) -> tuple[Solution, float, float]:
-    """HPL's part of hpcc's output, checked; its time (s) and rate (Gflop/s) with six digits."""
-    solution = _solution(name, _section(name, text))
-    _check(name, solution, asked)
-    return solution, *_summary(name, text, solution)
+) -> tuple[list[Solution], float, float]:
+    """HPL's part of hpcc's output, checked; time (s) and rate (Gflop/s) of the fastest system with
+    the six digits of hpcc's summary."""
+    solved = _solutions(name, _section(name, text))
+    _check(name, solved, asked)
+    return solved, *_summary(name, text, max(solved, key=lambda one: one.gflops))
 
 
 def _section(name: str, text: str) -> str:
@@ -127,28 +146,49 @@ def _section(name: str, text: str) -> str:
     return str(found[0])
 
 
-def _solution(name: str, text: str) -> Solution:
-    rows, residuals = ROW.findall(text), RESIDUAL.findall(text)
-    thresholds = THRESHOLD.findall(text)
-    if len(rows) != 1 or len(residuals) != 1:
+def _solutions(name: str, text: str) -> list[Solution]:
+    """Every system of the output: each result line, and the one residual before the next."""
+    rows = list(ROW.finditer(text))
+    ends = [*(row.start() for row in rows[1:]), len(text)]
+    residuals = [
+        RESIDUAL.findall(text[row.end() : end]) for row, end in zip(rows, ends, strict=False)
+    ]
+    if not rows or any(len(found) != 1 for found in residuals):
         skipped = re.search(
             r"^ *([1-9]\d*) tests skipped because of illegal input", text, re.MULTILINE
         )
         if skipped or "HPL ERROR" in text:
             raise FailedError("HPL refused its input: " + _complaint(text))
-        raise OutputError(name, f"{len(rows)} results and {len(residuals)} residuals, not one each")
+        count = sum(len(found) for found in residuals)
+        raise OutputError(name, f"{len(rows)} results and {count} residuals, not one each")
+    thresholds = THRESHOLD.findall(text)
     if len(thresholds) != 1:
         raise OutputError(name, f"{len(thresholds)} thresholds of the residual, one is needed")
-    variant, n, nb, p, q, time_s, gflops = rows[0]
+    threshold = number(name, "threshold", thresholds[0])
+    settings = dict(SETTING.findall(text))
+    return [
+        _solution(name, row.groups(), found[0], settings, threshold)
+        for row, found in zip(rows, residuals, strict=True)
+    ]
+
+
+def _solution(
+    name: str,
+    row: tuple[str, ...],
+    residual: tuple[str, str],
+    settings: dict[str, str],
+    threshold: float,
+) -> Solution:
+    variant, n, nb, p, q, time_s, gflops = row
     return Solution(
         variant=variant,
-        settings=dict(SETTING.findall(text)),
+        settings=settings,
         problem=(int(n), int(nb), int(p), int(q)),
         time_s=number(name, "time", time_s),
         gflops=number(name, "Gflops", gflops),
-        residual=residuals[0][0],
-        passed=residuals[0][1].upper() == "PASSED",
-        threshold=number(name, "threshold", thresholds[0]),
+        residual=residual[0],
+        passed=residual[1].upper() == "PASSED",
+        threshold=threshold,
     )
 
 
@@ -157,66 +197,99 @@ def _complaint(text: str) -> str:
     return (line[1] or line[2]) if line else "illegal input values"
 
 
-def _check(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
-    """That it is the problem asked for, solved rightly, in a time and rate that go together."""
-    asked = tuple(parameters[key] for key in ("n", "nb", "p", "q"))
-    if solution.problem != asked:
-        raise OutputError(
-            name,
-            f"(n, nb, p, q) = {solution.problem} was solved instead of {asked}: "
-            "the program did not accept its input",
-        )
-    _check_algorithm(name, solution, parameters)
-    _check_residual(name, solution, parameters)
-    if not LEAST_RATE <= solution.gflops <= MOST_RATE:
-        raise OutputError(name, f"a rate of {solution.gflops} Gflop/s cannot be")
-    _agree(name, solution, solution.operations / solution.gflops / 1e9)
+def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
+    """That they are the systems asked for, each once and right, in times and rates that agree."""
+    asked = [(one["n"], one["nb"], one["p"], one["q"]) for one in _asked(parameters)]
+    for solution in solved:
+        if solution.problem not in asked:
+            raise OutputError(
+                name,
+                f"(n, nb, p, q) = {solution.problem} was solved instead of {asked[0]}: "
+                "the program did not accept its input",
+            )
+    _check_variants(name, solved, parameters)
+    _check_residuals(name, solved, parameters)
+    for solution in solved:
+        if not LEAST_RATE <= solution.gflops <= MOST_RATE:
+            raise OutputError(name, f"a rate of {solution.gflops} Gflop/s cannot be")
+        _agree(name, solution, solution.operations / solution.gflops / 1e9)
 
 
-def _check_residual(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
+def _asked(parameters: Mapping[str, object]) -> list[dict[str, object]]:
+    """The parameters of each system: one for every combination of what was given several values."""
+    values = [
+        str(value).split() if key in SEVERAL else [value] for key, value in parameters.items()
+    ]
+    found = [dict(zip(parameters, chosen, strict=True)) for chosen in itertools.product(*values)]
+    return [{**one, "nb": int(str(one["nb"]))} for one in found]
+
+
+def _check_residuals(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
     """The printed verdict is not believed alone: the residual is compared with what was asked."""
     threshold = float(str(parameters["threshold"]))
+    failed = [one for one in solved if not one.passed]
     # HPL prints one decimal of it.
-    if abs(solution.threshold - threshold) > 0.051:
+    if abs(solved[0].threshold - threshold) > 0.051:
         raise OutputError(
-            name, f"residuals up to {solution.threshold} passed, asked was {threshold}"
+            name, f"residuals up to {solved[0].threshold} passed, asked was {threshold}"
         )
-    if not solution.passed:
-        raise FailedError(f"HPL's residual check failed: {solution.residual}")
-    if not 0 <= number(name, "residual", solution.residual) < threshold:
-        raise OutputError(
-            name,
-            f"a residual of {solution.residual} is called PASSED, less than {threshold} was expected",
+    if failed:
+        of = f" in {len(failed)} of {len(solved)} systems, {failed[0].variant} with"
+        raise FailedError(
+            f"HPL's residual check failed{of if len(solved) > 1 else ':'} {failed[0].residual}"
         )
+    for one in solved:
+        if not 0 <= number(name, "residual", one.residual) < threshold:
+            raise OutputError(
+                name,
+                f"a residual of {one.residual} is called PASSED, less than {threshold} was expected",
+            )
 
 
-def _check_algorithm(name: str, solution: Solution, parameters: Mapping[str, object]) -> None:
-    variant = "".join(
-        [
-            "W",
-            str(parameters["pmap"])[0].upper(),
-            str(parameters["depth"]),
-            str(PLACES[str(parameters["bcast"])]),
-            str(parameters["rfact"])[0].upper(),
-            str(parameters["ndiv"]),
-            str(parameters["pfact"])[0].upper(),
-            str(parameters["nbmin"]),
-        ]
-    )
+def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
+    """Every algorithm that was asked for was run once; what holds for all is as it was asked."""
+    asked = {f"{_variant(one)} with NB {one['nb']}" for one in _asked(parameters)}
+    found = [f"{one.variant} with NB {one.problem[1]}" for one in solved]
+    if set(found) != asked or len(found) != len(asked):
+        raise OutputError(name, _other_variants(found, asked))
     mix = f"Mix (threshold = {parameters['swap_threshold']})"
-    asked = {
+    wanted = {
         "SWAP": SWAPS.get(str(parameters["swap"]), mix),
         "L1": f"{parameters['l1']} form",
         "U": f"{parameters['u']} form",
         "EQUIL": "yes" if parameters["equilibration"] else "no",
         "ALIGN": f"{parameters['alignment']} double precision words",
     }
-    if solution.variant != variant:
-        raise OutputError(name, f"variant {solution.variant} was run instead of {variant}")
-    for key, value in asked.items():
-        found = solution.settings.get(key)
-        if found != value:
-            raise OutputError(name, f"{key} was '{found}' instead of '{value}'")
+    for key, value in wanted.items():
+        setting = solved[0].settings.get(key)
+        if setting != value:
+            raise OutputError(name, f"{key} was '{setting}' instead of '{value}'")
+
+
+def _other_variants(found: list[str], asked: set[str]) -> str:
+    """What is wrong, in words; of one system alone the variant."""
+    if len(found) == len(asked) == 1:
+        (wanted,) = asked
+        return f"variant {found[0].split()[0]} was run instead of {wanted.split()[0]}"
+    missing = sorted(asked - set(found))
+    first = f", {missing[0]} is missing" if missing else ""
+    return f"{len(found)} systems were solved, {len(asked)} were asked for{first}"
+
+
+def _variant(one: Mapping[str, object]) -> str:
+    """HPL's name of an algorithm (HPL_pdtest.c)."""
+    return "".join(
+        [
+            "W",
+            str(one["pmap"])[0].upper(),
+            str(one["depth"]),
+            str(PLACES[str(one["bcast"])]),
+            str(one["rfact"])[0].upper(),
+            str(one["ndiv"]),
+            str(one["pfact"])[0].upper(),
+            str(one["nbmin"]),
+        ]
+    )
 
 
 def _agree(name: str, solution: Solution, time_s: float) -> None:

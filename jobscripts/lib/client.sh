@@ -36,8 +36,11 @@ sy_run_setup() {
 }
 
 sy_make_scratch() {
-    local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}}
-    SY_SCRATCH=$(mktemp -d -- "$base/steelyard.$SY_RUN_ID.$SY_CLIENT.XXXXXXXX") || {
+    local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}} left
+    while IFS= read -r left; do
+        sy_say "$left"
+    done < <(sy_left_sweep_folders "$base")
+    SY_SCRATCH=$(sy_left_folder "$base" "steelyard.$SY_RUN_ID.$SY_CLIENT") || {
         sy_say "cannot make a scratch folder in $base"
         return 1
     }
@@ -49,7 +52,7 @@ sy_make_scratch() {
 sy_remove_scratch() {
     [[ ${SY_SCRATCH:-} == */steelyard."$SY_RUN_ID"."$SY_CLIENT".* ]] || return 0
     trap '' TERM INT
-    cd / && rm -rf --one-file-system -- "$SY_SCRATCH"
+    cd / && sy_left_remove_folder "$SY_SCRATCH"
 }
 
 sy_wait_for_go() {

@@ -2,7 +2,8 @@
 # HPL's input file, which hpcc reads too, and what the ranks run with. Part of steelyard.sh; for the
 # benchmarks hpl and hpcc, whose parameters are those of hpl.toml.
 
-# The 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads.
+# The 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads. A parameter that is
+# a text of several values gives a line of them: a system for each, in the one run.
 sy_hpl_input() {
     local n
     n=$(sy_hpl_order) || return
@@ -13,24 +14,24 @@ HPL.out      output file name (if any)
 6            device out (6=stdout,7=stderr,file)
 1            # of problems sizes (N)
 $n  Ns
-1            # of NBs
+$(sy_hpl_count "$SY_PARAM_NB") # of NBs
 $SY_PARAM_NB NBs
 $(sy_place "$SY_PARAM_PMAP" row column) PMAP process mapping (0=Row-,1=Column-major)
 1            # of process grids (P x Q)
 $SY_PARAM_P  Ps
 $SY_PARAM_Q  Qs
 $SY_PARAM_THRESHOLD threshold
-1            # of panel fact
-$(sy_place "$SY_PARAM_PFACT" left crout right) PFACTs (0=left, 1=Crout, 2=Right)
-1            # of recursive stopping criterium
+$(sy_hpl_count "$SY_PARAM_PFACT") # of panel fact
+$(sy_hpl_numbers "$SY_PARAM_PFACT" left crout right) PFACTs (0=left, 1=Crout, 2=Right)
+$(sy_hpl_count "$SY_PARAM_NBMIN") # of recursive stopping criterium
 $SY_PARAM_NBMIN NBMINs (>= 1)
-1            # of panels in recursion
+$(sy_hpl_count "$SY_PARAM_NDIV") # of panels in recursion
 $SY_PARAM_NDIV NDIVs
-1            # of recursive panel fact.
-$(sy_place "$SY_PARAM_RFACT" left crout right) RFACTs (0=left, 1=Crout, 2=Right)
-1            # of broadcast
-$(sy_place "$SY_PARAM_BCAST" 1ring 1ringM 2ring 2ringM long longM) BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-1            # of lookahead depth
+$(sy_hpl_count "$SY_PARAM_RFACT") # of recursive panel fact.
+$(sy_hpl_numbers "$SY_PARAM_RFACT" left crout right) RFACTs (0=left, 1=Crout, 2=Right)
+$(sy_hpl_count "$SY_PARAM_BCAST") # of broadcast
+$(sy_hpl_numbers "$SY_PARAM_BCAST" 1ring 1ringM 2ring 2ringM long longM) BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+$(sy_hpl_count "$SY_PARAM_DEPTH") # of lookahead depth
 $SY_PARAM_DEPTH DEPTHs (>=0)
 $(sy_place "$SY_PARAM_SWAP" bin-exch long mix) SWAP (0=bin-exch,1=long,2=mix)
 $SY_PARAM_SWAP_THRESHOLD swapping threshold
@@ -56,6 +57,23 @@ sy_place() { # <word> <words>...
         shift
     done
     printf '%d' "$n"
+}
+
+# The same of several words in one text, with spaces between.
+sy_hpl_numbers() { # <text> <words>...
+    local word
+    local -a found=()
+    for word in $1; do
+        found+=("$(sy_place "$word" "${@:2}")")
+    done
+    printf '%s' "${found[*]}"
+}
+
+# How many values a text has: each is a system of the run.
+sy_hpl_count() { # <text>
+    local -a words
+    read -r -a words <<<"$1"
+    printf '%-12d' "${#words[@]}"
 }
 
 # n, or the largest multiple of nb whose matrix (8 n² bytes) takes the share `memory` of the memory

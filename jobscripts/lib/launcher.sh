@@ -8,7 +8,8 @@
 #   SY_LAUNCHER_KIND        docker, podman, apptainer, lxc, systemd-nspawn, unshare
 #   SY_LAUNCHER_IMAGE       image, container or root folder; empty for unshare
 #   SY_LAUNCHER_NETWORK     host, bridge, macvlan
-#   SY_LAUNCHER_CONTAINERS  containers on a node; SY_CLIENTS is nodes times this
+#   SY_LAUNCHER_CONTAINERS  clients on a node, each with a container; SY_CLIENTS is nodes times this
+#   SY_LAUNCHER_PLACES      containers of one client on each node (ranks=across); not set: it has one
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
 #   SY_LAUNCHER_LABEL       by which left containers are found again; not set: the study's folder
 #   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
@@ -34,19 +35,9 @@ sy_launcher_start() {
     begin=${EPOCHREALTIME//[^0-9]/}
     sy_launcher_name
     sy_launcher_sweep
-    sy_launcher_processors || return
-    sy_far_open || return
-    sy_launcher_command || return
-    # A write to a container that is gone must be an error, not our end.
-    trap '' PIPE
-    coproc SY_LAUNCHED { exec "${SY_LAUNCHER_COMMAND[@]}"; }
-    SY_LAUNCHER_PID=$!
-    # Only this shell holds the writing end: with it the container's input ends.
-    exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
-    sy_launcher_answer ready || {
-        sy_say "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_words "err.$SY_CLIENT")"
-        return 1
-    }
+    sy_places_open && sy_launcher_processors && sy_far_open && sy_network_device &&
+        sy_launcher_command && sy_launcher_up || return
+    sy_places_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
     sy_read_uptime end_up
     sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
@@ -55,26 +46,41 @@ sy_launcher_start() {
     sy_launcher_in_force "${answer%% *}"
 }
 
-# A name that no other container of this node has.
-sy_launcher_name() {
-    local stat
-    read -r stat </proc/$$/stat
-    stat=${stat##*) }
-    # shellcheck disable=SC2086 # 22nd field of proc(5)'s stat: clock ticks from boot to our start
-    set -- $stat
-    # shellcheck disable=SC2034 # for launcher_kinds.sh
-    SY_LAUNCHER_OWNER=$$:${20} SY_LAUNCHER_NAME=steelyard-$$-${20}
+# The container itself. Sets `answer` of the caller: its processors and its name.
+sy_launcher_up() {
+    # A write to a container that is gone must be an error, not our end.
+    trap '' PIPE
+    coproc SY_LAUNCHED { sy_places_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
+    SY_LAUNCHER_PID=$!
+    # Only this shell holds the writing end: with it the container's input ends.
+    exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
+    sy_launcher_answer ready && return
+    sy_say "$SY_LAUNCHER did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}$(sy_last_words "err.$SY_CLIENT")"
+    return 1
 }
 
-# Whether the client that a container belongs to still runs.
-sy_launcher_owner_alive() { # <pid:start>
-    local stat
-    [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
-    { read -r stat <"/proc/${1%:*}/stat"; } 2>/dev/null || return 1
-    stat=${stat##*) }
-    # shellcheck disable=SC2086
-    set -- "$1" $stat
-    [[ ${21} == "${1#*:}" ]]
+# A name that no other container of this node has.
+sy_launcher_name() {
+    local -a owner
+    read -r -a owner < <(sy_left_identity)
+    # shellcheck disable=SC2034 # for launcher_kinds.sh
+    SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
+}
+
+# What runs have left that were killed with -9: root's, and in engines this user's of this study.
+sy_launcher_sweep() {
+    local id owner format='{{.ID}} {{.Label "steelyard.owner"}}' filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
+    while IFS= read -r owner; do
+        sy_say "$owner"
+    done < <(sy_left_sweep)
+    [[ $SY_LAUNCHER_KIND == docker || $SY_LAUNCHER_KIND == podman ]] || return 0
+    if [[ $SY_LAUNCHER_KIND == podman ]]; then # whose filters are read as CSV, and whose Labels are a map
+        filter=$(sy_launcher_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
+    fi
+    while read -r id owner; do
+        sy_left_lives "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
+    done < <("$SY_LAUNCHER_KIND" ps --all --filter="$filter" --format="$format" 2>/dev/null)
+    return 0
 }
 
 # Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
@@ -128,11 +134,18 @@ sy_timed_launched() {
     return "$code"
 }
 
-# The end of its input ends it; if that does not help, something stronger does.
 sy_launcher_stop() {
+    trap '' TERM INT
+    sy_launcher_down
+    sy_left_undo
+    sy_far_close
+    sy_places_close
+}
+
+# The end of its input ends it; if that does not help, something stronger does.
+sy_launcher_down() {
     local fd deadline
     [[ -n ${SY_LAUNCHER_PID:-} ]] || return 0
-    trap '' TERM INT
     fd=${SY_LAUNCHED[1]:-}
     [[ -z $fd ]] || exec {fd}>&-
     sy_moment deadline "$((${SY_GRACE_S:-10} * 1000000))"
@@ -141,8 +154,9 @@ sy_launcher_stop() {
     done
     kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
     wait "$SY_LAUNCHER_PID" 2>/dev/null
-    sy_launcher_undo
-    sy_far_close
+    case $SY_LAUNCHER_KIND in
+    docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
+    esac
 }
 
 # --- notes -----------------------------------------------------------------------------------
@@ -165,6 +179,7 @@ sy_launcher_tags() { # <the container's name>
 sy_inside_main() {
     local word argument code fd
     SY_INSIDE_PID=
+    export PATH HOME="${HOME:-/}" # LXC starts without; mpirun looks for its programs by PATH
     sy_without_scheduler
     [[ -z ${SY_FAR_FILE:-} ]] || sy_far_inside
     # No scheduler can be asked from here, unless there is a door.
@@ -177,6 +192,7 @@ sy_inside_main() {
     sy_inside_single_copy
     sy_run_setup </dev/null
     printf 'ready %s %s\n' "$(sy_launcher_allowed)" "$HOSTNAME" >&"$fd" || exit 1
+    [[ -z ${SY_PLACE_DOOR:-} ]] || sy_place_inside
     while true; do
         read -r word argument
         code=$?
@@ -188,6 +204,9 @@ sy_inside_main() {
             SY_INSIDE_PID=$!
             ;;
         signal) sy_inside_signal "$argument" ;;
+        reach) sy_places_reach "$argument" >&"$fd" ;;
+        trip) printf 'trip %s\n' "$(sy_condition_trip "$argument")" >&"$fd" ;;
+        send) printf 'sent %s\n' "$(sy_counts_send "$argument")" >&"$fd" ;;
         esac
     done
     sy_inside_end

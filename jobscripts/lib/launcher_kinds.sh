@@ -28,7 +28,8 @@ sy_launcher_command() {
 # programs, and whatever a parameter names; not the system's own folders, the image has its own.
 sy_launcher_paths() {
     local name path
-    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_FAR_DOOR:+"$SY_FAR_DOOR"})
+    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_FAR_DOOR:+"$SY_FAR_DOOR"}
+        ${SY_PLACES:+"$SY_PLACES"})
     path=${SY_LAUNCHER_FOLDER:-/}
     sy_launcher_is_system "$path" || sy_launcher_add_path "$path"
     for name in "${!STEELYARD_@}"; do
@@ -39,6 +40,7 @@ sy_launcher_paths() {
         sy_launcher_is_system "${path%/*}" || path=${path%/*}
         sy_launcher_add_path "$path"
     done
+    sy_launcher_add_words "${SY_WORDS_ENV[*]-}"
     for name in "${!SY_PARAM_@}"; do
         path=${!name}
         if [[ $path != /* || ! -e $path ]]; then
@@ -91,6 +93,16 @@ sy_launcher_variables() {
     done < <(compgen -e)
 }
 
+# An /etc/hosts that knows the container's own name: an image may be without, and mpirun would wait
+# ten seconds for a name server. Prints its path.
+sy_launcher_hosts() {
+    local -r file=$SY_ATTEMPT_DIR/hosts.$SY_CLIENT${SY_LAUNCHER_PLACES:+.$SY_PLACE_NODE.$SY_PLACE}
+    local address=127.0.1.1
+    [[ -z ${SY_NETWORK_NS:-} ]] || address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))")
+    printf '127.0.0.1 localhost\n::1 localhost\n%s %s %s\n' "$address" "$SY_LAUNCHER_NAME" "$HOSTNAME" >"$file" &&
+        printf '%s' "$file"
+}
+
 # A field of the comma-separated value of --mount, as RFC 4180 quotes it.
 sy_launcher_field() { # <key=value>
     local text=${1//\"/\"\"}
@@ -104,9 +116,13 @@ sy_launcher_engine() { # <docker or podman>
     local -a groups
     sy_launcher_has_image "$engine" || return
     SY_LAUNCHER_PINNED=
+    ((EUID != 0)) || sy_left_mark container "$engine $SY_LAUNCHER_NAME" || return
     [[ $engine != podman || $EUID == 0 ]] || sy_launcher_rootless || return
     if [[ $network == macvlan ]]; then
         network=$(sy_launcher_macvlan "$engine") || return
+    elif [[ -n ${SY_LAUNCHER_PLACES:-} && $(sy_network_whose) == ours ]]; then
+        network=none
+        [[ -z ${SY_NETWORK_NS:-} ]] || network=ns:/run/netns/$SY_NETWORK_NS
     fi
     [[ $engine != podman || -d /run/systemd/system ]] || SY_LAUNCHER_COMMAND=(--cgroup-manager=cgroupfs)
     SY_LAUNCHER_COMMAND=("$engine" "${SY_LAUNCHER_COMMAND[@]}" run --interactive --rm --pull=never
@@ -149,7 +165,7 @@ sy_launcher_has_image() { # <docker or podman>
     }
     case ${said,,} in
     *'no such image'* | *'not known'* | *'not found'* | *'failed to find'*)
-        sy_say "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE"
+        sy_say "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE, or steelyard image make $1:$SY_LAUNCHER_IMAGE"
         ;;
     *) sy_say "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
     esac
@@ -187,9 +203,14 @@ sy_launcher_shm_bytes() {
 # side need a /dev/shm of their own, and its session folder there.
 sy_launcher_unshare() {
     # shellcheck disable=SC2016 # for the shell inside
-    local inside='mount -t tmpfs -o "mode=1777,size=$0" tmpfs /dev/shm'
+    local inside='mount -t tmpfs -o "mode=1777,size=$0" tmpfs /dev/shm' hosts=''
     SY_LAUNCHER_COMMAND=(unshare --mount --pid --fork --kill-child --mount-proc --ipc --uts)
     export SY_MPI_TMP=/dev/shm
+    if [[ -n ${SY_NETWORK_NS:-} ]]; then
+        hosts=$(sy_launcher_hosts) || return
+        # shellcheck disable=SC2016
+        inside+=' && mount --bind "$1" /etc/hosts && shift'
+    fi
     if ((EUID != 0)); then
         # mount(8) wants to be root; the second namespace makes the user of it again.
         SY_LAUNCHER_COMMAND+=(--user --map-root-user)
@@ -203,7 +224,8 @@ sy_launcher_unshare() {
     else
         inside+=' && exec'
     fi
-    SY_LAUNCHER_COMMAND+=(sh -c "$inside"' "$@"' "$(sy_launcher_shm_bytes)" "${SY_LAUNCHER_INSIDE[@]}")
+    SY_LAUNCHER_COMMAND+=(sh -c "$inside"' "$@"' "$(sy_launcher_shm_bytes)" ${hosts:+"$hosts"}
+    "${SY_LAUNCHER_INSIDE[@]}")
     sy_launcher_here
 }
 
@@ -211,10 +233,16 @@ sy_launcher_unshare() {
 # a limit of memory; and the processors, which everybody can give.
 sy_launcher_here() {
     sy_launcher_pinned || return
-    if [[ $SY_LAUNCHER_NETWORK == bridge ]] && ((EUID == 0)); then
+    if [[ -n ${SY_NETWORK_NS:-} ]]; then
+        sy_launcher_in_network
+    elif [[ $SY_LAUNCHER_NETWORK == bridge ]] && ((EUID == 0)); then
         sy_launcher_make_veth || return
         SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_LAUNCHER_NAME" "${SY_LAUNCHER_COMMAND[@]}")
     fi
+}
+
+sy_launcher_in_network() {
+    SY_LAUNCHER_COMMAND=(nsenter "--net=/run/netns/$SY_NETWORK_NS" "${SY_LAUNCHER_COMMAND[@]}")
 }
 
 # The processors and, for root, the memory.
@@ -232,7 +260,7 @@ sy_launcher_make_veth() {
     local n=$((($$ % 16384) * 4)) ns=$SY_LAUNCHER_NAME base
     base=10.213.$((n / 256)).
     SY_LAUNCHER_VETH=sy$$
-    ip netns add "$ns" &&
+    sy_left_mark space "$ns" && sy_left_mark link "$SY_LAUNCHER_VETH" && ip netns add "$ns" &&
         ip link add "$SY_LAUNCHER_VETH" type veth peer name eth0 netns "$ns" &&
         ip address add "$base$((n % 256 + 1))/30" dev "$SY_LAUNCHER_VETH" &&
         ip link set "$SY_LAUNCHER_VETH" up &&
@@ -251,7 +279,7 @@ sy_launcher_apptainer() {
     # Its own /dev/shm, for the reason that unshare has one.
     SY_LAUNCHER_COMMAND=(apptainer exec --pid --ipc --no-home --scratch /dev/shm --pwd "$SY_SCRATCH")
     export SY_MPI_TMP=/dev/shm
-    [[ $SY_LAUNCHER_NETWORK == host ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
+    [[ $SY_LAUNCHER_NETWORK == host || -n ${SY_NETWORK_NS:-} ]] || SY_LAUNCHER_COMMAND+=(--net --network "$SY_LAUNCHER_NETWORK")
     # Root's own cgroup serves everywhere; apptainer's needs systemd, which a user's has to have.
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} || $EUID == 0 ]] ||
         SY_LAUNCHER_COMMAND+=(--memory "$SY_LAUNCHER_MEMORY_BYTES")
@@ -261,7 +289,8 @@ sy_launcher_apptainer() {
         SY_LAUNCHER_COMMAND+=(--mount "type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "destination=$path")")
     done
     SY_LAUNCHER_COMMAND+=("$SY_LAUNCHER_IMAGE" "${SY_LAUNCHER_INSIDE[@]}")
-    sy_launcher_pinned
+    sy_launcher_pinned || return
+    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_in_network
 }
 
 sy_launcher_has_capability() { # <number in linux/capability.h>
@@ -273,14 +302,24 @@ sy_launcher_has_capability() { # <number in linux/capability.h>
 
 # Writes go to memory: the root folder stays as it is, and serves several containers at once.
 sy_launcher_nspawn() {
-    local path name escaped
-    SY_LAUNCHER_COMMAND=(systemd-nspawn --quiet --directory="$SY_LAUNCHER_IMAGE" --read-only
+    local path name escaped hosts
+    local -a run=()
+    hosts=$(sy_launcher_hosts) || return
+    ((EUID != 0)) || sy_left_mark folder "/run/systemd/nspawn/propagate/$SY_LAUNCHER_NAME" || return
+    # Where /run lies on a disk, it would refuse, aloud, to remove its own folder there.
+    # shellcheck disable=SC2016
+    [[ $(stat --file-system --format=%T /run) == tmpfs ]] ||
+        run=(unshare --mount sh -c 'mkdir -p "$0" && mount -t tmpfs tmpfs "$0" && exec "$@"'
+            /run/systemd/nspawn/propagate)
+    SY_LAUNCHER_COMMAND=(${run[@]+"${run[@]}"} systemd-nspawn --quiet --directory="$SY_LAUNCHER_IMAGE" --read-only
         --volatile=overlay --register=no --keep-unit --as-pid2 --kill-signal=SIGTERM --console=pipe
         --machine="$SY_LAUNCHER_NAME" --chdir="$SY_SCRATCH" --setenv=SY_ROLE=inside)
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         escaped=${path//\\/\\\\} escaped=${escaped//:/\\:}
         SY_LAUNCHER_COMMAND+=(--bind="$escaped:$escaped")
     done
+    escaped=${hosts//\\/\\\\} escaped=${escaped//:/\\:}
+    SY_LAUNCHER_COMMAND+=(--bind-ro="$escaped:/etc/hosts")
     while read -r name; do
         SY_LAUNCHER_COMMAND+=(--setenv="$name=${!name}")
     done < <(sy_launcher_variables)
@@ -290,7 +329,8 @@ sy_launcher_nspawn() {
 
 # From the configuration of an existing container that stands still; several share its root folder.
 sy_launcher_lxc() {
-    local path name base kind
+    local path name base kind hosts
+    hosts=$(sy_launcher_hosts) && sy_left_mark lxc "$SY_LAUNCHER_NAME" || return
     base=$(lxc-config lxc.lxcpath)/$SY_LAUNCHER_IMAGE
     # In a session of its own: it would make the user's terminal raw, in which Ctrl-C is a letter.
     SY_LAUNCHER_COMMAND=(setsid lxc-execute --name="$SY_LAUNCHER_NAME" --rcfile="$base/config")
@@ -300,9 +340,14 @@ sy_launcher_lxc() {
     for path in "${SY_LAUNCHER_PATHS[@]}"; do
         kind='dir'
         [[ -d $path ]] || kind='file'
-        path=${path//\\/\\134} path=${path// /\\040} path=${path//$'\n'/\\012} path=${path//$'\t'/\\011}
+        path=$(sy_launcher_fstab "$path")
         SY_LAUNCHER_COMMAND+=(--define="lxc.mount.entry=$path ${path#/} none bind,create=$kind 0 0")
     done
+    # Its own shared memory, for the reason that unshare has one.
+    SY_LAUNCHER_COMMAND+=(
+        --define="lxc.mount.entry=$(sy_launcher_fstab "$hosts") etc/hosts none bind,ro,create=file 0 0"
+        --define="lxc.mount.entry=tmpfs dev/shm tmpfs mode=1777,size=$(sy_launcher_shm_bytes),create=dir 0 0")
+    export SY_MPI_TMP=/dev/shm
     # A name alone: its value is taken from our environment.
     while read -r name; do
         SY_LAUNCHER_COMMAND+=(--define="lxc.environment=$name")
@@ -310,12 +355,22 @@ sy_launcher_lxc() {
     [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
         --define="lxc.cgroup.memory.limit_in_bytes=$SY_LAUNCHER_MEMORY_BYTES"
         --define="lxc.cgroup2.memory.max=$SY_LAUNCHER_MEMORY_BYTES")
-    case $SY_LAUNCHER_NETWORK in
-    host) SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none) ;;
-    *) sy_launcher_lxc_network || return ;;
-    esac
+    # `none`: that of whoever starts it.
+    if [[ $SY_LAUNCHER_NETWORK == host || -n ${SY_NETWORK_NS:-} ]]; then
+        SY_LAUNCHER_COMMAND+=(--define=lxc.net.0.type=none)
+    else
+        sy_launcher_lxc_network || return
+    fi
     SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}"
         -- "${SY_LAUNCHER_INSIDE[@]}")
+    [[ -z ${SY_NETWORK_NS:-} ]] || sy_launcher_in_network
+}
+
+# As fstab(5) writes a path.
+sy_launcher_fstab() { # <path>
+    local path=$1
+    path=${path//\\/\\134} path=${path// /\\040} path=${path//$'\n'/\\012}
+    printf '%s' "${path//$'\t'/\\011}"
 }
 
 # A network is the configuration's: it has the device and the addresses.
@@ -326,44 +381,4 @@ sy_launcher_lxc_network() {
     [[ $type != "$want" ]] || return 0
     sy_say "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
     return 4
-}
-
-# --- what may be left over -------------------------------------------------------------------
-
-# Containers, networks and cgroups whose client is gone: killed with -9, or its node's memory ran
-# out. Of this study only where it is known whose they are.
-sy_launcher_sweep() {
-    local id owner path
-    case $SY_LAUNCHER_KIND in
-    docker | podman)
-        while read -r id owner; do
-            sy_launcher_owner_alive "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
-        done < <("$SY_LAUNCHER_KIND" ps --all --filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}" \
-            --format='{{.ID}} {{.Label "steelyard.owner"}}' 2>/dev/null)
-        ;;
-    *)
-        ((EUID == 0)) || return 0
-        for path in /run/netns/steelyard-*-*; do
-            sy_launcher_is_left "$path" && ip netns delete "${path##*/}"
-        done
-        while IFS= read -r path; do
-            sy_launcher_is_left "$path" && sy_launcher_remove_cgroup "$path"
-        done < <(find /sys/fs/cgroup -depth -type d -name 'steelyard-*-*' 2>/dev/null)
-        ;;
-    esac
-    return 0
-}
-
-sy_launcher_is_left() { # <path that ends in steelyard-PID-START>
-    local owner=${1##*/steelyard-}
-    [[ -e $1 ]] && ! sy_launcher_owner_alive "${owner/-/:}"
-}
-
-# After the container's end.
-sy_launcher_undo() {
-    case $SY_LAUNCHER_KIND in
-    docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
-    esac
-    [[ -z ${SY_LAUNCHER_VETH:-} ]] || ip netns delete "$SY_LAUNCHER_NAME" || :
-    [[ -z ${SY_LAUNCHER_CGROUP:-} ]] || sy_launcher_remove_cgroup "$SY_LAUNCHER_CGROUP" || :
 }

@@ -8,18 +8,24 @@
 # different ones as long as there are enough, and then the first ones again.
 sy_launcher_processors() {
     local -a have=() mine=()
+    local -r beside=${SY_LAUNCHER_PLACES:-$SY_LAUNCHER_CONTAINERS}
     local i index=$((SY_CLIENT % SY_LAUNCHER_CONTAINERS)) want=${SY_LAUNCHER_CPUS:-}
     sy_launcher_expand "$(sy_launcher_allowed)"
+    if [[ -n ${SY_LAUNCHER_PLACES:-} ]]; then
+        # Each has its share, looked at like a limit that was asked for.
+        index=$SY_PLACE want=${want:-$((${#have[@]} > beside ? ${#have[@]} / beside : 1))}
+        export SY_LAUNCHER_CPUS=$want
+    fi
     if ((${want:-1} > ${#have[@]})); then
         sy_say "$SY_LAUNCHER: cpus=$want, but this job has ${#have[@]} processors on $SY_THIS_NODE"
         return 4
     fi
-    SY_SHARERS=$SY_LAUNCHER_CONTAINERS
+    SY_SHARERS=$beside
     if [[ -n $want ]]; then
         for ((i = 0; i < want; i++)); do
             mine+=("${have[(index * want + i) % ${#have[@]}]}")
         done
-        SY_SHARERS=$(((SY_LAUNCHER_CONTAINERS * want + ${#have[@]} - 1) / ${#have[@]}))
+        SY_SHARERS=$(((beside * want + ${#have[@]} - 1) / ${#have[@]}))
     else
         mine=("${have[@]}")
     fi
@@ -82,18 +88,13 @@ sy_launcher_make_cgroup() {
         path=$(sy_launcher_delegating "$mount" "$path")
     fi
     SY_LAUNCHER_CGROUP=$mount${path%/}/$SY_LAUNCHER_NAME
-    if mkdir -- "$SY_LAUNCHER_CGROUP" && printf '%s' "$SY_LAUNCHER_MEMORY_BYTES" >"$SY_LAUNCHER_CGROUP/$file"; then
+    if sy_left_mark cgroup "$SY_LAUNCHER_CGROUP" && mkdir -- "$SY_LAUNCHER_CGROUP" && printf '%s' "$SY_LAUNCHER_MEMORY_BYTES" >"$SY_LAUNCHER_CGROUP/$file"; then
         # Not there where swap is not counted; `limit in force` below looks at memory only.
         [[ ! -e $SY_LAUNCHER_CGROUP/$swap ]] || printf '%s' "$swap_bytes" >"$SY_LAUNCHER_CGROUP/$swap"
         return
     fi
     sy_say "$SY_LAUNCHER: memory= cannot be applied on $SY_THIS_NODE: $SY_LAUNCHER_CGROUP/$file cannot be written"
     return 4
-}
-
-# With those below it: systemd-nspawn makes some with v2.
-sy_launcher_remove_cgroup() { # <folder>
-    find "$1" -depth -type d -exec rmdir -- {} +
 }
 
 # The nearest cgroup above whose children have a memory controller.
@@ -112,11 +113,12 @@ sy_launcher_delegating() { # <mount> <path>
 # What was asked for and is not in force would make the figures those of another condition.
 sy_launcher_in_force() { # <processors that the container sees, as the kernel lists them>
     local limit want=${SY_LAUNCHER_MEMORY_BYTES:-}
+    sy_condition_routes || return
     if [[ -n ${SY_LAUNCHER_CPUS:-} ]] && ! sy_launcher_same "$1" "$SY_LAUNCHER_CPUSET"; then
         sy_say "$SY_LAUNCHER: its processors should be $SY_LAUNCHER_CPUSET on $SY_THIS_NODE and are $1: this launcher cannot have cpus= there"
         return 4
     fi
-    sy_tag launcher_cpus "$1"
+    [[ -n ${SY_LAUNCHER_PLACES:-} ]] || sy_tag launcher_cpus "$1"
     [[ -n $want ]] || return 0
     limit=$(sy_launcher_limit "$(sy_launcher_pid)")
     # The kernel takes whole pages.

@@ -20,13 +20,13 @@ sy_far_open() {
     ((SY_CLIENTS == 1)) || return 0
     mapfile -t nodes < <(sy_nodes)
     ((${#nodes[@]} > 1)) || return 0
-    if [[ $SY_LAUNCHER_NETWORK != host ]]; then
-        sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: leave network= out"
+    if [[ $SY_LAUNCHER_NETWORK != host && -z ${SY_LAUNCHER_PLACES:-} ]]; then
+        sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: add ranks=across, or leave network= out"
         return 4
     fi
     # While the scheduler is still asked directly.
     SY_FAR_PREFIX=$(sy_prefix_length "$(sy_node_address "$SY_THIS_NODE")")
-    SY_FAR_DOOR=$(mktemp -d -- "${SY_SCRATCH%/*}/steelyard.$SY_RUN_ID.$SY_CLIENT.door.XXXXXXXX") &&
+    SY_FAR_DOOR=$(sy_left_folder "${SY_SCRATCH%/*}" "steelyard.$SY_RUN_ID.$SY_CLIENT.door") &&
         mkfifo -m 600 "$SY_FAR_DOOR/door" || return
     export SY_FAR_DOOR SY_FAR_PREFIX
     sy_far_keep &
@@ -36,6 +36,7 @@ sy_far_open() {
 sy_far_keep() {
     local name fd
     trap - TERM INT EXIT
+    sy_places_let_go
     exec {fd}<>"$SY_FAR_DOOR/door"
     while read -r -u "$fd" name; do
         [[ ! $name =~ ^[A-Za-z0-9]+$ ]] || sy_far_answer "$SY_FAR_DOOR/$name" {fd}<&- &
@@ -47,11 +48,11 @@ sy_far_answer() { # <folder of the request>
     local pid watcher code hold out err
     local -a argv=()
     mapfile -d '' -t argv <"$1/argv"
-    sy_scheduler is_command "${argv[0]}" || argv=(false)
+    [[ -n ${SY_PLACE_DOOR:-} ]] || sy_scheduler is_command "${argv[0]}" || argv=(false)
     exec {hold}<>"$1/out" {out}>"$1/out" {hold}<&- {hold}<>"$1/err" {err}>"$1/err" {hold}<&-
     : >"$1/taken"
     # Not on the command line, which only adds to what is there.
-    SY_ROLE=far SY_FAR_DOOR='' sy_scheduler command "${argv[@]}" \
+    sy_far_execute "${argv[@]}" \
         </dev/null >&"$out" 2>&"$err" {out}>&- {err}>&- &
     pid=$!
     exec {out}>&- {err}>&-
@@ -67,11 +68,20 @@ sy_far_answer() { # <folder of the request>
     exec {hold}<>"$1/code" && printf '%d\n' "$code" >&"$hold"
 }
 
+# In a container of a place whatever is asked for, behind a client's door the scheduler's commands.
+sy_far_execute() { # <command> <argument>...
+    if [[ -n ${SY_PLACE_DOOR:-} ]]; then
+        unset SY_FAR_DOOR SY_PLACE_DOOR
+        exec "$@"
+    fi
+    SY_ROLE=far SY_FAR_DOOR='' sy_scheduler command "$@"
+}
+
 sy_far_close() {
     [[ -n ${SY_FAR_DOOR:-} ]] || return 0
     sy_signal_below TERM "$SY_FAR_PID"
     wait "$SY_FAR_PID" 2>/dev/null
-    [[ $SY_FAR_DOOR != */steelyard."$SY_RUN_ID"."$SY_CLIENT".door.* ]] || rm -rf -- "$SY_FAR_DOOR"
+    [[ $SY_FAR_DOOR != */steelyard."$SY_RUN_ID"."$SY_CLIENT".door.* ]] || sy_left_remove_folder "$SY_FAR_DOOR"
 }
 
 # --- inside, on the first node ---------------------------------------------------------------

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Where a benchmark of files works: its folder, what file system that is, and what the client side
-# of a network file system counted meanwhile. Part of steelyard.sh; for benchmarks to call.
+# Where a benchmark of files works: its folder, and what file system that is. What the client side of
+# a network file system counts meanwhile: mount_counters.sh. Part of steelyard.sh; for benchmarks.
+# Below SY_MOUNT_ROOT (empty: /) files of the kernel and of mounts are read: a recorded tree in tests.
 
 # --- the folder ------------------------------------------------------------------------------
 
@@ -28,24 +29,32 @@ sy_work_remove() {
 # --- what is mounted there -------------------------------------------------------------------
 
 # mount.type (as the kernel has it), mount.name (nfs, lustre, orangefs, glusterfs, ceph, beegfs,
-# tmpfs, ext4, …), mount.point, mount.source, mount.options; mount.version of NFS and SMB,
-# mount.stripe_count of Lustre.
+# cvmfs, tmpfs, ext4, …), mount.point, mount.source, mount.server, mount.options, mount.version, and
+# how files are laid out on servers: mount.stripe_count and mount.stripe_size_bytes of Lustre,
+# mount.bricks of GlusterFS.
 sy_mount_tags() { # <folder>
-    local point type source options count
+    local point type source options
     read -r point type source options < <(sy_mount_of "$1")
     if [[ -z ${options:-} ]]; then
         sy_say "no mount known at $1: the run has no tags of it"
         return 0
     fi
+    point=$(printf '%b' "$point") source=$(printf '%b' "$source") options=$(printf '%b' "$options")
     sy_tag mount.type "$type"
-    sy_tag mount.name "$(sy_mount_name "$type")"
-    sy_tag mount.point "$(printf '%b' "$point")"
-    sy_tag mount.source "$(printf '%b' "$source")"
-    sy_tag mount.options "$(printf '%b' "$options")"
-    [[ ,$options != *,vers=* ]] || sy_tag mount.version "$(sy_mount_option vers "$options")"
-    if [[ $type == lustre ]] && count=$(lfs getstripe -c -- "$1" 2>/dev/null); then
-        sy_tag mount.stripe_count "$count"
-    fi
+    sy_tag mount.name "$(sy_mount_name "$type" "$source")"
+    sy_tag mount.point "$point"
+    sy_tag mount.source "$source"
+    sy_tag mount.options "$options"
+    sy_tag_known mount.server "$(sy_mount_server "$source")"
+    sy_tag_known mount.version "$(sy_mount_version "$type" "$point" "$options")"
+    case $type in
+    lustre) sy_lustre_layout "$1" ;;
+    fuse.glusterfs) sy_glusterfs_layout "$point" ;;
+    esac
+}
+
+sy_tag_known() { # <key> <value, empty where it is not known>
+    [[ -z $2 ]] || sy_tag "$1" "$2"
 }
 
 # Target, type, source and options of the mount a folder is in; blanks in them as \x20.
@@ -60,52 +69,56 @@ sy_mount_option() { # <key> <options>
 }
 
 # The file system's usual name, whichever of its clients has mounted it.
-sy_mount_name() { # <type>
+sy_mount_name() { # <type> <source>
     case $1 in
     nfs*) printf nfs ;;
     pvfs2 | fuse.pvfs2* | fuse.orangefs*) printf orangefs ;;
     fuse.ceph*) printf ceph ;;
     beegfs*) printf beegfs ;;
+    fuse) [[ $2 == cvmfs2 ]] && printf cvmfs || printf fuse ;;
     fuse.*) printf '%s' "${1#fuse.}" ;;
     *) printf '%s' "$1" ;;
     esac
 }
 
-# --- counters of the client side -------------------------------------------------------------
-
-# ATTEMPT/mount.CLIENT.before and .after, read by jobscripts/mounts.py: the mount's part of
-# /proc/self/mountstats, or Lustre's own statistics. No file where nothing is counted.
-sy_mount_counters() { # <folder> <before|after>
-    local point type source options
-    local -r to=$SY_ATTEMPT_DIR/mount.$SY_CLIENT.$2
-    read -r point type source options < <(sy_mount_of "$1")
-    point=$(printf '%b' "${point:-}")
-    case ${type:-} in
-    nfs | nfs4) sy_mountstats "$point" <"${SY_MOUNTSTATS:-/proc/self/mountstats}" >"$to" ;;
-    lustre) sy_lustre_stats "$1" >"$to" ;;
+# Who serves it, as the source names it: srv:/a (NFS, Ceph), 10.0.0.1@tcp:10.0.0.2@tcp:/work (Lustre),
+# tcp://h:3334/orangefs, //h/share (SMB), h:volume (GlusterFS). Nothing of a local one.
+sy_mount_server() { # <source>
+    local rest
+    case $1 in
+    *://* | //*) rest=${1#*//} && printf '%s' "${rest%%/*}" ;;
+    /*) ;;
+    *:/*) printf '%s' "${1%:/*}" ;;
+    *:*) printf '%s' "${1%:*}" ;;
     esac
-    return 0
 }
 
-# The part of mountstats that is about one mount point (a blank in it is written \040).
-sy_mountstats() { # <mount point>
-    awk -v point="${1// /\\\\040}" '
-        /^device / { ours = 0; for (i = 2; i < NF; i++) if ($i == "on" && $(i + 1) == point) ours = 1 }
-        ours { print }'
+# NFS and SMB: of the protocol. Lustre (a file of its own since 2.10, `lustre: 2.8.0` before) and
+# GlusterFS: of the client.
+sy_mount_version() { # <type> <point> <options>
+    local file line
+    [[ ,$3 != *,vers=* ]] || sy_mount_option vers "$3"
+    case $1 in
+    lustre)
+        for file in "${SY_MOUNT_ROOT:-}"/sys/fs/lustre/version "${SY_MOUNT_ROOT:-}"/proc/fs/lustre/version; do
+            { read -r line <"$file"; } 2>/dev/null && printf '%s' "${line#lustre: }" && return
+        done
+        ;;
+    fuse.glusterfs)
+        sed -nE 's/.*"Package Version": "([^"]*)".*/\1/p' "${SY_MOUNT_ROOT:-}$2/.meta/version" 2>/dev/null
+        ;;
+    esac
 }
 
-# The statistics of the Lustre file system that a folder is in: /proc before Lustre 2.12, then
-# /sys/kernel/debug, which only root reads; lctl where there is one.
-sy_lustre_stats() { # <folder>
-    local name file
-    name=$(lfs getname -- "$1" 2>/dev/null) name=${name%% *}
-    if [[ -z $name ]]; then
-        sy_say "no counters of Lustre: lfs getname does not know $1"
-        return
-    fi
-    for file in "/proc/fs/lustre/llite/$name/stats" "/sys/kernel/debug/lustre/llite/$name/stats"; do
-        cat -- "$file" 2>/dev/null && return
-    done
-    lctl get_param -n "llite.$name.stats" 2>/dev/null ||
-        sy_say "no counters of Lustre: llite.$name.stats cannot be read"
+# Of the folder itself (-d): new files in it are laid out so. Without -d lfs lists what is in it.
+sy_lustre_layout() { # <folder>
+    sy_tag_known mount.stripe_count "$(lfs getstripe -d -c -- "$1" 2>/dev/null)"
+    sy_tag_known mount.stripe_size_bytes "$(lfs getstripe -d -S -- "$1" 2>/dev/null)"
+}
+
+# A brick is a folder of a server; this client has a connection to each.
+sy_glusterfs_layout() { # <mount point>
+    local -a bricks
+    mapfile -t bricks < <(compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private")
+    ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
 }

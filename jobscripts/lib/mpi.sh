@@ -21,7 +21,12 @@ sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
         sy_say "$mpirun is missing on $HOSTNAME: install the Debian package openmpi-bin"
         return 3
     }
-    ((SY_CLIENTS > 1)) || mapfile -t nodes < <(sy_nodes)
+    if [[ -n ${SY_PLACES:-} ]]; then
+        mapfile -t nodes < <(sy_places)
+        sy_tag mpi.containers "${#nodes[@]}"
+    elif ((SY_CLIENTS == 1)); then
+        mapfile -t nodes < <(sy_nodes)
+    fi
     sy_mpi_options "$ranks" "$("$launcher" --version 2>/dev/null)" || return
     "${start[@]}" "$launcher" "${options[@]}" "$@" </dev/null
 }
@@ -63,7 +68,8 @@ sy_mpi_shares() { # <ranks>; reads `nodes`, sets `shares` of the caller
     local i slots said='' more=$(($1 % ${#nodes[@]})) fits=1
     local -r each=$(($1 / ${#nodes[@]}))
     for i in "${!nodes[@]}"; do
-        slots=$(sy_scheduler slots "${nodes[i]}")
+        slots=''
+        [[ -n ${SY_PLACES:-} ]] || slots=$(sy_scheduler slots "${nodes[i]}")
         said+="${said:+, }${nodes[i]} ${slots:-any}"
         shares[i]=$each
         ((more == 0 || ${slots:-$1} <= each)) || shares[i]=$((each + 1)) more=$((more - 1))
@@ -108,11 +114,15 @@ sy_open_mpi_here() { # <ranks>; sets `options` of the caller
 # of the nodes' addresses.
 sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `start`, `options`
     local networks most=0 i
-    networks=$(sy_mpi_networks) || return
+    if [[ -n ${SY_PLACES:-} ]]; then
+        networks=$(sy_places_networks)
+    else
+        networks=$(sy_mpi_networks) || return
+    fi
     for i in "${shares[@]}"; do
         ((i <= most)) || most=$i
     done
-    sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
+    [[ -z ${SY_PLACES:-} ]] && sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
     options+=(
         -np "$1" --host "$(sy_mpi_hosts)" --oversubscribe --bind-to "${SY_BIND:-none}"
         --mca orte_keep_fqdn_hostnames 1 --mca pml ob1 --mca btl 'self,vader,tcp'
@@ -120,13 +130,24 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `sta
     )
     ((EUID != 0)) || options+=(--allow-run-as-root)
     [[ -z ${SY_MPI_TMP:-} ]] || options+=(--mca orte_tmpdir_base "$SY_MPI_TMP")
+    [[ -z ${SY_MPI_SINGLE_COPY:-} ]] ||
+        options+=(--mca btl_vader_single_copy_mechanism "$SY_MPI_SINGLE_COPY")
     # As in sy_open_mpi_here; said either way, since mpirun would judge by slots.
-    options+=(--mca mpi_yield_when_idle "$((most > $(nproc)))")
+    options+=(--mca mpi_yield_when_idle "$((most * ${SY_SHARERS:-1} > $(nproc)))")
 }
 
-sy_open_mpi_by_agent() { # adds to `options`
-    sy_mpi_agent || return
-    options+=(--mca plm rsh --mca ras '^slurm,tm' --mca plm_rsh_agent "$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT"
+sy_open_mpi_by_agent() { # adds to `options`, may set `start`
+    local agent=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT
+    if [[ -n ${SY_PLACES:-} ]]; then
+        sy_mpi_agent sy_place_start || return
+    else
+        sy_mpi_agent || return
+    fi
+    # Open MPI takes a path apart at blanks; a name it looks for.
+    if [[ $agent == *[[:space:]]* ]]; then
+        start=(env "PATH=$SY_ATTEMPT_DIR:$PATH") agent=${agent##*/}
+    fi
+    options+=(--mca plm rsh --mca ras '^slurm,tm' --mca plm_rsh_agent "$agent"
         --mca plm_rsh_no_tree_spawn 1)
     # A daemon that goes into the background ends its container, and its task of PBS: pbs_mom kills
     # what is left of it, which may be the daemon on its way to a session of its own.
@@ -167,6 +188,10 @@ sy_hydra_here() { # <ranks>; sets `options` of the caller
 # MPICH's launcher is called Hydra. Its "rsh" gets node and command line, as Open MPI's does.
 sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
     local address
+    if [[ -n ${SY_PLACES:-} ]]; then
+        sy_say "ranks=across needs Open MPI's mpirun, and $mpirun is MPICH's"
+        return 3
+    fi
     sy_mpi_agent sy_mpi_start_or_stop && address=$(sy_node_address "$SY_THIS_NODE") || return
     sy_hydra_here "$1"
     options+=(
@@ -180,20 +205,25 @@ sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
 # A program of its own, since mpirun executes it: the functions above, and one call.
 sy_mpi_agent() { # [function to call]
     local -r file=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT call=${1:-sy_mpi_start}
-    sy_tag mpi.start "$(sy_scheduler starter)"
+    if [[ -n ${SY_PLACES:-} ]]; then
+        sy_tag mpi.start container
+    else
+        sy_tag mpi.start "$(sy_scheduler starter)"
+    fi
     {
         printf '#!/bin/bash\n# NODE COMMAND LINE, called by mpirun\n'
         # shellcheck disable=SC2046 # names
         declare -p SY_SCHEDULER SY_THIS_NODE $(compgen -v "SY_${SY_SCHEDULER^^}_")
         # shellcheck disable=SC2046 # names
         declare -f sy_say sy_pause sy_read_uptime sy_moment sy_is_past sy_on_node sy_far_ask \
-            sy_far_is_taken sy_far_on_node sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
+            sy_far_is_taken sy_far_on_node sy_place_on_node sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
         printf '%s "$@"\n' "$call"
     } >"$file" && chmod 700 "$file"
 }
 
+# Open MPI's daemons look for their agent, too.
 sy_mpi_start() { # <node> <command line>
-    sy_on_node "$1" bash -c "${*:2}"
+    sy_on_node "$1" bash -c "PATH=\$0:\$PATH; ${*:2}" "${0%/*}"
 }
 
 # For Hydra, which waits for ever for a proxy that never began: it is stopped then.

@@ -36,6 +36,11 @@ sy_on_node() { # <node> <command> <argument>...
     fi
 }
 
+# For a program that is no shell: `bash FILE NODE COMMAND ARGUMENT…` is sy_on_node of this run.
+sy_on_node_script() { # <file>
+    { declare -f && printf 'sy_on_node "$@"\n'; } >"$1"
+}
+
 # --- programs --------------------------------------------------------------------------------
 
 # The first of: the named program's own variable, PATH. Prints its path or says what is missing.

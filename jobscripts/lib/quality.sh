@@ -7,6 +7,25 @@
 #   SY_TIME_OUT_S  seconds that one execution may take; empty: only the job's own limit
 #   SY_BIND        what MPI ranks are bound to: none (default), core or socket (sy_mpi_run)
 #   SY_RETRIES     how often a run that failed or took too long is begun again, default 0
+#   SY_IDLE_S      seconds in which nothing is done, before the clients start and after they ended
+
+# --- idle ------------------------------------------------------------------------------------
+
+# What the job's nodes draw while nothing runs is told by the samples of this time: a span of the run
+# (docs/formats.md part 6).
+sy_idle() { # <before|after>
+    local deadline begin=${EPOCHREALTIME//[^0-9]/}
+    ((${SY_IDLE_S:-0} > 0)) || return 0
+    trap 'SY_SIGNAL=TERM' TERM
+    trap 'SY_SIGNAL=INT' INT
+    sy_moment deadline "$((SY_IDLE_S * 1000000))"
+    until [[ -n $SY_SIGNAL ]] || sy_is_past "$deadline"; do
+        sy_pause 1
+    done
+    [[ -n $SY_SIGNAL ]] || printf '{"span":"idle_%s","begin_unix_s":%s,"end_unix_s":%s}\n' "$1" \
+        "$(sy_seconds "$begin")" "$(sy_seconds "${EPOCHREALTIME//[^0-9]/}")" \
+        >>"$SY_ATTEMPT_DIR/spans.run"
+}
 
 # --- warm-up ---------------------------------------------------------------------------------
 
@@ -51,6 +70,7 @@ sy_start_clock() {
     (
         trap 'exit 0' TERM
         trap - EXIT
+        sy_places_let_go
         sy_pause "$SY_TIME_OUT_S"
         kill -s ALRM "$shell" 2>/dev/null
     ) &
@@ -83,7 +103,7 @@ sy_set_aside() { # <state> <reason>
     done
     for file in "$SY_ATTEMPT_DIR"/*; do
         case ${file##*/} in
-        try.* | job.out | record) ;;
+        try.* | job.out | record | spans.run) ;;
         *) mv -- "$file" "$SY_ATTEMPT_DIR/try.$n/" || return 1 ;;
         esac
     done
@@ -99,20 +119,23 @@ sy_tag() { # <key> <value>
     printf '%s=%s\n' "$1" "${value:0:1000}" >>"$SY_ATTEMPT_DIR/tags.$SY_CLIENT"
 }
 
-# Programs, the libraries they load and their checksums, one JSON line each.
+# Programs, the libraries they load and their checksums, one JSON line each. Few processes, however
+# many files: on a virtual node each costs milliseconds.
 sy_environment() { # <program>...
-    local program path
-    for program in "$@"; do
-        path=$(type -P -- "$program") || continue
-        sy_environment_file program "$(readlink -f -- "$path")"
-        while read -r path; do
-            sy_environment_file library "$path"
-        done < <(ldd "$path" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')
-    done | sort -u >>"$SY_ATTEMPT_DIR/environment.$SY_CLIENT"
-}
-
-sy_environment_file() { # <kind> <path>
-    local sum
-    sum=$(sha256sum -- "$2" 2>/dev/null) || return 0
-    printf '{"kind":"%s","path":%s,"sha256":"%s"}\n' "$1" "$(sy_json_string "$2")" "${sum%% *}"
+    local path sum
+    local -a paths
+    local -A kinds=()
+    mapfile -t paths < <(type -P -- "$@")
+    ((${#paths[@]} > 0)) || return 0
+    while read -r path; do
+        kinds[$path]=library
+    done < <(ldd "${paths[@]}" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')
+    while read -r path; do
+        kinds[$path]=program
+    done < <(readlink -f -- "${paths[@]}")
+    sha256sum -- "${!kinds[@]}" 2>/dev/null | while read -r sum path; do
+        printf '{"kind":"%s","path":' "${kinds[$path]:-library}"
+        sy_json_string "$path"
+        printf ',"sha256":"%s"}\n' "$sum"
+    done | sort >>"$SY_ATTEMPT_DIR/environment.$SY_CLIENT"
 }

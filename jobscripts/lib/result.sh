@@ -90,17 +90,29 @@ sy_write_result() { # <state> <reason, may be empty>
     return 1
 }
 
+# Printed piece by piece: a $(…) each would be twenty processes a run, which a virtual node feels.
 sy_result() { # <state> <reason>
-    printf '{"format":"steelyard-run","version":1,"run_id":%s,"attempt":%s,"scheduler":%s' \
-        "$(sy_json_string "$SY_RUN_ID")" "$(sy_json_string "$SY_ATTEMPT")" \
-        "$(sy_json_string "$SY_SCHEDULER")" || return 1
-    printf ',"job_id":%s,"start_unix_s":%s,"end_unix_s":%s,"elapsed_s":%s,"clients":%d' \
-        "$(sy_json_or_null "$SY_JOB_ID")" "$(sy_seconds "$SY_START_US")" \
-        "$(sy_seconds "$SY_END_US")" "$(sy_seconds "$SY_ELAPSED_US")" "$SY_CLIENTS" || return 1
-    printf ',"exit_codes":[%s],"state":%s,"reason":%s,"nodes":[%s],"tries":[%s],"missing":{%s}}\n' \
-        "$(sy_result_codes)" "$(sy_json_string "$1")" "$(sy_json_or_null "$2")" \
-        "$(sy_result_nodes)" "$(sy_result_tries)" "$(sy_result_missing)" || return 1
+    printf '{"format":"steelyard-run","version":1' &&
+        sy_field run_id sy_json_string "$SY_RUN_ID" &&
+        sy_field attempt sy_json_string "$SY_ATTEMPT" &&
+        sy_field scheduler sy_json_string "$SY_SCHEDULER" &&
+        sy_field job_id sy_json_or_null "$SY_JOB_ID" &&
+        sy_field start_unix_s sy_seconds "$SY_START_US" &&
+        sy_field end_unix_s sy_seconds "$SY_END_US" &&
+        sy_field elapsed_s sy_seconds "$SY_ELAPSED_US" &&
+        sy_field clients printf '%d' "$SY_CLIENTS" &&
+        sy_field exit_codes sy_result_codes &&
+        sy_field state sy_json_string "$1" &&
+        sy_field reason sy_json_or_null "$2" &&
+        sy_field nodes sy_result_nodes &&
+        sy_field tries sy_result_tries &&
+        sy_field missing sy_result_missing &&
+        printf '}\n' || return 1
     sync -- "$SY_ATTEMPT_DIR/.result.json.$$" 2>/dev/null || : # very old coreutils: no file
+}
+
+sy_field() { # <name> <what prints its value> <argument>...
+    printf ',"%s":' "$1" && "${@:2}"
 }
 
 sy_result_codes() {
@@ -108,28 +120,31 @@ sy_result_codes() {
     for code in ${SY_CODES[@]+"${SY_CODES[@]}"}; do
         list+=,${code:-null}
     done
-    printf '%s' "${list#,}"
+    printf '[%s]' "${list#,}"
 }
 
 sy_result_nodes() { # each node once, in the order of the clients
-    local list='' node item
+    local node
+    local -A listed=()
+    printf '['
     for node in ${SY_NODES[@]+"${SY_NODES[@]}"}; do
-        item=$(sy_json_string "$node")
-        [[ -z $node || ",$list," == *",$item,"* ]] || list+=${list:+,}$item
+        [[ -n $node && -z ${listed[$node]:-} ]] || continue
+        ((${#listed[@]} == 0)) || printf ','
+        listed[$node]=yes
+        sy_json_string "$node"
     done
-    printf '%s' "$list"
+    printf ']'
 }
 
 # The tries that failed before this one.
 sy_result_tries() {
     local IFS=,
-    printf '%s' "${SY_TRIES[*]-}"
+    printf '[%s]' "${SY_TRIES[*]-}"
 }
 
 # Every null has its reason.
 sy_result_missing() {
-    local list='' i why known=${SY_NODES[*]-}
-    why=$(sy_json_string "$SY_UNKNOWN")
+    local list='' i why="\"$SY_UNKNOWN\"" known=${SY_NODES[*]-}
     [[ -n $SY_JOB_ID ]] || list+=',"job_id":"no scheduler"'
     [[ -n $SY_START_US ]] || list+=",\"start_unix_s\":$why"
     [[ -n $SY_END_US ]] || list+=",\"end_unix_s\":$why"
@@ -138,7 +153,7 @@ sy_result_missing() {
         [[ -n ${SY_CODES[i]} ]] || list+=",\"exit_codes.$i\":$why"
     done
     [[ -n ${known// /} ]] || list+=",\"nodes\":$why"
-    printf '%s' "${list#,}"
+    printf '{%s}' "${list#,}"
 }
 
 # --- how it ended ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 # Asked of every scheduler, whichever the run's is:
 #   is_ours             whether this is a job of its
 #   variables           names of the variables that it gives to jobs, one a line
+#   job_id              id of the job around us; nothing: none
 #   memory_kib          what the job around us may use of this node, in KiB; nothing: no limit known
 # Asked by the shell that runs the run (sy_run):
 #   begin               set SY_JOB_ID, empty: none, and remember what sy_without_scheduler takes away;

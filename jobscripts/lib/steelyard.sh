@@ -9,13 +9,14 @@
 #   SY_RUN_ID     the run
 #   SY_CLIENTS    how many clients run the benchmark side by side
 #   SY_PARAM_*    the benchmark's parameters, names in capitals; sizes in bytes, bools true/false
+#   SY_WORDS_*    in their place a list of NAME=value for a parameter that is an environment
 # May be set by whoever starts run.sh:
 #   SY_SCHEDULER      a file of schedulers/; default: the one whose job this is, else local
 #   SY_ATTEMPT        name of the attempt folder; default: the scheduler's attempt_name
 #   SY_TIME_LIMIT_S   seconds the run may take: tells a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   where scratch folders are made; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s
-#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND   see quality.sh
+#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND, SY_IDLE_S   see quality.sh
 #   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
 #   SY_LAUNCHER*      see launcher.sh
 #   SY_GRACE_S        how long clients may take to stop after SIGTERM, default 10 s
@@ -87,6 +88,9 @@ sy_main() {
     client) sy_client_main ;;
     inside) sy_inside_main ;;
     far) sy_far_main ;;
+    keeper) sy_keeper_main ;;
+    place) sy_place_main ;;
+    ask) sy_ask_main ;;
     *) sy_run ;;
     esac
 }
@@ -103,7 +107,7 @@ sy_run() {
         fi
         sy_set_aside "$SY_STATE" "$SY_REASON" || exit 1
     done
-    [[ $SY_STATE == completed ]] && exit 0
+    [[ $SY_STATE == completed ]] && sy_idle after && exit 0
     sy_say "$SY_RUN_ID: $SY_STATE: $SY_REASON"
     case $SY_SIGNAL in
     TERM) exit 143 ;;
@@ -118,7 +122,8 @@ sy_try() {
     trap 'SY_SIGNAL=TERM' TERM
     trap 'SY_SIGNAL=INT' INT
     sy_prepare_try || return 1
-    sy_scheduler launch "$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh"
+    [[ -e $SY_ATTEMPT_DIR/spans.run ]] || sy_idle before
+    [[ -n $SY_SIGNAL ]] || sy_scheduler launch "$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh"
     sy_open_barrier || SY_REASON=$SY_BARRIER_REASON
     sy_wait_clients
     # From here on also for the programs that we start: a SIGTERM more must not spoil the ending.

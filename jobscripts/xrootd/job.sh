@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # A physics analysis, or a copy, of a file behind an XRootD server: one that the run starts itself,
-# on the job's second node if there is one, or a given one. The clients run on the first node.
+# on the job's second node if there is one, or a given one. The clients run on the job's other nodes.
 
 # Not timed: what the run ran with.
 sy_setup() {
@@ -11,10 +11,19 @@ sy_setup() {
 }
 
 sy_client() {
-    local node address=''
+    local node='' address=''
+    if [[ $SY_PARAM_MODE == command && -z $SY_PARAM_COMMAND ]]; then
+        sy_say 'mode = command: expected command = "PROGRAM … {url}", found none'
+        return 3
+    fi
     local -r python=${STEELYARD_PYTHON:-python3}
     local -r package=steelyard.jobscripts.hep
-    if [[ $SY_PARAM_MODE == local || -n $SY_PARAM_URL ]]; then
+    if [[ $SY_PARAM_MODE == local ]]; then
+        "$python" -m "$package.client" xrootd
+        return
+    fi
+    if [[ -n $SY_PARAM_URL ]]; then
+        sy_xrootd_client_nodes || return
         "$python" -m "$package.client" xrootd
         return
     fi
@@ -23,7 +32,34 @@ sy_client() {
     sy_server_start "$node" 3600 "$python" -m "$package.server" xrootd || return
     address=$(sy_xrootd_address "$node") || return
     sy_tag server_node "$node"
+    sy_xrootd_client_nodes "$node" || return
     "$python" -m "$package.client" xrootd "$address" "$SY_SERVER_WORDS"
+}
+
+# For the client's program: which nodes have clients, this one first, and how it reaches the others.
+sy_xrootd_client_nodes() { # [<the server's node>]
+    local -a nodes=() found=()
+    local node
+    mapfile -t nodes < <(sy_nodes)
+    for node in "${nodes[@]}"; do
+        [[ $node == "${1:-}" ]] || found+=("$node")
+    done
+    # A server beside the clients: they are all there.
+    [[ ${nodes[0]} != "${1:-}" ]] || found=("${nodes[0]}")
+    ((SY_PARAM_CLIENT_NODES == 0)) || found=("${found[@]:0:SY_PARAM_CLIENT_NODES}")
+    found=("${found[@]:0:SY_PARAM_CLIENTS}")
+    if ((SY_PARAM_CLIENT_NODES > ${#found[@]})); then
+        sy_say "client_nodes = $SY_PARAM_CLIENT_NODES: expected at most as many as there are clients \
+and nodes beside the server's, found ${#found[@]}: give [job] nodes, or clients, more of them"
+        return 3
+    fi
+    export SY_HEP_NODES="${found[*]}"
+    sy_tag client_nodes "$SY_HEP_NODES"
+    ((${#found[@]} > 1)) || return 0
+    export SY_HEP_SCRIPT=$SY_ATTEMPT_DIR/on_node.$SY_CLIENT.sh
+    sy_on_node_script "$SY_HEP_SCRIPT" || return
+    SY_HEP_ADDRESS=$(sy_node_address "${found[0]}") || return
+    export SY_HEP_ADDRESS
 }
 
 # The second node of the job, else the first.
@@ -38,6 +74,7 @@ sy_xrootd_node() {
 sy_xrootd_address() { # <node>
     local first
     first=$(sy_nodes | head -n 1)
+    # With the server beside them all clients are on one node.
     if [[ $1 == "$first" ]]; then
         printf '127.0.0.1\n'
     else

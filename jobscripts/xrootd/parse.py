@@ -28,11 +28,25 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         for i, answer in enumerate(answers):
             client_lines.verify(answer["found"], start["expected"], f"client {i}")
         results += client_lines.common(f"out.{client}", number, line)
+        in_turn = parameters["order"] == "sequential"
+        results += client_lines.of_clients(number, line, in_turn)
         if "wait_s" in answers[0]:
             results += analysis(number, answers)
-        elif rtt_s is not None:
+        elif rtt_s is not None and "bytes_read" in answers[0]:
             results.append(Result("bytes_needed", bytes_needed(answers, rtt_s), "bytes", number))
-    return results + server_results(server["counts"])
+    return results + server_results(server["counts"]) + others(server.get("others") or [])
+
+
+def others(found: list[dict[str, float]]) -> list[Result]:
+    """What the background traffic came to, over the whole run."""
+    if not found:
+        return []
+    rate = sum(one["bytes"] / one["seconds"] for one in found)
+    requests = float(sum(one["requests"] for one in found))
+    return [
+        Result("background_bytes_per_s", rate, "bytes_per_s", 1),
+        Result("background_requests", requests, "requests", 1),
+    ]
 
 
 def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:

@@ -10,6 +10,8 @@ sy_local_is_ours() {
 
 sy_local_variables() { :; }
 
+sy_local_job_id() { :; }
+
 sy_local_memory_kib() { :; }
 
 # --- the run ---------------------------------------------------------------------------------

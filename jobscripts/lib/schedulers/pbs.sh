@@ -14,6 +14,10 @@ sy_pbs_variables() {
     printf '%s\n' "${!PBS_@}"
 }
 
+sy_pbs_job_id() {
+    [[ -z ${PBS_JOBID:-} ]] || printf '%s\n' "$PBS_JOBID"
+}
+
 # No variable of a job tells, and its servers may not be asked from a node.
 sy_pbs_memory_kib() { :; }
 

@@ -12,6 +12,10 @@ sy_slurm_variables() {
     printf '%s\n' "${!SLURM_@}"
 }
 
+sy_slurm_job_id() {
+    [[ -z ${SLURM_JOB_ID:-} ]] || printf '%s\n' "$SLURM_JOB_ID"
+}
+
 sy_slurm_memory_kib() {
     ((${SLURM_MEM_PER_NODE:-0} == 0)) || printf '%d\n' "$((SLURM_MEM_PER_NODE * 1024))"
 }

@@ -1,0 +1,191 @@
+"""Traffic of others beside the clients that are measured: HTTP from the server's node.
+
+    python -m steelyard.jobscripts.hep.background serve BYTES
+    python -m steelyard.jobscripts.hep.background fetch URL
+
+`serve` prints its port, and answers every GET with so many bytes. `fetch` asks again and again, says
+`ready` when the first answer has come, and at the end of its input what it got, a line of JSON:
+`requests`, `bytes`, `seconds`. Both end with whoever started them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from steelyard.jobscripts.hep.processes import die_with_parent
+
+PIECE = 1 << 20
+PATIENCE_S = 60.0
+Process = subprocess.Popen[str]
+
+
+class BackgroundError(Exception):
+    """Others' traffic that was asked for and is not there; one line."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """For IPv4 and IPv6."""
+
+    daemon_threads = True
+    request_queue_size = 128
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__(("", 0), Answer)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever has enough hangs up in the middle of an answer."""
+
+    def server_bind(self) -> None:
+        """Not asking for the host's name, which may take long."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    """Zeros: nothing on the way packs TCP."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        """All bytes that were asked for."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(self.server.size))
+        self.end_headers()
+        left, zeros = self.server.size, bytes(min(PIECE, self.server.size))
+        while left > 0:
+            self.wfile.write(zeros[: min(left, PIECE)])
+            left -= PIECE
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def command(*words: str) -> list[str]:
+    """This module as a program."""
+    return [sys.executable, "-m", "steelyard.jobscripts.hep.background", *words]
+
+
+@contextmanager
+def started(words: Sequence[str]) -> Iterator[Process]:
+    """One of the two programs; gone afterwards."""
+    process = subprocess.Popen(
+        command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def line_of(process: Process) -> str:
+    """What it says next, without the line's end."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+class Others:
+    """Clients of one node that make the traffic."""
+
+    def __init__(self, processes: Sequence[Process]) -> None:
+        self.processes = processes
+
+    def end(self) -> list[dict[str, Any]]:
+        """What each of them got."""
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.close()
+        found = []
+        for process in self.processes:
+            line = line_of(process)
+            process.stdin = None  # for communicate
+            if not line:
+                raise BackgroundError("a client of the background traffic ended with an error")
+            found.append(json.loads(line))
+        return found
+
+
+@contextmanager
+def others(count: int, url: str) -> Iterator[Others]:
+    """So many, each with its first answer."""
+    with ExitStack() as stack:
+        processes = [stack.enter_context(started(["fetch", url])) for _ in range(count)]
+        for process in processes:
+            if line_of(process) != "ready":
+                raise BackgroundError(f"a client of the background traffic got nothing from {url}")
+        yield Others(processes)
+
+
+# --- the two programs ------------------------------------------------------------------------
+
+
+def serve(size: int) -> None:
+    """Until it is ended."""
+    server = Server(size)
+    say(str(server.server_address[1]))
+    server.serve_forever()
+
+
+def fetch(url: str) -> None:
+    """Until its input ends."""
+    over = threading.Event()
+    threading.Thread(target=wait_for_end, args=(over,), daemon=True).start()
+    place = urllib.parse.urlsplit(url)
+    line = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_S)
+    begin_s, requests, size = time.monotonic(), 0, 0
+    while not over.is_set():
+        line.request("GET", "/")
+        answer = line.getresponse()
+        while not over.is_set() and (piece := answer.read(PIECE)):
+            size += len(piece)
+        requests += answer.isclosed()  # read to its end
+        if requests == 1 and not over.is_set():
+            say("ready")
+    seconds = time.monotonic() - begin_s
+    say(json.dumps({"requests": requests, "bytes": size, "seconds": seconds}))
+
+
+def wait_for_end(over: threading.Event) -> None:
+    """Of the input."""
+    sys.stdin.read()
+    over.set()
+
+
+def say(text: str) -> None:
+    """A line for who waits for it."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """0; 1 with a line on stderr when there was no answer."""
+    die_with_parent()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    what, word = sys.argv[1:]
+    try:
+        serve(int(word)) if what == "serve" else fetch(word)
+    except (OSError, http.client.HTTPException) as error:
+        sys.stderr.write(f"steelyard: background traffic: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

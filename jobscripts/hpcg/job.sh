@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# One client of HPCG, the user's own program. It reads hpcg.dat where it runs, and leaves there its one
+# document, HPCG-Benchmark*.txt (3.1) or .yaml (3.0), which is this client's output.
+
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_hpcg_program) || return
+    sy_environment "$program" "$SY_PARAM_MPIRUN"
+}
+
+sy_hpcg_program() {
+    sy_program xhpcg "$SY_PARAM_PROGRAM" 'give program = "/path/to/xhpcg"'
+}
+
+sy_client() {
+    local program code
+    local -a found
+    program=$(sy_hpcg_program) || return
+    printf 'HPCG benchmark input file\nby Steelyard\n%d %d %d\n%d\n' \
+        "$SY_PARAM_NX" "$SY_PARAM_NY" "$SY_PARAM_NZ" "$SY_PARAM_SECONDS" >hpcg.dat || return
+    sy_without_scheduler
+    export OMP_NUM_THREADS=$SY_PARAM_THREADS
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" >&2
+    code=$?
+    ((code == 0)) || return "$code"
+    shopt -s nullglob
+    found=(HPCG-Benchmark*.txt HPCG-Benchmark*.yaml)
+    ((${#found[@]} == 1)) || {
+        sy_say "$program left ${#found[@]} documents HPCG-Benchmark*.txt or .yaml, one is expected"
+        return 1
+    }
+    cat -- "${found[0]}"
+}

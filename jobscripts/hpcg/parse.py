@@ -1,0 +1,131 @@
+"""Reads HPCG's document from out.CLIENT: the text of version 3.1, or the YAML of 3.0.
+
+HPCG exits with 0 when its result is not valid: so its verdict is read, the problem is compared with
+the one asked for, and its rates with the operations and times beside them (ReportResults.cpp).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.registry import Result
+
+HEAD = re.compile(r"\AHPCG-Benchmark(?:\nversion=| version: )3\.\d+\n")
+# What the last line of a valid result says: that it is official, may become so, or was too short.
+END = re.compile(
+    r"\n *(?:Final Summary::)?(?:(?:After confirmation please|Please) upload results from the YAML file "
+    r"contents to(?:=|: )http://hpcg-benchmark\.org|Official results execution time \(sec\) must be at "
+    r"least(?:=|: )\d+)\n\Z"
+)
+INVALID = re.compile(r"HPCG result is(?:=|: )INVALID")
+DIGITS = 1e-5  # relative: numbers are printed with six
+
+RANKS = "Machine Summary::Distributed Processes"
+EQUATIONS = "Linear System Information::Number of Equations"
+SETUP_S = "Setup Information::Setup Time"
+RESIDUAL = "Reproducibility Information::Scaled residual mean"
+ITERATIONS = "Iteration Count Information::Total number of optimized iterations"
+A_SET = "Iteration Count Information::Optimized CG iterations per set"
+OPTIMIZATION_S = "Benchmark Time Summary::Optimization phase"
+SOLVE_S = "Benchmark Time Summary::Total"
+OPERATIONS = "Floating Point Operations Summary::Total with convergence overhead"
+RAW = "GFLOP/s Summary::Total with convergence overhead"
+RATE = "GFLOP/s Summary::Total with convergence and optimization phase overhead"
+RATING = "Final Summary::HPCG result is VALID with a GFLOP/s rating of"
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """The rating, the rate without overheads, the time, and the residual."""
+    name = f"out.{client}"
+    text = read_output(folder, client, "HPCG")
+    if not HEAD.match(text):
+        raise OutputError(f"{name} line 1", "no document of HPCG 3: 'HPCG-Benchmark' is expected")
+    if INVALID.search(text):
+        raise FailedError("HPCG says that its result is INVALID")
+    if not END.search(text):
+        raise OutputError(
+            name, "cut short: HPCG's last line, of upload or of the official time, is missing"
+        )
+    told = _Told(name, text)
+    _check_problem(told, parameters)
+    solve_s, operations = told.number(SOLVE_S), told.number(OPERATIONS)
+    told.agrees(RAW, operations / solve_s / 1e9 if solve_s > 0 else math.nan)
+    sets = told.number(ITERATIONS) / max(1.0, told.number(A_SET))
+    # A tenth of set-up and optimization counts for each set: official runs have ten at least.
+    overhead_s = sets * (told.number(OPTIMIZATION_S) + told.number(SETUP_S)) / 10
+    told.agrees(RATE, operations / (solve_s + overhead_s) / 1e9)
+    told.agrees(RATING, told.number(RATE))
+    return [
+        Result("gflops", told.number(RATING), "Gflop/s", 1),
+        Result("raw_gflops", told.number(RAW), "Gflop/s", 1),
+        Result("solve_s", solve_s, "s", 1),
+        Result("residual", told.number(RESIDUAL), "1", 1),
+    ]
+
+
+def _check_problem(told: _Told, parameters: Mapping[str, object]) -> None:
+    """It is the one asked for; the grid of ranks is HPCG's own choice."""
+    ranks = int(str(parameters["ranks"]))
+    wanted: dict[str, int] = {RANKS: ranks}
+    points = ranks
+    for axis in ("nx", "ny", "nz"):
+        wanted[f"Local Domain Dimensions::{axis}"] = int(str(parameters[axis]))
+        points *= int(str(parameters[axis]))
+    for key, value in {**wanted, EQUATIONS: points}.items():
+        if told.number(key) != value:
+            raise OutputError(
+                told.part(key), f"{key} is {told.values[key][0][1]} instead of {value}"
+            )
+
+
+class _Told:
+    """SECTION::KEY, with the lines that tell it: number of the line, and value."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.values: dict[str, list[tuple[int, str]]] = {}
+        for place, key, value in _pairs(text):
+            self.values.setdefault(key, []).append((place, value))
+
+    def part(self, key: str) -> str:
+        """Where it stands, for a message."""
+        return f"{self.name} line {self.values[key][0][0]}"
+
+    def number(self, key: str) -> float:
+        """Of a key that is told once."""
+        lines = self.values.get(key, [])
+        if len(lines) != 1:
+            raise OutputError(self.name, f"'{key}' is told {len(lines)} times, once is expected")
+        value = number(self.part(key), key, lines[0][1])
+        if value < 0:
+            raise OutputError(self.part(key), f"{key} is {value:g}, which cannot be")
+        return value
+
+    def agrees(self, key: str, expected: float) -> None:
+        """OutputError unless a rate is what its operations and times make it."""
+        found = self.number(key)
+        if not (found > 0 and abs(found - expected) <= 3 * DIGITS * expected):
+            raise OutputError(
+                self.part(key),
+                f"{key} is {found:g}, {expected:g} is expected by the figures beside it",
+            )
+
+
+def _pairs(text: str) -> Iterator[tuple[int, str, str]]:
+    """Number of the line, SECTION::KEY, value. YAML has the section on a line before."""
+    section = ""
+    yaml = text.startswith("HPCG-Benchmark version")
+    for place, line in enumerate(text.splitlines(), 1):
+        if not yaml:
+            key, _, value = line.rpartition("=")
+            yield place, key, value
+        elif not line.startswith(" "):
+            section = line.partition(":")[0].strip("_ ")
+        else:
+            key, _, value = line.rpartition(": ")
+            yield place, f"{section}::{key.strip()}", value

@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# The IO500, the user's own program and configuration, all ranks of a job at once. What a section says
+# last counts: the run's folders stand behind what the user's file says of them.
+
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_io500_program) || return
+    sy_environment "$program" "$SY_PARAM_MPIRUN"
+}
+
+sy_io500_program() {
+    sy_program io500 "$SY_PARAM_PROGRAM" 'give program = "/path/to/io500"'
+}
+
+sy_client() {
+    local program code
+    program=$(sy_io500_program) || return
+    [[ -f $SY_PARAM_CONFIG && -r $SY_PARAM_CONFIG ]] || {
+        sy_say "$SY_PARAM_CONFIG: no configuration that can be read on $HOSTNAME"
+        return 2
+    }
+    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    mkdir -- "$SY_WORK/results" || return
+    {
+        cat -- "$SY_PARAM_CONFIG"
+        printf '\n[global]\ndatadir = %s\nresultdir = %s\n' "$SY_WORK/data" "$SY_WORK/results"
+        printf 'timestamp-datadir = FALSE\ntimestamp-resultdir = FALSE\n'
+    } >"$SY_WORK/config.ini" || return
+    cp -- "$SY_WORK/config.ini" "$SY_ATTEMPT_DIR/io500.$SY_CLIENT.ini" || return
+    sy_without_scheduler
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "$SY_WORK/config.ini"
+    code=$?
+    cp -- "$SY_WORK/results/result.txt" "$SY_ATTEMPT_DIR/io500.$SY_CLIENT.txt" || :
+    sy_mount_counters "$SY_WORK" after
+    return "$code"
+}

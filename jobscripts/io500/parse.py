@@ -1,0 +1,120 @@
+"""Reads what the IO500 printed into out.CLIENT: its phases and its score.
+
+The score is computed anew from the phases: the geometric mean of four bandwidths, that of eight rates,
+and the square root of their product. Its own word INVALID fails the run unless `invalid = true`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from steelyard.jobscripts import mounts
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.registry import Result
+
+GIB = 1 << 30
+BANDWIDTHS = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
+RATES = (
+    "mdtest-easy-write",
+    "mdtest-hard-write",
+    "find",
+    "mdtest-easy-stat",
+    "mdtest-hard-stat",
+    "mdtest-easy-delete",
+    "mdtest-hard-read",
+    "mdtest-hard-delete",
+)
+UNITS = dict.fromkeys(BANDWIDTHS, "GiB/s") | dict.fromkeys(RATES, "kIOPS")
+VERSION = re.compile(r"^IO500 version (\S+) \(standard\)$", re.MULTILINE)
+PHASE = re.compile(
+    r"\[RESULT\] +([\w-]+) +(\d+\.\d{6}) (GiB/s|kIOPS) : time (\d+\.\d{3}) seconds( \[INVALID\])?"
+)
+SCORE = re.compile(
+    r"\[SCORE \] Bandwidth (\d+\.\d{6}) GiB/s : IOPS (\d+\.\d{6}) kiops : TOTAL (\d+\.\d{6})"
+    r"( \[INVALID\])?"
+)
+WHY = re.compile(r"^ERROR INVALID \([^)]*\) (.+)$", re.MULTILINE)
+END = re.compile(r"\nThe result files are stored in the directory: .+\n\Z")
+ROUNDED = 1e-6  # six decimals are printed
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """The score, what it is made of, and every phase."""
+    name = f"out.{client}"
+    text = read_output(folder, client, "io500")
+    if len(VERSION.findall(text)) != 1 or not END.search(text):
+        raise OutputError(
+            name,
+            "cut short or not of the IO500: 'IO500 version … (standard)' and, at the end, "
+            "'The result files are stored in the directory: …' are expected",
+        )
+    phases, invalid = _phases(name, text)
+    score = _score(name, text, phases)
+    if (invalid or score[3]) and not parameters["invalid"]:
+        why = WHY.search(text)
+        raise FailedError(f"the IO500 calls this run INVALID: {why[1][:200] if why else invalid}")
+    valid = not (invalid or score[3])
+    found = [
+        Result("score", score[2], "1", 1),
+        Result("valid", float(valid), "1", 1),
+        Result("bandwidth", score[0] * GIB, "bytes_per_s", 1),
+        Result("iops", score[1] * 1000, "1/s", 1),
+    ]
+    found += [Result(_metric(one), phases[one] * GIB, "bytes_per_s", 1) for one in BANDWIDTHS]
+    found += [Result(_metric(one), phases[one] * 1000, "files_per_s", 1) for one in RATES]
+    return [*found, *mounts.results(folder, client)]
+
+
+def _metric(phase: str) -> str:
+    return phase.replace("-", "_")
+
+
+def _phases(name: str, text: str) -> tuple[dict[str, float], list[str]]:
+    """Rate of each of the twelve, once; those that it calls invalid."""
+    phases: dict[str, float] = {}
+    invalid = []
+    for place, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("[RESULT]"):
+            continue
+        found = PHASE.fullmatch(line)
+        part = f"{name} line {place}"
+        if found is None or UNITS.get(found[1]) != found[3] or found[1] in phases:
+            raise OutputError(
+                part, f"'[RESULT] PHASE RATE UNIT : time …', each phase once: {line[:90]!r}"
+            )
+        phases[found[1]] = number(part, found[1], found[2])
+        if phases[found[1]] <= 0:
+            raise OutputError(part, f"{found[1]}: a rate of {found[2]} cannot be")
+        invalid += [found[1]] if found[5] else []
+    missing = [one for one in UNITS if one not in phases]
+    if missing:
+        raise OutputError(name, f"without the phases {', '.join(missing)}: all twelve are expected")
+    return phases, invalid
+
+
+def _score(
+    name: str, text: str, phases: Mapping[str, float]
+) -> tuple[float, float, float, str | None]:
+    """Bandwidth, rate, score as they are printed, and the word INVALID."""
+    lines = [line for line in text.splitlines() if line.startswith("[SCORE")]
+    found = SCORE.fullmatch(lines[0]) if len(lines) == 1 else None
+    if found is None:
+        raise OutputError(name, f"{len(lines)} lines '[SCORE ] Bandwidth …', one is expected")
+    told = [number(name, "score", found[place]) for place in (1, 2, 3)]
+    of = [[phases[one] for one in names] for names in (BANDWIDTHS, RATES)]
+    bandwidth, iops = (_geometric_mean(rates) for rates in of)
+    expected = (bandwidth, iops, math.sqrt(bandwidth * iops))
+    # The least of the phases is the least exactly told.
+    unsure = ROUNDED + ROUNDED / min(min(rates) for rates in of)
+    for what, one, by_phases in zip(("bandwidth", "IOPS", "score"), told, expected, strict=True):
+        if abs(one - by_phases) > ROUNDED + unsure * by_phases:
+            raise OutputError(name, f"{what} is {one}, by its phases {by_phases:.6f} is expected")
+    return told[0], told[1], told[2], found[4]
+
+
+def _geometric_mean(rates: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, rates)) / len(rates))

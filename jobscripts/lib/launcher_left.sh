@@ -1,0 +1,392 @@
+#!/bin/bash
+# What runs leave on a node when all of them are killed with -9, and its removal: by the run itself at
+# its end, by the plugin at the job's end, by the next run. Part of steelyard.sh; on a node also a
+# program of its own, steelyard-left.
+#
+# Before root's launchers make anything in the kernel they write it down, in a mark: a file of SY_LEFT,
+# steelyard-PID-START, that only root can write. Its lines are a word and a value:
+#   owner      PID START PID-NAMESPACE BOOT NODE JOB, of the shell that made it (sy_left_identity)
+#   network    the network namespace (its inode) that links, routes and rules are in
+#   link       a device; route: NETWORK via ADDRESS dev DEVICE; accept: a device that may forward
+#   forwarding a device that did not forward before; space: a network namespace of ip-netns(8)
+#   cgroup     a folder; folder: one that systemd-nspawn makes; container: docker or podman, its name
+#   lxc        a container of LXC's, which makes cgroups of that name in each hierarchy
+#   port       a bridge that it uses and another mark has
+# A mark is over when its owner is gone: by boot, process id and start. Then what it names is removed,
+# and nothing else; the mark goes last, when nothing of it is there any more.
+# Everybody's folders (BASE/steelyard.RUN.CLIENT.XXXXXXXX) have a note beside them,
+# BASE/.steelyard.RUN.CLIENT.XXXXXXXX, with the owner's line; only their owner's rights touch them.
+
+SY_LEFT=/run/steelyard-containers
+
+# --- whose it is -----------------------------------------------------------------------------
+
+# PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
+sy_left_identity() {
+    local stat boot node job
+    read -r job < <(sy_every_scheduler job_id) || job=-
+    read -r stat <"/proc/$$/stat" && read -r boot </proc/sys/kernel/random/boot_id &&
+        read -r node </proc/sys/kernel/hostname || return
+    stat=${stat##*) }
+    # shellcheck disable=SC2086 # 22nd field of proc(5)'s stat: clock ticks from boot to our start
+    set -- $stat
+    printf '%s %s %s %s %s %s\n' "$$" "${20}" "$(stat -L -c %i /proc/self/ns/pid)" "$boot" "$node" \
+        "${job//[^A-Za-z0-9._[\]-]/}"
+}
+
+# Whether the process still runs; one that nobody has reaped does not.
+sy_left_lives() { # <pid:start>
+    local stat
+    [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
+    { read -r stat <"/proc/${1%:*}/stat"; } 2>/dev/null || return 1
+    stat=${stat##*) }
+    # shellcheck disable=SC2086
+    set -- "$1" $stat
+    [[ $2 != [ZX] && ${21} == "${1#*:}" ]]
+}
+
+# Whether that shell is known to be gone; of another node or namespace it is not known from here.
+sy_left_is_over() { # <pid> <start> <pid namespace> <boot> <node>
+    local boot node
+    read -r boot </proc/sys/kernel/random/boot_id && read -r node </proc/sys/kernel/hostname || return
+    [[ ${5:-} == "$node" && $4 =~ ^[0-9a-f-]{36}$ ]] || return 1
+    [[ $4 == "$boot" ]] || return 0
+    [[ $3 == "$(stat -L -c %i /proc/self/ns/pid)" ]] && ! sy_left_lives "$1:$2"
+}
+
+# --- marks: written --------------------------------------------------------------------------
+
+# One at a time looks and changes: runs, and who removes what others left.
+sy_left_locked() { # <function> <argument>...
+    local fd code
+    sy_left_open && exec {fd}>>"$SY_LEFT/.lock" || return
+    if flock -w 60 "$fd"; then
+        "$@"
+        code=$?
+    else
+        code=1
+        printf 'steelyard: %s is held by another for more than 60 s: fuser -v there says by whom\n' \
+            "$SY_LEFT/.lock" >&2
+    fi
+    exec {fd}>&-
+    return "$code"
+}
+
+sy_left_open() {
+    [[ -d $SY_LEFT ]] || mkdir -m 700 -- "$SY_LEFT" || return
+    [[ -O $SY_LEFT && ! -L $SY_LEFT ]]
+}
+
+# Before it is made. The owner's lines are one write: a mark has them, or is empty.
+sy_left_mark() { # <word> <value>
+    local -r mark=$SY_LEFT/$SY_LAUNCHER_NAME
+    if [[ ! -e $mark ]]; then
+        sy_left_open && printf 'owner %s\nnetwork %s\n' "$(sy_left_identity)" \
+            "$(stat -L -c %i /proc/self/ns/net)" >"$mark" || return
+    fi
+    printf '%s %s\n' "$1" "$2" >>"$mark"
+}
+
+# --- marks: removed --------------------------------------------------------------------------
+
+# All of the run itself, at its end.
+sy_left_undo() {
+    local -a removed=()
+    ((EUID != 0)) || [[ ! -e $SY_LEFT/${SY_LAUNCHER_NAME:--} ]] ||
+        sy_left_locked sy_left_remove "$SY_LEFT/$SY_LAUNCHER_NAME"
+}
+
+# What runs have left that are over; tells it, a line each.
+sy_left_sweep() {
+    ((EUID == 0)) && compgen -G "$SY_LEFT/steelyard-*-*" >/dev/null || return 0
+    sy_left_locked sy_left_sweep_locked
+}
+
+sy_left_sweep_locked() {
+    local mark owner
+    local -a removed
+    find "$SY_LEFT" -name 'steelyard-*' -empty -mmin +10 -delete
+    for mark in "$SY_LEFT"/steelyard-*-*; do
+        sy_left_mark_is_over "$mark" || continue
+        removed=() owner=$(sed -n '1s/^owner //p' "$mark")
+        sy_left_remove "$mark"
+        ((${#removed[@]} == 0)) || sy_left_tell "$owner" "${removed[@]}"
+    done
+}
+
+sy_left_tell() { # <owner's line> <what>...
+    local list
+    printf -v list '%s, ' "${@:2}"
+    set -- "$1" "${list%, }"
+    list=${1##* }
+    [[ $list != - ]] && list="job $list" || list='a run'
+    printf '%s (process %s) was killed and left here: %s: removed\n' "$list" "${1%% *}" "$2"
+}
+
+# Also not while another run uses its bridge.
+# shellcheck disable=SC2094 # only read
+sy_left_mark_is_over() { # <mark>
+    local word value other
+    { read -r word value <"$1" && [[ $word == owner ]]; } 2>/dev/null || return
+    # shellcheck disable=SC2086 # words
+    sy_left_is_over $value || return
+    while read -r word value; do
+        [[ $word == link ]] || continue
+        while IFS= read -r other; do
+            [[ $other == "$1" ]] || sy_left_mark_is_over "$other" || return 1
+        done < <(grep -lsx "port $value" "$SY_LEFT"/steelyard-*-*)
+    done <"$1"
+}
+
+# Last made, first removed. False: something is there still, and so is the mark. Adds to `removed` of
+# the caller.
+sy_left_remove() { # <mark>
+    local word value i where result=0
+    local -a lines=()
+    where=$(sy_left_network "$1") || return
+    mapfile -t lines <"$1" || return
+    for ((i = ${#lines[@]} - 1; i >= 0; i--)); do
+        word=${lines[i]%% *} value=${lines[i]#* }
+        case $where:$word in
+        *:space | *:cgroup | *:lxc | *:folder | *:container) sy_left_is_named "$word" "$value" || continue ;;
+        here:*) sy_left_is_named "$word" "$value" || continue ;;
+        *) continue ;;
+        esac
+        sy_left_is_there "$word" "$value" || continue
+        sy_left_take "$word" "$value"
+        if sy_left_is_there "$word" "$value"; then
+            result=1
+        else
+            removed+=("$word $value")
+        fi
+    done
+    ((result)) || rm -f -- "$1"
+    return "$result"
+}
+
+# here; gone: with all that was in it. False: it is elsewhere, and its own to look after.
+sy_left_network() { # <mark>
+    local inode
+    inode=$(sed -n '2s/^network //p' "$1")
+    if [[ $inode == "$(stat -L -c %i /proc/self/ns/net)" ]]; then
+        printf 'here'
+    elif stat -L -c %i /proc/[0-9]*/ns/net /run/netns/* 2>/dev/null | grep -qx -- "$inode"; then
+        return 1
+    else
+        printf 'gone'
+    fi
+}
+
+# Whether a line can be one of ours: nobody's device, route or folder but a launcher's.
+sy_left_is_named() { # <word> <value>
+    case $1 in
+    link | accept) [[ $2 =~ ^sy[bv]?[0-9]+$ ]] ;;
+    forwarding) [[ $2 =~ ^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
+    space | lxc) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+$ ]] ;;
+    route) [[ $2 =~ ^198\.1[89]\.[0-9]+\.[0-9]+/28\ via\ [0-9a-f.:]+\ dev\ [A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
+    cgroup) [[ $2 =~ ^/sys/fs/cgroup/(.*/)?steelyard-[0-9]+-[0-9]+$ && $2 != */../* ]] ;;
+    folder) [[ $2 =~ ^/run/systemd/nspawn/propagate/steelyard-[0-9]+-[0-9]+$ ]] ;;
+    container) [[ $2 =~ ^(docker|podman)\ steelyard-[0-9]+-[0-9]+$ ]] ;;
+    *) false ;;
+    esac
+}
+
+# shellcheck disable=SC2086 # a route's words
+sy_left_is_there() { # <word> <value>
+    local found
+    case $1 in
+    link) ip link show dev "$2" ;;
+    route) found=$(ip route show $2) && [[ -n $found ]] ;;
+    accept) iptables -w -C FORWARD -i "$2" -j ACCEPT || iptables -w -C FORWARD -o "$2" -j ACCEPT ;;
+    # Not when another run has needed it since: that one switches it off.
+    forwarding) read -r found <"/proc/sys/net/ipv4/conf/$2/forwarding" && [[ $found == 1 ]] &&
+        (($(grep -lsx "forwarding $2" "$SY_LEFT"/steelyard-*-* | wc -l) < 2)) ;;
+    space) [[ -e /run/netns/$2 ]] ;;
+    cgroup | folder) [[ -d $2 && ! -L $2 ]] ;;
+    lxc) [[ -n $(sy_left_lxc_groups "$2") ]] ;;
+    container)
+        found=$(sy_left_containers "${2% *}" "${2#* }")
+        [[ $? != 0 || -n $found ]] # an engine that does not answer may have it
+        ;;
+    esac
+} >/dev/null 2>&1
+
+# By their label: the name is also the beginning of others'.
+sy_left_containers() { # <docker or podman> <steelyard-PID-START>
+    local -r owner=${2#steelyard-}
+    timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
+}
+
+# lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
+sy_left_lxc_groups() { # <name>
+    find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
+}
+
+# shellcheck disable=SC2086,SC2046 # a route's words; containers
+sy_left_take() { # <word> <value>
+    local found
+    case $1 in
+    link) ip link delete dev "$2" ;;
+    route) ip route delete $2 ;;
+    accept)
+        iptables -w -D FORWARD -i "$2" -j ACCEPT
+        iptables -w -D FORWARD -o "$2" -j ACCEPT
+        ;;
+    forwarding) printf '0\n' >"/proc/sys/net/ipv4/conf/$2/forwarding" ;;
+    space) ip netns delete "$2" ;;
+    cgroup) sy_left_remove_cgroup "$2" ;;
+    lxc)
+        while IFS= read -r found; do
+            sy_left_remove_cgroup "$found"
+        done < <(sy_left_lxc_groups "$2")
+        ;;
+    folder) rmdir -- "$2" ;;
+    container) timeout 20 "${2% *}" rm --force $(sy_left_containers "${2% *}" "${2#* }") ;;
+    esac
+} >/dev/null 2>&1
+
+# With those below it: systemd-nspawn makes some with v2. What dies this moment holds it a moment more.
+sy_left_remove_cgroup() { # <folder>
+    local try
+    for ((try = 0; try < 100; try++)); do
+        find "$1" -depth -type d -exec rmdir -- {} + 2>/dev/null
+        [[ -d $1 ]] || return 0
+        read -r -t 0.05 <> <(:) || :
+    done
+    return 1
+}
+
+# --- folders ---------------------------------------------------------------------------------
+
+# Makes one, and its note before it. Prints its path.
+sy_left_folder() { # <base> <name>
+    local note
+    note=$(mktemp -- "$1/.$2.XXXXXXXX") && sy_left_identity >"$note" &&
+        mkdir -m 700 -- "$1/${note##*/.}" && printf '%s' "$1/${note##*/.}"
+}
+
+sy_left_remove_folder() { # <path>
+    rm -rf --one-file-system -- "$1" && rm -f -- "${1%/*}/.${1##*/}"
+}
+
+# This user's, of runs that are over; tells it, a line each.
+sy_left_sweep_folders() { # <base>
+    local note folder
+    while IFS= read -r note; do
+        folder=$1/${note##*/.}
+        sy_left_remove_folder "$folder" && printf '%s of a run that was killed: removed\n' "$folder"
+    done < <(sy_left_folders "$1")
+}
+
+# Their notes.
+sy_left_folders() { # <base>
+    local note folder owner
+    for note in "$1"/.steelyard.*.????????; do
+        folder=$1/${note##*/.}
+        owner=
+        [[ ! -f $note || -L $note || ! -O $note ]] || read -r owner <"$note"
+        [[ -n $owner ]] || continue
+        [[ ! -e $folder && ! -L $folder ]] || [[ -d $folder && ! -L $folder && -O $folder ]] || continue
+        # shellcheck disable=SC2086 # words
+        sy_left_is_over $owner && ! sy_left_is_in_use "$folder" && printf '%s\n' "$note"
+    done
+} 2>/dev/null
+
+# A benchmark that outlived its client still works there.
+sy_left_is_in_use() { # <folder>
+    local at
+    local -r real=$(cd -P -- "$1" 2>/dev/null && pwd -P)
+    while [[ -n $real ]] && IFS= read -r at; do
+        [[ $at != "$real" && $at != "$real"/* ]] || return 0
+    done < <(readlink -- /proc/[0-9]*/cwd)
+    return 1
+}
+
+# --- steelyard-left --------------------------------------------------------------------------
+
+sy_left_help() {
+    cat <<'END'
+usage: steelyard-left sweep [--job ID] | list | folders [--job ID]
+
+What runs of steelyard have left on this node that were killed with -9.
+
+  sweep    root: removes devices, network namespaces, routes, rules of the firewall, cgroups and
+           containers that marks in /run/steelyard-containers name, and folders of runs in /tmp, each
+           with its owner's rights; of runs only that are known to be over. Tells what it removed
+  list     the same, told and not removed
+  folders  removes the folders in /tmp of the user who says it
+
+  --job ID  a job that ends now: waits up to 5 s for its last processes
+END
+}
+
+# A job that was ended this moment has processes still.
+sy_left_wait() { # <job> <file>...
+    local file owner try
+    for ((try = 0; try < 50; try++)); do
+        for file in "${@:2}"; do
+            owner=
+            [[ ! -f $file || -L $file ]] || read -r owner <"$file"
+            [[ -n $owner && ${owner##* } == "$1" ]] || continue
+            # shellcheck disable=SC2086 # words
+            sy_left_is_over ${owner#owner } || continue 2
+        done
+        return
+    done 2>/dev/null
+}
+
+# Whose folders there are in /tmp: looked at, and removed, with their rights alone.
+sy_left_of_users() { # <command> <argument>...
+    local uid
+    while read -r uid; do
+        if ((uid == 0)); then
+            sy_left_main "$@"
+        else
+            # shellcheck disable=SC2016 # for the shell inside
+            setpriv --reuid="$uid" --regid=65534 --clear-groups -- \
+                "$BASH" -c '. "$1" "${@:2}"' steelyard-left "${BASH_SOURCE[0]}" "$@"
+        fi
+    done < <(stat -c %u -- /tmp/.steelyard.*.???????? 2>/dev/null | sort -u)
+}
+
+sy_left_list() {
+    local mark note
+    for mark in "$SY_LEFT"/steelyard-*-*; do
+        ! sy_left_mark_is_over "$mark" ||
+            printf '%s: %s\n' "$mark" "$(sed '1,2d' "$mark" | paste -sd, | sed 's/,/, /g')"
+    done
+    while IFS= read -r note; do
+        printf '/tmp/%s\n' "${note##*/.}"
+    done < <(sy_left_folders /tmp)
+}
+
+sy_left_main() { # <command> <argument>...
+    local -r command=${1:-} job=${3:-}
+    [[ $# == 1 || ($# == 3 && $2 == --job && $command != list) ]] || {
+        sy_left_help >&2
+        return 2
+    }
+    case $command in
+    sweep)
+        [[ -z $job ]] || sy_left_wait "$job" "$SY_LEFT"/steelyard-*-*
+        sy_left_sweep
+        sy_left_of_users folders ${job:+--job "$job"}
+        ;;
+    folders)
+        [[ -z $job ]] || sy_left_wait "$job" /tmp/.steelyard.*.????????
+        sy_left_sweep_folders /tmp
+        ;;
+    list) sy_left_list ;;
+    --help | -h) sy_left_help ;;
+    *)
+        sy_left_help >&2
+        return 2
+        ;;
+    esac
+}
+
+if [[ ${0##*/} == steelyard-left ]]; then
+    export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
+    sy_left_main "$@"
+    exit
+fi

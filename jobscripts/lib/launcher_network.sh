@@ -1,0 +1,178 @@
+#!/bin/bash
+# A network between the containers of one program (ranks=across): a bridge with a veth pair for each
+# container, routed to the other nodes, or macvlan devices on the node's own. Root's; docker's and
+# podman's own networks where these do. Part of steelyard.sh; called by launcher_places.sh.
+#
+# Addresses are of 198.18.0.0/15, which RFC 2544 sets aside for measurements of networks: a block of
+# 16 for each node, from SY_NETWORK_BLOCK on, which the run's name decides: 1 … 8 its containers, 14
+# the node itself. What has to be undone on the node is marked first (launcher_left.sh), and nothing
+# is marked as ours that another has.
+
+# host, engine (docker's and podman's own), or ours.
+sy_network_whose() {
+    case $SY_LAUNCHER_NETWORK:$SY_LAUNCHER_KIND${SY_PLACE_ADDRESSES:+:nodes} in
+    host:*) printf 'host' ;;
+    macvlan:docker* | macvlan:podman* | bridge:docker | bridge:podman) printf 'engine' ;;
+    *) printf 'ours' ;;
+    esac
+}
+
+sy_network_block() { # <nodes>
+    local sum
+    sum=$(printf '%s %s' "$SY_ATTEMPT_DIR" "$SY_CLIENT" | cksum)
+    printf '%d' "$((${sum%% *} % (8191 - $1) + 1))"
+}
+
+sy_network_address() { # <node's number> <1 to 14; 0: the block>
+    local -r n=$(((SY_NETWORK_BLOCK + $1) * 16 + $2))
+    printf '198.%d.%d.%d' "$((18 + n / 65536))" "$((n / 256 % 256))" "$((n % 256))"
+}
+
+# --- the node --------------------------------------------------------------------------------
+
+sy_network_open() {
+    local -r bridge=syb$((SY_NETWORK_BLOCK + SY_PLACE_NODE))
+    [[ $(sy_network_whose) == ours ]] || return 0
+    if ((EUID != 0)); then
+        sy_say "$SY_LAUNCHER: only root can give its containers a network between them: leave network= out"
+        return 4
+    fi
+    [[ $SY_LAUNCHER_NETWORK == bridge ]] || return 0
+    sy_left_locked sy_network_bridge "$bridge" &&
+        ip address add "$(sy_network_address "$SY_PLACE_NODE" 14)/28" dev "$bridge" &&
+        ip link set "$bridge" up && sy_network_accept "$bridge" && sy_network_routes "$bridge" && return
+    sy_say "$SY_LAUNCHER: no bridge for its containers could be made on $SY_THIS_NODE (see above)"
+    return 4
+}
+
+sy_network_bridge() { # <bridge>
+    local -r block=$(sy_network_address "$SY_PLACE_NODE" 0)
+    if ip link show dev "$1" >/dev/null 2>&1 || [[ -n $(ip route show root "$block/28") ]]; then
+        sy_say "$SY_LAUNCHER: $block/28 is in use on $SY_THIS_NODE: submit the run again, it gets other addresses"
+        return 4
+    fi
+    sy_left_mark link "$1" && ip link add "$1" type bridge
+}
+
+# To the containers of the job's other nodes, without any address being translated.
+sy_network_routes() { # <bridge>
+    local address route device i=-1
+    for address in ${SY_PLACE_ADDRESSES:-}; do
+        i=$((i + 1))
+        route=$(ip -oneline route get "$address") || return
+        # Its own address; or that of another node that is on this machine, as in tests.
+        [[ $route != local* ]] || continue
+        device=${route#* dev } device=${device%% *}
+        sy_left_locked sy_network_forward "$device" && sy_left_locked sy_network_forward "$1" || return
+        sy_left_locked sy_network_route "$(sy_network_address "$i" 0)/28 via $address dev $device" && continue
+        sy_say "node $address is no neighbour of $SY_THIS_NODE: its containers cannot be reached by a bridge"
+        return 1
+    done
+}
+
+# shellcheck disable=SC2086 # a route's words
+sy_network_route() { # <NETWORK via ADDRESS dev DEVICE>
+    [[ -z $(ip route show ${1%% *}) ]] && sy_left_mark route "$1" && ip route add $1
+}
+
+sy_network_forward() { # <device>
+    local -r file=/proc/sys/net/ipv4/conf/$1/forwarding
+    local now
+    read -r now <"$file" || return
+    # Also when another run has switched it on, and means to switch it off.
+    ((now == 0)) || grep -qsx "forwarding $1" "$SY_LEFT"/steelyard-*-* || return 0
+    sy_left_mark forwarding "$1" && printf '1\n' >"$file"
+}
+
+# A firewall that forwards nothing (docker's) is told of the bridge; it may see even what stays on it.
+sy_network_accept() { # <bridge>
+    local rules
+    rules=$(iptables -w -S FORWARD 2>/dev/null) && [[ ${rules%%$'\n'*} == *DROP ]] || return 0
+    sy_left_mark accept "$1" &&
+        iptables -w -I FORWARD -i "$1" -j ACCEPT && iptables -w -I FORWARD -o "$1" -j ACCEPT
+}
+
+# --- a container -----------------------------------------------------------------------------
+
+# A network namespace for the container to start in. Docker's is its own: it gets the device later.
+sy_network_device() {
+    [[ -n ${SY_LAUNCHER_PLACES:-} && $(sy_network_whose) == ours && $SY_LAUNCHER_KIND != docker ]] || return 0
+    SY_NETWORK_NS=$SY_LAUNCHER_NAME
+    sy_left_mark space "$SY_NETWORK_NS" && ip netns add "$SY_NETWORK_NS" && ip -netns "$SY_NETWORK_NS" link set lo up &&
+        sy_network_plug "$SY_NETWORK_NS" "/run/netns/$SY_NETWORK_NS" && return
+    sy_say "$SY_LAUNCHER: its container could not get a device of the network on $SY_THIS_NODE (see above)"
+    return 4
+}
+
+sy_network_plug() { # <namespace's name or a process in it> <namespace's file>
+    local -r outside=syv$$ bridge=syb$((SY_NETWORK_BLOCK + SY_PLACE_NODE))
+    local -r address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))")
+    local parent
+    if [[ $SY_LAUNCHER_NETWORK == macvlan ]]; then
+        parent=$(sy_network_parent) &&
+            ip link add link "$parent" name eth0 netns "$1" type macvlan mode bridge || return
+    else
+        sy_left_mark port "$bridge" && sy_left_mark link "$outside" &&
+            ip link add "$outside" type veth peer name eth0 netns "$1" &&
+            ip link set "$outside" master "$bridge" up || return
+    fi
+    nsenter "--net=$2" ip address add "$address/$(sy_network_prefix)" dev eth0 &&
+        nsenter "--net=$2" ip link set eth0 up || return
+    [[ $SY_LAUNCHER_NETWORK == macvlan ]] ||
+        nsenter "--net=$2" ip route add default via "$(sy_network_address "$SY_PLACE_NODE" 14)"
+}
+
+# Macvlan devices of all nodes are in one network.
+sy_network_prefix() {
+    if [[ $SY_LAUNCHER_NETWORK == macvlan ]]; then
+        printf '15'
+    else
+        printf '28'
+    fi
+}
+
+# The device by which the job's nodes reach each other; of one node its way to the world, or the
+# device of its own address where compute nodes have none.
+sy_network_parent() {
+    local -a addresses
+    local line='' address
+    read -r -a addresses <<<"${SY_PLACE_ADDRESSES:-}"
+    if ((${#addresses[@]})); then
+        address=${addresses[SY_PLACE_NODE]}
+    else
+        line=$(ip -oneline route show default) line=${line#* dev }
+        [[ -n $line ]] || address=$(sy_node_address "$SY_THIS_NODE") || return
+    fi
+    if [[ -n ${address:-} && $address != 127.* ]]; then
+        line=$(ip -oneline address show to "$address") line=${line#*: }
+    fi
+    line=${line%% *}
+    [[ -n $line ]] && printf '%s' "${line%%@*}" && return
+    sy_say "no device of $SY_THIS_NODE can carry macvlan devices: it has no default route, and none has the address ${address:-of another node}"
+    return 4
+}
+
+# ADDRESS/PREFIX of the container that has started.
+sy_network_attach() {
+    local pid address=127.0.0.1 prefix=8
+    local -a addresses
+    case $(sy_network_whose) in
+    engine)
+        "$SY_LAUNCHER_KIND" inspect --format='{{range .NetworkSettings.Networks}}{{.IPAddress}}/{{.IPPrefixLen}}{{end}}' "$SY_LAUNCHER_NAME"
+        return
+        ;;
+    ours)
+        address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))") prefix=$(sy_network_prefix)
+        if [[ $SY_LAUNCHER_KIND == docker ]]; then
+            pid=$(sy_launcher_pid) && sy_network_plug "$pid" "/proc/$pid/ns/net" || return
+        fi
+        ;;
+    host)
+        read -r -a addresses <<<"${SY_PLACE_ADDRESSES:-}"
+        ((${#addresses[@]} == 0)) || {
+            address=${addresses[SY_PLACE_NODE]} prefix=$(SY_FAR_PREFIX='' sy_prefix_length "$address")
+        }
+        ;;
+    esac
+    printf '%s/%s' "$address" "$prefix"
+}

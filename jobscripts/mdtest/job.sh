@@ -1,0 +1,32 @@
+# shellcheck shell=bash
+# mdtest, the user's own program: all ranks of a job at once, in one fresh folder of a file system that
+# all nodes share. One iteration: its table of several has their mean alone.
+
+# Not timed: what the run ran with.
+sy_setup() {
+    local program
+    program=$(sy_mdtest_program) || return
+    sy_environment "$program" "$SY_PARAM_MPIRUN"
+}
+
+sy_mdtest_program() {
+    sy_program mdtest "$SY_PARAM_PROGRAM" 'give program = "/path/to/mdtest"'
+}
+
+sy_client() {
+    local program code
+    local -a more options=(-i 1 -P -n "$SY_PARAM_FILES")
+    program=$(sy_mdtest_program) || return
+    sy_work_in "$SY_PARAM_DIRECTORY" || return
+    case $SY_PARAM_KIND in
+    files) options+=(-F) ;;
+    directories) options+=(-D) ;;
+    esac
+    read -r -a more <<<"$SY_PARAM_OPTIONS"
+    sy_without_scheduler
+    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "${options[@]}" \
+        ${more[@]+"${more[@]}"} -d "$SY_WORK/mdtest"
+    code=$?
+    sy_mount_counters "$SY_WORK" after
+    return "$code"
+}

@@ -1,0 +1,119 @@
+"""`{threads}` in what a study gives to a benchmark: the level of a factor stands there in each run.
+
+In a command the level is quoted for the place where it stands, so that it stays one argument
+whatever is in it; in a variable's value it stands as it is. Braces around anything but the name of
+a factor are left alone: `${HOME}`, `{1..3}`, `awk '{print $1}'`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+
+from steelyard.jobscripts.parameters import Parameter, Value, shell_text
+
+PLACE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+KINDS = ("command", "environment")
+# What changes how a shell reads on, where it reads words, "…" and `$(…)` (a ")" ends the last one).
+TOKEN = re.compile(r"\\.|\$'(?:\\.|[^'\\])*'?|'|\"|`|\$\(|\(|\)", re.DOTALL)
+PLAIN, DOUBLE, SINGLE, BACKTICK = "", '"', "'", "`"
+
+
+def names_in(parameter: Parameter, value: object) -> set[str]:
+    """What stands in braces in a value of this parameter, be it a factor or not."""
+    if parameter.type not in KINDS:
+        return set()
+    texts = [value] if isinstance(value, str) else []
+    if isinstance(value, Mapping):
+        texts = list(value.values())
+    return {name for text in texts for name in PLACE.findall(str(text))}
+
+
+def fill(parameter: Parameter, value: Value, levels: Mapping[str, Value]) -> Value:
+    """The value with levels in the place of their factors' names; ValueError where none can stand."""
+    if parameter.type == "command":
+        return filled_command(str(value), levels)
+    if parameter.type == "environment":
+        table = json.loads(str(value)) if str(value) else {}
+        return json.dumps({k: filled_text(v, levels) for k, v in table.items()}, sort_keys=True)
+    return value
+
+
+def filled_text(text: str, levels: Mapping[str, Value]) -> str:
+    """As they are."""
+    return PLACE.sub(lambda m: shell_text(levels[m[1]]) if m[1] in levels else m[0], text)
+
+
+def filled_command(command: str, levels: Mapping[str, Value]) -> str:
+    """Each level quoted for where it stands."""
+    parts, end = [], 0
+    for match, state in places(command, levels):
+        parts += [command[end : match.start()], quoted(shell_text(levels[match[1]]), state, match)]
+        end = match.end()
+    return "".join([*parts, command[end:]])
+
+
+def places(command: str, names: Collection[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """Where the names stand, and inside of which quotes."""
+    stack, done = [PLAIN], 0
+    for match in PLACE.finditer(command):
+        if match[1] in names:
+            advance(stack, command[done : match.start()])
+            done = match.end()
+            yield match, stack[-1]
+
+
+def advance(stack: list[str], text: str) -> None:
+    """The quotes that are open behind this text; the innermost stands last."""
+    at = 0
+    while at < len(text):
+        if stack[-1] == SINGLE:
+            end = text.find("'", at)
+            if end < 0:
+                return
+            stack.pop()
+            at = end + 1
+            continue
+        token = TOKEN.search(text, at)
+        if token is None:
+            return
+        at = token.end() if opened(stack, token[0]) else token.start() + 1
+
+
+def opened(stack: list[str], token: str) -> bool:
+    """Takes one token in; False: only its first character means nothing here."""
+    state = stack[-1]
+    if token[0] == "\\":
+        return True
+    if token.startswith("$'"):
+        if state != DOUBLE and not (len(token) > 2 and token.endswith("'")):
+            stack.append(BACKTICK)  # nothing can be put into $'…' safely, either
+        return state != DOUBLE
+    if token in ('"', "`"):
+        if state == token:
+            stack.pop()
+        else:
+            stack.append(token)
+    elif token in ("$(", "(") and not (state == DOUBLE and token == "("):
+        stack.append(PLAIN)
+    elif token == "'" and state != DOUBLE:
+        stack.append(SINGLE)
+    elif token == ")" and state == PLAIN and len(stack) > 1:
+        stack.pop()
+    return True
+
+
+def quoted(level: str, state: str, match: re.Match[str]) -> str:
+    """A level as it has to be written inside of these quotes."""
+    if state == BACKTICK:
+        raise ValueError(
+            f"{match[0]} stands in `…` or $'…', where nothing can be quoted safely: write $(…) or "
+            f'"…", or give it as a variable, env = {{ X = "{match[0]}" }}'
+        )
+    if state == SINGLE:
+        return level.replace("'", "'\\''")
+    if state == DOUBLE:
+        return re.sub(r'([\\"$`])', r"\\\1", level)
+    return shlex.quote(level)

@@ -1,0 +1,67 @@
+"""Reads STREAM's table from out.CLIENT, of the original program and of ours.
+
+STREAM exits with 0 when its arrays are wrong: so its own verdict is read, the size and number of
+repetitions are compared with those asked for, and every rate with the time beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.registry import Result
+
+ARRAYS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # that a loop reads or writes
+NUMBER = r"[ \t]+([0-9.]+)"
+ROW = re.compile(rf"^(Copy|Scale|Add|Triad):{NUMBER * 4}[ \t]*$", re.MULTILINE | re.ASCII)
+ELEMENTS = re.compile(r"^Array size = (\d+) \(elements\)", re.MULTILINE | re.ASCII)
+TIMES = re.compile(r"^Each kernel will be executed (\d+) times\.$", re.MULTILINE | re.ASCII)
+THREADS = re.compile(r"^Number of Threads counted = (\d+)$", re.MULTILINE | re.ASCII)
+FAILED = re.compile(r"^Failed Validation.*$", re.MULTILINE)
+END = re.compile(
+    r"^Solution Validates: avg error less than \S+ on all three arrays\n-{61}\n\Z", re.MULTILINE
+)
+
+
+def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    """The best rate of each loop, in bytes per second."""
+    name = f"out.{client}"
+    text = read_output(folder, client, "STREAM")
+    failed = FAILED.search(text)
+    if failed:
+        raise FailedError(f"STREAM's arrays are wrong: {failed.group().strip()[:200]}")
+    if not END.search(text):
+        raise OutputError(name, "cut short: it does not end with 'Solution Validates'")
+    elements = _count(name, text, ELEMENTS, "elements", parameters["elements"])
+    _count(name, text, TIMES, "repetitions", parameters["repetitions"])
+    if parameters["threads"]:
+        _count(name, text, THREADS, "threads", parameters["threads"])
+    rows = ROW.findall(text)
+    if [row[0] for row in rows] != list(ARRAYS):
+        raise OutputError(name, f"loops {[row[0] for row in rows]} instead of {list(ARRAYS)}")
+    return [_rate(name, row, elements) for row in rows]
+
+
+def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: object) -> int:
+    """A number that the program tells once, and that was asked for."""
+    found = pattern.findall(text)
+    if len(found) != 1:
+        raise OutputError(name, f"{what}: told {len(found)} times, once was expected")
+    if int(found[0]) != asked:
+        raise OutputError(name, f"{what} = {found[0]} instead of {asked}")
+    return int(found[0])
+
+
+def _rate(name: str, row: tuple[str, ...], elements: int) -> Result:
+    """MB/s have one decimal, times six."""
+    loop = row[0]
+    rate, mean_s, least_s, most_s = (number(name, loop, word) for word in row[1:])
+    if not 0 < least_s <= mean_s <= most_s:
+        raise OutputError(name, f"{loop}: times {row[2:]} are not mean, least and most")
+    expected = ARRAYS[loop] * 8e-6 * elements / least_s
+    if abs(rate - expected) > 0.06 + expected * 0.6e-6 / least_s:
+        raise OutputError(name, f"{loop}: {rate} MB/s in {least_s} s do not go together")
+    return Result(loop.lower(), 1e6 * rate, "bytes_per_s", 1)
