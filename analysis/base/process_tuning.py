@@ -11,6 +11,11 @@ OBJECTS = (
 )
 
 
+def seldom_look_for_garbage() -> None:
+    """For what reads much, makes few cycles and ends soon."""
+    gc.set_threshold(OBJECTS, 10, 10)
+
+
 def be_lean() -> None:
     """One thread for linear algebra, rare garbage collections, no hints; before numpy is imported.
 
@@ -19,6 +24,6 @@ def be_lean() -> None:
     order everywhere. Not for commands that start users' programs: they would inherit it.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(OBJECTS, 10, 10)
+    seldom_look_for_garbage()
     # Where HOME cannot be written it uses a temporary folder, which it says at length.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -44,6 +44,7 @@ class Jobs:
     waiting: list[tuple[Submission, AccountingRow]] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)  # submission ids
     gaps: list[Gap] = field(default_factory=list)
+    are_new: bool = False  # rows came from the accounting just now
     too_old: dict[str, float] = field(default_factory=dict)  # by submission: its id's rows, by s
 
 
@@ -62,6 +63,7 @@ def take_in(
     asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
     answers = ask(accounting, asked, scratch, jobs, progress)
+    jobs.are_new = bool(answers)
     again = {s.submission_id for s in asked} & jobs.answered
     fresh = [row for answer in answers for row in answer.rows]
     left = not_answered(index, kept, fresh, again)

@@ -6,12 +6,17 @@ docs/formats.md parts 6 and 7. A line that is not understood is left out: the fi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.store.spool import parse_json
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+
+SPAN = re.compile(r"[a-z][a-z0-9_]{0,63}")
+LARGEST = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,16 @@ class UsedFile:
     kind: str  # program or library
     path: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A row of the table `spans` without run and attempt."""
+
+    span: str
+    iteration: int
+    begin_unix_s: float
+    end_unix_s: float
 
 
 def tags(attempt: Attempt) -> dict[tuple[str, str], str]:
@@ -58,6 +73,32 @@ def used_file(node: str, line: str) -> UsedFile | None:
         return None
     words = [document.get(key) for key in ("kind", "path", "sha256")]
     return UsedFile(node, *map(str, words)) if all(isinstance(w, str) for w in words) else None
+
+
+def spans(attempt: Attempt) -> Iterator[Span]:
+    """Times of the run that its script has named; what is no time is left out, as all bad lines."""
+    texts = [line for _, line in noted_lines(attempt, "spans")]
+    if attempt.folder is not None:
+        texts += read_text(attempt.folder.path / "spans.run").split("\n")[:-1]
+    seen = set()
+    for line in texts:
+        span = span_of(line)
+        if span is not None and (span.span, span.iteration) not in seen:
+            seen.add((span.span, span.iteration))
+            yield span
+
+
+def span_of(line: str) -> Span | None:
+    """One line of spans.CLIENT or spans.run."""
+    try:
+        document = parse_json(line)
+        name, iteration = str(document["span"]), int(document.get("iteration", 1))
+        begin, end = float(document["begin_unix_s"]), float(document["end_unix_s"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    if not SPAN.fullmatch(name) or not 0 <= begin < end or not 0 < iteration < LARGEST:
+        return None
+    return Span(name, iteration, begin, end)
 
 
 def noted_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:

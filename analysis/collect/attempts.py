@@ -20,7 +20,7 @@ from steelyard.analysis.sources.study_files import NO_JOB, RESULT_STATES, RunFol
 
 @dataclass(slots=True)
 class Attempt:
-    """One execution of a run; the fields up to `nodes` are the columns of the table `attempts`."""
+    """One execution of a run; the fields up to `stamp` are the columns of the table `attempts`."""
 
     run_id: str
     attempt: str
@@ -40,6 +40,7 @@ class Attempt:
     clients: int | None = None
     tries: int | None = None
     nodes: tuple[str, ...] = ()
+    stamp: str | None = None
     # Not in the table:
     order: tuple[float, int] = (0.0, 0)  # by submission, then restart: the last one counts
     submission_id: str | None = None

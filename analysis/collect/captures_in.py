@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect.accounting_in import Progress
 from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.known_samples import files_beside
 from steelyard.analysis.collect.records_in import Gap, clock_set
 from steelyard.analysis.collect.samples_in import SampleFile
 from steelyard.analysis.sources.flows import CaptureError, Flow, find_tshark, read_capture
@@ -30,7 +31,7 @@ def take_in(
 ) -> list[Gap]:
     """Read the captures that are new or changed; returns what is missing of all of them."""
     gaps: list[Gap] = []
-    files = list(capture_files(study_dir, attempts, gaps))
+    files = list(files_beside(study_dir, attempts, gaps, "capture", "capture.file"))
     stored = {
         row[0]: row[1:]
         for row in connection.execute(
@@ -51,24 +52,6 @@ def take_in(
         forget(connection, [*replaced, *(file.key for file, _ in new)])
         store(connection, tshark, new, scratch, progress)
     return [*gaps, *capture_gaps(connection)]
-
-
-def capture_files(
-    study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
-) -> Iterator[tuple[SampleFile, Record]]:
-    """The captures that records name, each with its record."""
-    for attempt in attempts:
-        for node, record in attempt.records.items():
-            path = record.beside("capture.file")
-            if path is None:
-                continue
-            if not path.is_file():
-                reason = f"the record names {path.name}, which is not beside it"
-                gaps.append(Gap(attempt.run_id, attempt.attempt, node, "capture", reason))
-                continue
-            key = str(path.relative_to(study_dir))
-            file = SampleFile(path, key, attempt.run_id, attempt.attempt, node)
-            yield file, record
 
 
 def store(

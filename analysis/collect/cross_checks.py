@@ -177,5 +177,5 @@ def write_checks(connection: DuckDBPyConnection) -> None:
     for name, select in views.items():
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {select}")
     connection.execute("DELETE FROM checks")
-    for select in comparisons():
-        connection.execute(f"INSERT INTO checks BY NAME {select}")
+    every = " UNION ALL BY NAME ".join(comparisons())
+    connection.execute(f"INSERT INTO checks BY NAME {every}")

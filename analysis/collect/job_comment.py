@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.collect.one_job import JobView, refusals
 from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record
 from steelyard.facts.quantities import METRICS, TOTALS
@@ -27,6 +27,7 @@ def short(view: JobView) -> str:
         "exclusive": exclusive(weighed),
         "missing": by_reason({name: why for name, (_, why) in totals.items() if why is not None}),
         **conditions(weighed),
+        "refused": next((why for record in weighed for why in refusals(record)), None),
     }
     if document["nodes_weighed"] == document["nodes"]:
         del document["nodes_weighed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,14 @@ def loaded(records: Mapping[str, Record], scratch: Path) -> Iterator[duckdb.Duck
 
 def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
     """Totals of records cut short, by node, computed as collect does."""
-    from steelyard.analysis.collect import tables
+    from steelyard.analysis.collect import settled, tables
 
     attempt = Attempt("run", "attempt", "none", "completed", records=dict(records))
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         loaded(records, Path(folder)) as connection,
     ):
+        settled.keep(connection, ())
         tables.write_records(connection, [attempt], Path(folder))
         tables.write_notes(connection, [attempt], Path(folder))
         names = ", ".join(COLUMNS)
@@ -56,6 +58,8 @@ def sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
 
 def shares_of(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
     """By node, what of its joules can be the job's."""
+    told = {node: record.get("energy.idle_w") for node, record in records.items()}
+    idle = replace(idle, told_w={node: w for node, w in told.items() if w is not None})
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         loaded(records, Path(folder)) as connection,

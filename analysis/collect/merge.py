@@ -7,13 +7,13 @@ other tables are made anew, and it all becomes visible at once or not at all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import captures_in, network, samples_in, tables
+from steelyard.analysis.collect import captures_in, network, samples_in, settled, tables
 from steelyard.analysis.collect.accounting_in import (
     Jobs,
     Progress,
@@ -24,6 +24,7 @@ from steelyard.analysis.collect.accounting_in import (
 from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
+from steelyard.analysis.collect.known_samples import KnownFiles, files_beside, sample_gaps
 from steelyard.analysis.collect.outputs_in import Output, read_output
 from steelyard.analysis.collect.records_in import (
     Gap,
@@ -31,7 +32,6 @@ from steelyard.analysis.collect.records_in import (
     default_record_dirs,
     record_gaps,
 )
-from steelyard.analysis.collect.samples_in import SampleFile
 from steelyard.analysis.sources import schedulers
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
@@ -55,7 +55,6 @@ from steelyard.analysis.store.database import (
     open_for_writing,
     unwritten,
 )
-from steelyard.analysis.store.spool import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,11 @@ class Collected:
     elapsed_s: float
 
 
+# Tables of what attempts left behind.
+OF_ATTEMPTS = (
+    *("results", "records", "tags", "environment", "spans", "network", "flows", "captures"),
+    *("sources", "sample_parts"),
+)
 # A run that wrote its result this recently has a job that is about to end.
 ENDING_S = 60.0
 ASK_AGAIN_S = 0.5
@@ -93,6 +97,12 @@ class Merge:
     sample_files: int = 0
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
+    left: Sequence[Attempt] = ()  # of `attempts`, whose rows are made anew
+    stamps: dict[settled.Key, str | None] = field(
+        default_factory=dict
+    )  # of these, as they are read
+    accounting_is_new: bool = False
+    is_touched: bool = True  # rows of attempts come or go
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
@@ -127,19 +137,23 @@ def collect(
         open_for_writing(study_dir) as connection,
         sample_store.scratch_folder(study_dir) as scratch,
     ):
+        before = export.mark(connection)
         work = Merge(connection, study_dir, scratch, plan, now(), progress)
         find_ended_attempts(work, by_scheduler, patience_s)
-        find_records(work, dirs)
+        look = leave_settled(work, dirs)
+        find_records(work, dirs, look)
         states = write_tables(work)
+        ((records,),) = connection.execute("SELECT count(*) FROM records").fetchall()
+        is_whole = export.is_whole(study_dir / "parquet", before)
         export.begin(study_dir / "parquet")
         work.parts.publish()
-    export_again(work)
+    export_again(work, as_they_were(work) if is_whole else ())
     return Collected(
         study_dir=study_dir,
         database=study_dir / FILE_NAME,
         states=states,
         attempts=len(work.attempts),
-        records=sum(len(a.records) for a in work.attempts),
+        records=records,
         sample_files=work.sample_files,
         gaps=tuple(work.gaps),
         elapsed_s=time.monotonic() - begun,
@@ -183,6 +197,7 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
             jobs.numbered += found.numbered
             jobs.waiting += found.waiting
             jobs.answered |= found.answered
+            work.accounting_is_new |= found.are_new
             work.gaps += [*found.gaps, *job_gaps(mine, found, work.now_unix_s)]
     work.gaps += unreadable_gaps(work.connection)
     work.attempts = [
@@ -227,19 +242,37 @@ def result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
             yield Gap(attempt.run_id, attempt.attempt, None, "result", problem)
 
 
-def find_records(work: Merge, record_dirs: Sequence[Path]) -> None:
+def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> settled.Stamps:
+    """Part the attempts into those whose rows stay and those that are read."""
+    look = settled.Stamps(work.connection, work.study_dir, record_dirs, work.runs)
+    stay = look.settled(work.attempts)
+    if work.parts.broken:  # whose samples are lost is not known yet: everything is read
+        stay = set()
+    settled.keep(work.connection, stay)
+    work.left = [a for a in work.attempts if settled.key_of(a) not in stay]
+    ((before,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
+    work.is_touched = bool(work.left) or work.parts.broken or before != len(stay)
+    return look
+
+
+def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps) -> None:
     """Records into the study folder and to their attempts; their new samples into the database.
 
     DuckDB reads samples while other records are copied and outputs read.
     """
     known = KnownFiles(work.connection, work.parts)
     found = []
+
+    def before_reading(attempts: Sequence[Attempt]) -> None:
+        work.stamps.update((settled.key_of(a), look.stamp(a)) for a in attempts)
+
     with samples_in.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in bring_records(
-            work.study_dir, record_dirs, work.attempts, work.progress
+            work.study_dir, record_dirs, work.left, work.progress, before_reading
         ):
             found += gaps
-            for file in sample_files(work, attempts):
+            named = files_beside(work.study_dir, attempts, work.gaps, "samples", "samples_file")
+            for file, _ in named:
                 if not known.has(file):
                     loader.add(file, known.instead_of(file))
                     work.progress("samples", loader.loaded, loader.count)
@@ -248,85 +281,41 @@ def find_records(work: Merge, record_dirs: Sequence[Path]) -> None:
         work.progress("samples", loader.loaded, loader.count)
     samples_in.note_lost(work.connection, known.broken)
     told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
-    work.gaps += [*found, *record_gaps(work.attempts, record_dirs, told)]
+    work.gaps += [*found, *record_gaps(work.left, record_dirs, told)]
     work.sample_files = loader.count
-    work.gaps += sample_gaps(work)
+    work.gaps += sample_gaps(work.connection)
     work.gaps += captures_in.take_in(
-        work.connection, work.study_dir, work.attempts, work.scratch, work.progress
+        work.connection, work.study_dir, work.left, work.scratch, work.progress
     )
 
 
-class KnownFiles:
-    """The files of samples that earlier collects read.
-
-    One that is gone keeps its samples: they may be all that is left of the job.
-    """
-
-    def __init__(self, connection: DuckDBPyConnection, parts: sample_store.Parts) -> None:
-        rows = connection.execute(
-            "SELECT path, size_bytes, modified_unix_ns, run_id, attempt, node FROM sources"
-        ).fetchall()
-        self._stored = {row[0]: row[1:] for row in rows}
-        self._owners: dict[tuple[str, str, str], set[str]] = {}
-        for path, _, _, *owner in rows:
-            self._owners.setdefault(tuple(owner), set()).add(path)
-        self.broken = samples_in.broken_files(connection, parts)  # not yet read again
-
-    def has(self, file: SampleFile) -> bool:
-        """Whether its samples are there as the file has them, and no other's in their place."""
-        stored = (*file.stamp(), file.run_id, file.attempt, file.node)
-        others = self._owners.get(stored[2:], set()) - {file.key}
-        return self._stored.get(file.key) == stored and not others and file.key not in self.broken
-
-    def instead_of(self, file: SampleFile) -> list[str]:
-        """Keys of the files whose samples go when this one is read: of a node one file counts."""
-        keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
-        self.broken -= keys
-        return sorted(keys & self._stored.keys())
-
-
-def sample_files(work: Merge, attempts: Sequence[Attempt]) -> Iterator[SampleFile]:
-    """The samples of their records; a record that names a file which is not there is a gap."""
-    for attempt in attempts:
-        for node, record in attempt.records.items():
-            path = record.samples_path
-            if path is None:
-                continue
-            if not path.is_file():
-                reason = f"the record names {path.name}, which is not beside it"
-                work.gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
-                continue
-            key = str(path.relative_to(work.study_dir))
-            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
-
-
-def sample_gaps(work: Merge) -> Iterator[Gap]:
-    """Lines that were left out, now or in an earlier collect."""
-    rows = work.connection.execute(
-        "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
-        "ORDER BY path"
-    ).fetchall()
-    for run_id, attempt, node, path, reason in rows:
-        what = "cut_samples" if reason.startswith(samples_in.CUT) else "samples"
-        yield Gap(run_id, attempt, node, what, f"{path}: {reason}")
-
-
 def write_tables(work: Merge) -> dict[str, int]:
-    """All tables that are made anew; returns the number of runs in each state."""
-    read_outputs(work, work.attempts)
-    work.progress("outputs", len(work.attempts), len(work.attempts))
+    """All rows that are made anew; returns the number of runs in each state."""
+    read_outputs(work, work.left)
+    work.progress("outputs", len(work.left), len(work.left))
     name_refusals(work)
+    with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in work.gaps}
+    settled.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     tables.write_attempts(work.connection, work.attempts, work.scratch)
     states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
-    tables.write_results(work.connection, work.outputs, work.scratch)
-    tables.write_records(work.connection, work.attempts, work.scratch)
-    tables.write_notes(work.connection, work.attempts, work.scratch)
-    tables.write_network(work.connection, work.attempts, work.scratch)
     tables.write_gaps(work.connection, work.gaps, work.scratch)
-    write_checks(work.connection)
+    if work.is_touched:
+        tables.write_results(work.connection, work.outputs, work.scratch)
+        tables.write_records(work.connection, work.left, work.scratch)
+        tables.write_notes(work.connection, work.left, work.scratch)
+        tables.write_network(work.connection, work.left, work.scratch)
+    if work.is_touched or work.accounting_is_new:
+        write_checks(work.connection)
     check_keys(work.connection)
     return states
+
+
+def as_they_were(work: Merge) -> set[str]:
+    """Tables that this collect leaves as they were."""
+    if work.is_touched:
+        return set() if work.accounting_is_new else {"accounting"}
+    return set(OF_ATTEMPTS if work.accounting_is_new else (*OF_ATTEMPTS, "checks", "accounting"))
 
 
 def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
@@ -348,8 +337,8 @@ def name_refusals(work: Merge) -> None:
         attempt.reason = network.refusal(work.study_dir, attempt) or attempt.reason
 
 
-def export_again(work: Merge) -> None:
-    """The Parquet files, from the committed database."""
+def export_again(work: Merge, but: Collection[str]) -> None:
+    """The Parquet files `but` these tables', from the committed database."""
     folder = work.study_dir / "parquet"
     try:
         connection = connect(work.study_dir / FILE_NAME, read_only=True)
@@ -358,7 +347,7 @@ def export_again(work: Merge) -> None:
     try:
         bound(connection, work.study_dir)
         sample_store.sweep(connection, work.study_dir)
-        export.export(connection, folder, repr(work.now_unix_s), work.progress)
+        export.export(connection, folder, repr(work.now_unix_s), work.progress, but)
     except WRITE_ERRORS as error:
         what = f"{work.study_dir / FILE_NAME} is whole, but {folder} could not be written"
         raise unwritten(what, error, work.study_dir) from error

@@ -33,6 +33,9 @@ COLUMNS = {
     "loss_low": ("loss.low", "float"),
     "loss_high": ("loss.high", "float"),
     "loss_packets": ("loss.packets", "int"),
+    "duplicate_achieved": ("duplicate.achieved", "float"),
+    "corrupt_achieved": ("corrupt.achieved", "float"),
+    "reorder_achieved": ("reorder.achieved", "float"),
     "sent_packets": ("counters.sent_packets", "int"),
     "dropped_packets": ("counters.dropped_packets", "int"),
     "apply_s": ("apply_s", "float"),
@@ -114,6 +117,10 @@ def one_part(part: str) -> str:
     part = QUANTITY.sub(in_base_units, part)
     if key == "loss" and "gemodel:" in part:
         return without_defaults(part)
+    if key == "loss" and "state:" in part:
+        return without_state_defaults(part)
+    if key in ("rate", "slot"):
+        return without_zeros(part)
     return part.removesuffix("/uniform").removesuffix("~0")
 
 
@@ -131,6 +138,24 @@ def without_defaults(part: str) -> str:
     while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults.pop():
         shares.pop()
     return ":".join([kind, *shares])
+
+
+def without_state_defaults(part: str) -> str:
+    """loss=state:p13:p31:p32:p23:p14, from the right: p14 = 0, p23 = 100 %, p32 = 0, p31 = 1 - p13."""
+    kind, *shares = part.split(":")
+    defaults = [None, 1 - Decimal(shares[0].rstrip("u")), Decimal(0), Decimal(1), Decimal(0)]
+    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults[len(shares) - 1]:
+        shares.pop()
+    return ":".join([kind, *shares])
+
+
+def without_zeros(part: str) -> str:
+    """rate=RATE:PACKET:CELL:MORE without cells of 0; slot=MIN:MAX:PACKETS:BYTES without a limit of 0,
+    and without a MAX that is MIN."""
+    first, *more = part.split(":")
+    while len(more) > 1 and more[-1] == "0":
+        more.pop()
+    return first if more == [first.removeprefix("slot=")] else ":".join([first, *more])
 
 
 def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import job_totals
@@ -15,7 +16,8 @@ from steelyard.analysis.collect.job_samples import sampled_totals
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources import admin_comment
-from steelyard.analysis.sources.accounting import Accounting, AccountingRow
+from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Held, StepRow
+from steelyard.analysis.sources.record_folders import Window, job_folders, job_ids, job_sources
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
 from steelyard.analysis.stats.readable import quantity
 from steelyard.facts.quantities import METRICS
@@ -40,8 +42,11 @@ class JobView:
     earlier_starts: tuple[float, ...] = ()  # seconds since 1970 UTC
     admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
     nodes: list[NodeView] = field(default_factory=list)
+    held: Held | None = None  # of the row
+    refused: list[str] = field(default_factory=list)  # conditions not had, node by node
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    kept: dict[str, Any] | None = None  # what a cluster's database says it used; analysis/cluster
 
     @property
     def all_nodes(self) -> list[str]:
@@ -62,7 +67,22 @@ class JobView:
         return job_totals.job_total(whole, column)
 
 
-def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) -> JobView:
+class Elsewhere(Protocol):
+    """Who else may know a job: asked for what the accounting, or records, do not have."""
+
+    def add_start(self, view: JobView) -> None:
+        """Its row and what it held, if known."""
+
+    def add_nodes(self, view: JobView) -> None:
+        """Records of nodes that left none that is there."""
+
+
+def look_up(
+    job_id: str,
+    record_dirs: Sequence[Path],
+    accounting: Accounting,
+    elsewhere: Elsewhere | None = None,
+) -> JobView:
     """The job of this id, `4711`, `4711_3`, `4711+1` or `4711[3].srv`, as a person types it.
 
     UsageError when it is no job id or stands for several jobs; MissingError when neither the
@@ -71,9 +91,12 @@ def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) ->
     if not accounting.job_ids.fullmatch(job_id):
         raise UsageError(f"'{job_id}' is no job id: expected {accounting.job_ids_words}", job_id)
     view = JobView(job_id)
-    rows = ask(view, accounting)
-    choose_row(view, rows)
+    choose_start(view, ask(view, accounting), accounting)
+    if view.row is None and elsewhere is not None:
+        elsewhere.add_start(view)
     find_records(view, record_dirs, raw_id(view, record_dirs, accounting))
+    if elsewhere is not None:
+        elsewhere.add_nodes(view)
     if view.row is None and not view.nodes:
         where = ", ".join(str(path) for path in record_dirs)
         raise MissingError(
@@ -83,40 +106,65 @@ def look_up(job_id: str, record_dirs: Sequence[Path], accounting: Accounting) ->
     return view
 
 
-def ask(view: JobView, accounting: Accounting) -> list[AccountingRow]:
-    """The rows of the job itself, not of its steps."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start of a job, or what waits of an array, and its steps."""
+
+    row: AccountingRow
+    steps: list[AccountingRow | StepRow] = field(default_factory=list)
+
+
+def starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
+    """Each job's row comes before its steps."""
+    found: list[Start] = []
+    for row in rows:
+        if isinstance(row, AccountingRow) and row.step is None:
+            found.append(Start(row))
+        elif found and found[-1].row.job_id == row.job_id:
+            found[-1].steps.append(row)
+    return found
+
+
+def ask(view: JobView, accounting: Accounting) -> list[Start]:
+    """What the accounting says of the job."""
     try:
-        rows = [row for row in accounting.rows([view.job_id]) if row.step is None]
+        found = starts(accounting.rows([view.job_id]))
     except MissingError as error:
         view.missing.append(f"accounting: {error}")
         return []
-    if not rows:
+    if not found:
         view.missing.append("accounting: it does not know this job")
-    return rows
+    return found
 
 
-def choose_row(view: JobView, rows: Sequence[AccountingRow]) -> None:
+def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) -> None:
     """The last start of the job; an array as a whole is no job."""
-    tasks = {task_name(row) for row in rows if row.array_job_id is not None}
+    tasks = {task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural)[:10]) + (" …" if len(tasks) > 10 else "")
         raise UsageError(
             f"{view.job_id} is an array of {len(tasks)} jobs: ask for one of {shown}", view.job_id
         )
-    leader = min((row.het_offset or 0 for row in rows), default=0)
+    leader = min((start.row.het_offset or 0 for start in found), default=0)
     wanted = view.job_id.partition("+")[2]
-    mine = [r for r in rows if (r.het_offset or 0) == (int(wanted) if wanted else leader)]
-    if len(rows) > len(mine):
+    mine = [s for s in found if (s.row.het_offset or 0) == (int(wanted) if wanted else leader)]
+    if len(found) > len(mine):
         view.notes.append("one component of a heterogeneous job: ask for the others by ID+1, …")
-    mine.sort(key=age)
-    view.row = mine[-1] if mine else None
-    view.earlier_starts = tuple(r.start_unix_s for r in mine[:-1] if r.start_unix_s is not None)
-    if view.row is not None and view.row.told_by is not None:
-        view.notes.append(
-            f"{view.row.told_by} stood in for the accounting, which cannot be read here"
-        )
-    if view.row is not None and view.row.admin_comment:
-        view.admin_comment = admin_comment.own(view.row.admin_comment)
+    if mine:
+        take_last(view, mine, accounting)
+
+
+def take_last(view: JobView, mine: Sequence[Start], accounting: Accounting) -> None:
+    """The last of a job's starts, and what is told of it."""
+    mine = sorted(mine, key=lambda start: age(start.row))
+    row = view.row = mine[-1].row
+    view.held = accounting.held(row, mine[-1].steps)
+    before = (start.row.start_unix_s for start in mine[:-1])
+    view.earlier_starts = tuple(began for began in before if began is not None)
+    if row.told_by is not None:
+        view.notes.append(f"{row.told_by} stood in for the accounting, which cannot be read here")
+    if row.admin_comment:
+        view.admin_comment = admin_comment.own(row.admin_comment)
 
 
 def task_name(row: AccountingRow) -> str:
@@ -133,26 +181,29 @@ def raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -
     """The name of the folder with the job's records; without the accounting by what is there."""
     if view.row is not None:
         return view.row.job_id
-    names = {
-        folder.name
-        for path in record_dirs
-        if path.is_dir()
-        for folder in path.iterdir()
-        if accounting.means(view.job_id, folder.name)
-    }
-    if len(names) > 1 and view.job_id not in names:
+    if accounting.ids_are_whole or any(job_sources(path, view.job_id) for path in record_dirs):
+        return view.job_id  # else every name is looked at: of a million jobs that takes a second
+    ids = (name for path in record_dirs for name in job_ids(path))
+    names = {name for name in ids if accounting.means(view.job_id, name)}
+    if len(names) > 1:
         shown = ", ".join(sorted(names, key=natural)[:10])
         raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
     return names.pop() if len(names) == 1 else view.job_id
 
 
 def find_records(
-    view: JobView, record_dirs: Sequence[Path], raw_id: str, *, with_samples: bool = True
+    view: JobView,
+    record_dirs: Sequence[Path],
+    raw_id: str,
+    *,
+    with_samples: bool = True,
+    only_near: bool = False,
 ) -> None:
-    """The records of the job's last start, in the folder of its id."""
-    found = []
-    for folder in (path / raw_id for path in record_dirs):
-        found += [p for p in sorted(folder.glob("*.json")) if name_parts(p)]
+    """The records of the job's last start, in the folders of its id; `only_near`: of days around it,
+    if there are any, which is faster for many jobs."""
+    window = window_of(view.row) if only_near else None
+    folders = [f for path in record_dirs for f in job_folders(path, raw_id, window)]
+    found = [p for folder in folders for p in sorted(folder.glob("*.json")) if name_parts(p)]
     chosen = of_last_start(view, found)
     if len(chosen) < len(found):
         view.notes.append(f"{len(found) - len(chosen)} records of other starts of this id left out")
@@ -168,15 +219,23 @@ def find_records(
             view.missing.append(f"{record.node}: {reason}")
         if said := clock_set(record):
             view.notes.append(said)
-        view.missing += unmet(record)
+        view.refused += unmet(record)
+    view.refused += refused_as_told(view)
     absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})
     if absent or not chosen:
-        where = ", ".join(str(path / raw_id) for path in record_dirs)
+        where = ", ".join(map(str, folders or (path / raw_id for path in record_dirs)))
         begun = None if view.row is None else view.row.start_unix_s
         hints = {} if begun is None else {n: stray_words(found, n, begun) for n in absent}
         view.missing.append(
             f"record: none of {', '.join(absent) or 'this job'} in {where}{''.join(hints.values())}"
         )
+
+
+def window_of(row: AccountingRow | None) -> Window | None:
+    """When the job ran, as far as it is known."""
+    if row is None or row.start_unix_s is None:
+        return None
+    return row.start_unix_s, time.time() if row.end_unix_s is None else row.end_unix_s
 
 
 def unmet(record: Record) -> Iterator[str]:
@@ -185,6 +244,20 @@ def unmet(record: Record) -> Iterator[str]:
         reason = record.why_missing(name) or ""
         if reason.startswith(("refused: ", "asked for, ")):
             yield f"{record.node}: {reason}"
+
+
+def refusals(record: Record) -> list[str]:
+    """Which conditions its node has refused, and why."""
+    lines = (line.split(": refused: ", 1) for line in unmet(record))
+    return [parts[1] for parts in lines if len(parts) == 2]
+
+
+def refused_as_told(view: JobView) -> list[str]:
+    """What the accounting says of it, where no record can be read here."""
+    why = (view.admin_comment or {}).get("refused")
+    if view.nodes or not isinstance(why, str):
+        return []
+    return [f"refused: {why} (from the accounting)"]
 
 
 def why_refused(job_id: str, record_dirs: Sequence[Path]) -> str | None:
@@ -249,12 +322,11 @@ def network_lines(node: NodeView) -> list[str]:
     if document is None:
         return tcp_line(node) + capture_line(node)
     row = columns(document)
-    where = (
-        f"{', '.join(row['devices']) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
-    )
+    where = f"{', '.join(dict.fromkeys(row['devices'])) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
     applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
     lines = [f"{node.node}: {row['requested']} asked for, applied: {applied}, on {where}"]
-    lines.append(f"{node.node}: {measured_words(row)}")
+    links = link_lines(document)
+    lines += [f"{node.node}: {line}" for line in links or [measured_words(row)]]
     notes = document.get("notes")
     for note in notes if isinstance(notes, list) else []:
         lines.append(f"{node.node}: note: {note}")
@@ -264,6 +336,23 @@ def network_lines(node: NodeView) -> list[str]:
         word = f"invalid: {reason}" if row["valid"] is False else "valid"
         lines.append(f"{node.node}: {word}{undone}")
     return lines + tcp_line(node) + capture_line(node)
+
+
+def link_lines(document: Mapping[str, Any]) -> list[str]:
+    """Of sites where the node was, and what was measured on each link; [] without sites."""
+    sites = document.get("sites")
+    if not isinstance(sites, dict):
+        return []
+    lines = [f"at site {sites.get('here')} of {sites.get('name')}, sha256 {sites.get('sha256')}"]
+    links = sites.get("links")
+    for link in links if isinstance(links, list) else []:
+        if isinstance(link, dict):
+            bad = (
+                "" if link.get("valid") is not False else f"; invalid: {link.get('invalid_reason')}"
+            )
+            told = measured_words(columns(link))
+            lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {told}{bad}")
+    return lines
 
 
 def capture_line(node: NodeView) -> list[str]:

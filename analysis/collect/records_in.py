@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections import defaultdict, deque
@@ -9,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
+from steelyard.analysis.sources.record_folders import Window, job_folders
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.sources.schedulers import READERS
 from steelyard.analysis.store.spool import NO_ROOM
@@ -61,9 +64,21 @@ def copy_file(source: Path, target: Path) -> None:
     most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
     with open_regular(source, most_bytes) as file, create_beside(part) as copy:
         status = os.fstat(file.fileno())
-        shutil.copyfileobj(file, copy, COPY_BYTES)
+        copy_bytes(file, copy)
     os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
     part.replace(target)
+
+
+def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
+    """All of an open file, by the kernel where it can: samples are most of what collect copies."""
+    sent = 0
+    try:
+        while more := os.sendfile(target.fileno(), source.fileno(), sent, COPY_BYTES):
+            sent += more
+    except OSError as error:
+        if sent or error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        shutil.copyfileobj(source, target, COPY_BYTES)
 
 
 def jobs_attempts(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
@@ -80,19 +95,22 @@ def bring_records(
     record_dirs: Sequence[Path],
     attempts: Iterable[Attempt],
     progress: Callable[[str, int, int], None],
+    before_reading: Callable[[Sequence[Attempt]], None],
 ) -> Iterator[tuple[Sequence[Attempt], list[Gap]]]:
     """Copy what the nodes left, before an admin's clean-up takes it, and join it to its attempts.
 
-    Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
+    `before_reading` is called when all is copied, for several attempts at once. Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
     that never began do not come.
     """
     attempts = list(attempts)
     jobs = list(jobs_attempts(attempts).items())
 
     def copied(job: tuple[str, list[Attempt]]) -> list[Gap]:
-        return [
-            gap for folder in record_dirs for gap in try_copy(study_dir, folder / job[0], job[1])
-        ]
+        window = window_of(job[1])
+        folders = (f for path in record_dirs for f in job_folders(path, job[0], window))
+        gaps = [gap for folder in folders for gap in try_copy(study_dir, folder, job[1])]
+        before_reading(job[1])
+        return gaps
 
     progress("records", 0, len(jobs))
     # The time goes into waiting for file systems, network ones mostly.
@@ -107,6 +125,7 @@ def bring_records(
     for attempt in attempts:
         # Local runs have theirs in their own folder.
         if attempt.folder is not None and attempt.has_no_job:
+            before_reading([attempt])
             paths = sorted((attempt.folder.path / "record").rglob("*.json"))
             yield [attempt], [g for p in paths if name_parts(p) for g in add_record(attempt, p)]
 
@@ -181,6 +200,12 @@ def windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
     elapsed = attempt.folder.number("elapsed_s")
     last = float("inf") if elapsed is None else start + elapsed
     yield start, start - CLOCK_SLACK_S, last + CLOCK_SLACK_S
+
+
+def window_of(attempts: Iterable[Attempt]) -> Window | None:
+    """When records of any of these can have begun; None: not known."""
+    spans = [(first, last) for a in attempts for _, first, last in windows(a)]
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
 def begin(attempt: Attempt) -> float:
@@ -259,9 +284,9 @@ def record_gaps(
 
 def stray(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
     """Words on a record of this job id and node whose start does not fit; empty: there is none."""
-    paths = [
-        path for folder in record_dirs for path in (folder / (attempt.job_id or "-")).glob("*.json")
-    ]
+    job_id = attempt.job_id or "-"
+    folders = (folder for path in record_dirs for folder in job_folders(path, job_id))
+    paths = [path for folder in folders for path in folder.glob("*.json")]
     return stray_words(paths, node, begin(attempt))
 
 

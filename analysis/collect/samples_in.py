@@ -18,7 +18,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base.background import Background
 from steelyard.analysis.sources import native
 from steelyard.analysis.sources.sample_lines import find_refused, read_header, times_of_ends
-from steelyard.analysis.sources.sample_rows import ROWS, TEXT_BYTES, RowBatch
+from steelyard.analysis.sources.sample_rows import ROWS, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_text import TextBatch
 from steelyard.analysis.store.database import side_engine
 from steelyard.analysis.store.sample_columns import COLUMNS
@@ -91,6 +91,7 @@ class Loader:
         self._engine = side_engine(scratch)
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
+        self._text = TextBuffer()
         self._changed: list[str] = []
         self._flushed = 0
         self._files, self._totals = self._new_spools()
@@ -163,26 +164,24 @@ class Loader:
         self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
     ) -> tuple[int, str | None] | None:
         """As _take, by our own reader; None: not as the sampler writes it."""
-        if native.read_samples() is None or file.path.stat().st_size > TEXT_BYTES:
+        found = None if native.read_samples() is None else self._text.read(source)
+        if found is None:
             return None
-        begin = source.tell()
-        text = source.read()
-        size_bytes = text.rfind(b"\n") + 1
+        text, size_bytes, is_whole = found
         if day not in self._rows and len(self._rows) >= DAYS_AT_ONCE:
             day = None
         for one in (day, None):
             batch, rows = self._read_rows(text, size_bytes, columns, one)
             if rows < 0:
-                source.seek(begin)
                 return None
             if batch.is_of(one):
                 key = (file.run_id, file.attempt, file.node)
                 self._totals.write((*key, rows, *batch.keep(key, COUNTERS)))
                 break
-        return rows, None if size_bytes == len(text) else CUT
+        return rows, None if is_whole else CUT
 
     def _read_rows(
-        self, text: bytes, size_bytes: int, columns: Sequence[str], day: Day
+        self, text: Text, size_bytes: int, columns: Sequence[str], day: Day
     ) -> tuple[RowBatch, int]:
         """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
         while True:

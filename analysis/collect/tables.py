@@ -11,12 +11,13 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import attempt_notes, network
+from steelyard.analysis.collect import attempt_notes, kernels, network
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.outputs_in import Output
 from steelyard.analysis.collect.records_in import Gap
+from steelyard.analysis.collect.settled import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
-from steelyard.analysis.sources.study_files import Plan
+from steelyard.analysis.sources.study_files import Plan, PlannedRun
 from steelyard.analysis.store.database import SCHEMA_VERSION, replace_rows, table_columns
 from steelyard.analysis.store.spool import Spool
 from steelyard.facts.quantities import TOTALS
@@ -41,6 +42,7 @@ ATTEMPT_COLUMNS = (
     "clients",
     "tries",
     "nodes",
+    "stamp",
 )
 
 # The last sample of each record that was cut short; a NULL there is a total that is not known. No
@@ -53,11 +55,14 @@ GROUP BY run_id, attempt, node
 """
 
 
+# Of the totals that the table `records` has those that samples tell, too.
+SAMPLED = tuple(total for total in TOTALS.values() if total.in_database and total.column)
+
+
 def last_samples() -> str:
-    """LAST_SAMPLES with the totals that the table `records` has."""
-    totals = [total for total in TOTALS.values() if total.in_database]
-    largest = (f"nullif(max({t.column}), 0) AS {t.name}" for t in totals if t.is_largest)
-    last = (f"{t.name} := {t.column}" for t in totals if not t.is_largest)
+    """LAST_SAMPLES with those."""
+    largest = (f"nullif(max({t.column}), 0) AS {t.name}" for t in SAMPLED if t.is_largest)
+    last = (f"{t.name} := {t.column}" for t in SAMPLED if not t.is_largest)
     return LAST_SAMPLES.format(largest=", ".join(largest), last=", ".join(last))
 
 
@@ -95,10 +100,25 @@ def write_attempts(
     replace_rows(connection, "attempts", spool)
 
 
+def invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
+    """Of the runs whose attempt that counts is settled, as an earlier collect found them."""
+    rows = connection.execute(
+        f"SELECT run_id, attempt, invalid_reason FROM runs SEMI JOIN {SETTLED} USING (run_id, attempt)"
+    ).fetchall()
+    return {(run_id, attempt): reason for run_id, attempt, reason in rows}
+
+
+def invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
+    """Why a completed run was not under its levels; None: it was."""
+    reasons = network.invalid_reason(run, last), kernels.invalid_reason(run, last)
+    return "; ".join(filter(None, reasons)) or None
+
+
 def write_runs(
     connection: DuckDBPyConnection, plan: Plan, attempts: Iterable[Attempt], scratch: Path
 ) -> dict[str, int]:
     """The table `runs`; returns how many runs are in each state."""
+    known = invalid_reasons(connection)
     of_run: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         of_run[attempt.run_id].append(attempt)
@@ -111,7 +131,8 @@ def write_runs(
             states[state] += 1
             invalid = None
             if last is not None and state == "completed":
-                invalid = network.invalid_reason(run, last)
+                key = (last.run_id, last.attempt)
+                invalid = known[key] if key in known else invalid_reason(run, last)
             spool.write(
                 (
                     run.run_id,
@@ -157,7 +178,7 @@ def write_results(
                         f.is_primary,
                     )
                 )
-    replace_rows(connection, "results", spool)
+    replace_rows(connection, "results", spool, SETTLED)
 
 
 def write_records(
@@ -172,27 +193,29 @@ def write_records(
                 found = record.columns()
                 records.write((*key, *(found[c] for c in RECORD_COLUMNS), record.document))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE spooled AS {records.select()}")
-    replaced = {total.name for total in TOTALS.values() if total.in_database}
-    replaced |= {"samples", "end_unix_s"}
+    replaced = {total.name for total in SAMPLED} | {"samples", "end_unix_s"}
     values = ", ".join(
         f"CASE WHEN l.samples IS NULL THEN s.{name} ELSE l.{name} END AS {name}"
         if name in replaced
         else f"s.{name}"
         for name in columns
     )
-    connection.execute("DELETE FROM records")
-    connection.execute(
-        f"INSERT INTO records BY NAME SELECT {values} FROM spooled AS s "
-        f"LEFT JOIN ({last_samples()}) AS l USING (run_id, attempt, node)"
+    replace_rows(
+        connection,
+        "records",
+        f"SELECT {values} FROM spooled AS s "
+        f"LEFT JOIN ({last_samples()}) AS l USING (run_id, attempt, node)",
+        SETTLED,
     )
 
 
 def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
-    """The tables `tags` and `environment`."""
-    columns = {name: table_columns(connection, name) for name in ("tags", "environment")}
+    """The tables `tags`, `environment` and `spans`."""
+    columns = {name: table_columns(connection, name) for name in ("tags", "environment", "spans")}
     with (
         Spool(scratch / "tags.jsonl", columns["tags"]) as tags,
         Spool(scratch / "environment.jsonl", columns["environment"]) as environment,
+        Spool(scratch / "spans.jsonl", columns["spans"]) as spans,
     ):
         for attempt in attempts:
             run = (attempt.run_id, attempt.attempt)
@@ -200,8 +223,10 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
                 tags.write((*run, node, key, value))
             for used in attempt_notes.used_files(attempt):
                 environment.write((*run, *dataclasses.astuple(used)))
-    replace_rows(connection, "tags", tags)
-    replace_rows(connection, "environment", environment)
+            for span in attempt_notes.spans(attempt):
+                spans.write((*run, *dataclasses.astuple(span)))
+    for spool in (tags, environment, spans):
+        replace_rows(connection, spool.path.stem, spool, SETTLED)
 
 
 def write_network(
@@ -215,7 +240,7 @@ def write_network(
                 if document is not None:
                     found = network.columns(document)
                     spool.write((attempt.run_id, attempt.attempt, node, *found.values()))
-    replace_rows(connection, "network", spool)
+    replace_rows(connection, "network", spool, SETTLED)
 
 
 def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
-from steelyard.analysis.stats.readable import decimals, reaches, scale, text
+from steelyard.analysis.stats.readable import places_of, reaches, scale, text
 from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
         max((r.interval.mean for r in rows if r.interval), default=None), first.metric.unit
     )
     pitch = 0.36 if len(rows) <= DENSE else 0.24
-    figure = drawing.new_figure(0.85 + pitch * len(rows))
+    figure = drawing.new_figure(1.0 + pitch * len(rows))
     axes = figure.add_subplot()
     draw_rows(axes, summary, rows, factor)
     draw_dots(axes, rows, factor)
@@ -42,7 +42,7 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(lowest(rows, factor), 1.3 * max(highest(row, factor) for row in rows) or 1)
-    axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}")
+    axes.set_xlabel(f"{first.metric.name} ({unit}){direction(row=first)}\n{key(rows)}")
     figures_labels.set_title(figure, first.group.variant)
     return Drawing(
         name=drawing.slug("bars", first.group.variant, first.metric.name),
@@ -54,6 +54,16 @@ def bars(summary: Summary, rows: list[Row]) -> Drawing:
     )
 
 
+def key(rows: list[Row]) -> str:
+    """What is drawn, for whoever has the file alone."""
+    dots = ", dots: runs" if has_dots(rows) else ""
+    return f"bars: means, brackets: 95 % intervals{dots}"
+
+
+def has_dots(rows: list[Row]) -> bool:
+    return sum(row.n for row in rows) <= MAX_DOTS
+
+
 def direction(row: Row) -> str:
     """Which way is better, in words."""
     return f", {row.metric.better} is better" if row.metric.better else ""
@@ -62,14 +72,15 @@ def direction(row: Row) -> str:
 def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> None:
     """Bars and their means as text; `no value` where there is none."""
     by_level: dict[int, list[tuple[int, float]]] = {}
+    shown = places_of([row.interval for row in rows if row.interval], factor)
     for place, row in enumerate(rows):
         if row.interval is None:
             axes.text(0, place, "no value", va="center", style="italic", color="#444444")
             continue
-        mean, half = row.interval.mean / factor, row.interval.half_width
+        mean = row.interval.mean / factor
         level = drawing.level_index(summary, row.group)
         by_level.setdefault(level, []).append((place, mean))
-        words = f"{text(mean, 1, decimals(mean, half and half / factor))} (n = {row.n})"
+        words = f"{text(mean, 1, shown)} (n = {row.n})"
         axes.annotate(
             words, (highest(row, factor), place), (6, 0), textcoords="offset points",
             va="center", fontsize=8.5,
@@ -84,9 +95,9 @@ def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> N
 
 def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
     """Every run, in five thin lines a bar so that they do not hide each other."""
-    total = sum(row.n for row in rows)
-    if total > MAX_DOTS:
+    if not has_dots(rows):
         return
+    total = sum(row.n for row in rows)
     values = [value / factor for row in rows for value in row.values]
     spots = [place + 0.1 * (i % 5 - 2) for place, row in enumerate(rows) for i in range(row.n)]
     axes.plot(
@@ -131,7 +142,7 @@ def highest(row: Row, factor: float) -> float:
 def caption(rows: list[Row]) -> str:
     sizes = sorted({row.n for row in rows})
     n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
-    dots = " Each dot is a run." if sum(row.n for row in rows) <= MAX_DOTS else ""
+    dots = " Each dot is a run." if has_dots(rows) else ""
     return (
         f"Mean {rows[0].metric.name} of the runs of each condition, with its 95 % confidence "
         f"interval (Student), {n} runs.{dots}"

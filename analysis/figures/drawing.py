@@ -65,6 +65,7 @@ class Drawing:
     figure: Figure = field(repr=False)
     columns: tuple[str, ...]
     rows: list[tuple[object, ...]] = field(repr=False)
+    page_only: bool = False  # another shape of a figure that has files
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
@@ -150,7 +151,20 @@ def inline_svg(drawing: Drawing) -> str:
     svg = re.sub(r' (?:xmlns(?::\w+)?|version)="[^"]*"', "", svg)
     svg = svg.replace("xlink:href", "href")
     svg = re.sub(r"<[^>]+>", shorter, svg)
+    svg = re.sub("|".join(PAGE), of_page, svg)
     return re.sub(r"\n\s*", "\n", own_ids(svg, drawing.name))
+
+
+PAGE = dict.fromkeys(("#000000", "#222222", "#333333", "#444444"), "currentColor") | {
+    "#ffffff": "var(--paper)",
+    "#dddddd": "var(--line)",
+    "#b00000": "var(--bad)",
+}
+
+
+def of_page(colour: re.Match[str]) -> str:
+    """The page's own ink, paper and lines: they change where a reader has it dark."""
+    return PAGE[colour[0]]
 
 
 def shorter(tag: re.Match[str]) -> str:

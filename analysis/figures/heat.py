@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.stats.overhead import SHOWN
 from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Drawing
     lines = max(name.count("\n") for name in names[1])
     figure = drawing.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
-    limit = max(abs(v) for _, cells in drawn for row in cells.values() if (v := value_of(row)))
+    values = (value_of(row) for _, cells in drawn for row in cells.values())
+    limit = max((abs(value) for value in values if value), default=0.0)
     image: Any = None
     for axes in grid.flat[len(drawn) :]:
         axes.set_visible(False)
@@ -130,6 +131,10 @@ def value_of(row: Row) -> float | None:
     return 100 * row.overhead.value
 
 
+# As good as black and white, which in a page stand for its own ink and paper (drawing.PAGE).
+DARK, LIGHT = "#000001", "#fffffe"
+
+
 def text_colour(behind: Sequence[float]) -> str:
     """Black or white, whichever stands out more from (red, green, blue, …) behind it.
 
@@ -137,7 +142,7 @@ def text_colour(behind: Sequence[float]) -> str:
     """
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in behind[:3]]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if (luminance + 0.05) ** 2 >= 0.05 * 1.05 else "white"
+    return DARK if (luminance + 0.05) ** 2 >= 0.05 * 1.05 else LIGHT
 
 
 def draw_panel(
@@ -156,7 +161,7 @@ def draw_panel(
         for x, column_level in enumerate(levels[1]):
             row = cells.get((row_level, column_level))
             value = numbers[y][x]
-            colour = "black" if value is None else text_colour(image.to_rgba(np.array([value]))[0])
+            colour = DARK if value is None else text_colour(image.to_rgba(np.array([value]))[0])
             axes.text(x, y, cell_words(row), ha="center", va="center", fontsize=size, color=colour)
     axes.set_xticks(range(len(levels[1])), names[1], fontsize=8)
     axes.set_yticks(range(len(levels[0])), names[0], fontsize=8)
@@ -172,10 +177,7 @@ def cell_words(row: Row | None) -> str:
     if value is None:
         return "baseline" if row.group.label == row.group.baseline_label else "–"
     words = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
-    differs = row.verdict is not None and row.verdict.direction not in (
-        Direction.NOT_SHOWN,
-        Direction.UNKNOWN,
-    )
+    differs = row.verdict is not None and row.verdict.direction in SHOWN
     return words if differs else f"({words})"
 
 

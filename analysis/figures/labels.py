@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ TITLE = 92  # letters of a title across the figure
 HALF_LEGEND, WHOLE_LEGEND = 38, 84  # letters of an entry, two beside each other or one
 LEGEND_LINE_IN = 0.18
 BREAKS = "=,;/:~- "  # a name is broken behind these
+ITEM = re.compile(r",[^, ]+")  # of a level that is a list, the first left out: it names the level
 
 
 def cut(name: str, most: int) -> str:
@@ -28,14 +30,25 @@ def cut(name: str, most: int) -> str:
     return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
 
 
+def without_common(names: Sequence[str]) -> list[str]:
+    """Of `delay=2ms,to=10.0.0.8/29` and its likes only what differs: `delay=2ms,…`.
+
+    Names that are no lists, such as headings, have no say in it.
+    """
+    parts = [found for name in names if (found := ITEM.findall(name))]
+    common = set(parts[0]).intersection(*parts[1:]) if len(parts) > 1 else set()
+    return [ITEM.sub(lambda item: ",…" if item[0] in common else item[0], name) for name in names]
+
+
 def shortened(names: Sequence[str], most: int) -> dict[str, str]:
     """What stands for each name; of those that would look alike the later ones get a number."""
     found: dict[str, str] = {}
     taken: set[str] = set()
-    for name in names:
-        words, number = cut(name, most), 2
+    too_long = len(names) > 1 and max(map(len, names)) > most
+    for name, told in zip(names, without_common(names) if too_long else names, strict=True):
+        words, number = cut(told, most), 2
         while words in taken:
-            words = f"{cut(name, most - len(str(number)) - 1)}#{number}"
+            words = f"{cut(told, most - len(str(number)) - 1)}#{number}"
             number += 1
         found[name] = words
         taken.add(words)

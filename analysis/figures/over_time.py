@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import drawing, network_steps
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.stats.readable import scale
@@ -16,7 +17,11 @@ from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.summary import Group, Row, Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
+
+    Panel = Callable[[Axes, "list[Trace]", "Trace"], None]
 
 MAX_NODES = 6  # lines in one panel
 TITLE = 84  # letters of 8.5 points across the figure
@@ -39,6 +44,11 @@ class Trace:
     group: Group
     run: Run
     nodes: dict[str, list[Rate]]
+    steps: network_steps.Steps = field(default_factory=dict)  # of a link that varied
+
+    @property
+    def end_s(self) -> float:
+        return max((periods[-1][1] for periods in self.nodes.values() if periods), default=0.0)
 
     @property
     def has_energy(self) -> bool:
@@ -48,10 +58,15 @@ class Trace:
 def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing]]:
     """(variant, figure) of each variant that has samples: its median run under the baseline and under the largest overhead."""
     chosen = {variant: choose(summary, variant) for variant in variants}
-    samples = read_rates(summary, [run for pairs in chosen.values() for _, run in pairs])
+    runs = [run for pairs in chosen.values() for _, run in pairs]
+    samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
     drawings = []
     for variant, pairs in chosen.items():
-        traces = [Trace(g, run, samples[run.run_id]) for g, run in pairs if run.run_id in samples]
+        traces = [
+            Trace(g, run, samples[run.run_id], steps.get(run.run_id, {}))
+            for g, run in pairs
+            if run.run_id in samples
+        ]
         if traces:
             with drawing.style():
                 drawings.append((variant, draw(variant, summary, traces)))
@@ -144,8 +159,12 @@ def rate(before: float | None, after: float | None, period: float) -> float | No
 def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     """Panels below each other, runs side by side."""
     energy = any(trace.has_energy for trace in traces)
-    panels = [draw_power] if energy else []
-    panels += [draw_cpu, draw_network]
+    panels: list[Panel] = [draw_power] if energy else []
+    panels.append(draw_cpu)
+    if traffic := any(v for trace in traces for v in network_rates(trace)):
+        panels.append(draw_network)
+    varied = network_steps.varying([trace.steps for trace in traces])
+    panels += [partial(draw_link, quantity) for quantity in varied]
     figure = drawing.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
@@ -167,7 +186,7 @@ def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     return Drawing(
         name=drawing.slug("time", variant),
         title=f"{variant}: one run over time",
-        caption=caption(summary, traces, energy),
+        caption=caption(summary, traces, energy, traffic),
         figure=figure,
         columns=(*COLUMNS, *NETWORK_COLUMNS),
         rows=[cells for trace in traces for cells in data_rows(variant, trace)],
@@ -217,8 +236,7 @@ def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
     """One unit for all runs, so that the panels compare; nodes have the colours of the CPUs."""
     from matplotlib.lines import Line2D
 
-    counters = ("rx_bytes", "tx_bytes")
-    every = [v for t in traces for c in counters for _, _, values in lines(t, c) for v in values]
+    every = [value for one in traces for value in network_rates(one)]
     factor, unit = scale(max(every, default=None), "bytes_per_s")
     axes.set_ylabel(f"network ({unit})")
     plot(axes, trace, "rx_bytes", factor, dashes=False, label="received")
@@ -227,22 +245,37 @@ def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
         Line2D([], [], color="#333333", linestyle="-", label="received"),
         Line2D([], [], color="#333333", linestyle="--", label="sent"),
     ]
-    if every and max(every) == 0:
-        axes.text(0.5, 0.4, "no traffic", transform=axes.transAxes, ha="center", style="italic")
     axes.legend(handles=handles, loc="upper right", ncols=2, fontsize=7.5, handlelength=2.6)
 
 
-def caption(summary: Summary, traces: list[Trace], energy: bool) -> str:
+def draw_link(
+    quantity: network_steps.Quantity, axes: Axes, traces: list[Trace], trace: Trace
+) -> None:
+    network_steps.draw(axes, quantity, trace.steps, trace.end_s)
+
+
+def network_rates(trace: Trace) -> list[float]:
+    """All there are, in both directions."""
+    counters = ("rx_bytes", "tx_bytes")
+    return [value for name in counters for _, _, values in lines(trace, name) for value in values]
+
+
+def caption(summary: Summary, traces: list[Trace], energy: bool, traffic: bool) -> str:
     what = "Power of the node, CPUs" if energy else "CPUs"
+    network = ", and network traffic of the node," if traffic else ""
     which = (
         "the baseline and the condition with the largest overhead"
         if len(traces) > 1
         else (traces[0].group.label or "this variant")
     )
     words = (
-        f"{what} used by the job, and network traffic of the node, in the run nearest to the "
+        f"{what} used by the job{network} in the run nearest to the "
         f"median of {which} (n = 1 run each), from the differences between samples."
     )
+    if any(trace.steps for trace in traces):
+        words += " Below: the link of a trace as the kernel was told, step by step."
+    if not traffic:
+        words += " No network traffic was seen."
     if not energy:
         words += f" No power: {no_energy_reason(summary, traces)}."
     most = max(len(trace.nodes) for trace in traces)

@@ -1,4 +1,4 @@
-"""SY01: runs failed."""
+"""SY01: runs failed or were cancelled."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from steelyard.analysis.summary.summary import WAITING, Summary
 KIND = Kind(
     code="SY01",
     severity=Severity.ERROR,
-    title="runs failed",
+    title="runs failed or were cancelled",
     why=(
         "A mean is of the runs that survived; where one side fails more often, what is "
         "compared is no longer the same."
     ),
     advice=(
         "Read the reason in the table of runs and the run's err.* files. `steelyard submit "
-        "--retry-failed` repeats them. If one condition fails more often, its means are of "
+        "--retry-failed` repeats them, those that were cancelled, too. If one condition fails more often, its means are of "
         "the runs that survived: compare with care."
     ),
     example="1 of 25 runs gave no result: 1 timeout.",
@@ -35,5 +35,5 @@ def check(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             KIND,
             f"{len(failed)} of {counted(total_runs(summary), 'run')} gave no result: {words}.",
-            shares(summary, lambda group: group.counts.failed),
+            shares(summary, lambda group: group.counts.failed + group.counts.cancelled),
         )

@@ -43,4 +43,5 @@ def hidden_facts(summary: Summary) -> set[str]:
     factors = summary.data.meta.factors
     if "node_type" in factors:
         return set(NODE_FACTS)
-    return {"container"} if "launcher" in factors else set()
+    on_purpose = {"launcher": "container", "kernel_release": "kernel"}
+    return {fact for factor, fact in on_purpose.items() if factor in factors}

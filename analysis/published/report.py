@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
@@ -26,14 +26,14 @@ from steelyard.analysis.published.findings import (
     find_published,
 )
 from steelyard.analysis.published.measurements import Published, read_preset
-from steelyard.analysis.report import words
+from steelyard.analysis.report.answer import costs, tally
 from steelyard.analysis.report.as_json import document, figure_document
 from steelyard.analysis.report.extras import Extra, Section
 from steelyard.analysis.report.figures import Draw, Job, begin
 from steelyard.analysis.report.links import anchor_of, run_anchors
 from steelyard.analysis.report.tables import Table, p_text
 from steelyard.analysis.stats.readable import MISSING, decimals, text
-from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.summary import Row, Summary, summary_of
 
 WHEN = {
     "jungels2012": "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
@@ -56,9 +56,12 @@ class PublishedReport:
         return self.published.summary
 
 
-def published_report(name: str) -> PublishedReport:
-    """Read and test."""
+def published_report(name: str, equivalent: float | None = None) -> PublishedReport:
+    """Read and test; overheads of less than `equivalent`, a share, count as none."""
     published = read_preset(name)
+    if equivalent is not None:
+        summary = summary_of(published.summary.data, equivalent)
+        published = replace(published, summary=summary)
     tested = test_conclusions(published)
     findings = by_gravity([*find_published(published, tested), *find(published.summary)])
     return PublishedReport(published, tested, findings, list(published_draws(published)))
@@ -83,7 +86,7 @@ def extra_of(report: PublishedReport) -> Extra:
 def answer(report: PublishedReport) -> list[str]:
     """In three sentences."""
     summary = report.summary
-    return [words.largest(summary), words.tally(summary), outcome_words(report.tested)]
+    return [*costs(summary), tally(summary), outcome_words(report.tested)]
 
 
 def outcome_words(tested: Sequence[Tested]) -> str:

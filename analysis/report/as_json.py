@@ -8,10 +8,10 @@ from typing import Any
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
+from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.figures import begin, figure_jobs
 from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.network import network_document
-from steelyard.analysis.report.words import answer
 from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.summary.latency_share import MODEL, split_rows
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
@@ -32,6 +32,7 @@ def document(summary: Summary, findings: Sequence[Finding] | None = None) -> dic
             "seed": meta.seed,
             "baseline": meta.baseline,
             "factors": meta.factors,
+            "equivalent_within": meta.equivalent,
             "toml_sha256": meta.toml_sha256,
             "collected_unix_s": meta.collected_unix_s,
             "answer": answer(summary),
@@ -111,6 +112,7 @@ def row_document(row: Row) -> dict[str, Any]:
         "is_primary": row.metric.is_primary,
         "planned": group.counts.planned,
         "failed": group.counts.failed,
+        "cancelled": group.counts.cancelled,
         "invalid": group.counts.invalid,
         "waiting": group.counts.waiting,
         "without_value": row.missing,
@@ -132,6 +134,9 @@ def row_document(row: Row) -> dict[str, Any]:
         "overhead_high": result and result.high,
         "overhead_method": result and result.method,
         "p_holm": row.p,
+        "equivalent_within": row.margin,
+        "p_equivalent": row.p_equivalent,
+        "p_non_inferior": row.p_non_inferior,
         "effect_size": row.effect and row.effect.value,
         "effect_low": row.effect and row.effect.low,
         "effect_high": row.effect and row.effect.high,

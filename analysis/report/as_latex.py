@@ -12,9 +12,9 @@ from steelyard.analysis.figures.drawing import slug
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.slopes import slope_table
 from steelyard.analysis.report.tables import Table, label_of, p_text
-from steelyard.analysis.report.words import is_main
 from steelyard.analysis.stats.overhead import percent
-from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
+from steelyard.analysis.stats.readable import MISSING, places_of, scale, text
+from steelyard.analysis.summary.main_figures import is_main
 from steelyard.analysis.summary.summary import Row, Summary
 
 # The ten special characters of TeX (Knuth, The TeXbook, chapter 7), and what our words hold
@@ -111,8 +111,14 @@ def overhead_table(variant: str, rows: Sequence[Row]) -> str:
         f"{variant}: overhead against the baseline with its 95 % interval, p of the test of the "
         "means after Holm's correction, and runs of the condition + of the baseline"
     )
-    headings = ("Condition", "Metric", "Overhead (%)", "95 % interval", "$p$", "$n$")
-    return table("overheads", variant, caption, headings, "llrrrr", map(overhead_cells, rows))
+    headings = ("Condition", "Metric", "Overhead (%)", "95 % interval", "$p$", "$n$", "Verdict")
+    margin = next((row.margin for row in rows if row.margin is not None), None)
+    if margin is not None:
+        caption += (
+            f"; equivalent: shown to be within ± {100 * margin:g} % by two one-sided tests; "
+            "non-inferior: by the one towards the worse side alone; corrected likewise"
+        )
+    return table("overheads", variant, caption, headings, "llrrrrl", map(overhead_cells, rows))
 
 
 def overhead_cells(row: Row) -> tuple[str, ...]:
@@ -123,7 +129,8 @@ def overhead_cells(row: Row) -> tuple[str, ...]:
         low, high = (percent(end, found.low, found.high) for end in (found.low, found.high))
         ends = f"{low} … {high}" if found.low < found.high else MISSING  # no spread, no interval
     n = f"{row.n} + {found.n_baseline}" if found else str(row.n)
-    return (row.group.label or "all runs", row.metric.name, value, ends, p_text(row.p), n)
+    verdict = row.verdict.direction.value if row.verdict else MISSING
+    return (row.group.label or "all runs", row.metric.name, value, ends, p_text(row.p), n, verdict)
 
 
 def mean_table(variant: str, rows: Sequence[Row]) -> str:
@@ -140,8 +147,7 @@ def mean_table(variant: str, rows: Sequence[Row]) -> str:
 def mean_cells(row: Row, factor: float, unit: str) -> tuple[str, ...]:
     interval = row.interval
     assert interval is not None and row.spread is not None  # rows without values are left out
-    half = interval.half_width
-    places = decimals(interval.mean / factor, half and half / factor)
+    places = places_of([interval], factor)
     mean, median, sd = (
         text(value, factor, places) for value in (interval.mean, row.median, row.spread.sd)
     )

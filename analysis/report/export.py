@@ -40,11 +40,12 @@ class Relation:
 MEANS = {
     "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "baseline": TEXT, "metric": TEXT,
     "unit": TEXT, "better": TEXT, "is_primary": FLAG, "planned": COUNT, "failed": COUNT,
-    "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
+    "cancelled": COUNT, "invalid": COUNT, "waiting": COUNT, "without_value": COUNT, "n": COUNT, "mean": NUMBER,
     "low": NUMBER, "high": NUMBER, "jobs": COUNT, "blocks": COUNT, "unseen_share": NUMBER, "median": NUMBER, "sd": NUMBER, "mad": NUMBER, "min": NUMBER,
     "max": NUMBER, "outliers": LIST, "overhead": NUMBER, "overhead_low": NUMBER,
-    "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER, "effect_size": NUMBER,
-    "effect_low": NUMBER, "effect_high": NUMBER, "effect_of": TEXT, "verdict": TEXT, "meaning": TEXT,
+    "overhead_high": NUMBER, "overhead_method": TEXT, "p_holm": NUMBER,
+    "equivalent_within": NUMBER, "p_equivalent": NUMBER, "p_non_inferior": NUMBER,
+    "effect_size": NUMBER, "effect_low": NUMBER, "effect_high": NUMBER, "effect_of": TEXT, "verdict": TEXT, "meaning": TEXT,
 }  # fmt: skip
 RUNS = {
     "run_id": TEXT, "variant": TEXT, "condition": TEXT, "is_baseline": FLAG, "repeat": COUNT,

@@ -15,14 +15,17 @@ from steelyard.analysis.summary.summary import Row, Summary
 T = TypeVar("T")
 
 Draw = Callable[[], Drawing | None]  # None: this study has no such figure
-ROUND_TRIPS = "round-trip times"  # the place of the figure that is of no variant
+# Places of figures that are of no variant.
+ANSWER = "the answer"
+ENERGY = "energy against time"
+ROUND_TRIPS = "round-trip times"
 
 
 @dataclass(frozen=True)
 class Job:
     """A figure that is drawn when it is called for."""
 
-    place: str  # in the page: a variant, ROUND_TRIPS, or a section's anchor
+    place: str  # in the page: a variant, one of the places above, or a section's anchor
     draw: Draw
 
 
@@ -39,10 +42,25 @@ class Shown:
 
 def figure_jobs(summary: Summary, variants: Sequence[str]) -> list[Job]:
     """In the order of the report: variant by variant, then what is of the whole study."""
-    jobs = [Job(variant, draw) for variant in variants for draw in variant_draws(summary, variant)]
+    jobs = [Job(ANSWER, partial(draw_answer, summary)), Job(ENERGY, partial(draw_energy, summary))]
+    jobs += [Job(variant, draw) for variant in variants for draw in variant_draws(summary, variant)]
     if summary.data.network:
         jobs.append(Job(ROUND_TRIPS, partial(draw_rtt, summary)))
     return jobs
+
+
+def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:
+    """All overheads with their intervals."""
+    from steelyard.analysis.figures.forest import draw_forest
+
+    return draw_forest(summary, narrow)
+
+
+def draw_energy(summary: Summary) -> Drawing | None:
+    """Joules of a run beside its seconds."""
+    from steelyard.analysis.figures.energy_time import draw_energy_time
+
+    return draw_energy_time(summary)
 
 
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
@@ -119,5 +137,7 @@ def by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list
 def show(drawing: Drawing, folder: Path | None = None, formats: Sequence[str] = ()) -> Shown:
     """For the page; into files too where there is a folder for them."""
     svg = inline_svg(drawing)
-    paths = save(drawing, folder, formats) if folder is not None else []
+    paths: list[Path] = []
+    if folder is not None and not drawing.page_only:
+        paths = save(drawing, folder, formats)
     return Shown(drawing.name, drawing.title, drawing.caption, svg, paths)

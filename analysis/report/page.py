@@ -20,15 +20,19 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.figures.drawing import FORMATS
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report import links, tables, words
+from steelyard.analysis.report import links, tables
+from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.environment import facts, program_table, tag_table
 from steelyard.analysis.report.extras import Extra
 from steelyard.analysis.report.figures import (
+    ANSWER,
+    ENERGY,
     ROUND_TRIPS,
     Job,
     Shown,
     begin,
     by_place,
+    draw_answer,
     figure_jobs,
     metric_rows,
     show,
@@ -36,6 +40,7 @@ from steelyard.analysis.report.figures import (
 from steelyard.analysis.report.latency_share import split_part
 from steelyard.analysis.report.network import network_part
 from steelyard.analysis.report.slopes import slope_table
+from steelyard.analysis.summary.main_figures import is_main
 from steelyard.analysis.summary.summary import Summary
 
 if TYPE_CHECKING:
@@ -59,7 +64,8 @@ def write_report(
     something cannot be written.
     """
     variants = summary.variants if figures else drawn_variants(summary)
-    jobs = figure_jobs(summary, variants)
+    jobs = [Job(ANSWER, partial(draw_answer, summary, narrow=True))]
+    jobs += figure_jobs(summary, variants)
     jobs += [
         Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
     ]
@@ -104,10 +110,22 @@ def render(whole: dict[str, Any], shown: dict[str, list[Shown]]) -> str:
     css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
     variants = [part | figures_of(part, shown) for part in whole["variants"]]
     sections = [replace(part, drawings=shown.get(part.anchor, ())) for part in whole["sections"]]
-    rtt = next(iter(shown.get(ROUND_TRIPS, ())), None)
-    undrawn = sum(part["name"] not in shown for part in variants)
-    figures = {"variants": variants, "sections": sections, "rtt": rtt, "undrawn": undrawn}
+    narrow, forest = shown.get(ANSWER) or (None, None)
+    figures = {
+        "variants": variants,
+        "sections": sections,
+        "forest": forest,
+        "forest_narrow": narrow,
+        "energy_time": only(shown, ENERGY),
+        "rtt": only(shown, ROUND_TRIPS),
+        "undrawn": sum(part["name"] not in shown for part in variants),
+    }
     return template().render(css=css, **(whole | figures))
+
+
+def only(shown: dict[str, list[Shown]], place: str) -> Shown | None:
+    """The figure of a place that has one, if there is any."""
+    return next(iter(shown.get(place, ())), None)
 
 
 @functools.cache
@@ -148,7 +166,7 @@ def context(summary: Summary, findings: Sequence[Finding], extra: Extra | None) 
         "when": extra.when
         if extra
         else f"Collected {tables.moment(data.meta.collected_unix_s)} UTC",
-        "answer": extra.answer if extra else words.answer(summary),
+        "answer": extra.answer if extra else answer(summary),
         "sections": extra.sections if extra else [],
         "redo": extra.redo if extra else redo_commands(data.meta.study),
         "asked": tables.asked_table(summary),
@@ -191,8 +209,8 @@ def variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict
     every = [(rows[0], *tables.metric_table(rows, anchors)) for rows in known]
     return {
         "name": variant,
-        "main": [entry for entry in every if words.is_main(entry[0])],
-        "others": [entry for entry in every if not words.is_main(entry[0])],
+        "main": [entry for entry in every if is_main(entry[0])],
+        "others": [entry for entry in every if not is_main(entry[0])],
         "unknown": unknown,
         "has_records": bool(summary.data.records),
         "inside": summary.data.repeated.get(variant, 1),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table, p_text
-from steelyard.analysis.report.words import MAIN
 from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
 from steelyard.analysis.stats.slope import Line
+from steelyard.analysis.summary.main_figures import MAIN
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
 from steelyard.analysis.summary.summary import Summary
 

@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from steelyard.analysis.report.links import Anchors, anchor_of
-from steelyard.analysis.report.words import JUDGED, is_main
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
-from steelyard.analysis.stats.readable import MISSING, decimals, quantity, scale, text
+from steelyard.analysis.stats.readable import MISSING, places_of, quantity, scale, text
 from steelyard.analysis.stats.tests import effect_words
 from steelyard.analysis.summary.load import Record, Run, StudyData
+from steelyard.analysis.summary.main_figures import is_main
 from steelyard.analysis.summary.summary import Group, Row, Summary
 
+TOLD = (
+    *SHOWN,
+    Direction.EQUIVALENT,
+    Direction.NON_INFERIOR,
+    Direction.PERHAPS,
+)  # that “Meaning” has
 LISTED = 20  # names in one cell
 STOPPED = ", until intervals were narrow enough (stop): computed at 96 % and tested at 4 %, they hold 95 %"
 
@@ -75,6 +82,7 @@ def asked_table(summary: Summary) -> Table:
         ("… completed", str(sum(c.completed for c in counts))),
         ("… of these invalid", str(sum(c.invalid for c in counts))),
         ("… failed", str(sum(c.failed for c in counts))),
+        ("… cancelled", str(sum(c.cancelled for c in counts))),
         ("… not finished", str(sum(c.waiting for c in counts))),
         ("Seed of the order", MISSING if meta.seed is None else str(meta.seed)),
     ]
@@ -125,8 +133,9 @@ def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
     words, meaning = "", ""
     if row.verdict is not None:
         words, direction = row.verdict.text, row.verdict.direction
-        meaning = direction.value if direction in JUDGED else ""
-    means = (mean_text(base), mean_text(row))
+        meaning = direction.value if direction in TOLD else ""
+    factor, unit = unit_of(summary, row)
+    means = (mean_text(base, factor, unit), mean_text(row, factor, unit))
     effect = effect_words(row.effect) if row.effect else MISSING
     return (row.group.label, row.metric.name, words, meaning, *means, effect, p_text(row.p))
 
@@ -138,10 +147,19 @@ def p_text(p: float | None) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
-def mean_text(row: Row | None) -> str:
+def unit_of(summary: Summary, row: Row) -> tuple[float, str]:
+    """What to divide a metric of a variant by under all conditions, and the unit's name then."""
+    name = row.group.variant, row.metric.name
+    rows = (summary.row(name[0], label, name[1]) for label in summary.labels)
+    return scale(max((r.maximum or 0.0 for r in rows if r), default=None), row.metric.unit)
+
+
+def mean_text(row: Row | None, factor: float, unit: str) -> str:
+    """`0.627 s`: rounded as in the tables of means."""
     if row is None or row.interval is None:
         return MISSING
-    return quantity(row.interval.mean, row.metric.unit)
+    words = text(row.interval.mean, factor, places_of([row.interval], factor))
+    return f"{words} {unit}".removesuffix(" 1")
 
 
 METRIC_HEADINGS = (
@@ -167,7 +185,12 @@ def metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
     metric = rows[0].metric
     factor, unit = scale(max((r.maximum or 0.0 for r in rows), default=None), metric.unit)
     places = [anchor_of(anchors, row) for row in rows]
-    return unit, Table(METRIC_HEADINGS, [metric_row(row, factor) for row in rows], places)
+    cells = [metric_row(row, factor) for row in rows]
+    cancelled = [row.group.counts.cancelled for row in rows]
+    if not any(cancelled):
+        return unit, Table(METRIC_HEADINGS, cells, places)
+    with_them = [(*line, str(count)) for line, count in zip(cells, cancelled, strict=True)]
+    return unit, Table((*METRIC_HEADINGS, "Cancelled"), with_them, places)
 
 
 def metric_row(row: Row, factor: float) -> tuple[str, ...]:
@@ -175,8 +198,7 @@ def metric_row(row: Row, factor: float) -> tuple[str, ...]:
     tail = (str(counts.failed), str(counts.invalid), str(row.missing))
     if row.interval is None or row.spread is None:
         return (label_of(row.group), "0", *[MISSING] * 9, *tail)
-    half = row.interval.half_width
-    places = decimals(row.interval.mean / factor, half and half / factor)
+    places = places_of([row.interval], factor)
 
     def cell(value: float | None) -> str:
         return text(value, factor, places)

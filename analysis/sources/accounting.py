@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
 from steelyard.analysis.store.spool import TextSpool
@@ -65,6 +65,31 @@ class StepRow(NamedTuple):
     text: str  # the fields in the order of Accounting.fields, joined by SEPARATOR
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a scheduler says that one start of a job held, and used of it; None: it does not say.
+
+    Of all nodes together; a job that waits holds nothing.
+    """
+
+    partition: str | None = None  # PBS: the queue
+    account: str | None = None
+    nodes: int | None = None
+    cpus: int | None = None
+    cpus_asked: int | None = None  # fewer than it got where nodes are given whole
+    memory_bytes: int | None = None
+    gpus: int | None = None
+    time_limit_s: float | None = None
+    cpu_s: float | None = None  # of all processes that the scheduler counts
+    # Of the largest step, at least and at most: Slurm tells that of its largest task.
+    resident_low_bytes: int | None = None
+    resident_high_bytes: int | None = None
+    is_part: bool = (
+        False  # of an array or a heterogeneous job: it was asked for together with others
+    )
+    missing: Mapping[str, str] = field(default_factory=dict)  # why a field is None
+
+
 class Accounting(Protocol):
     """A scheduler's accounting.
 
@@ -78,6 +103,7 @@ class Accounting(Protocol):
     job_ids: re.Pattern[str]  # the ids of its jobs, as a person types them
     job_ids_words: str  # the same in words, with an example
     reached_by: str  # the variable that leads to its cluster
+    ids_are_whole: bool  # records have the ids that a person types: means() is ==
     counts_starts: bool  # an attempt's restart_count is the scheduler's, as records tell it, too
 
     @classmethod
@@ -98,6 +124,15 @@ class Accounting(Protocol):
         MissingError when the accounting cannot be asked; nothing has been yielded then. A job
         that is not known has no row.
         """
+
+    def recent(self, user: str, since_unix_s: float) -> list[str]:
+        """The ids of a user's jobs and arrays, as rows() takes them, that were there since a time.
+
+        MissingError when the accounting cannot be asked.
+        """
+
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+        """What this start of a job held and used; `steps` are the rows behind it."""
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """One row from its text fields, as they stand in the database."""

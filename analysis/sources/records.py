@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
+import marshal
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ OTHERS = {
     "network_conditions.devices": "list",
     "network_conditions.notes": "list",
     "network.devices": "list",
+    "energy.idle_w": "float",
 }
 INT64 = 1 << 63  # DuckDB's BIGINT
 NAME_BYTES = 255  # of a file, on Linux
@@ -93,6 +94,7 @@ class Record:
 
     path: Path
     document: Mapping[str, Any]
+    checked: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def node(self) -> str:
@@ -137,18 +139,26 @@ class Record:
         reasons = self.document.get("missing")
         if not isinstance(reasons, dict):
             return None
-        parts = dotted.split(".")
-        paths = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
-        return next((str(reasons[path]) for path in paths if path in reasons), None)
+        while dotted and dotted not in reasons:
+            dotted = dotted.rpartition(".")[0]
+        return str(reasons[dotted]) if dotted else None
 
     def columns(self) -> dict[str, Any]:
         """The columns of the table `records` that come from the document."""
+        if self.checked is not None:
+            return dict(self.checked)
         return {column: self.get(path) for column, (path, _) in COLUMNS.items()}
+
+
+@functools.lru_cache(maxsize=1024)
+def parts_of(dotted: str) -> tuple[str, ...]:
+    """`a.b` -> a, b."""
+    return tuple(dotted.split("."))
 
 
 def dig(document: object, dotted: str) -> Any:
     """A value by its dotted path through objects; None where there is none."""
-    for part in dotted.split("."):
+    for part in parts_of(dotted):
         if not isinstance(document, dict):
             return None
         document = document.get(part)
@@ -158,25 +168,37 @@ def dig(document: object, dotted: str) -> Any:
 def read_record(path: Path) -> Record:
     """Read and check one record; RecordError says what is wrong with it."""
     try:
-        document = parse_json(read_regular(path, RECORD_BYTES))
+        data = read_regular(path, RECORD_BYTES)
     except OSError as error:
         raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
+    return record_of(path, data)
+
+
+def record_of(path: Path, data: bytes) -> Record:
+    """As read_record, of a file that has been read."""
+    try:
+        document = parse_json(data)
     except (ValueError, RecursionError) as error:
         raise RecordError("record", f"{path} is not JSON: {error}") from None
     if isinstance(document, dict) and isinstance(document.get("probe"), dict):
-        document["probe"] = shared(json.dumps(document["probe"]))
+        document["probe"] = shared(document["probe"])
     return check_record(path, document)
 
 
-@functools.lru_cache(maxsize=4096)
-def shared(text: str) -> dict[str, Any]:
+MOST_SHARED = 4096
+_SHARED: dict[bytes, dict[str, Any]] = {}
+
+
+def shared(found: dict[str, Any]) -> dict[str, Any]:
     """A JSON object, one for all that are alike; not to be changed.
 
     A node's probe is the larger part of a record and the same in most of its jobs: 20,000 records
     would hold 800 MB of it.
     """
-    found: dict[str, Any] = json.loads(text)
-    return found
+    key = marshal.dumps(found, 2)  # of the versions that know no references: alike, the same bytes
+    if len(_SHARED) >= MOST_SHARED and key not in _SHARED:
+        _SHARED.clear()
+    return _SHARED.setdefault(key, found)
 
 
 def check_record(path: Path, document: object) -> Record:
@@ -191,16 +213,39 @@ def check_record(path: Path, document: object) -> Record:
         )
     if not isinstance(document.get("node"), str) or not isinstance(document.get("complete"), bool):
         raise RecordError("record", f"{path}: 'node' or 'complete' is missing")
-    for dotted, kind in (*COLUMNS.values(), *OTHERS.items()):
-        value = dig(document, dotted)
-        if value is not None and not is_kind(value, kind):
-            found = repr(value)[:60]
-            raise RecordError("record", f"{path}: '{dotted}' is {found}, expected {kind} or null")
-    return Record(path, document)
+    checked: dict[str, Any] = dict.fromkeys(COLUMNS)
+    for parent, fields in CHECKED.items():
+        place = dig(document, parent) if parent else document
+        if not isinstance(place, dict):
+            continue
+        for name, dotted, kind, column in fields:
+            value = place.get(name)
+            if value is not None and not is_kind(value, kind):
+                found = repr(value)[:60]
+                words = f"{path}: '{dotted}' is {found}, expected {kind} or null"
+                raise RecordError("record", words)
+            if column is not None:
+                checked[column] = value
+    return Record(path, document, checked)
+
+
+def by_object() -> dict[str, list[tuple[str, str, str, str | None]]]:
+    """The fields that are checked of each object: name, dotted path, kind, column if it is one."""
+    found: dict[str, list[tuple[str, str, str, str | None]]] = {}
+    columns = [(dotted, kind, column) for column, (dotted, kind) in COLUMNS.items()]
+    for dotted, kind, column in (*columns, *((path, kind, None) for path, kind in OTHERS.items())):
+        parent, _, name = dotted.rpartition(".")
+        found.setdefault(parent, []).append((name, dotted, kind, column))
+    return found
+
+
+CHECKED = by_object()
 
 
 def is_kind(value: object, kind: str) -> bool:
     """True and False are no numbers, although Python's bool is an int; and numbers can be stored."""
+    if isinstance(value, str):
+        return kind == "text"
     if isinstance(value, bool):
         return kind == "bool"
     if isinstance(value, int) and not -INT64 <= value < INT64:

@@ -13,14 +13,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Self
 
-from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.sources import slurm_environment
-from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
-from steelyard.analysis.sources.hostlist import expand_nodes, expand_ranges, is_number
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources import slurm_environment, slurm_held
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Held, StepRow
+from steelyard.analysis.sources.hostlist import expand_nodes
+from steelyard.analysis.sources.slurm_job_ids import split_job_id
 from steelyard.analysis.sources.slurm_states import REASONS, STATES
 
 FIELDS = (
@@ -100,45 +100,6 @@ def exit_code(text: str) -> int | None:
         return None
     code, signal = int(match[1]), int(match[2])
     return 128 + signal if signal else code
-
-
-@dataclass(frozen=True, slots=True)
-class JobKey:
-    """sacct's JobID taken apart."""
-
-    job: str  # array or het job's id, or the job's own
-    task: str | None = None
-    waits_in_array: bool = False
-    waiting_tasks: tuple[int, ...] = ()
-    het_offset: int | None = None
-    step: str | None = None
-
-
-JOB_ID = re.compile(
-    r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[\d,:.-]+)(?:%\d+)?\]|\+(?P<het>\d+))?"
-    r"(?:\.(?P<step>.+))?",
-    re.ASCII,
-)
-
-
-def split_job_id(text: str) -> JobKey | None:
-    """The parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
-    match = JOB_ID.fullmatch(text)
-    if match is None:
-        return None
-    listed = match["tasks"]
-    tasks = tuple(waiting_tasks(listed)) if listed and "..." not in listed else ()
-    het = int(match["het"]) if match["het"] else None
-    return JobKey(match["job"], match["task"], listed is not None, tasks, het, match["step"])
-
-
-def waiting_tasks(text: str) -> Iterator[int]:
-    """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
-    for part in text.split(","):
-        numbers, colon, step = part.partition(":")
-        if colon and not (is_number(step) and int(step)):
-            raise UsageError(f"array tasks '{text[:80]}': '{step[:80]}' is no step")
-        yield from map(int, expand_ranges(numbers, text)[:: int(step or 1)])
 
 
 def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
@@ -270,6 +231,7 @@ class Sacct:
     job_ids = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
     job_ids_words = "a number, or an array task such as 4711_3"
     reached_by = "SLURM_CONF"
+    ids_are_whole = True
     counts_starts = True
 
     @classmethod
@@ -324,6 +286,17 @@ class Sacct:
             self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())
             output.seek(0)
             return list(parse_lines(output, asked))
+
+    def recent(self, user: str, since_unix_s: float) -> list[str]:
+        """See Accounting.recent."""
+        since = datetime.fromtimestamp(since_unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        rows = self.starts(("Submit",), f"--user={user}", f"--starttime={since}")
+        return list(dict.fromkeys(row.array_job_id or row.job_id for row in rows))
+
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+        """See Accounting.held."""
+        lines = [s.text.split(SEPARATOR) if isinstance(s, StepRow) else s.fields for s in steps]
+        return slurm_held.read(row, FIELDS, lines)
 
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""

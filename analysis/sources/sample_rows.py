@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Sequence
+from typing import BinaryIO
 
 import numpy as np
 from duckdb import DuckDBPyConnection
@@ -22,6 +24,33 @@ TYPES = {"DOUBLE": np.dtype(np.float64), "BIGINT": np.dtype(np.int64)}
 Array = np.ndarray[tuple[int], np.dtype[np.float64 | np.int64 | np.int32]]
 
 
+Text = bytes | ctypes.Array[ctypes.c_char]
+
+
+class TextBuffer:
+    """The text of one file after another, in the same memory: fresh pages for each cost more than
+    the reading."""
+
+    def __init__(self) -> None:
+        self._memory = bytearray()
+
+    def read(self, file: BinaryIO) -> tuple[Text, int, bool] | None:
+        """From where `file` stands, and stays, to its end as it is now: the text, as long as the next
+        call; the size of its whole lines in bytes; whether that is all. None: over TEXT_BYTES."""
+        begin = file.tell()
+        size = os.fstat(file.fileno()).st_size - begin
+        if size > TEXT_BYTES:
+            return None
+        if size >= len(self._memory):
+            self._memory = bytearray(2 * size + 1)
+        view, got = memoryview(self._memory), 0
+        while got < size and (more := os.preadv(file.fileno(), [view[got:size]], begin + got)):
+            got += more
+        text = (ctypes.c_char * len(self._memory)).from_buffer(self._memory)
+        whole = self._memory.rfind(b"\n", 0, got) + 1
+        return text, whole, whole == got
+
+
 class RowBatch:
     """Rows of files; `day`: all are of it, None: they may be of several."""
 
@@ -35,7 +64,7 @@ class RowBatch:
         self._rows = 0  # of the file that was read last, not yet counted
         self._files: list[tuple[str, ...]] = []  # their KEYs
 
-    def read(self, text: bytes, size: int, columns: Sequence[str]) -> int:
+    def read(self, text: Text, size: int, columns: Sequence[str]) -> int:
         """A file's lines, `size` bytes of `text`: how many, or native.ODD or FULL; see keep()."""
         read = native.read_samples()
         assert read is not None

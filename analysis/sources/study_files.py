@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
@@ -19,6 +19,7 @@ RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
 PLAN_FILE, SUBMISSIONS_FILE, RESULT_FILE = "plan.json", "submissions.jsonl", "result.json"
 RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end
 LOCK_FILE = ".lock"  # of submit, beside plan.json
+NUMBERS = (int, float)  # as JSON gives them; its true and false are none
 INT32 = 1 << 31  # DuckDB's INTEGER
 # Numbers of result.json, and what they are below; a run has one client on a core, seldom more.
 MOST = {"start_unix_s": 1e12, "end_unix_s": 1e12, "elapsed_s": 1e12, "clients": 1_000_000}
@@ -50,6 +51,9 @@ class PlannedRun:
     condition_label: str
     is_baseline: bool
     repeat: int  # from 1
+
+
+AnyRun = TypeVar("AnyRun", bound=PlannedRun)
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class RunFolder:
     def number(self, name: str) -> float | None:
         """A number of result.json, None where it has none."""
         value = (self.result or {}).get(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return value if type(value) in NUMBERS else None
 
     def text(self, name: str) -> str | None:
         """A text of result.json, None where it has none."""
@@ -135,7 +139,7 @@ class RunFolder:
         return tuple(code if isinstance(code, int) else None for code in codes)
 
 
-def check_format(document: object, path: Path, name: str, version: int) -> dict[str, Any]:
+def check_format(document: object, path: Path | str, name: str, version: int) -> dict[str, Any]:
     """The document, when it is one of this format and version; UsageError otherwise."""
     if not isinstance(document, dict) or document.get("format") != name:
         raise UsageError(f"{path}: expected a document of format '{name}'", str(path))
@@ -148,7 +152,7 @@ def check_format(document: object, path: Path, name: str, version: int) -> dict[
     return document
 
 
-def read_json(path: Path, most_bytes: int) -> object:
+def read_json(path: Path | str, most_bytes: int) -> object:
     """A JSON file; UsageError names file and place when it is none."""
     try:
         return parse_json(read_regular(path, most_bytes))
@@ -158,6 +162,12 @@ def read_json(path: Path, most_bytes: int) -> object:
 
 def read_plan(study_dir: Path) -> Plan:
     """plan.json; MissingError when there is none."""
+    study, runs = read_plan_as(study_dir, PlannedRun)
+    return Plan(study, tuple(runs))
+
+
+def read_plan_as(study_dir: Path, kind: type[AnyRun]) -> tuple[dict[str, Any], list[AnyRun]]:
+    """plan.json: what it says of the study, and its runs as this `kind`."""
     path = study_dir / PLAN_FILE
     if not path.is_file():
         raise MissingError(
@@ -166,8 +176,8 @@ def read_plan(study_dir: Path) -> Plan:
         )
     try:
         document = check_format(read_json(path, PLAN_BYTES), path, PLAN_FORMAT, PLAN_VERSION)
-        runs = tuple(PlannedRun(**fields(run, RUN_FIELDS)) for run in document["runs"])
-        return Plan(study=dict(document["study"]), runs=runs)
+        runs = [kind(**fields(run, RUN_FIELDS)) for run in document["runs"]]
+        return dict(document["study"]), runs
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", str(path)) from None
     except (KeyError, TypeError, ValueError) as error:
@@ -236,7 +246,8 @@ def output_of(study_dir: Path, submission: Submission, run_id: str) -> Path:
 def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
     try:
-        with os.scandir(study_dir / "runs" / run_id) as entries:
+        # No more Path than is handed on: status looks at every run of a study.
+        with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
             names = sorted(e.path for e in entries if e.is_dir() and not e.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
         return
@@ -246,7 +257,7 @@ def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
 
 def run_folder(run_id: str, path: Path) -> RunFolder:
     """One attempt's folder with its result.json, or what is wrong with it."""
-    file = path / RESULT_FILE
+    file = f"{path}/{RESULT_FILE}"
     try:
         result = check_format(read_json(file, NOTE_BYTES), file, RUN_FORMAT, RUN_VERSION)
         check_numbers(result, file)
@@ -261,12 +272,11 @@ def run_folder(run_id: str, path: Path) -> RunFolder:
     return RunFolder(run_id, path.name, path, None, problem)
 
 
-def check_numbers(result: Mapping[str, Any], path: Path) -> None:
+def check_numbers(result: Mapping[str, Any], path: Path | str) -> None:
     """UsageError for a number of result.json that no run can have, and no table can hold."""
-    found = [(name, result.get(name)) for name in MOST]
     codes = result.get("exit_codes")
-    found += [("exit_codes", code) for code in codes] if isinstance(codes, list) else []
-    for name, value in found:
-        most = MOST.get(name, INT32)
-        if isinstance(value, int | float) and not abs(value) < most:
+    found = [(name, result.get(name), most) for name, most in MOST.items()]
+    found += [("exit_codes", code, INT32) for code in codes] if isinstance(codes, list) else []
+    for name, value, most in found:
+        if isinstance(value, NUMBERS) and not abs(value) < most:
             raise UsageError(f"{path}: '{name}' is {str(value)[:40]}, that cannot be", str(path))

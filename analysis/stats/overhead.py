@@ -44,8 +44,14 @@ class Direction(StrEnum):
     WORSE = "worse"
     BETTER = "better"
     DIFFERENT = "different"
+    EQUIVALENT = "equivalent"
+    NON_INFERIOR = "non-inferior"  # not worse by the margin; how much better is left open
+    PERHAPS = "may be chance"
     NOT_SHOWN = "not shown to differ"
     UNKNOWN = "cannot be judged"
+
+
+SHOWN = (Direction.WORSE, Direction.BETTER, Direction.DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +140,84 @@ def count_runs(n: int) -> str:
     return "1 run" if n == 1 else f"{n} runs"
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The side on which a metric is worse, and the word for it."""
+
+    is_more: bool
+    word: str
+
+    @classmethod
+    def of(cls, unit: str | None, better: str | None, metric: str | None) -> Side | None:
+        """None where neither side is worse."""
+        if better is None:
+            return None
+        is_more = better == "lower"
+        return cls(is_more, comparison(is_more, unit, better, metric)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the tests say of an overhead; p are corrected for all comparisons of the family."""
+
+    p: float | None = None  # of a difference; None: there is no test, the interval decides
+    family: int = 1  # how many comparisons that is
+    margin: float | None = None  # what the study calls equivalent: 0.02 is ± 2 %
+    p_equivalent: float | None = None  # of the overhead lying beyond it (equivalence.py)
+    p_non_inferior: float | None = None  # of it lying beyond on the worse side
+
+    @property
+    def differs(self) -> bool:
+        """Whether the test shows a difference, or there is none to deny it."""
+        return self.p is None or self.p <= 1 - CONFIDENCE
+
+    def equivalent(self, low: float, high: float) -> bool:
+        """Whether the overhead is shown to lie within the margin: by test and interval."""
+        is_shown = self.p_equivalent is not None and self.p_equivalent <= 1 - CONFIDENCE
+        return is_shown and self.inside(low, high)
+
+    def inside(self, low: float, high: float) -> bool:
+        """Whether the interval alone lies there."""
+        return self.margin is not None and -self.margin < low and high < self.margin
+
+    def non_inferior(self, side: Side | None, low: float, high: float) -> bool:
+        """Whether the overhead is shown not to be worse by the margin: by test and interval."""
+        is_shown = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
+        return is_shown and self.short_of(side, low, high)
+
+    def short_of(self, side: Side | None, low: float, high: float) -> bool:
+        """Whether the interval alone ends before the margin on the worse side."""
+        if side is None or self.margin is None:
+            return False
+        return high < self.margin if side.is_more else -self.margin < low
+
+    @property
+    def within(self) -> str:
+        """`within ± 2 %`."""
+        return f"within ± {100 * (self.margin or 0):g} %"
+
+    def no_worse(self, side: Side) -> str:
+        """`no slower than 2 %`, `no more than 2 % lower`."""
+        margin = f"{100 * (self.margin or 0):g} %"
+        if side.word == "slower":
+            return f"no {side.word} than {margin}"
+        return f"no more than {margin} {side.word}"
+
+
+NO_TEST = Evidence()
+
+
 def verdict(
     result: Overhead,
     unit: str | None,
     better: str | None,
     metric: str | None = None,
-    p: float | None = None,
+    evidence: Evidence = NO_TEST,
 ) -> Verdict:
     """The overhead in words; `better` is `lower`, `higher` or None as in the database.
 
-    `p`: of the test, corrected for all comparisons (tests.py); a difference is told only when
-    both the interval and the test show it. None: there is no test, the interval decides.
+    A difference, equivalence, or non-inferiority is told only when both the interval and the test
+    show it; the strongest of these is told.
     """
     if result.value is None or result.low is None or result.high is None:
         return Verdict(Direction.UNKNOWN, f"cannot be judged: {result.reason}")
@@ -156,18 +229,81 @@ def verdict(
         counts += f", {result.design}"
     if low == high:  # no spread at all: one number and not a range
         counts = f"no spread seen, {counts}"
+    side = Side.of(unit, better, metric)
     if low <= 0 <= high:
-        ends = "" if low == high else f" ({percent_range(low, high)} %)"
-        return Verdict(Direction.NOT_SHOWN, f"not shown to differ{ends}, {counts}")
-    if p is not None and p > 1 - CONFIDENCE:
-        ends = f"({percent_range(low, high)} %; among all comparisons p = {p:.2g})"
-        return Verdict(Direction.NOT_SHOWN, f"not shown to differ {ends}, {counts}")
+        return around_0(low, high, evidence, counts, side)
     word, direction = comparison(result.value > 0, unit, better, metric)
+    by = f"{word} by {amount(result.value, low, high)}"
+    if near := near_enough(low, high, evidence, side):
+        where, what = near
+        words = f"{where}: {by}" if evidence.differs else f"{where}{ends(low, high)}"
+        is_better = evidence.differs and direction is Direction.BETTER
+        if is_better and what is Direction.NON_INFERIOR:
+            what = Direction.BETTER  # which says more
+        return Verdict(what, f"{words}, {counts}")
+    if not evidence.differs:
+        why = doubt(evidence.p or 0.0, evidence.family, "a difference of the means")
+        return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
+    return Verdict(direction, f"{by}, {counts}")
+
+
+def near_enough(
+    low: float, high: float, evidence: Evidence, side: Side | None
+) -> tuple[str, Direction] | None:
+    """What is shown of the margin, in words: to both sides, else to the worse one; None: nothing."""
+    if evidence.equivalent(low, high):
+        return evidence.within, Direction.EQUIVALENT
+    if side is not None and evidence.non_inferior(side, low, high):
+        return evidence.no_worse(side), Direction.NON_INFERIOR
+    return None
+
+
+def around_0(
+    low: float, high: float, evidence: Evidence, counts: str, side: Side | None = None
+) -> Verdict:
+    """Of an overhead whose interval holds 0."""
+    if near := near_enough(low, high, evidence, side):
+        where, what = near
+        return Verdict(what, f"{where}{ends(low, high)}, {counts}")
+    if perhaps := perhaps_near(low, high, evidence, side):
+        where, p = perhaps
+        why = doubt(p, evidence.family, f"being {where}")
+        return Verdict(Direction.NOT_SHOWN, f"perhaps {where}{ends(low, high)}{why}, {counts}")
+    nor = f", nor to be {evidence.within}" if evidence.margin is not None else ""
+    return Verdict(Direction.NOT_SHOWN, f"not shown to differ{nor}{ends(low, high)}, {counts}")
+
+
+def perhaps_near(
+    low: float, high: float, evidence: Evidence, side: Side | None
+) -> tuple[str, float] | None:
+    """What the interval says of the margin and the test does not show, and its p."""
+    if evidence.inside(low, high) and evidence.p_equivalent is not None:
+        return evidence.within, evidence.p_equivalent
+    if side is None or evidence.p_non_inferior is None:
+        return None
+    if evidence.short_of(side, low, high):
+        return evidence.no_worse(side), evidence.p_non_inferior
+    return None
+
+
+def doubt(p: float, family: int, of: str) -> str:
+    """Why what the interval says is not told as shown."""
+    if family > 1:
+        return f": of {family} comparisons one may look so by chance (p = {p:.2g})"
+    return f": the test does not show {of} (p = {p:.2g})"
+
+
+def amount(value: float, low: float, high: float) -> str:
+    """`12.1 % (11.3 … 12.9)` of an overhead to one side of 0, without its sign."""
     if high < 0:
         low, high = -high, -low
-    amount = f"{percent(abs(result.value), low, high)} %"
-    ends = "" if low == high else f" ({percent_range(low, high)})"
-    return Verdict(direction, f"{word} by {amount}{ends}, {counts}")
+    text = f"{percent(abs(value), low, high)} %"
+    return text if low == high else f"{text} ({percent_range(low, high)})"
+
+
+def ends(low: float, high: float) -> str:
+    """` (−0.4 … 0.9 %)`; empty where there is no spread."""
+    return "" if low == high else f" ({percent_range(low, high)} %)"
 
 
 def comparison(

@@ -15,6 +15,8 @@ from steelyard.analysis.stats.basics import (
 )
 
 MOST_REPEATS = 1_000_000
+MOST_DIFFERENCE = 1e6  # in standard deviations
+POWER = 0.8  # Cohen's convention, see `power`
 MIN_PILOT = 3
 
 # See `enough`: found and proved by bench/coverage.py.
@@ -79,3 +81,55 @@ def enough(values: Sequence[float], half_width: float) -> bool:
         return False
     half = mean_interval(values, STOPPING_CONFIDENCE).half_width
     return half is not None and half <= half_width
+
+
+def power(difference: float, repeats: int, level: float, blocks: int | None = None) -> float:
+    """The chance that a t test of two conditions with `repeats` runs each tells a difference of so
+    many standard deviations, at this level, two-sided: by the noncentral t distribution.
+
+    Cohen (1988), "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., chapter 2.
+    `blocks`: as many independent means as a condition has, where a block holds several runs.
+    """
+    from scipy.special import nctdtr
+
+    groups = repeats if blocks is None else min(blocks, repeats)
+    if repeats < 2 or groups < 2:
+        return 0.0
+    degrees = 2 * (groups - 1)
+    critical = student_quantile(1 - level / 2, degrees)
+    shift = difference * math.sqrt(repeats / 2)
+    missed = float(nctdtr(degrees, shift, critical))
+    # To the wrong side. Where that is less than a double can tell scipy gives nan.
+    wrong = float(nctdtr(degrees, shift, -critical))
+    return 1 - missed + (0.0 if math.isnan(wrong) else wrong)
+
+
+def difference_seen(
+    repeats: int, level: float, blocks: int | None = None, wanted: float = POWER
+) -> float | None:
+    """The least difference, in standard deviations, that is told with this power; None: no test."""
+    if power(MOST_DIFFERENCE, repeats, level, blocks) < wanted:
+        return None
+    low, high = 0.0, 1.0
+    while power(high, repeats, level, blocks) < wanted:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (
+            (low, middle) if power(middle, repeats, level, blocks) >= wanted else (middle, high)
+        )
+    return high
+
+
+def repeats_to_see(difference: float, level: float, wanted: float = POWER) -> int | None:
+    """The least runs of each condition with which a difference of so many standard deviations is
+    told; None: more than a million."""
+    low, high = 1, 2
+    while power(difference, high, level) < wanted:
+        low, high = high, 2 * high
+        if high > MOST_REPEATS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(difference, middle, level) >= wanted else (middle, high)
+    return high

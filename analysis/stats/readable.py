@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from steelyard.analysis.base.benchmark_traits import finds_own_figures
 from steelyard.analysis.stats.basics import Interval
@@ -11,6 +12,8 @@ PREFIXES = {
     "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     "bytes": ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
     "bytes_per_s": ((1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")),
+    "bit/s": ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")),
+    "bits": ((1.0, "bit"), (1e3, "kbit"), (1e6, "Mbit"), (1e9, "Gbit")),
     "J": ((1.0, "J"), (1e3, "kJ"), (1e6, "MJ")),
 }
 
@@ -57,6 +60,16 @@ def decimals(value: float, half_width: float | None) -> int:
     return min(max(3 - math.floor(math.log10(abs(value))), 0), MOST_DECIMALS)
 
 
+def places_of(intervals: Sequence[Interval], factor: float) -> int:
+    """Decimals of means that stand together: those of decimals(), and three digits of the largest."""
+    means = [abs(one.mean / factor) for one in intervals]
+    halves = [one.half_width and one.half_width / factor for one in intervals]
+    wanted = [decimals(mean, half) for mean, half in zip(means, halves, strict=True)]
+    largest = max(means, default=0.0)
+    least = 2 - math.floor(math.log10(largest)) if largest else 0
+    return min(max([least, *wanted]), MOST_DECIMALS)
+
+
 def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
     """`−1.23`, with a true minus sign; `–` for None; `3.1e−09` for what decimals cannot tell."""
     if value is None:
@@ -73,6 +86,17 @@ def quantity(value: float | None, unit: str | None) -> str:
         return MISSING
     factor, name = scale(value, unit)
     return f"{text(value, factor, decimals(value / factor, None))} {name}".removesuffix(" 1")
+
+
+def binary(value: float | None) -> str:
+    """`3.1 GiB`, as memory is asked for; `–` for None."""
+    if value is None:
+        return MISSING
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.3g} {unit}" if unit != "B" else f"{value:.0f} B"
+        value /= 1024
+    return f"{value:.4g} TiB"
 
 
 def mean_words(interval: Interval, unit: str | None) -> str:

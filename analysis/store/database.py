@@ -18,7 +18,7 @@ from steelyard.analysis.store.schema import schema_text
 from steelyard.analysis.store.spool import Spool, quote, storable
 
 FILE_NAME = "study.duckdb"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 7
 MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
 SIDE_MEMORY_LIMIT = "500MB"
 SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
@@ -54,6 +54,7 @@ KEYS = {
     "records": ("run_id", "attempt", "node"),
     "tags": ("run_id", "attempt", "node", "key"),
     "environment": ("run_id", "attempt", "node", "path", "sha256"),
+    "spans": ("run_id", "attempt", "span", "iteration"),
     "sources": ("path",),
     "sample_parts": ("path",),
     "network": ("run_id", "attempt", "node"),
@@ -76,8 +77,9 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     connection = connect(study_dir / FILE_NAME, read_only=False)
     try:
         bound(connection, study_dir)
+        version = schema_version(connection)
         connection.execute("BEGIN")
-        if schema_version(connection) is None:
+        if version is None:
             connection.execute(schema_text())
         else:
             connection.execute(schema_text("schema_views.sql"))  # as we read it now
@@ -145,8 +147,10 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
     shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
 
 
-def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """A connection to a database of a schema we know."""
+def connect(
+    path: Path, *, read_only: bool, known: int = SCHEMA_VERSION
+) -> duckdb.DuckDBPyConnection:
+    """A connection to a database of the schema that is `known`."""
     check_path(path, read_only=read_only)
     if not read_only:
         remove_half_made(path)
@@ -163,18 +167,18 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     try:
         version = schema_version(connection)
         if version is not None:
-            check_version(path, version)
+            check_version(path, version, known)
     except (duckdb.Error, UsageError):
         connection.close()
         raise
     return connection
 
 
-def check_version(path: Path, version: int) -> None:
+def check_version(path: Path, version: int, known: int = SCHEMA_VERSION) -> None:
     """UsageError for a database of another schema than ours."""
-    if version != SCHEMA_VERSION:
+    if version != known:
         raise UsageError(
-            f"{path} has schema version {version}, this Steelyard knows {SCHEMA_VERSION}: use the "
+            f"{path} has schema version {version}, this Steelyard knows {known}: use the "
             f"Steelyard that made it, or move it away and collect again",
             str(path),
         )
@@ -220,13 +224,11 @@ def remove_half_made(path: Path) -> None:
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """None: an empty database."""
-    tables = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
-    ).fetchall()
-    if not tables[0][0]:
+    """None: an empty database. Outside of a transaction, which that would end."""
+    try:
+        rows = connection.execute("SELECT schema_version FROM meta").fetchall()
+    except duckdb.CatalogException:
         return None
-    rows = connection.execute("SELECT schema_version FROM meta").fetchall()
     return int(rows[0][0]) if rows else None
 
 
@@ -240,10 +242,14 @@ def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str
     return dict(rows)
 
 
-def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, spool: Spool) -> None:
-    """All rows of a table anew."""
-    connection.execute(f"DELETE FROM {table}")
-    connection.execute(f"INSERT INTO {table} BY NAME {spool.select()}")
+def replace_rows(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: Spool | str, but: str | None = None
+) -> None:
+    """All rows of a table anew, spooled or as SELECT; those of attempts in the table `but` stay."""
+    others = f" WHERE (run_id, attempt) NOT IN (SELECT run_id, attempt FROM {but})" if but else ""
+    connection.execute(f"DELETE FROM {table}{others}")
+    select = rows if isinstance(rows, str) else rows.select()
+    connection.execute(f"INSERT INTO {table} BY NAME {select}")
 
 
 def check_keys(connection: duckdb.DuckDBPyConnection) -> None:

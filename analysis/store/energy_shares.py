@@ -4,7 +4,8 @@ In each time between two readings of the node's CPU time (a second) the job has 
 seconds, everybody else `others`, and the node `dynamic` joules more than it needs idle. A CPU second
 of one program takes at most RATIO times the power of a CPU second of another on the same node and
 at the same time. So the job's part of `dynamic` is at least own / (own + RATIO * others) and at
-most RATIO * own / (RATIO * own + others). docs/energy.md: assumptions, sources, how often it holds.
+most RATIO * own / (RATIO * own + others). Samples that were cut short, or still grow, end with a CPU time
+of the node that was read up to a second before: what others did since is anything. docs/energy.md: assumptions, sources, how often it holds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ ROUNDING = 0.02  # of the node's CPU time: most kernels charge a whole tick to w
 TICKS_S = 0.02  # two of 10 ms, at the begin and the end of a window
 SHORTEST_S = 0.5  # a window from which idle power is judged
 
+OPTION, ADMINISTRATOR = "option", "administrator"
+
 NO_CPU = (
     "the samples do not tell the node's CPU time: written by an earlier version, or the node's "
     "joules are not those of packages and dram"
@@ -32,10 +35,25 @@ REASONS = (NO_ENERGY, NO_CPU, NO_OWN)
 
 @dataclass(frozen=True, slots=True)
 class IdlePower:
-    """What nodes are known to need idle, in watts: by name, and all others; None: not known."""
+    """What nodes are known to need idle, in watts: by name, and all others; None: not known.
+
+    `told_w`: what their administrators say, by name; it counts where nothing else is known.
+    """
 
     of_nodes_w: Mapping[str, float] = field(default_factory=dict)
     elsewhere_w: float | None = None
+    told_w: Mapping[str, float] = field(default_factory=dict)
+
+    def by_name(self) -> dict[str, float]:
+        """Of all nodes that have a power of their own."""
+        told = self.told_w if self.elsewhere_w is None else {}
+        return {**told, **self.of_nodes_w}
+
+    def told_by(self, node: str) -> str | None:
+        """Who says it: OPTION, ADMINISTRATOR, or nobody."""
+        if node in self.of_nodes_w or self.elsewhere_w is not None:
+            return OPTION
+        return ADMINISTRATOR if node in self.told_w else None
 
 
 NOT_KNOWN = IdlePower()
@@ -46,7 +64,8 @@ class EnergyShare:
     """A job on a node. Joules; None: not known, `reason` says why.
 
     low_j to high_j: what it used above idle; idle_low_j to idle_high_j: what the node would have
-    used in that time doing nothing; energy_j: all that it used.
+    used in that time doing nothing; energy_j: all that it used; idle_told_by: who has said what it
+    draws idle.
     """
 
     run_id: str
@@ -58,6 +77,7 @@ class EnergyShare:
     idle_low_j: float | None
     idle_high_j: float | None
     reason: str | None
+    idle_told_by: str | None = None
 
 
 # Idle power is at most what the node was ever seen with. Counters begin empty where nobody had
@@ -67,7 +87,8 @@ WITH readings AS (
     SELECT run_id, attempt, node, elapsed_s, energy_j, node_cpu_s,
         coalesce(max(cpu_s) OVER seen, 0) AS cpu_s, cpu_s IS NOT NULL AS is_own_told,
         lag(node_cpu_s) OVER every IS DISTINCT FROM node_cpu_s OR lag(elapsed_s) OVER every IS NULL
-            OR lead(elapsed_s) OVER every IS NULL AS is_mark
+            OR lead(elapsed_s) OVER every IS NULL AS is_mark,
+        lag(node_cpu_s) OVER every IS NOT DISTINCT FROM node_cpu_s AS is_old
     FROM samples
     WINDOW every AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s),
         seen AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s
@@ -77,7 +98,7 @@ windows AS (
     SELECT run_id, attempt, node, elapsed_s - lag(elapsed_s) OVER marks AS time_s,
         energy_j - lag(energy_j) OVER marks AS energy_j,
         cpu_s - lag(cpu_s) OVER marks AS own_s,
-        node_cpu_s - lag(node_cpu_s) OVER marks AS node_cpu_s, is_own_told
+        node_cpu_s - lag(node_cpu_s) OVER marks AS node_cpu_s, is_own_told, is_old
     FROM readings WHERE is_mark
     WINDOW marks AS (PARTITION BY run_id, attempt, node ORDER BY elapsed_s)
 ),
@@ -107,7 +128,7 @@ parts AS (
 )
 SELECT run_id, attempt, node, count(energy_j) = count(*) AS has_energy,
     count(node_cpu_s) = count(*) AS has_cpu, bool_or(is_own_told) AS has_own, sum(energy_j) AS energy_j,
-    sum(CASE WHEN own_s > 0
+    sum(CASE WHEN own_s > 0 AND NOT is_old
         THEN least_j * own_s / (own_s + $ratio * (others_s + slack_s)) ELSE 0 END) AS low_j,
     sum(CASE WHEN own_s > 0
         THEN most_j * $ratio * own_s / ($ratio * own_s + greatest(others_s - slack_s, 0))
@@ -127,17 +148,20 @@ def energy_shares(
     Of a node whose idle power is not known it is from 0 to the least that it was seen with, in all
     of these runs; where it is said to be more than that, it is that.
     """
+    known = idle.by_name()
     asked = {
-        "nodes": list(idle.of_nodes_w),
-        "watts": list(idle.of_nodes_w.values()),
+        "nodes": list(known),
+        "watts": list(known.values()),
         "elsewhere_w": idle.elsewhere_w,
         "ratio": ratio,
     }
     rows = connection.execute(SHARES, asked).fetchall()
-    return [share_of(row[:3], row[3:6], row[6:]) for row in rows]
+    return [share_of(row[:3], row[3:6], row[6:], idle) for row in rows]
 
 
-def share_of(key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, ...]) -> EnergyShare:
+def share_of(
+    key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, ...], idle: IdlePower
+) -> EnergyShare:
     """`key`: whose; `known`: energy, the node's CPU time, the job's; `joules`: the fields of them."""
     reason = next((why for is_known, why in zip(known, REASONS, strict=True) if not is_known), None)
     names = ("energy_j", "low_j", "high_j", "idle_low_j", "idle_high_j")
@@ -145,4 +169,6 @@ def share_of(key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, .
     if reason is not None:
         told = dict.fromkeys(names)
     run_id, attempt, node = key
-    return EnergyShare(run_id, attempt, node, **told, reason=reason)
+    return EnergyShare(
+        run_id, attempt, node, **told, reason=reason, idle_told_by=idle.told_by(node)
+    )

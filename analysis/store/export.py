@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
@@ -35,18 +35,34 @@ def collected(folder: Path) -> str:
         ) from None
 
 
+def mark(connection: DuckDBPyConnection) -> str | None:
+    """The mark of a database's files; None: nothing was collected yet."""
+    rows = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
+    return repr(rows[0][0]) if rows else None
+
+
+def is_whole(folder: Path, collected: str | None) -> bool:
+    """Whether the files are those of that mark, all of them."""
+    files = (folder / MARK, *(folder / f"{table}.parquet" for table in TABLES))
+    if collected is None or not all(file.is_file() for file in files):
+        return False
+    return read_regular(folder / MARK, NOTE_BYTES).decode("utf-8", "replace") == collected
+
+
 def export(
     connection: DuckDBPyConnection,
     folder: Path,
     collected: str,
     progress: Callable[[str, int, int], None],
+    but: Collection[str] = (),
 ) -> None:
-    """Write every table; `collected`: collected_unix_s as text."""
+    """Write every table `but` those whose files are as they are; `collected`: collected_unix_s as text."""
     folder.mkdir(exist_ok=True)
-    for done, table in enumerate(TABLES):
-        progress("Parquet", done, len(TABLES))
+    tables = [table for table in TABLES if table not in but]
+    for done, table in enumerate(tables):
+        progress("Parquet", done, len(tables))
         part = folder / f".{table}.part"
         connection.execute(f"COPY {table} TO {quote(str(part))} ({OPTIONS})")
         part.replace(folder / f"{table}.parquet")
     (folder / MARK).write_text(collected, encoding="utf-8")
-    progress("Parquet", len(TABLES), len(TABLES))
+    progress("Parquet", len(tables), len(tables))

@@ -70,7 +70,8 @@ CREATE TABLE attempts (
     exit_code INTEGER,
     clients INTEGER,
     tries INTEGER,
-    nodes VARCHAR[]
+    nodes VARCHAR[],
+    stamp VARCHAR
 );
 COMMENT ON TABLE attempts IS 'one row per execution of a run, waiting ones too; key run_id, attempt';
 COMMENT ON COLUMN attempts.attempt IS
@@ -86,6 +87,8 @@ COMMENT ON COLUMN attempts.exit_code IS
 COMMENT ON COLUMN attempts.tries IS
     'how often the run was begun in it: more than 1 where retries were needed; NULL: not told';
 COMMENT ON COLUMN attempts.nodes IS 'names as the scheduler has them';
+COMMENT ON COLUMN attempts.stamp IS
+    'what it was read from, in one word: the next collect reads nothing of it as long as that is so; NULL: read anew each time';
 
 CREATE TABLE results (
     run_id VARCHAR NOT NULL,
@@ -166,6 +169,19 @@ COMMENT ON TABLE environment IS
     'one row per program or library that a run used on a node; key run_id, attempt, node, path, sha256';
 COMMENT ON COLUMN environment.kind IS 'program or library';
 
+CREATE TABLE spans (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    span VARCHAR NOT NULL,
+    iteration INTEGER NOT NULL,
+    begin_unix_s DOUBLE NOT NULL,
+    end_unix_s DOUBLE NOT NULL
+);
+COMMENT ON TABLE spans IS
+    'one row per part of a run''s time that its script has named; key run_id, attempt, span, iteration';
+COMMENT ON COLUMN spans.span IS
+    'idle_before, idle_after (of [job] idle_s), or a word of the benchmark: docs/formats.md part 6';
+
 CREATE TABLE sample_parts (
     path VARCHAR NOT NULL,
     day VARCHAR NOT NULL,
@@ -195,6 +211,9 @@ CREATE TABLE network (
     loss_low DOUBLE,
     loss_high DOUBLE,
     loss_packets BIGINT,
+    duplicate_achieved DOUBLE,
+    corrupt_achieved DOUBLE,
+    reorder_achieved DOUBLE,
     sent_packets BIGINT,
     dropped_packets BIGINT,
     apply_s DOUBLE,
@@ -208,6 +227,8 @@ COMMENT ON TABLE network IS
 COMMENT ON COLUMN network.applied IS 'canonical text of what the kernel reported back';
 COMMENT ON COLUMN network.rtt_before_s IS 'median round-trip time to the peer, as the other rtt_*';
 COMMENT ON COLUMN network.loss_low IS '95 % Wilson interval of loss_achieved over loss_packets';
+COMMENT ON COLUMN network.duplicate_achieved IS
+    'as the other *_achieved a share of packets; NULL: not asked for, or not counted by the kernel';
 COMMENT ON COLUMN network.undone IS 'the node''s tree of qdiscs is as it was before';
 
 CREATE TABLE flows (

@@ -56,9 +56,15 @@ def finite(word: str) -> float:
     return value
 
 
+# One for all: json.loads makes another for every document.
+DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=finite)
+
+
 def parse_json(data: bytes | str) -> Any:
     """A JSON document whose numbers can be stored; ValueError or RecursionError."""
-    return json.loads(data, parse_constant=no_constant, parse_float=finite)
+    if isinstance(data, bytes):
+        data = data.decode(json.detect_encoding(data), "surrogatepass")
+    return DECODER.decode(data)
 
 
 class RowFile:

@@ -40,7 +40,7 @@ def parameters(summary: Summary, variant: str) -> dict[str, Any]:
 
 def bound_by_latency(summary: Summary, variant: str, label: str, transfers: Bulk) -> str | None:
     """What length would do, where these transfers wait more than a tenth of their time; else None."""
-    if transfers.kind == "stream":
+    if transfers.kind == "timed":
         return too_short_s(summary, variant, label, transfers)
     needed, moved = needed_bytes(summary, variant, label, transfers)
     if needed is None or moved is None or needed <= moved:

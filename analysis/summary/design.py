@@ -19,6 +19,7 @@ from steelyard.analysis.stats.clusters import (
     overhead_by_job,
     paired_p,
 )
+from steelyard.analysis.stats.equivalence import Sides, independent, paired, past_margin, tost
 from steelyard.analysis.stats.overhead import Overhead, overhead
 from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.stats.tests import Effect, hedges, hedges_paired, welch
@@ -75,7 +76,34 @@ def p_of_means(row: Row, base: Row) -> float | None:
     """
     pairs = pairs_of(row, base)
     p = paired_p(pairs) if pairs is not None else welch(*means_apart(row, base)[1:])
-    return p and min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
+    return p if p is None else at_level(p, row)
+
+
+def p_of_equivalence(row: Row, base: Row, margin: float) -> float | None:
+    """The p of the overhead lying beyond ± margin, by the same design."""
+    sides = sides_of(row, base)
+    p = None if sides is None else tost(sides, margin)
+    return p if p is None else at_level(p, row)
+
+
+def p_of_non_inferiority(row: Row, base: Row, margin: float) -> float | None:
+    """The p of the overhead lying at or past the margin on the worse side; None where neither is."""
+    sides = sides_of(row, base)
+    if sides is None or row.metric.better is None:
+        return None
+    p = past_margin(sides, margin, 1 if row.metric.better == "lower" else -1)
+    return p if p is None else at_level(p, row)
+
+
+def sides_of(row: Row, base: Row) -> Sides | None:
+    """Both means as the tests of a margin take them."""
+    pairs = pairs_of(row, base)
+    return paired(pairs) if pairs is not None else independent(*apart(row, base)[1:])
+
+
+def at_level(p: float, row: Row) -> float:
+    """A p to be told at 5 %, whatever the confidence of the row's intervals."""
+    return min(p * (1 - CONFIDENCE) / (1 - row.confidence), 1.0)
 
 
 def effect_of(row: Row, base: Row) -> Effect | None:

@@ -7,7 +7,7 @@ Of a run that had its nodes for itself they lie close together.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
@@ -34,6 +34,7 @@ class WeighedRun:
 
 def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) -> Values:
     """One value per run and metric; None as soon as one of its nodes has none."""
+    idle = replace(idle, told_w=read_idle_power(connection))
     of_run: dict[tuple[str, str], list[EnergyShare]] = defaultdict(list)
     for share in energy_shares(connection, idle):
         of_run[share.run_id, share.attempt].append(share)
@@ -44,6 +45,19 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
         for metric, parts in zip(METRICS, bounds(shares), strict=True):
             values[run.variant, run.label, metric][run.run_id] = total(parts) if is_whole else None
     return dict(values)
+
+
+def read_idle_power(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    """By node, as administrators say it; of several the newest record's, who may have been wrong."""
+    rows = connection.execute(
+        """
+        SELECT node, arg_max(watts, start_unix_s) FROM (
+            SELECT node, start_unix_s, TRY_CAST(record->>'$.energy.idle_w' AS DOUBLE) AS watts
+            FROM records
+        ) WHERE watts IS NOT NULL GROUP BY node
+        """
+    ).fetchall()
+    return dict(rows)
 
 
 def bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[float | None]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.base.percent import share_of
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import environment
@@ -17,10 +18,14 @@ from steelyard.analysis.summary.disagreements import Checks, read_checks
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
 from steelyard.analysis.summary.environment import Program, TagValue
+from steelyard.analysis.summary.gpu_energy import METRIC as GPU_ENERGY
+from steelyard.analysis.summary.gpu_energy import read_gpu_energy
 from steelyard.analysis.summary.iterations import Iterations, read_iterations
 from steelyard.analysis.summary.meters import Apart, read_meters
 from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
+from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.stand_ins import read_stand_ins
 from steelyard.analysis.summary.unit_conflicts import OtherUnit, settle_units
 from steelyard.facts.quantities import METRICS
@@ -45,6 +50,7 @@ class Meta:
     collected_unix_s: float
     baseline: Condition
     factors: dict[str, list[Any]]
+    equivalent: float | None = None  # overheads of less to both sides count as none
 
     @property
     def stops(self) -> bool:
@@ -55,11 +61,16 @@ class Meta:
 @functools.lru_cache(maxsize=4)  # asked for each row of the report
 def stops_early(toml: str) -> bool:
     """Whether a study file has [study] stop."""
+    return "stop" in head_of(toml)
+
+
+def head_of(toml: str) -> dict[str, Any]:
+    """The table [study]; empty where there is none."""
     try:
         study = tomllib.loads(toml).get("study", {})
     except tomllib.TOMLDecodeError:
-        return False
-    return isinstance(study, dict) and "stop" in study
+        return {}
+    return study if isinstance(study, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +181,12 @@ def read_study(
     with opened(folder) as connection:
         runs = read_runs(connection, include_invalid)
         metrics, values, other_units = read_values(connection)
+        joules = {GPU_ENERGY: "J"}
+        add_metrics(metrics, values, joules, read_gpu_energy(connection))
+        add_metrics(metrics, values, SPAN_UNITS, read_span_metrics(connection))
         if idle is not None:
-            add_energy(metrics, values, read_energy_metrics(connection, idle))
+            shares = read_energy_metrics(connection, idle)
+            add_metrics(metrics, values, dict.fromkeys(ENERGY_SHARES, "J"), shares)
         return StudyData(
             folder=folder,
             meta=read_meta(connection),
@@ -202,6 +217,7 @@ def read_meta(connection: duckdb.DuckDBPyConnection) -> Meta:
     assert row is not None  # check_version has seen it
     fields: list[Any] = list(row)
     fields[6:] = (json.loads(text or "{}") for text in fields[6:])
+    fields.append(share_of(head_of(fields[2] or "").get("equivalent")))
     return Meta(*fields)
 
 
@@ -260,16 +276,19 @@ def read_values(
     return {v: sorted(m.values(), key=metric_order) for v, m in found.items()}, values, others
 
 
-def add_energy(metrics: dict[str, list[Metric]], values: Values, shares: Values) -> None:
-    """Shares of joules, as metrics like all others."""
-    values |= shares
-    for variant in {variant for variant, _, _ in shares}:
-        own = [Metric(name, "J", "lower", False) for name in ENERGY_SHARES]
+def add_metrics(
+    metrics: dict[str, list[Metric]], values: Values, units: dict[str, str], found: Values
+) -> None:
+    """What is made of records and samples, as metrics like all others."""
+    values |= found
+    for variant in {variant for variant, _, _ in found}:
+        names = {name for other, _, name in found if other == variant}
+        own = [Metric(name, unit, "lower", False) for name, unit in units.items() if name in names]
         metrics[variant] = sorted([*metrics.get(variant, []), *own], key=metric_order)
 
 
 # Those of every run, in the order in which people ask for them; a benchmark's own come before.
-COMMON = ("elapsed_s", *ENERGY_SHARES, *METRICS)
+COMMON = ("elapsed_s", *ENERGY_SHARES, GPU_ENERGY, *SPAN_UNITS, *METRICS)
 
 
 def metric_order(metric: Metric) -> tuple[bool, int, str]:

@@ -50,6 +50,8 @@ def told_by(zones: list[dict[str, Any]]) -> Iterator[Told]:
     for zone in zones:
         if "meter" in zone and zone["covers"] != "other":
             name = zone["meter"] + (" (MMIO)" if "-mmio:" in zone["path"] else "")
+            if name == "file":  # each is somebody else's
+                name = zone["name"]
             groups.setdefault((name, zone["covers"]), []).append(zone)
     for (name, covers), units in groups.items():
         if all(unit["energy_j"] is not None and unit.get("elapsed_s") for unit in units):
@@ -100,6 +102,7 @@ def read_meters(connection: DuckDBPyConnection) -> tuple[Apart, ...]:
         WHERE n.complete AND (
             len(list_distinct(n.record->>'$.energy.zones[*].meter')) > 1
             OR contains(n.record->>'$.energy.zones', '-mmio:')
+            OR list_contains(n.record->>'$.energy.zones[*].meter', 'file')
         )
         ORDER BY n.run_id, n.node
         """

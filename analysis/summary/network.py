@@ -190,7 +190,8 @@ def level_of(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> L
         requested=distinct(node.requested for node in asked),
         applied=distinct(node.applied for node in asked),
         scopes=distinct(
-            f"{', '.join(n.devices) or '?'} ({n.qdisc or '?'}, {n.scope or '?'})" for n in asked
+            f"{', '.join(dict.fromkeys(n.devices)) or '?'} ({n.qdisc or '?'}, {n.scope or '?'})"
+            for n in asked
         ),
         peers=distinct(node.peer for node in asked),
         before_s=middle(node.rtt_before_s for node in good),

@@ -13,6 +13,7 @@ from steelyard.facts.quantities import METRICS
 
 Condition = Mapping[str, object]
 CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
+ACROSS = "ranks=across"  # one program has all of them
 
 
 def remark(metric: str, condition: Condition, base: Condition) -> str:
@@ -37,7 +38,8 @@ def counted(programs: int) -> str:
 def programs(condition: Condition) -> int:
     """Clients, times the containers that each node has side by side."""
     clients = condition.get("clients", 1)
-    found = CONTAINERS.search(str(condition.get("launcher", "")))
+    launcher = str(condition.get("launcher", ""))
+    found = None if ACROSS in launcher.split(",") else CONTAINERS.search(launcher)
     return (clients if isinstance(clients, int) else 1) * (int(found[1]) if found else 1)
 
 

@@ -14,19 +14,22 @@ from pathlib import Path
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread, median, outliers
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.groups import mean_by_group
-from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict, verdict
+from steelyard.analysis.stats.overhead import Direction, Evidence, Overhead, Verdict, verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.tests import Effect, holm
+from steelyard.analysis.stats.tests import Effect
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary.design import (
     compare_means,
     effect_of,
     no_negative,
+    p_of_equivalence,
     p_of_means,
+    p_of_non_inferiority,
     samples_of,
 )
 from steelyard.analysis.summary.energy_bounds import Bounds, bounds_verdict
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.families import correct
 from steelyard.analysis.summary.load import Condition, Metric, Run, StudyData, read_study
 from steelyard.analysis.summary.scope import programs, remark
 
@@ -35,6 +38,7 @@ UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a sprea
 
 # The states of a run that may still give a value.
 WAITING = frozenset(("planned", "pending", "running", "requeued"))
+CANCELLED = "cancelled"  # by a person, or by the scheduler for others' sake: no failure of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Counts:
     failed: int
     invalid: int
     waiting: int
+    cancelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class Row:
     values: tuple[float, ...]
     missing: int  # completed, valid runs without a value
     confidence: float = CONFIDENCE  # that intervals are computed with, so that they hold 95 %
+    margin: float | None = None  # what the study calls equivalent, as a share of the baseline
     interval: Interval | None = None  # Student's, by block or job where runs share them
     jobs: int | None = None  # behind it, where they are fewer than the runs, and blocks are not
     blocks: int | None = None  # behind it, where they are fewer than the jobs
@@ -91,6 +97,8 @@ class Row:
     overhead: Overhead | None = None
     verdict: Verdict | None = None  # None for the baseline itself
     p: float | None = None  # of the test against the baseline, corrected for all comparisons
+    p_equivalent: float | None = None  # of lying beyond the margin, corrected likewise
+    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
     effect: Effect | None = None
 
     @property
@@ -136,15 +144,20 @@ class Summary:
 
 
 def summarize(
-    folder: Path, include_invalid: bool = False, idle: IdlePower | None = None
+    folder: Path,
+    include_invalid: bool = False,
+    idle: IdlePower | None = None,
+    equivalent: float | None = None,
 ) -> Summary:
     """Read a study's database and compute everything; invalid runs, and shares of shared nodes'
-    joules (`idle`), count only when asked for."""
-    return summary_of(read_study(folder, include_invalid, idle))
+    joules (`idle`), count only when asked for. `equivalent` goes before the study file's."""
+    return summary_of(read_study(folder, include_invalid, idle), equivalent)
 
 
-def summary_of(data: StudyData) -> Summary:
+def summary_of(data: StudyData, equivalent: float | None = None) -> Summary:
     """Statistics of what was read."""
+    if equivalent is not None:
+        data = replace(data, meta=replace(data.meta, equivalent=equivalent))
     groups = groups_of(data)
     plain = {
         (group.variant, group.label, metric.name): row_of(data, group, metric)
@@ -206,15 +219,20 @@ def baseline_key(data: StudyData, run: Run) -> str | None:
 
     Without factors there is one condition, and nothing to compare it with but itself.
     """
-    named = data.meta.baseline or not data.meta.factors
-    return key_of(run.condition | data.meta.baseline) if named else None
+    if data.meta.factors and not data.meta.baseline:
+        return None
+    # A factor that says nothing of this variant is none of its conditions' (docs/study.md).
+    own = {k: v for k, v in data.meta.baseline.items() if k in run.condition}
+    return key_of(run.condition | own)
 
 
 def count(runs: Sequence[Run]) -> Counts:
     completed = sum(run.state == "completed" for run in runs)
     waiting = sum(run.state in WAITING for run in runs)
     invalid = sum(run.state == "completed" and run.valid is False for run in runs)
-    return Counts(len(runs), completed, len(runs) - completed - waiting, invalid, waiting)
+    cancelled = sum(run.state == CANCELLED for run in runs)
+    failed = len(runs) - completed - waiting - cancelled
+    return Counts(len(runs), completed, failed, invalid, waiting, cancelled)
 
 
 def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
@@ -225,7 +243,7 @@ def row_of(data: StudyData, group: Group, metric: Metric) -> Row:
     ids, values = tuple(run_id for run_id, _ in known), tuple(value for _, value in known)
     missing = len(pairs) - len(known)
     confidence = STOPPING_CONFIDENCE if data.meta.stops else CONFIDENCE
-    row = Row(group, metric, ids, values, missing, confidence)
+    row = Row(group, metric, ids, values, missing, confidence, data.meta.equivalent)
     if not values:
         return row
     what, samples = samples_of(row)
@@ -253,7 +271,15 @@ def compare(rows: dict[tuple[str, str, str], Row]) -> dict[tuple[str, str, str],
     }
     judged = judge_all([(rows[key], base) for key, base in compared.items()])
     return rows | {
-        key: replace(rows[key], overhead=j.overhead, verdict=j.verdict, p=j.p, effect=j.effect)
+        key: replace(
+            rows[key],
+            overhead=j.overhead,
+            verdict=j.verdict,
+            p=j.p,
+            p_equivalent=j.p_equivalent,
+            p_non_inferior=j.p_non_inferior,
+            effect=j.effect,
+        )
         for key, j in zip(compared, judged, strict=True)
     }
 
@@ -266,6 +292,8 @@ class Judged:
     verdict: Verdict
     p: float | None = None  # of Welch's or the paired test, corrected by Holm for its family
     effect: Effect | None = None  # Hedges' g
+    p_equivalent: float | None = None  # of lying beyond the row's margin, corrected likewise
+    p_non_inferior: float | None = None  # of lying beyond it on the worse side, corrected likewise
 
 
 def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
@@ -275,17 +303,13 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
     """
     bounds = judge_bounds(pairs)
     plain = [bounds.get(place) or judge(*pair) for place, pair in enumerate(pairs)]
-    tests = [welch_p(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
-    corrected: dict[int, float] = {}
+    tests = [tests_of(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
+    by_place: dict[int, Evidence] = {}
     for is_main in (True, False):
-        family = {
-            place: p
-            for place, p in enumerate(tests)
-            if p is not None and pairs[place][0].metric.is_primary == is_main
-        }
-        corrected |= dict(zip(family, holm(list(family.values())), strict=True))
+        family = [n for n, (row, _) in enumerate(pairs) if row.metric.is_primary == is_main]
+        by_place |= correct({place: tests[place] for place in family})
     return [
-        with_remark(row, base, told(row, base, found, corrected.get(place)))
+        with_remark(row, base, told(row, base, found, by_place[place]))
         for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
 
@@ -321,22 +345,30 @@ def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
     return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
 
 
-def welch_p(row: Row, base: Row | None, found: Judged) -> float | None:
+def tests_of(row: Row, base: Row | None, found: Judged) -> Evidence:
     """The uncorrected p; None where no overhead can be judged."""
     if base is None or found.overhead is None or found.overhead.low is None:
-        return None
-    return p_of_means(row, base)
+        return Evidence(margin=row.margin)
+    plain = Evidence(p_of_means(row, base), margin=row.margin)
+    if row.margin is None:
+        return plain
+    return replace(
+        plain,
+        p_equivalent=p_of_equivalence(row, base, row.margin),
+        p_non_inferior=p_of_non_inferiority(row, base, row.margin),
+    )
 
 
-def told(row: Row, base: Row | None, found: Judged, p: float | None) -> Judged:
-    """With test and effect size, and the words that go with them."""
+def told(row: Row, base: Row | None, found: Judged, evidence: Evidence) -> Judged:
+    """With tests and effect size, and the words that go with them."""
     if base is None or found.overhead is None or found.overhead.low is None:
         return found
     metric, result = row.metric, found.overhead
-    if p is None:  # an interval alone is no verdict
+    if evidence.p is None:  # an interval alone is no verdict
         result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
-    words = verdict(result, metric.unit, metric.better, metric.name, p)
-    return Judged(result, words, p, None if p is None else effect_of(row, base))
+    words = verdict(result, metric.unit, metric.better, metric.name, evidence)
+    effect = None if evidence.p is None else effect_of(row, base)
+    return Judged(result, words, evidence.p, effect, evidence.p_equivalent, evidence.p_non_inferior)
 
 
 def judge(row: Row, base: Row | None) -> Judged:

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, StepRow
+from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow, Held, StepRow
 from steelyard.analysis.sources.pbs import (
     cells,
+    held,
     programs,
     qstat,
     rows,
@@ -36,6 +37,7 @@ class Pbs:
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
     job_ids_words = "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
     reached_by = "PBS_DEFAULT, PBS_CONF_FILE"
+    ids_are_whole = False  # 4711 for 4711.server
     counts_starts = False  # ours: the first number whose folder is free
 
     def __init__(self, time_out_s: float = 120) -> None:
@@ -113,9 +115,36 @@ class Pbs:
             traced = tracejob.histories([written(job) for job in left], dialect, self.time_out_s)
             yield from all_rows(list(traced))
 
+    def recent(self, user: str, since_unix_s: float) -> list[str]:
+        """See Accounting.recent: of the logs, and of what qstat still knows."""
+        place = server_log.folder()
+        ids: list[str] = []
+        if place is not None:
+            with contextlib.suppress(OSError):
+                ids += server_log.ids_of_user(place, user, since_unix_s)
+        if programs.is_here():
+            told = programs.some_jobs((), self.time_out_s)
+            ids += [i for i, job in told.items() if is_of_user(job, user)]
+        elif place is None:
+            raise MissingError(
+                "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING), and qstat is "
+                "not here either: ask on a login node"
+            )
+        parts = ((text, split_job_id(text)) for text in ids)
+        return list(dict.fromkeys((job and job.array()) or text for text, job in parts))
+
+    def held(self, row: AccountingRow, steps: Sequence[AccountingRow | StepRow]) -> Held:
+        """See Accounting.held; jobs of PBS have no steps."""
+        return held.read(row)
+
     def parse(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse."""
         return cells.row_of(tuple(field or "" for field in fields))
+
+
+def is_of_user(job: qstat.Job, user: str) -> bool:
+    """By its owner, `user@host`."""
+    return job.get("Job_Owner", "").partition("@")[0] == user
 
 
 def written(job: JobId) -> str:

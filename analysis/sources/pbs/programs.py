@@ -102,18 +102,25 @@ def jobs(
 
     Times are seconds since 1970 in Torque's, and text in UTC in OpenPBS' answer.
     """
+    asked = list(dict.fromkeys(as_arrays(job_ids)))
+    if dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
+        told = some_jobs((), time_out_s, program)
+        return {job: told[job] for job in told if is_one_of(job, {*asked, *job_ids})}
+    found: dict[str, qstat.Job] = {}
+    for start in range(0, len(asked), CHUNK):
+        found |= some_jobs(asked[start : start + CHUNK], time_out_s, program)
+    return found
+
+
+def some_jobs(
+    job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
+) -> dict[str, qstat.Job]:
+    """As jobs(), in one question; no ids: all that the server knows."""
     is_torque = dialect() == TORQUE
     # What Torque has of XML, OpenPBS has of history: -x.
     flags = ["-x", "-t"] if is_torque else ["-x", "-f", "-t"]
     parse = qstat.parse_xml if is_torque else qstat.parse_text
-    asked = list(dict.fromkeys(as_arrays(job_ids)))
-    if is_torque and len(asked) > MOST_OF_TORQUE:
-        told = parse(answered([program, *flags], time_out_s))
-        return {job: told[job] for job in told if is_one_of(job, {*asked, *job_ids})}
-    found: dict[str, qstat.Job] = {}
-    for start in range(0, len(asked), CHUNK):
-        found |= parse(answered([program, *flags, *asked[start : start + CHUNK]], time_out_s))
-    return found
+    return parse(answered([program, *flags, *job_ids], time_out_s))
 
 
 def torque_home() -> Path:

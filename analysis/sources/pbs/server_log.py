@@ -178,6 +178,19 @@ def scan(place: Path, job_ids: Iterable[JobId]) -> Scan:
     return found
 
 
+def ids_of_user(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
+    """Jobs that the logs speak of since the day before; OSError when a file cannot be read."""
+    first = time.strftime("%Y%m%d", time.gmtime(since_unix_s - 86400))
+    for path in days(place):
+        if path.name[:8] < first:
+            return
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for record in records(file):
+                parts = record.split(";", 3)
+                if len(parts) == 4 and parts[3].startswith(f"user={user} "):
+                    yield parts[2]
+
+
 def histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
     """Of each job that was found."""
     for job_id, told in found.found.items():

@@ -1,0 +1,1 @@
+"""All jobs of a cluster: their database, who used what, and the same for Prometheus."""

@@ -1,0 +1,259 @@
+"""All jobs of a cluster into its database: what the accounting says, and the nodes' records.
+
+May be run at any time and as often as you like: each pass asks for the time since the last one and a
+day before it, keeps what is new or has changed, and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base.errors import UsageError
+from steelyard.analysis.cluster import days, jobs, known
+from steelyard.analysis.cluster.database import opened, put, spools, transaction
+from steelyard.analysis.cluster.jobs import Job, Key
+from steelyard.analysis.cluster.known import Known
+from steelyard.analysis.cluster.near import Near
+from steelyard.analysis.sources.sacct_window import Begun, Unreadable
+from steelyard.analysis.store.sample_store import scratch_folder
+from steelyard.analysis.store.spool import Spool
+
+DAY_S = 86400.0
+FIRST_S = 30 * DAY_S  # of the first collect, when nobody says
+OVERLAP_S = DAY_S  # asked for again: slurmdbd may hear of jobs late, nodes may bring records late
+AT_ONCE = 2000  # jobs whose records are in memory
+FORGOTTEN = "the accounting, asked again, no longer knows the job: purged, or another cluster"
+
+Progress = Callable[[str, int, int], None]
+
+
+class ClusterAccounting(Protocol):
+    """What is wanted of a cluster's accounting."""
+
+    def window(self, since_unix_s: float, until_unix_s: float) -> Iterator[Begun | Unreadable]:
+        """All starts of jobs that ran or ended in that time."""
+
+    def of_jobs(self, job_ids: Sequence[str]) -> Iterator[Begun | Unreadable]:
+        """All starts of these jobs."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a pass did."""
+
+    folder: Path
+    since_unix_s: float
+    until_unix_s: float
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    records: int = 0  # read in this pass
+    lost: int = 0
+    days: int = 0  # of which Parquet files were written
+    jobs: int = 0  # in the database
+    running: int = 0
+    users: set[str] = field(default_factory=set)
+    gaps: list[tuple[str, str | None, str, str]] = field(
+        default_factory=list
+    )  # job, node, what, why
+    elapsed_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Pass:
+    """One collect on its way."""
+
+    connection: DuckDBPyConnection
+    scratch: Path
+    record_dirs: Sequence[Path]
+    look_again: bool  # at the records of jobs that are settled, too
+    done: Collected
+    seen: set[Key] = field(default_factory=set)
+
+
+def collect(
+    folder: Path,
+    accounting: ClusterAccounting,
+    record_dirs: Sequence[Path],
+    *,
+    since_unix_s: float | None = None,
+    progress: Progress = lambda phase, done, total: None,
+    now: Callable[[], float] = time.time,
+) -> Collected:
+    """All jobs that ran or ended since `since_unix_s` into the database in a folder.
+
+    By default since the last collect, a day before it; of the first one 30 days. A time after the
+    last collect leaves no hole: what lies between is asked for, too.
+    """
+    begun, until = time.monotonic(), float(int(now()))
+    with opened(folder) as connection, scratch_folder(folder) as scratch:
+        since = first_moment(connection, since_unix_s, until)
+        done = Collected(folder, since, until)
+        work = Pass(connection, scratch, record_dirs, since_unix_s is not None, done)
+        spans = list(chunks(since, until))
+        for place, (first, last) in enumerate(spans):
+            progress("days", place, len(spans))
+            take_in(work, accounting.window(first, last), asked_until=last)
+        ask_for_open(work, accounting)
+        note_end(work)
+        progress("days", len(spans), len(spans))
+        done.days = days.export(connection, folder / "parquet")
+    done.elapsed_s = time.monotonic() - begun
+    return done
+
+
+def first_moment(
+    connection: DuckDBPyConnection, since_unix_s: float | None, until_unix_s: float
+) -> float:
+    """From when on the accounting is asked."""
+    ((last,),) = connection.execute("SELECT asked_until_unix_s FROM meta").fetchall()
+    if last is None:
+        return until_unix_s - FIRST_S if since_unix_s is None else since_unix_s
+    known = last - OVERLAP_S
+    return float(known if since_unix_s is None else min(since_unix_s, known))
+
+
+def chunks(since: float, until: float) -> Iterator[tuple[float, float]]:
+    """Spans of a day: one answer of sacct, one transaction."""
+    first = since
+    while first < until:
+        last = min(first + DAY_S, until)
+        yield first, last
+        first = last
+
+
+def take_in(
+    work: Pass, answer: Iterable[Begun | Unreadable], asked_until: float | None = None
+) -> None:
+    """One answer of the accounting, in one transaction."""
+    found: dict[Key, Begun] = {}
+    for one in answer:
+        if isinstance(one, Unreadable):
+            work.done.gaps.append(
+                ("?", None, "accounting", f"a line of sacct names no job: {one.text!r}")
+            )
+        elif one.row.start_unix_s is not None or jobs.is_over(one.row):
+            found[jobs.key_of(one.row)] = one
+    check_cluster(work, found)
+    with transaction(work.connection):
+        some = weighed(work, found)
+        while batch := list(itertools.islice(some, AT_ONCE)):
+            store(work, batch)
+        if asked_until is not None and found:
+            work.connection.execute(
+                "UPDATE meta SET asked_until_unix_s = greatest(coalesce(asked_until_unix_s, 0), ?)",
+                [asked_until],
+            )
+    work.seen |= found.keys()
+    work.done.users |= {one.row.user for one in found.values() if one.row.user}
+
+
+def check_cluster(work: Pass, found: Iterable[Key]) -> None:
+    """UsageError where the folder is of another cluster: its time of asking would be wrong."""
+    names = {key[0] for key in found}
+    ((mine,),) = work.connection.execute("SELECT cluster FROM meta").fetchall()
+    if mine is None and len(names) == 1:
+        work.connection.execute("UPDATE meta SET cluster = ?", list(names))
+    elif names - {mine}:
+        others = ", ".join(sorted(names - {mine}))
+        raise UsageError(
+            f"{work.done.folder} is of the cluster {mine or 'that is one'}, the accounting answers "
+            f"as {others}: give each cluster its own folder",
+            str(work.done.folder),
+        )
+
+
+def weighed(work: Pass, found: Mapping[Key, Begun]) -> Iterator[Job]:
+    """Those of which something is new."""
+    have = known.jobs_of(work.connection, found)
+    starts = known.starts_of(work.connection, found)
+    left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
+    read = known.records_of(work.connection, [key for key in left if key in have])
+    work.done.same += sum(key not in work.seen for key in found.keys() - set(left))
+    near = Near(work.record_dirs)
+    for place, key in enumerate(left):
+        if place % AT_ONCE == 0:
+            some = (found[one].row for one in left[place : place + AT_ONCE])
+            near.load(row for row in some if jobs.has_run(row))
+        begun, before = found[key], read.get(key, {})
+        others = [at for other, at in starts.get(begun.row.job_id, ()) if other != key]
+        job = jobs.weigh(begun, others, near, before)
+        is_same = key in have and have[key].facts == jobs.facts(begun)
+        note(work, key, job, key in have, is_same)
+        now = {(node, seen.sha256) for node, seen in job.found.seen.items()}
+        if not is_same or now != {(node, seen.sha256) for node, seen in before.items()}:
+            yield job
+        elif any(what == "changed" for _, what, _ in job.found.gaps):
+            yield job  # for its marks
+
+
+def is_done(have: Known | None, begun: Begun) -> bool:
+    """All is known of a job, and the accounting says what it said."""
+    return have is not None and have.is_settled and have.facts == jobs.facts(begun)
+
+
+def note(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
+    """One job that was looked at."""
+    if key not in work.seen:
+        work.done.new += not is_known
+        work.done.changed += is_known and not is_same
+        work.done.same += is_same
+    work.done.records += len(job.found.seen)
+    task = job.begun.row.task_id or job.begun.row.job_id
+    work.done.gaps += [(task, node, what, why) for node, what, why in job.found.gaps]
+
+
+def store(work: Pass, found: Sequence[Job]) -> None:
+    """Rows of jobs, of their records and of what is amiss."""
+    if not found:
+        return
+    with spools(work.connection, work.scratch) as spool:
+        for job in found:
+            row = jobs.columns(job)
+            spool["jobs"].write([row[name] for name in spool["jobs"].columns])
+            write_records(spool["records"], job)
+            for node, what, why in job.found.gaps:
+                spool["gaps"].write((*jobs.key_of(job.begun.row), node, what, why))
+    put(work.connection, spool["jobs"], spool["records"], spool["gaps"])
+
+
+def write_records(spool: Spool, job: Job) -> None:
+    """A row for each record that was read."""
+    for seen in job.found.seen.values():
+        found = seen.record.columns()
+        head = (*jobs.key_of(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
+        extra = known.besides(seen.record)
+        spool.write((*head, list(seen.marks), *extra, *found.values()))
+
+
+def ask_for_open(work: Pass, accounting: ClusterAccounting) -> None:
+    """Jobs that were open and are in no answer: asked for by their ids, and lost if nobody knows."""
+    left = [key for key in known.open_jobs(work.connection) if key not in work.seen]
+    if not left:
+        return
+    take_in(work, accounting.of_jobs(sorted({key[1] for key in left})))
+    lost = [key for key in left if key not in work.seen]
+    with transaction(work.connection):
+        for key in lost:
+            work.connection.execute(
+                "UPDATE jobs SET state = 'lost', reason = ? WHERE cluster = ? AND job_id = ? "
+                "AND submit_unix_s = ?",
+                [FORGOTTEN, *key],
+            )
+    work.done.lost = len(lost)
+
+
+def note_end(work: Pass) -> None:
+    """When it was collected, and what there is now."""
+    with transaction(work.connection):
+        work.connection.execute("UPDATE meta SET collected_unix_s = ?", [work.done.until_unix_s])
+    ((work.done.jobs, work.done.running),) = work.connection.execute(
+        "SELECT count(*), count(*) FILTER (NOT is_over AND state = 'running') FROM jobs"
+    ).fetchall()

@@ -1,0 +1,156 @@
+"""The database of a cluster's jobs: opened by one collect at a time, changed a transaction at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.resources
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.sources.records import COLUMNS
+from steelyard.analysis.store.database import (
+    WRITE_ERRORS,
+    bound,
+    close,
+    connect,
+    table_columns,
+    unwritten,
+)
+from steelyard.analysis.store.spool import Spool
+
+FILE_NAME = "cluster.duckdb"
+LOCK = ".lock"
+VERSION = 1
+DAY = "make_timestamp((1e6 * end_unix_s)::BIGINT)::DATE"  # in UTC, whatever the session's zone
+KEY = ("cluster", "job_id", "submit_unix_s")
+SQL_TYPES = {"text": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE"}
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[DuckDBPyConnection]:
+    """The database in a folder, made when it is not there; ours alone until the end.
+
+    UsageError when another collect works on it, or when it is of another version; MissingError when
+    it cannot be written.
+    """
+    try:
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        with locked(folder):
+            connection = connect(folder / FILE_NAME, read_only=False, known=VERSION)
+            try:
+                bound(connection, folder)
+                make(connection)
+                yield connection
+            finally:
+                close(connection, folder)
+    except WRITE_ERRORS as error:
+        what = f"{folder / FILE_NAME} could not be written; what was collected before is whole"
+        raise unwritten(what, error, folder) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else collects into it; a lock ends with its process, however that ends."""
+    fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+    try:
+        try:
+            locks.take(fd)
+        except BlockingIOError:
+            raise UsageError(
+                f"another `steelyard collect --cluster` is at work in {folder}: it takes up what is "
+                "new, there is nothing to do",
+                str(folder),
+            ) from None
+        except OSError as error:
+            if error.errno not in locks.NO_LOCKS:
+                raise
+            advice = locks.NO_LOCKS_ADVICE.replace("the study's folder", "it")
+            raise MissingError(f"{folder} cannot be locked: {advice}") from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def schema_text() -> str:
+    """The statements that make the tables."""
+    text = importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+    columns = ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, (_, kind) in COLUMNS.items())
+    return text.replace("@records@", columns)
+
+
+def make(connection: DuckDBPyConnection) -> None:
+    """The tables, where they are not there yet."""
+    if table_columns(connection, "meta"):
+        return
+    with transaction(connection):
+        connection.execute(schema_text())
+        connection.execute(
+            "INSERT INTO meta VALUES (?, ?, NULL, ?, NULL, NULL)",
+            [VERSION, secrets.token_hex(8), importlib.metadata.version("steelyard")],
+        )
+
+
+@contextlib.contextmanager
+def transaction(connection: DuckDBPyConnection) -> Iterator[None]:
+    """All of it or nothing: a kill inside leaves what was there before."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def put(connection: DuckDBPyConnection, jobs: Spool, records: Spool, gaps: Spool) -> None:
+    """Rows of jobs in the place of their older selves, with all that is told of them; the days of
+    both are to be exported."""
+    keys = ", ".join(KEY)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {jobs.select()}")
+    before = f"SELECT end_unix_s FROM jobs SEMI JOIN fresh USING ({keys})"
+    touched = f"SELECT end_unix_s FROM fresh UNION ALL {before}"
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE touched AS SELECT DISTINCT "
+        f"{DAY} AS day FROM ({touched}) WHERE end_unix_s IS NOT NULL"
+    )
+    for table, rows in (("jobs", "SELECT * FROM fresh"), ("records", records), ("gaps", gaps)):
+        connection.execute(f"DELETE FROM {table} WHERE ({keys}) IN (SELECT ({keys}) FROM fresh)")
+        select = rows if isinstance(rows, str) else rows.select()
+        connection.execute(f"INSERT INTO {table} BY NAME {select}")
+    connection.execute(
+        "UPDATE days SET revision = revision + 1 WHERE day IN (SELECT day FROM touched)"
+    )
+    connection.execute(
+        "INSERT INTO days SELECT day, 1, 0 FROM touched WHERE day NOT IN (SELECT day FROM days)"
+    )
+    check_keys(connection)
+
+
+def check_keys(connection: DuckDBPyConnection) -> None:
+    """No job twice, of those just put; RuntimeError is our bug."""
+    keys = ", ".join(KEY)
+    doubled = connection.execute(
+        f"SELECT {keys} FROM jobs SEMI JOIN fresh USING ({keys}) GROUP BY {keys} "
+        "HAVING count(*) > 1 LIMIT 1"
+    ).fetchall()
+    if doubled:
+        raise RuntimeError(f"the job {doubled[0]} would be there twice")
+
+
+@contextlib.contextmanager
+def spools(connection: DuckDBPyConnection, scratch: Path) -> Iterator[dict[str, Spool]]:
+    """A spool for each table of jobs and of what belongs to them."""
+    with contextlib.ExitStack() as stack:
+        yield {
+            table: stack.enter_context(
+                Spool(scratch / f"{table}.jsonl", table_columns(connection, table))
+            )
+            for table in ("jobs", "records", "gaps")
+        }

@@ -1,0 +1,141 @@
+"""A cluster's jobs as Parquet files, one a day of their ends (UTC), and how to read them while a
+collect may be changing them.
+
+All new files are written beside the old ones first; then `collected.json` is taken away, each file
+is put in its place by one rename, and `collected.json` comes back with other content. A reader who
+finds the same content before and after has read nothing half.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.cluster.database import DAY, KEY, VERSION, schema_text, transaction
+from steelyard.analysis.store.export import OPTIONS
+from steelyard.analysis.store.spool import quote
+from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+
+MARK = "collected.json"
+FORMAT = "steelyard-cluster"
+PATIENCE_S, POLL_S = 20.0, 0.05
+Answer = TypeVar("Answer")
+
+OF_DAY = {
+    "jobs": f"SELECT * EXCLUDE (facts) FROM jobs WHERE is_over AND {DAY} = $day ORDER BY end_unix_s",
+    "records": f"SELECT r.* FROM records AS r SEMI JOIN (SELECT * FROM jobs WHERE is_over AND {DAY} "
+    f"= $day) USING ({', '.join(KEY)})",
+}
+
+
+def export(connection: DuckDBPyConnection, folder: Path) -> int:
+    """The files of every day that has changed since; returns how many days."""
+    days = connection.execute("SELECT day, revision FROM days WHERE revision > exported").fetchall()
+    ready = []
+    for day, _ in days:
+        for table, select in OF_DAY.items():
+            place = folder / table / f"day={day}"
+            place.mkdir(mode=0o750, parents=True, exist_ok=True)
+            part = place / f".{table}.part"
+            query = select.replace("$day", quote(str(day)) + "::DATE")
+            connection.execute(f"COPY ({query}) TO {quote(str(part))} ({OPTIONS})")
+            ready.append((part, place / f"{table}.parquet"))
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    mark = describe(connection)
+    if ready:
+        (folder / MARK).unlink(missing_ok=True)
+    for part, place in ready:
+        part.replace(place)
+    part = folder / f".{MARK}.part"
+    part.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+    part.replace(folder / MARK)
+    with transaction(connection):
+        connection.executemany("UPDATE days SET exported = $2 WHERE day = $1", days or [(None, 0)])
+    return len(days)
+
+
+def describe(connection: DuckDBPyConnection) -> dict[str, Any]:
+    """What the files are, and what is not in them."""
+    names = ("database_id", "cluster", "collected_unix_s", "asked_until_unix_s")
+    (row,) = connection.execute(f"SELECT {', '.join(names)} FROM meta").fetchall()
+    ((jobs, still),) = connection.execute(
+        "SELECT count(*) FILTER (is_over), count(*) FILTER (NOT is_over AND state = 'running') FROM jobs"
+    ).fetchall()
+    counts = {"jobs": jobs, "running": still, "revision": secrets.token_hex(4)}
+    head = {"format": FORMAT, "version": VERSION}
+    return head | dict(zip(names, row, strict=True)) | counts
+
+
+def mark_of(folder: Path) -> dict[str, Any] | None:
+    """What `collected.json` says; None: a collect changes the files, or broke off at that."""
+    try:
+        found = json.loads(read_regular(folder / MARK, NOTE_BYTES))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(found, dict) and found.get("format") == FORMAT
+    return found if is_ours and found.get("version") == VERSION else None
+
+
+def read(
+    database_dir: Path,
+    ask: Callable[[DuckDBPyConnection, dict[str, Any]], Answer],
+    patience_s: float = PATIENCE_S,
+) -> Answer:
+    """What `ask` answers on a view `jobs`, all of it from files of one collect.
+
+    MissingError where nothing has been collected, or a collect that broke off has left files that
+    belong to two.
+    """
+    folder = database_dir / "parquet"
+    if not folder.is_dir():
+        raise MissingError(
+            f"{database_dir} has no database of a cluster: make one with `steelyard collect "
+            f"--cluster {database_dir}`, or name its folder"
+        )
+    deadline = time.monotonic() + patience_s
+    while True:
+        mark = mark_of(folder)
+        if mark is not None:
+            answer, is_whole = attempt(folder, mark, ask)
+            if is_whole and answer is not None:
+                return answer
+        if time.monotonic() > deadline:
+            raise MissingError(
+                f"{folder} is not whole: a collect writes it now, broke off, or is of another "
+                f"version; say `steelyard collect --cluster {database_dir}` and ask again"
+            )
+        time.sleep(POLL_S)
+
+
+def attempt(
+    folder: Path, mark: dict[str, Any], ask: Callable[[DuckDBPyConnection, dict[str, Any]], Answer]
+) -> tuple[Answer | None, bool]:
+    """An answer, and whether the files stayed the same meanwhile."""
+    files = sorted(map(str, (folder / "jobs").glob("day=*/jobs.parquet")))
+    with duckdb.connect() as connection:
+        try:
+            view(connection, files)
+            answer = ask(connection, mark)
+        except duckdb.Error:
+            if mark_of(folder) == mark:
+                raise
+            return None, False
+    return answer, mark_of(folder) == mark
+
+
+def view(connection: DuckDBPyConnection, files: list[str]) -> None:
+    """The view `jobs` of these files."""
+    if not files:
+        connection.execute(schema_text())  # no job has ended: its table is empty
+        return
+    listed = ", ".join(map(quote, files))
+    query = f"SELECT * FROM read_parquet([{listed}], hive_partitioning = true)"
+    connection.execute(f"CREATE VIEW jobs AS {query}")

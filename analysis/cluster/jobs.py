@@ -1,0 +1,220 @@
+"""One start of a job as a row: what it held and used, who says so, and why what is not known is not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.analysis.cluster import records, trust
+from steelyard.analysis.cluster.near import Near
+from steelyard.analysis.collect.job_totals import is_idle
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job.use import RECORDS, best
+from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Held
+from steelyard.analysis.sources.sacct_window import Begun
+from steelyard.facts.quantities import TOTALS
+
+QUANTITIES = ("energy_j", "cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
+COMMENT, SLURM = "admin_comment", "accounting"
+APPLICATION = "application"  # the tag that names it
+CONTRADICTS = "its record contradicts the accounting"
+Key = tuple[str, str, float]
+
+
+@dataclass(slots=True)
+class Used:
+    """What a job used; one of `values` is None with its reason in `missing`."""
+
+    values: dict[str, float | None] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    marks: list[str] = field(default_factory=list)
+
+    def tell(self, name: str, value: float | None, source: str, why: str | None = None) -> None:
+        """A quantity, or why it is not known."""
+        self.values[name] = value
+        if value is not None:
+            self.sources[name] = source
+        else:
+            self.missing[name] = why or "nobody says"
+
+
+def key_of(row: AccountingRow) -> Key:
+    """Slurm's own key of a start."""
+    return row.cluster or "", row.job_id, row.submit_unix_s or 0.0
+
+
+def facts(begun: Begun) -> str:
+    """What the accounting says of it, as one word: as long as it is the same nothing is new."""
+    return hashlib.blake2b(repr(begun).encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def is_over(row: AccountingRow) -> bool:
+    """Nothing more will come of this start."""
+    return row.state in FINAL_STATES and row.end_unix_s is not None
+
+
+def has_run(row: AccountingRow) -> bool:
+    """It has records, if its nodes leave any."""
+    return is_over(row) and row.start_unix_s is not None
+
+
+@dataclass(slots=True)
+class Job:
+    """A start of a job, weighed."""
+
+    begun: Begun
+    view: JobView
+    found: records.Found
+    used: Used
+
+    @property
+    def is_settled(self) -> bool:
+        """All that can be known is: it never ran, or every node left a whole record."""
+        row = self.begun.row
+        if not is_over(row):
+            return False
+        whole = sum(seen.record.is_whole(of_node=False) for seen in self.found.seen.values())
+        return row.start_unix_s is None or (whole >= len(self.view.all_nodes) > 0)
+
+
+def weigh(
+    begun: Begun, starts: Sequence[float], near: Near, before: Mapping[str, trust.Seen]
+) -> Job:
+    """One start; `starts`: when others of its id began; `near`, `before`: as of records.find."""
+    row = begun.row
+    comment = admin_comment.own(row.admin_comment) if row.admin_comment else None
+    view = JobView(row.task_id or row.job_id, row, tuple(starts), comment, held=begun.held)
+    ran = has_run(row)
+    found = records.find(view, near, before) if ran else records.Found()
+    used = use(view, begun.held) if ran else not_yet(row)
+    used.marks += found.marks
+    for mark in used.marks[: len(used.marks) - len(found.marks)]:
+        found.gaps.append((None, "contradiction", mark))
+    return Job(begun, view, found, used)
+
+
+def not_yet(row: AccountingRow) -> Used:
+    """Of a job that runs, or never began."""
+    used = Used()
+    why = "it never began" if is_over(row) else "it has not ended"
+    for name in (*QUANTITIES, "memory_used_bytes"):
+        used.tell(name, None, SLURM, why)
+    return used
+
+
+def use(view: JobView, held: Held) -> Used:
+    """Of a job that is over: its records, where the accounting does not know better."""
+    used = Used()
+    totals = {name: view.total_or_why(name) for name in QUANTITIES}
+    wrong = dict(contradictions(view, held, totals))
+    for name in QUANTITIES:
+        value, why = total(view, name, *totals[name])
+        told = trust.of_comment(view.admin_comment, name)
+        if wrong and (told is None or value is None or name in wrong):
+            value, why = None, CONTRADICTS
+        if value is not None:
+            used.tell(name, value, RECORDS)
+        elif told is not None:
+            used.tell(name, told, COMMENT)
+        elif name == "cpu_s" and held.cpu_s is not None:
+            used.tell(name, held.cpu_s, SLURM)
+        else:
+            used.tell(name, None, RECORDS, why)
+    used.marks += wrong.values()
+    memory(view, used, bool(wrong))
+    return used
+
+
+def total(
+    view: JobView, name: str, value: float | None, why: str | None
+) -> tuple[float | None, str | None]:
+    """What JobView.total_or_why says, with the records' own reason where they have one."""
+    if value is not None:
+        return value, why
+    lacking = [n for n in view.nodes if n.values[name] is None and not is_idle(n.record)]
+    said = {n.missing[name] for n in lacking if n.record.why_missing(TOTALS[name].path)}
+    if len(view.nodes) == len(view.all_nodes) and len(said) == 1:
+        return None, said.pop()
+    return value, why
+
+
+def contradictions(
+    view: JobView, held: Held, totals: Mapping[str, tuple[float | None, str | None]]
+) -> Iterator[tuple[str, str]]:
+    """Quantities of the records that the accounting shows to be wrong, and how."""
+    nodes = len(view.all_nodes)
+    for name in QUANTITIES:
+        value, _ = totals[name]
+        if value is None:
+            continue
+        told = trust.of_comment(view.admin_comment, name)
+        if told is not None and not trust.agrees(name, value, told, nodes):
+            yield name, f"{name} is {value:.10g} by its records, {told:.10g} by AdminComment"
+        elif name == "cpu_s" and not trust.agrees_with_cpu(value, held.cpu_s, nodes):
+            yield name, f"cpu_s is {value:.10g} by its records, {held.cpu_s:.10g} by sacct"
+
+
+def memory(view: JobView, used: Used, is_wrong: bool) -> None:
+    """The sum of its nodes' highest; AdminComment has the largest, which is the same of one node.
+
+    Slurm's MaxRSS is that of one task: no more than a bound, and left out.
+    """
+    value, is_least, _ = best(view, "max_memory_bytes", None)
+    told = trust.of_comment(view.admin_comment, "max_memory_bytes")
+    if value is not None and not is_least and not is_wrong:
+        used.tell("memory_used_bytes", value, RECORDS)
+    elif told is not None and len(view.all_nodes) == 1:
+        used.tell("memory_used_bytes", told, COMMENT)
+    else:
+        why = CONTRADICTS if is_wrong else view.total_or_why("max_memory_bytes")[1]
+        used.tell("memory_used_bytes", None, RECORDS, why or "not known on every node")
+
+
+def node_type(job: Job) -> str | None:
+    """Where it ran: one word, `mixed`, or None where nobody says."""
+    said = {node.values["node_type"] for node in job.view.nodes} - {None}
+    if not said and job.view.admin_comment is not None:
+        said = {job.view.admin_comment.get("node_type")} - {None}
+    return None if not said else str(said.pop()) if len(said) == 1 else "mixed"
+
+
+def tags(job: Job) -> dict[str, str]:
+    """Of AdminComment, else of the records."""
+    told = (job.view.admin_comment or {}).get("tags")
+    found = {k: v for seen in job.found.seen.values() for k, v in seen.record.tags.items()}
+    mine = told if isinstance(told, dict) else {}
+    return found | {str(k): str(v) for k, v in mine.items()}
+
+
+def columns(job: Job) -> dict[str, Any]:
+    """Its row of the table `jobs`."""
+    row, held, told = job.begun.row, job.begun.held, tags(job)
+    names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
+    same = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")
+    cluster, job_id, submit = key_of(row)
+    return {
+        "cluster": cluster,
+        "job_id": job_id,
+        "submit_unix_s": submit,
+        **{name: getattr(row, name) for name in names},
+        **{name: getattr(held, name) for name in same},
+        **job.used.values,
+        "task": row.task_id or row.job_id,
+        "restarts": row.restarts,
+        "application": told.get(APPLICATION) or row.name,
+        "elapsed_s": row.elapsed_s,
+        "nodes": list(row.nodes),
+        "node_type": node_type(job),
+        "tags": told,
+        "sources": job.used.sources,
+        "missing": job.used.missing,
+        "marks": job.used.marks,
+        "whole_records": sum(s.record.is_whole(False) for s in job.found.seen.values()),
+        "is_over": is_over(row),
+        "is_settled": job.is_settled,
+        "facts": facts(job.begun),
+    }

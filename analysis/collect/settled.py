@@ -1,0 +1,202 @@
+"""Attempts whose files are as an earlier collect found them: their rows stay, and nothing of them is
+read again.
+
+Only what lacks nothing is left alone: a completed attempt without a gap, the only one of its job and
+the one that counts. What it was made of is summed up in one word, `attempts.stamp`: the plan, the
+accounting and result.json by their content; the other files by size and times, as they were before
+they were read; and the program, so that another Steelyard reads all of it anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+
+from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.records_in import window_of
+from steelyard.analysis.sources import record_packs
+from steelyard.analysis.sources.record_folders import job_sources
+from steelyard.analysis.sources.study_files import PlannedRun
+
+AT_ONCE = 8  # the time goes into waiting for network file systems
+LOOKS_AT_ONCE = 16  # by one thread
+RACE_NS = 2_000_000_000  # two changes this near to each other may leave the same times
+MOST_FILES = 2000  # of one attempt: with more it is read anew, which costs no more than looking
+PROGRAM = ("analysis", "facts", "jobscripts")  # whatever makes rows of files
+
+SETTLED = "settled"  # the table of their keys, as long as a collect works
+
+Key = tuple[str, str]  # run, attempt
+
+
+class ToBeReadError(Exception):
+    """Nothing can be told from a look at these files."""
+
+
+def listing(folder: Path, own_times: bool = True) -> list[tuple[str | int, ...]]:
+    """Every file below a folder: name, size in bytes, time of its content and (`own_times`) its own,
+    in ns.
+
+    ToBeReadError where there are more than MOST_FILES, a link, which says nothing of what it leads
+    to, or one that was changed a moment ago: it may be changed once more under the same times.
+    """
+    found: list[tuple[str | int, ...]] = []
+    below, latest_ns = [str(folder)], time.time_ns() - RACE_NS
+    if folder.suffix == record_packs.SUFFIX:  # is never changed once it is there
+        return [(str(folder), folder.stat().st_size, folder.stat().st_mtime_ns)]
+    while below:
+        for entry, status in entries(below.pop()):
+            times = [status.st_mtime_ns, status.st_ctime_ns] if own_times else [status.st_mtime_ns]
+            if max(times) > latest_ns or entry.is_symlink() or len(found) == MOST_FILES:
+                raise ToBeReadError
+            found.append((entry.path, status.st_size, *times))
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.path)
+    return sorted(found)
+
+
+def entries(folder: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    """Of a folder, with their status; none where there is no folder."""
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                yield entry, entry.stat(follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+
+
+def digest(*parts: object) -> str:
+    """One word for all of these."""
+    return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+@functools.cache
+def program() -> str:
+    """The files of this Steelyard that make rows."""
+    package = Path(__file__).parents[2]
+    files = (row for name in PROGRAM for row in program_files(package / name))
+    return digest(*sorted(files))
+
+
+def program_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Name, size and time of each; what Python compiles of them is no source."""
+    for path in folder.rglob("*"):
+        if path.suffix != ".pyc" and path.is_file():
+            status = path.stat()
+            yield str(path), status.st_size, status.st_mtime_ns
+
+
+class Stamps:
+    """What attempts are made of, now and when they were read last."""
+
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        study_dir: Path,
+        record_dirs: Sequence[Path],
+        runs: Mapping[str, PlannedRun],
+    ) -> None:
+        self._study_dir = study_dir
+        self._record_dirs = list(record_dirs)
+        self._runs = runs
+        self._left: dict[Key, str] = {}  # what is not changed by reading it
+        self._stored: dict[Key, str] = {
+            (run_id, attempt): stamp
+            for run_id, attempt, stamp in connection.execute(
+                "SELECT run_id, attempt, a.stamp FROM attempts AS a JOIN runs AS r "
+                "USING (run_id, attempt) WHERE a.stamp IS NOT NULL AND r.state = 'completed'"
+            ).fetchall()
+        }
+
+    def settled(self, attempts: Sequence[Attempt]) -> set[Key]:
+        """Those whose rows may stay. Looks at all their files."""
+        of_job = Counter(attempt.job_id for attempt in attempts if attempt.job_id)
+        able = [a for a in attempts if a.state == "completed" and of_job[a.job_id or ""] <= 1]
+        some = [able[n : n + LOOKS_AT_ONCE] for n in range(0, len(able), LOOKS_AT_ONCE)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            stamps = [stamp for found in pool.map(self._look_at, some) for stamp in found]
+        stay = set()
+        for attempt, stamp in zip(able, stamps, strict=True):
+            if stamp is not None and stamp == self._stored.get(key_of(attempt)):
+                attempt.stamp = stamp
+                stay.add(key_of(attempt))
+        return stay
+
+    def _look_at(self, attempts: Sequence[Attempt]) -> list[str | None]:
+        """The stamps of several: handing each to a thread alone takes longer than the look."""
+        return [self._look(attempt) for attempt in attempts]
+
+    def _look(self, attempt: Attempt) -> str | None:
+        """The stamp before anything is read."""
+        try:
+            self._left[key_of(attempt)] = digest(
+                program(),
+                self._runs[attempt.run_id],
+                facts(attempt),
+                attempt.folder and listing(attempt.folder.path),
+                [listing(source) for source in self._sources(attempt)],
+            )
+            return self.stamp(attempt)
+        except (OSError, ToBeReadError):
+            self._left.pop(key_of(attempt), None)
+            return None
+
+    def _sources(self, attempt: Attempt) -> list[Path]:
+        """Where the nodes left its records, or the packs that have them by now."""
+        window, job_id = window_of([attempt]), attempt.job_id or "-"
+        return [f for path in self._record_dirs for f in job_sources(path, job_id, window)]
+
+    def stamp(self, attempt: Attempt) -> str | None:
+        """With the study's own copies of its records as they are now; None: always to be read."""
+        left = self._left.get(key_of(attempt))
+        if left is None:
+            return None
+        try:
+            copies = self._study_dir / "records" / (attempt.job_id or "-")
+            return digest(left, listing(copies, own_times=False))
+        except (OSError, ToBeReadError):
+            return None
+
+
+def key_of(attempt: Attempt) -> Key:
+    """Its key in every table."""
+    return attempt.run_id, attempt.attempt
+
+
+def facts(attempt: Attempt) -> tuple[object, ...]:
+    """What the accounting, the submission and result.json said of it."""
+    result = attempt.folder.result if attempt.folder else None
+    names = (
+        name for name in Attempt.__slots__ if name not in ("records", "folder", "row", "stamp")
+    )
+    return (*(getattr(attempt, name) for name in names), result)
+
+
+def keep(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:
+    """The table SETTLED: whose rows replace_rows() leaves where they are."""
+    keys = sorted(settled)
+    runs, attempts = [run for run, _ in keys], [attempt for _, attempt in keys]
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE {SETTLED} AS "
+        "SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS attempt",
+        [runs, attempts],
+    )
+
+
+def stamp_whole(
+    attempts: Iterable[Attempt], read_as: Mapping[Key, str | None], with_gaps: Collection[Key]
+) -> None:
+    """Note the stamps under which attempts were read; not of those that lack anything."""
+    for attempt in attempts:
+        key = key_of(attempt)
+        if key in read_as:
+            whole = attempt.state == "completed" and key not in with_gaps
+            attempt.stamp = read_as[key] if whole else None

@@ -1,0 +1,115 @@
+"""Energy against time: what a run takes in joules beside what it takes in seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
+from steelyard.analysis.stats.readable import reaches, scale
+from steelyard.analysis.summary.factor_series import n_words
+from steelyard.analysis.summary.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TIME, ENERGY = "elapsed_s", "energy_j"
+COLUMNS = (
+    "variant", "condition", "n_time", "time_s", "time_low_s", "time_high_s", "n_energy", "energy_j",
+    "energy_low_j", "energy_high_j", "power_w",
+)  # fmt: skip
+MAX_PANELS = 4  # variants; the CSV has all
+MAX_NAMED = 8  # conditions of a panel that have their names beside them
+PANEL_IN = 2.2
+
+Pair = tuple[Row, Row]  # of time and of energy
+
+
+def draw_energy_time(summary: Summary) -> Drawing | None:
+    """A panel a variant; None where no condition has both."""
+    found = {variant: pairs(summary, variant) for variant in summary.variants}
+    found = {variant: both for variant, both in found.items() if both}
+    if not found:
+        return None
+    with drawing.style():
+        return energy_time(summary, found)
+
+
+def pairs(summary: Summary, variant: str) -> list[Pair]:
+    """Conditions with means of both."""
+    every = (
+        (summary.row(variant, label, TIME), summary.row(variant, label, ENERGY))
+        for label in summary.labels
+    )
+    return [(t, e) for t, e in every if t and e and t.interval and e.interval]
+
+
+def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
+    shown = list(found)[:MAX_PANELS]
+    columns = min(len(shown), 2)
+    lines = -(-len(shown) // columns)
+    figure = drawing.new_figure(PANEL_IN * lines + 0.5)
+    grid = figure.subplots(lines, columns, squeeze=False)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_visible(False)
+    for axes, variant in zip(grid.flat, shown, strict=False):
+        draw_panel(axes, summary, found[variant])
+        axes.set_title(figures_labels.cut(variant, 92 // columns), fontsize=8.5)
+    left_out = f" Shown are {len(shown)} of {len(found)} variants; the CSV has all."
+    return Drawing(
+        name="energy-time",
+        title="Energy against time",
+        caption=(
+            "Joules of a run against its seconds: means "
+            f"({n_words([row for mine in found.values() for pair in mine for row in pair], 'condition')}), crosses are "
+            "the 95 % intervals. Right: slower; up: more energy. The axes do not begin at 0."
+            + (left_out if len(shown) < len(found) else "")
+        ),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[data_row(*pair) for mine in found.values() for pair in mine],
+    )
+
+
+def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> None:
+    """Points with crosses; the axes show what is there, and do not begin at 0."""
+    scales = [
+        scale(max(mean(pair[side]) for pair in found), unit) for side, unit in ((0, "s"), (1, "J"))
+    ]
+    labels, _ = figures_labels.short_labels(summary, [time.group for time, _ in found], 28)
+    for place, ((time, energy), label) in enumerate(zip(found, labels, strict=True)):
+        assert time.interval is not None and energy.interval is not None
+        level = drawing.level_index(summary, time.group)
+        spot = time.interval.mean / scales[0][0], energy.interval.mean / scales[1][0]
+        spans = [
+            [[reach / factor] for reach in reaches(interval)]
+            for interval, (factor, _) in zip((time.interval, energy.interval), scales, strict=True)
+        ]
+        axes.errorbar(
+            *spot, xerr=spans[0], yerr=spans[1], color=COLOURS[level], marker=MARKERS[level],
+            markersize=5, linewidth=1.2, capsize=2.5,
+        )  # fmt: skip
+        if len(found) <= MAX_NAMED:
+            axes.annotate(
+                label, spot, (6, (-10, 5)[place % 2]), textcoords="offset points",
+                fontsize=7.5,
+            )  # fmt: skip
+    axes.margins(x=0.3, y=0.2)
+    axes.set_xlabel(f"time of a run ({scales[0][1]})\nmeans, crosses: 95 % intervals")
+    axes.set_ylabel(f"energy of a run ({scales[1][1]})")
+
+
+def mean(row: Row) -> float:
+    """Of rows that have one."""
+    assert row.interval is not None
+    return row.interval.mean
+
+
+def data_row(time: Row, energy: Row) -> tuple[object, ...]:
+    assert time.interval is not None and energy.interval is not None
+    t, e = time.interval, energy.interval
+    return (
+        time.group.variant, time.group.label, t.n, t.mean, t.low, t.high, e.n, e.mean, e.low, e.high,
+        e.mean / t.mean if t.mean else None,
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""What a link that varies was over the time of a run: delay, rate and loss, from the records' steps
+(docs/formats.md part 9, `trace`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures.drawing import COLOURS, DASHES
+from steelyard.analysis.summary.load import Run
+from steelyard.analysis.summary.opening import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from steelyard.analysis.summary.summary import Summary
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a step, and how it is drawn."""
+
+    name: str
+    label: str
+    factor: float
+
+
+QUANTITIES = (
+    Quantity("delay_s", "delay (ms)", 1e-3),
+    Quantity("rate_bit_per_s", "rate (Mbit/s)", 1e6),
+    Quantity("loss", "loss (%)", 1e-2),
+)
+# Seconds since the job's start, and the QUANTITIES from then on.
+Step = tuple[float, tuple[float | None, ...]]
+Steps = dict[str, list[Step]]  # by node
+
+# The samples know when their job began, by the clock that the steps are told by.
+QUERY = """
+WITH begun AS (
+    SELECT run_id, attempt, node, min(unix_s - elapsed_s) AS began_unix_s FROM samples
+    WHERE (run_id, attempt) IN ({marks}) GROUP BY ALL
+),
+told AS (
+    SELECT b.*, unnest(from_json(record->'$.network_conditions.trace.told', '["JSON"]')) AS step
+    FROM begun AS b JOIN records USING (run_id, attempt, node)
+)
+SELECT run_id, node, (step->>'unix_s')::DOUBLE - began_unix_s AS elapsed_s, {numbers}
+FROM told ORDER BY run_id, node, elapsed_s
+"""
+
+
+def read_steps(summary: Summary, runs: Sequence[Run]) -> dict[str, Steps]:
+    """By run; only those whose link varied."""
+    if not runs:
+        return {}
+    marks = ", ".join("(?, ?)" for _ in runs)
+    numbers = ", ".join(f"(step->>'{q.name}')::DOUBLE" for q in QUANTITIES)
+    keys = [key for run in runs for key in (run.run_id, run.attempt)]
+    found: dict[str, Steps] = {}
+    with opened(summary.data.folder) as connection:
+        rows = connection.execute(QUERY.format(marks=marks, numbers=numbers), keys).fetchall()
+    for run_id, node, elapsed_s, *values in rows:
+        if elapsed_s is not None:
+            steps = found.setdefault(run_id, {}).setdefault(node, [])
+            steps.append((elapsed_s, tuple(values)))
+    return found
+
+
+def varying(runs: Sequence[Steps]) -> list[Quantity]:
+    """What some trace says."""
+    return [
+        quantity
+        for at, quantity in enumerate(QUANTITIES)
+        if any(v[at] is not None for run in runs for steps in run.values() for _, v in steps)
+    ]
+
+
+def draw(axes: Axes, quantity: Quantity, steps: Steps, end_s: float) -> None:
+    """A line per node, which holds from each step to the next, and until the run's end."""
+    axes.set_ylabel(quantity.label)
+    at = QUANTITIES.index(quantity)
+    for place, lines in enumerate(steps.values()):
+        known = [(max(when, 0.0), v[at]) for when, v in lines if v[at] is not None and when < end_s]
+        if known:
+            times = [*(when for when, _ in known), end_s]
+            values = [(value or 0.0) / quantity.factor for _, value in known]
+            axes.plot(
+                times, [*values, values[-1]], drawstyle="steps-post", linewidth=1.3,
+                color=COLOURS[place % len(COLOURS)], linestyle=DASHES[place % len(DASHES)],
+            )  # fmt: skip
+    if not axes.lines:
+        words = "as the condition says, all the time" if not steps else "not said by the trace"
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", style="italic")

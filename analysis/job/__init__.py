@@ -1,0 +1,1 @@
+"""One job or several, without a study: what was held and used, over time, and what differs."""

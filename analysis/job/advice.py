@@ -1,0 +1,135 @@
+"""What to ask for next time, where that is safe to say.
+
+Too little memory kills a job, too short a limit too: nothing is said of jobs that did not end well,
+that are a part of others (an array's tasks share what was asked for), or whose records have gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steelyard.analysis.collect.job_totals import is_idle
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job.course import Course
+from steelyard.analysis.job.use import RECORDS, Efficiency
+from steelyard.analysis.stats.readable import binary
+
+LEAST_S = 60.0  # a shorter job has too few samples
+LITTLE = 0.5  # of what was held: less is worth a word
+MEMORY_RESERVE = 1.5  # samples miss peaks, and files in /dev/shm
+LEAST_MEMORY_SAVED = 1 << 30
+LEAST_LIMIT_S = 3600.0
+TIME_RESERVE = 2.0  # another day the node is busier
+LITTLE_TIME = 0.25
+LONGEST_PERIOD_S = 10.0  # between samples: rarer ones show no peak
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`about`: memory, cpus, nodes or time."""
+
+    about: str
+    text: str
+
+
+def why_none(view: JobView) -> str | None:
+    """Why nothing can be said of this job; None: it can."""
+    row = view.row
+    if row is None or view.held is None:
+        return "the scheduler's accounting does not know the job"
+    if row.state != "completed":
+        return f"the job is {row.state}: only one that ended well shows what it needs"
+    if view.held.is_part:
+        return (
+            "it is one of an array or of a heterogeneous job: what is asked for is for all of them"
+        )
+    if (row.elapsed_s or 0.0) < LEAST_S:
+        return f"it took less than {LEAST_S:g} s"
+    whole = [node for node in view.nodes if node.record.complete]
+    if not whole or len(whole) < len(view.all_nodes):
+        return f"{len(whole)} of {len(view.all_nodes)} nodes have a whole record"
+    if any(node.values["samples_lost"] for node in view.nodes):
+        return "samples were lost"
+    return None
+
+
+def advise(view: JobView, used: Efficiency, course: Course | None) -> list[Advice]:
+    """Nothing where why_none() has a reason."""
+    if why_none(view) is not None:
+        return []
+    return [*of_memory(view, used), *of_cpus(view, used, course), *of_nodes(view), *of_time(used)]
+
+
+def of_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
+    """One node only: how much of several nodes' memory each of them had nobody tells."""
+    memory, held = used.memory, view.held
+    if held is None or len(view.all_nodes) != 1 or memory.source != RECORDS:
+        return
+    # Slurm looks at other moments than we do.
+    most = max(memory.used or 0.0, held.resident_high_bytes or 0.0)
+    if not memory.held or not most or most > LITTLE * memory.held:
+        return
+    enough = math.ceil(most * MEMORY_RESERVE / MIB / 128) * 128 * MIB
+    if memory.held - enough < LEAST_MEMORY_SAVED:
+        return
+    yield Advice(
+        "memory",
+        f"held {binary(memory.held)}, used {binary(most)} at most: {enough // MIB} MiB would have "
+        "half as much again in reserve",
+    )
+
+
+def of_cpus(view: JobView, used: Efficiency, course: Course | None) -> Iterator[Advice]:
+    """Only where no two samples show more CPUs busy, and it had no more than it asked for."""
+    held = view.held
+    if held is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
+        return
+    cpus, told = held.cpus or 0, held.cpu_s or 0.0
+    gave_whole = held.cpus_asked is not None and held.cpus_asked < cpus
+    differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler saw more than the record has
+    if gave_whole or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
+        return
+    enough = max(1, math.ceil(course.most_cpus - 0.1))
+    if enough < cpus and course.most_cpus <= LITTLE * cpus:
+        yield Advice(
+            "cpus",
+            f"held {cpus} CPUs, never more than {course.most_cpus:.2g} were busy "
+            f"(every {course.period_s:.2g} s): was the program told to use {cpus}? "
+            f"Else {enough} will do",
+        )
+
+
+def of_nodes(view: JobView) -> Iterator[Advice]:
+    """Nodes to which no step of the job came."""
+    idle = [node.node for node in view.nodes if is_idle(node.record)]
+    if idle and len(idle) < len(view.all_nodes):
+        named = ", ".join(idle[:4]) + (" …" if len(idle) > 4 else "")
+        yield Advice(
+            "nodes",
+            f"held {len(view.all_nodes)} nodes, and nothing was started on {len(idle)} of them "
+            f"({named}): start the program with srun or mpirun, or ask for "
+            f"{len(view.all_nodes) - len(idle)}",
+        )
+
+
+def of_time(used: Efficiency) -> Iterator[Advice]:
+    """Of a long limit only: short jobs start soon anyway."""
+    limit, took, share = used.time.held, used.time.used, used.time.share
+    if not limit or not took or share is None or share > LITTLE_TIME or limit < LEAST_LIMIT_S:
+        return
+    minutes = max(math.ceil(took * TIME_RESERVE / 60), 10)
+    if 60 * minutes < limit:
+        yield Advice(
+            "time",
+            f"the time limit was {clock(limit)}, it took {clock(took)}: "
+            f"{clock(60 * minutes)} has as much again in reserve, and starts sooner",
+        )
+
+
+def clock(seconds: float) -> str:
+    """`2:00:00`, as limits are written."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,0 +1,192 @@
+"""Two jobs side by side: what was not alike, what each used, and where their courses part.
+
+One run each: nothing here says what caused what, nor whether it would be so again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job import gpus
+from steelyard.analysis.job.course import Course, Series
+from steelyard.analysis.job.use import elapsed_s
+from steelyard.facts.quantities import METRICS
+
+# In the order of what matters: what was asked of the node, what the node is, what was handed out.
+OF_RECORDS = {
+    "network conditions": "network_conditions.requested",
+    "conditions as asked": "network_conditions.valid",
+    "cache": "cache",
+    "node type": "probe.node_type",
+    "virtual machine": "probe.virtualization.vm.name",
+    "container": "probe.virtualization.container.name",
+    "processor": "probe.cpu.model",
+    "processors online": "probe.cpu.cpus_online",
+    "governor": "probe.cpu.governor",
+    "hyperthreading": "probe.cpu.smt",
+    "memory of the node": "probe.memory.memory_bytes",
+    "kernel": "probe.kernel.release",
+    "kernel command line": "probe.kernel.cmdline",
+    "clock": "probe.clock.source",
+    "TCP": "probe.tcp.congestion_control",
+    "alone on its nodes": "job.exclusive",
+    "energy covers": "energy.covers",
+    "samples a second": "sampler.rate_hz",
+    "Steelyard": "steelyard",
+}
+OF_HELD = {
+    "partition": "partition",
+    "account": "account",
+    "number of nodes": "nodes",
+    "CPUs": "cpus",
+    "memory held": "memory_bytes",
+    "GPUs": "gpus",
+    "time limit": "time_limit_s",
+}
+GPU_ENERGY = "gpu_energy_j"  # of the jobs' own
+STEPS = 400  # at so many moments courses are held against each other
+APART = 0.1  # of the larger one's total: less is no parting
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Of both jobs; None: not known, or there was none."""
+
+    about: str
+    a: object
+    b: object
+
+    @property
+    def differs(self) -> bool:
+        return self.a != self.b
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A quantity of both, and why one is not known."""
+
+    name: str
+    unit: str
+    a: float | None
+    b: float | None
+    a_missing: str | None = None
+    b_missing: str | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """B / A."""
+        return None if self.a is None or self.b is None or not self.a else self.b / self.a
+
+
+def facts(a: JobView, b: JobView) -> list[Fact]:
+    """What can differ and is known of one of them at least."""
+    sides = [described(view) for view in (a, b)]
+    names = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
+    found = (Fact(name, sides[0].get(name), sides[1].get(name)) for name in names)
+    return [fact for fact in found if fact.a is not None or fact.b is not None]
+
+
+def described(view: JobView) -> dict[str, object]:
+    """A job in words, by name, in the order of what matters."""
+    row, held = view.row, view.held
+    tags = sorted({f"{k}={v}" for n in view.nodes for k, v in n.record.tags.items()})
+    return {
+        "state": row and row.state,
+        "exit code": row and row.exit_code,
+        "refused": "; ".join(view.refused) or None,
+        "name": row and row.name,
+        "tags": ", ".join(tags) or None,
+        **{name: of_records(view, path) for name, path in OF_RECORDS.items()},
+        "cluster": row and row.cluster,
+        "nodes": ", ".join(view.all_nodes) or None,
+        **{name: held and getattr(held, field) for name, field in OF_HELD.items()},
+    }
+
+
+def of_records(view: JobView, path: str) -> object:
+    """What all its nodes say, or all that any of them says, as text."""
+    values = [node.record.get(path) for node in view.nodes]
+    said = sorted({words(value) for value in values if value is not None})
+    return ", ".join(said) or None
+
+
+def words(value: object) -> str:
+    """A value of a record."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def used(a: JobView, b: JobView) -> list[Used]:
+    """Its time, and each total."""
+    found = [Used("elapsed_s", "s", elapsed_s(a), elapsed_s(b))]
+    for name, total in METRICS.items():
+        (left, why_left), (right, why_right) = a.total_or_why(name), b.total_or_why(name)
+        found.append(Used(name, total.unit, left, right, why_left, why_right))
+    (left, why_left), (right, why_right) = (
+        gpus.total_or_why([node.record for node in view.nodes]) for view in (a, b)
+    )
+    found.append(Used(GPU_ENERGY, "J", left, right, why_left, why_right))
+    return found
+
+
+def on_one_clock(series: Series, piece_s: float, width_s: float, number: int) -> Series:
+    """A course in `number` pieces of `width_s` from its start: the means over each; None: no more."""
+    sums = cumulated(series, piece_s)
+    known = [0.0]
+    for value in series:
+        known.append(known[-1] + (piece_s if value is not None else 0.0))
+    result: Series = []
+    for place in range(number):
+        begin, end = place * width_s, (place + 1) * width_s
+        length = between(known, piece_s, begin, end)
+        result.append(between(sums, piece_s, begin, end) / length if length > 1e-9 else None)
+    return result
+
+
+def cumulated(series: Series, piece_s: float) -> list[float]:
+    """The sum up to each edge; what is not known adds nothing."""
+    sums = [0.0]
+    for value in series:
+        sums.append(sums[-1] + (value or 0.0) * piece_s)
+    return sums
+
+
+def between(sums: Sequence[float], piece_s: float, begin: float, end: float) -> float:
+    """What was added between two moments."""
+    return up_to(sums, piece_s, end) - up_to(sums, piece_s, begin)
+
+
+def up_to(sums: Sequence[float], piece_s: float, moment: float) -> float:
+    """The sum at a moment, on the line between two edges."""
+    place = moment / piece_s
+    whole = min(int(place), len(sums) - 1)
+    if whole == len(sums) - 1:
+        return sums[-1]
+    return sums[whole] + (sums[whole + 1] - sums[whole]) * (place - whole)
+
+
+def apart_from_s(a: Course, b: Course, name: str) -> float | None:
+    """From when on what was counted differs by more than APART until the shorter one ends; None:
+    it does not, or one of them tells nothing."""
+    left, right = a.series[name], b.series[name]
+    if all(v is None for v in left) or all(v is None for v in right):
+        return None
+    sums = cumulated(left, a.piece_s), cumulated(right, b.piece_s)
+    limit = APART * max(sums[0][-1], sums[1][-1])
+    end = min(a.end_s, b.end_s)
+    moments = [end * n / STEPS for n in range(STEPS + 1)]
+    far = [
+        abs(up_to(sums[0], a.piece_s, t) - up_to(sums[1], b.piece_s, t)) > limit for t in moments
+    ]
+    if not limit or not far[-1]:
+        return None
+    near = max((place for place, is_far in enumerate(far) if not is_far), default=-1)
+    return moments[near + 1]
+
+
+def alike(found: Iterable[Fact]) -> list[str]:
+    """The names of what does not differ."""
+    return [fact.about for fact in found if not fact.differs]

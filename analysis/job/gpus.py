@@ -1,0 +1,60 @@
+"""The GPUs of a job on a node and their joules, as its record tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.analysis.sources.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class JobGpus:
+    """Of a node whose GPUs have meters; `reason`: why the job's, or their joules, are not known."""
+
+    of_node: int
+    of_job: int | None
+    names: tuple[str, ...]  # of the job's, as energy.zones has them: "gpu-0"
+    told_by: str | None  # how it is known: docs/formats.md, energy.gpus
+    energy_j: float | None
+    reason: str | None
+
+
+def of_record(record: Record) -> JobGpus | None:
+    """None: no accelerator has a meter there, or an earlier version wrote it."""
+    of_node, of_job = record.get("energy.gpus.of_node"), record.get("energy.gpus.of_job")
+    if not isinstance(of_node, int) or not of_node:
+        return None
+    energy_j = record.get("energy.gpu_energy_j")
+    return JobGpus(
+        of_node,
+        of_job if isinstance(of_job, int) else None,
+        own_names(record.get("energy.zones")),
+        record.get("energy.gpus.told_by"),
+        energy_j,
+        None if energy_j is not None else record.why_missing("energy.gpu_energy_j"),
+    )
+
+
+def own_names(zones: object) -> tuple[str, ...]:
+    """Of those that are the job's."""
+    found = zones if isinstance(zones, list) else []
+    return tuple(
+        str(zone.get("name")) for zone in found if isinstance(zone, dict) and zone.get("of_job")
+    )
+
+
+def total_j(records: Sequence[Record]) -> float | None:
+    """Over all nodes that have GPUs; None where there are none, or one is not known."""
+    return total_or_why(records)[0]
+
+
+def total_or_why(records: Sequence[Record]) -> tuple[float | None, str | None]:
+    """The same, and why it is not known; no reason where no node has GPUs."""
+    found = [gpus for record in records if (gpus := of_record(record)) is not None]
+    lacking = next((gpus for gpus in found if gpus.energy_j is None), None)
+    if lacking is not None:
+        return None, lacking.reason or "not known"
+    return (sum(gpus.energy_j or 0.0 for gpus in found), None) if found else (None, None)

@@ -1,0 +1,106 @@
+"""The virtual machine's part of its host's joules in a job's time, which begins and ends between samples.
+
+The interval is that of analysis/store/energy_shares.py. The node's CPU time is read once a second at
+most, so of the second in which the job begins, and of the one in which it ends, it is not known how much
+of the others' work was in the job's time: for the least part all of it, for the most none of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, energy_shares
+
+if TYPE_CHECKING:
+    import duckdb
+
+Points = Sequence[tuple[float, float]]  # of a counter: unix_s, value
+
+# A line for the job's begin and one for its end, and between them the samples from the first to the last
+# of its readings ($9, $10). $2, $3, $4: joules, own and the node's CPU seconds at the begin, $6 to $8 at
+# the end.
+EDGE = "SELECT * REPLACE ({} AS unix_s, {} AS elapsed_s, {} AS energy_j, {} AS cpu_s, {} AS node_cpu_s)"
+HELD = f"""CREATE TEMP TABLE samples AS
+SELECT * REPLACE (unix_s AS elapsed_s) FROM whole WHERE unix_s >= $9 AND unix_s <= $10
+UNION ALL {EDGE.format("$1", "$1", "$2", "$3", "$4")} FROM (SELECT * FROM whole LIMIT 1)
+UNION ALL {EDGE.format("$5", "$5", "$6", "$7", "$8")} FROM (SELECT * FROM whole LIMIT 1)"""
+
+
+def value_at(points: Points, moment: float) -> float | None:
+    """Evenly between the two samples around it; the guest's own first and last are its ends."""
+    place = bisect_left(points, moment, key=lambda point: point[0])
+    near = [
+        point for point in points[max(0, place - 1) : place + 1] if abs(point[0] - moment) < 1e-3
+    ]
+    if near:
+        return near[0][1]
+    if not 0 < place < len(points):
+        return None
+    (t0, v0), (t1, v1) = points[place - 1], points[place]
+    return v0 + (v1 - v0) * (moment - t0) / (t1 - t0)
+
+
+def share_of_host(
+    connection: duckdb.DuckDBPyConnection,
+    counters: tuple[Points, Points, Points],
+    span: tuple[float, float],
+    idle: IdlePower,
+) -> EnergyShare | None:
+    """`counters`: joules, the virtual machine's CPU seconds, the node's; `span`: unix_s, of the job.
+
+    None where `samples` of the connection has no line.
+    """
+    connection.execute("ALTER VIEW samples RENAME TO whole")
+    joules, own, node = counters
+    read = readings(own, node)
+    within = [point for point in read if span[0] < point[0] < span[1]]
+    inner = (within[0][0], within[-1][0]) if within else (span[1], span[0])
+    at = [[value_at(points, moment) for points in (joules, own)] for moment in span]
+    found = []
+    for others in (others_around(read, span), others_within(read, span)):
+        connection.execute(
+            HELD, [*edge(span[0], at[0], others[0]), *edge(span[1], at[1], others[1]), *inner]
+        )
+        found.append(next(iter(energy_shares(connection, idle)), None))
+        connection.execute("DROP TABLE samples")
+    least, most = found
+    return None if least is None or most is None else replace(least, high_j=most.high_j)
+
+
+def edge(moment: float, at: Sequence[float | None], others_s: float | None) -> list[float | None]:
+    """A line: when, joules, own and the node's CPU seconds."""
+    joules, own_s = at
+    node_s = None if own_s is None or others_s is None else own_s + others_s
+    return [moment, joules, own_s, node_s]
+
+
+def readings(own: Points, node: Points) -> Points:
+    """When the node's CPU time had changed, and what others than the virtual machine had used then."""
+    told = [
+        (moment, value)
+        for place, (moment, value) in enumerate(node)
+        if place == 0 or value != node[place - 1][1]
+    ]
+    return [(t, v - mine) for t, v in told if (mine := value_at(own, t)) is not None]
+
+
+def others_around(read: Points, span: tuple[float, float]) -> tuple[float | None, float | None]:
+    """What others had used at the last reading before the job, and at the first after it; with none
+    after it, nothing has changed since the last one."""
+    begin = bisect_right(read, span[0], key=lambda point: point[0]) - 1
+    end = bisect_left(read, span[1], key=lambda point: point[0])
+    if begin < 0:
+        return None, None
+    return read[begin][1], read[min(end, len(read) - 1)][1]
+
+
+def others_within(read: Points, span: tuple[float, float]) -> tuple[float | None, float | None]:
+    """The same at the first reading in the job's time, and at the last; with none, they did nothing."""
+    within = [others_s for moment, others_s in read if span[0] < moment < span[1]]
+    if not within:
+        before, _ = others_around(read, span)
+        return before, before
+    return within[0], within[-1]

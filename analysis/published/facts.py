@@ -1,0 +1,188 @@
+"""What is known of a study's conditions, in the words of the claims: `container`, `round_trip_ms`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from steelyard.analysis.collect.kernels import FACTOR as KERNEL
+from steelyard.analysis.collect.network import FACTOR as NETWORK
+from steelyard.analysis.published.paper import Facts
+from steelyard.analysis.summary.factor_axes import UNITS, Specification, base_units, specification
+from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.facts.netem_keys import VALUES
+from steelyard.jobscripts.errors import UnknownBenchmarkError
+from steelyard.jobscripts.registry import load
+
+BARE = "bare"
+LAUNCHER = "launcher"
+CACHE = "cache"
+# Of a launcher's own words; whether it is a container decides about all of them.
+CONTAINER = "container"
+LAUNCHER_FACTS = frozenset(
+    (CONTAINER, "launcher_kind", "containers", "launcher_network", "ranks_across")
+)
+RAW = frozenset((NETWORK, LAUNCHER))  # told apart by the facts that are made of them
+SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
+SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
+DELAY = "round_trip_ms"
+RTO = "rto_min"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A study with the facts of each of its conditions."""
+
+    summary: Summary
+    facts: Mapping[tuple[str, str], dict[str, Any]]
+    rows: Mapping[str, list[Row]] = field(repr=False)  # with values, by metric
+
+    @classmethod
+    def of(cls, summary: Summary, made: Sequence[Row] = ()) -> Known:
+        """All that can be known; `made`: rows that the summary itself has not."""
+        facts = {(g.variant, g.label): facts_of(summary, g) for g in summary.groups}
+        rows: dict[str, list[Row]] = {}
+        for row in (*summary.rows, *made):
+            if row.values:
+                rows.setdefault(row.metric.name, []).append(row)
+        return cls(summary, facts, rows)
+
+    def of_row(self, row: Row) -> dict[str, Any]:
+        """The facts of a row's runs."""
+        return self.facts[row.group.variant, row.group.label]
+
+
+def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
+    """Parameters, levels, nodes, and what the launcher and the network conditions say."""
+    name = group.runs[0].benchmark
+    given = summary.data.parameters.get(group.variant, {})
+    facts = defaults(name) | given | group.condition | {"benchmark": name}
+    sizes = {len(run.nodes) for run in group.runs if run.nodes}
+    if len(sizes) == 1:
+        facts["nodes"] = sizes.pop()
+    facts |= launcher_facts(str(facts.get(LAUNCHER, BARE)))
+    if CACHE in facts:
+        facts |= cache_facts(str(facts[CACHE]))
+    if KERNEL in group.condition:
+        facts |= kernel_facts(str(group.condition[KERNEL]), kernels_of(summary))
+    ends = 2 if facts.get("nodes", 1) > 1 else 1
+    return facts | network_facts(specification(str(facts.get(NETWORK, "none"))), ends)
+
+
+def defaults(benchmark: str) -> dict[str, Any]:
+    """A benchmark's parameters where a study gives none; of one that is no longer there nothing."""
+    try:
+        return dict(load(benchmark).defaults())
+    except UnknownBenchmarkError:
+        return {}
+
+
+def launcher_facts(level: str) -> dict[str, Any]:
+    """`podman:image,containers=4`: a container, of podman, four a node."""
+    head, *options = level.split(",")
+    kind = head.split(":")[0]
+    said = dict(option.split("=", 1) for option in options if "=" in option)
+    facts: dict[str, Any] = {"launcher_kind": kind, CONTAINER: kind != BARE}
+    if kind == BARE:
+        return facts
+    count = said.get("containers", "1")
+    facts["containers"] = int(count) if count.isdecimal() else count
+    facts["launcher_network"] = said.get("network", "host")
+    facts["ranks_across"] = said.get("ranks") == "across"
+    return facts
+
+
+def cache_facts(level: str) -> dict[str, Any]:
+    """`cold:cvmfs=300`: cold, and CVMFS' cache limited to 300 MB."""
+    kind, _, limit = level.partition(":cvmfs=")
+    return {CACHE: kind} | ({"cvmfs_limit_mb": int(limit)} if limit.isdecimal() else {})
+
+
+def kernels_of(summary: Summary) -> set[str]:
+    """The levels of the factor kernel_release."""
+    return {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
+
+
+def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:
+    """Whether it is the newest or the oldest of a study with two kernels and more; 6.2 < 6.12."""
+    ages = sorted(levels, key=version)
+    if len(ages) < 2 or level not in (ages[0], ages[-1]):
+        return {}
+    return {"kernel_age": "newest" if level == ages[-1] else "oldest"}
+
+
+def version(release: str) -> list[int]:
+    """`6.12-rc1`: 6, 12, 1."""
+    return [int(number) for number in re.findall(r"\d+", release)]
+
+
+def network_facts(found: Specification, ends: int) -> dict[str, Any]:
+    """`loss_percent`, `rate_mbit` …; a delay stands on both ends of the way, and counts there twice."""
+    facts: dict[str, Any] = {DELAY: 0.0}
+    for key, number in found.numbers.items():
+        unit, scale = SCALES[key]
+        if key == "delay":
+            facts[DELAY] = float(number * scale) * ends
+        else:
+            facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
+    for part in sorted(found.rest):
+        key, _, value = part.partition("=")
+        seconds = base_units(value) if key == RTO else None
+        facts[f"{key}_ms" if seconds else f"network_{key}"] = (
+            float(seconds * 1000) if seconds else value
+        )
+    if "network_delay" in facts:  # with jitter it is no one number
+        del facts[DELAY]
+    return facts
+
+
+def fits(facts: Facts, wanted: Facts) -> bool:
+    """Whether all that is wanted is so."""
+    return all(fits_one(facts.get(name), value) for name, value in wanted.items())
+
+
+def fits_one(found: Any, wanted: Any) -> bool:
+    """A value, any of a list, `*text*`, or { above = 0 }; "absent": not said at all."""
+    if isinstance(wanted, list):
+        return any(fits_one(found, one) for one in wanted)
+    if isinstance(wanted, dict):
+        return isinstance(found, int | float) and found > wanted["above"]
+    if wanted == "absent":
+        return found is None
+    if isinstance(wanted, str):
+        return fnmatchcase(str(found), wanted)
+    if isinstance(wanted, bool) or not isinstance(found, int | float):
+        return bool(found == wanted)
+    return math.isclose(found, wanted, rel_tol=0.01)
+
+
+def only_differ_in(first: Facts, second: Facts, names: set[str]) -> bool:
+    """Whether all else that is known of two conditions is the same."""
+    free = names | RAW | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
+    return all(first.get(n) == second.get(n) for n in (first.keys() | second.keys()) - free)
+
+
+def fact_words(facts: Facts) -> str:
+    """`kernel=cg, container=yes`."""
+    return ", ".join(f"{name}={value_words(value)}" for name, value in facts.items())
+
+
+def value_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " or ".join(value_words(one) for one in value)
+    if isinstance(value, dict):
+        return f"more than {value['above']:g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
+    """`class=S for B`: where a study's size is not the paper's."""
+    for name, printed in sizes.items():
+        if not fits_one(facts.get(name), printed):
+            yield f"{name}={value_words(facts.get(name))} for {value_words(printed)}"

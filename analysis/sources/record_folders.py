@@ -1,0 +1,205 @@
+"""Where records lie below a folder of records: each finder and lister of them, docs/formats.md part 1.
+
+A job's files lie in RECORD_DIR/JOB, or, where its owner has put the mark into RECORD_DIR, in
+RECORD_DIR/YYYY-MM/DD/JOB, by the day in UTC on which the node's record starts. What was there before
+the mark stays where it is and is found as well; so is what `steelyard sweep` has packed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.sources import record_packs
+from steelyard.analysis.sources.records import name_parts
+from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+
+MARK = ".steelyard-records"
+DAY_S = 86400
+MONTH = re.compile(r"\d{4}-\d{2}")
+DAY = re.compile(r"\d{2}")
+FIRST_YEAR = 2020  # no record is older, but of clocks that were never set: 1970-01
+MANY_DAYS = 40  # of a longer window the days that are there are listed
+
+# Begin and end of a job as the accounting says, in seconds since 1970 UTC.
+Window = tuple[float, float]
+
+
+def day_of(unix_s: float) -> str:
+    """`2026-11/23`, in UTC; of what no calendar has the nearest day that one has."""
+    return time.strftime("%Y-%m/%d", time.gmtime(min(max(unix_s, 0.0), 4e9)))
+
+
+def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
+    """The folders with a job's files, that of the flat layout first, then by day; [] : none.
+
+    What is packed comes as a folder of this process' own, without the files that lie loose yet.
+
+    With a window only the days from the one before to the one after it are looked at: a node's
+    clock may be a day off. Where these have none, and without a window, every day is. No folder of
+    jobs is listed.
+    """
+    sources = job_sources(record_dir, job_id, window)
+    loose = [source for source in sources if source.suffix != record_packs.SUFFIX]
+    if len(loose) == len(sources):
+        return loose
+    there = {path.name for folder in loose for path in folder.iterdir()}
+    unpacked = []
+    for pack in (source for source in reversed(sources) if source not in loose):
+        folder = record_packs.unpack(pack, job_id, there)
+        if folder.is_dir():
+            there.update(path.name for path in folder.iterdir())  # the newest pack's counts
+        if folder.is_dir() or folder == pack:
+            unpacked.append(folder)
+    return [*loose, *reversed(unpacked)]
+
+
+def job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
+    """As job_folders, without unpacking: folders, and packs (*.parquet) that have the job."""
+    flat = record_dir / job_id
+    found = [flat] if flat.is_dir() else []
+    if window is not None and window[1] - window[0] <= MANY_DAYS * DAY_S:
+        found += in_days(days_around(record_dir, window), job_id)
+        if found:
+            return found
+    return found + in_days(days(record_dir), job_id)
+
+
+def in_days(among: Iterable[Path], job_id: str) -> list[Path]:
+    """The job's folders in folders of days, and packs of these days that have it."""
+    found = []
+    for day in among:
+        if (day / job_id).is_dir():
+            found.append(day / job_id)
+        found += record_packs.packs_with(day, job_id)
+    return found
+
+
+def days_around(record_dir: Path, window: Window) -> Iterator[Path]:
+    """Folders of the window's days, the one before and the one after; of those that there are."""
+    months: dict[str, bool] = {}
+    last = day_of(window[1] + DAY_S)
+    for number in range(MANY_DAYS + 4):
+        day = day_of(window[0] + (number - 1) * DAY_S)
+        if day > last:
+            return
+        month = day.partition("/")[0]
+        if month not in months:
+            months[month] = (record_dir / month).is_dir()
+        if months[month]:
+            yield record_dir / day
+
+
+def days(record_dir: Path) -> Iterator[Path]:
+    """Every folder of a day, from the first on.
+
+    Months are asked for by name: beside them may lie a million jobs of the flat layout.
+    """
+    this_year = time.gmtime().tm_year
+    names = [
+        f"{year}-{month:02}" for year in range(FIRST_YEAR, this_year + 2) for month in range(1, 13)
+    ]
+    for month in (record_dir / name for name in ("1970-01", *names)):
+        if month.is_dir():
+            names_there = {p.name.removesuffix(".packs") for p in month.iterdir()}
+            yield from (month / name for name in sorted(names_there) if DAY.fullmatch(name))
+
+
+def job_ids(record_dir: Path) -> set[str]:
+    """The id of every job that left anything. Lists all folders."""
+    there = list(days(record_dir))
+    packs = (pack for day in there for pack in record_packs.packs_of(day))
+    ids = {name for pack in packs for name in record_packs.job_ids(pack)}
+    ids |= {name for day in there for name in names_in(day)}
+    return ids | {name for name in names_in(record_dir) if not MONTH.fullmatch(name)}
+
+
+def names_in(folder: Path) -> Iterator[str]:
+    """Names of the folders in one, as the listing tells them: a status of each of a million would
+    take half a minute."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from (e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record of a job on a node, not read yet."""
+
+    job_id: str
+    path: Path  # of a packed one: PACK/JOB/NODE.START.json
+    content: bytes | None = None
+
+    def read(self) -> bytes:
+        """The document; OSError when it cannot be had."""
+        return read_regular(self.path, RECORD_BYTES) if self.content is None else self.content
+
+
+def each_record(
+    record_dir: Path, since_unix_s: float = 0.0, until_unix_s: float = float("inf")
+) -> Iterator[FoundRecord]:
+    """Every record that starts in [since, until), by day, then those of the flat layout.
+
+    Lists all folders of these days, and of the flat layout every one. OSError where a pack cannot be
+    read.
+    """
+    for folder in days(record_dir):
+        day = "/".join(folder.parts[-2:])
+        if day_of(since_unix_s) <= day <= day_of(until_unix_s):
+            yield from records_of(job_folders_in(folder), since_unix_s, until_unix_s)
+            yield from packed_records(record_dir, folder, since_unix_s, until_unix_s)
+    yield from records_of(flat_folders(record_dir), since_unix_s, until_unix_s)
+
+
+def packed_records(
+    record_dir: Path, day: Path, since_unix_s: float, until_unix_s: float
+) -> Iterator[FoundRecord]:
+    """The records in a day's packs that start in [since, until), and do not lie loose yet."""
+    told = set()
+    for pack in reversed(record_packs.packs_of(day)):
+        for job_id, name, content in record_packs.rows(pack, "job_id, name, content"):
+            path = pack / str(job_id) / str(name)
+            parts = name_parts(path)
+            if parts is None or not since_unix_s <= parts[1] < until_unix_s:
+                continue
+            loose = (above / str(job_id) / str(name) for above in (day, record_dir))
+            if (job_id, name) not in told and not any(other.exists() for other in loose):
+                told.add((job_id, name))
+                assert isinstance(content, bytes)
+                yield FoundRecord(str(job_id), path, content)
+
+
+def flat_folders(record_dir: Path) -> Iterator[Path]:
+    """Jobs' folders of the flat layout."""
+    return (p for p in job_folders_in(record_dir) if not MONTH.fullmatch(p.name))
+
+
+def job_folders_in(folder: Path) -> Iterator[Path]:
+    """Of a day, or of the flat layout: by name."""
+    return (folder / name for name in sorted(names_in(folder)))
+
+
+def records_of(
+    folders: Iterable[Path], since_unix_s: float, until_unix_s: float
+) -> Iterator[FoundRecord]:
+    """The records in jobs' folders that start in [since, until)."""
+    for folder in folders:
+        for path in sorted(json_files(folder)):
+            parts = name_parts(path)
+            if parts is not None and since_unix_s <= parts[1] < until_unix_s:
+                yield FoundRecord(folder.name, path)
+
+
+def json_files(folder: Path) -> list[Path]:
+    """Not by glob(), which takes twice as long: there may be 100,000s of folders."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if entry.name.endswith(".json")]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,126 @@
+"""Every job of a cluster that was there in a span of time, as sacct tells it.
+
+Names and folders of jobs are anybody's text, line breaks included: a delimiter that nobody can have
+foreseen keeps a name from being read as the line of somebody else's job.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Held, StepRow
+from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, answer_file, parse_row
+
+# What a cluster's database keeps; AdminComment is root's.
+WANTED = (
+    *("JobID", "JobIDRaw", "JobName", "Cluster", "User", "Account", "Partition", "State"),
+    *("ExitCode", "Reason", "Submit", "Start", "End", "ElapsedRaw", "TotalCPU", "MaxRSS"),
+    *("NTasks", "NodeList", "ReqTRES", "AllocTRES", "AdminComment", "TimelimitRaw", "Restarts"),
+)
+# Without states slurmdbd passes over jobs whose eligible time it was never told (seen: those that a
+# controller starts right after its own start). R stands for whatever ran in the time, S for what
+# is suspended, the others for what ended in it (as_mysql_jobacct_process.c, _state_time_string).
+STATES = "R,S,CD,CA,F,TO,NF,PR,BF,DL,OOM,RQ,RV"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A start of a job as the accounting has it, and what it held."""
+
+    row: AccountingRow
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A line that is no job's."""
+
+    text: str
+
+
+class ClusterSacct(Sacct):
+    """The accounting of a cluster, all users' jobs."""
+
+    def window(self, since_unix_s: float, until_unix_s: float) -> Iterator[Begun | Unreadable]:
+        """All starts of jobs that ran or ended in that time, each once, without steps.
+
+        MissingError when the accounting cannot be asked; nothing has been yielded then.
+        """
+        times = [f"--starttime={utc(since_unix_s)}", f"--endtime={utc(until_unix_s)}"]
+        yield from self.begun("--allusers", f"--state={STATES}", *times)
+
+    def of_jobs(self, job_ids: Sequence[str]) -> Iterator[Begun | Unreadable]:
+        """The same of jobs by their ids."""
+        for place in range(0, len(job_ids), self.chunk_size):
+            chunk = job_ids[place : place + self.chunk_size]
+            yield from self.begun("--allusers", f"--jobs={','.join(chunk)}")
+
+    def begun(self, *which: str) -> Iterator[Begun | Unreadable]:
+        """What sacct answers, held in a temporary file."""
+        asked = [name for name in WANTED if name not in OPTIONAL or name in self.asked_fields()]
+        between = f"\x1f{secrets.token_hex(8)}\x1f"
+        fixed = ["-P", "--noconvert", "-D", "-n", f"--delimiter={between}"]
+        with answer_file() as output:
+            self.run([*fixed, f"--format={','.join(asked)}", *which], output.fileno())
+            output.seek(0)
+            yield from self.together(parse(output, asked, between))
+
+    def together(
+        self, lines: Iterable[AccountingRow | StepRow | Unreadable]
+    ) -> Iterator[Begun | Unreadable]:
+        """Each job's line comes before those of its steps."""
+        job: AccountingRow | None = None
+        steps: list[StepRow] = []
+        for line in lines:
+            if isinstance(line, Unreadable):
+                yield line
+            elif isinstance(line, StepRow):
+                if job is not None and job.job_id == line.job_id:
+                    steps.append(line)
+            else:
+                if job is not None:
+                    yield self.one(job, steps)
+                job, steps = line, []
+        if job is not None:
+            yield self.one(job, steps)
+
+    def one(self, row: AccountingRow, steps: Sequence[StepRow]) -> Begun:
+        """Without its text: a day's jobs must fit into memory."""
+        return Begun(replace(row, fields=()), self.held(row, steps))
+
+
+def utc(unix_s: float) -> str:
+    """As sacct takes it, whose zone slurm_environment sets."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def parse(
+    lines: Iterable[str], asked: Sequence[str], between: str
+) -> Iterator[AccountingRow | StepRow | Unreadable]:
+    """Jobs and steps; what is neither is told and left out."""
+    places = [asked.index(name) if name in asked else None for name in FIELDS]
+    held = ""
+    for part in lines:
+        held += part
+        if held.count(between) < len(asked) - 1:
+            continue  # a line break in a name
+        cells = held.rstrip("\n").split(between)
+        yield row_of(["" if p is None else cells[p] for p in places]) or Unreadable(held[:200])
+        held = ""
+    if held.strip():
+        raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
+
+
+def row_of(fields: Sequence[str]) -> AccountingRow | StepRow | None:
+    """One line; None: it names no job."""
+    job, _, step = fields[1].partition(".")
+    if step and job.isascii() and job.isdigit():
+        text = SEPARATOR.join(fields)
+        if text.count(SEPARATOR) >= len(fields):
+            text = SEPARATOR.join(cell.replace(SEPARATOR, " ") for cell in fields)
+        return StepRow(job, step, text)
+    return parse_row(fields)

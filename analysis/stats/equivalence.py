@@ -1,0 +1,85 @@
+"""Whether two means are near enough: the two one-sided tests (TOST) of their ratio, or one of them.
+
+Schuirmann (1987), "A Comparison of the Two One-Sided Tests Procedure and the Power Approach for
+Assessing the Equivalence of Average Bioavailability", Journal of Pharmacokinetics and
+Biopharmaceutics 15(6). Of a ratio, without taking the baseline's mean for known: Hauschke, Kieser,
+Diletti & Burke (1999), "Sample Size Determination for Proving Equivalence Based on the Ratio of Two
+Means for Normally Distributed Data", Statistics in Medicine 18(1), part 2. Spreads need not be equal:
+Dannenberg, Dette & Munk (1994), "An Extension of Welch's Approximate t-Solution to Comparative
+Bioequivalence Problems", Biometrika 81(1). The one towards the worse side alone is the test of
+non-inferiority: Blackwelder (1982), "'Proving the Null Hypothesis' in Clinical Trials", Controlled
+Clinical Trials 3(4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats.clusters import Group, mean_error
+from steelyard.analysis.stats.groups import covariance, mean, residuals
+from steelyard.analysis.stats.ratio import welch_degrees
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two means, variances and covariance of these, and the degrees of freedom of each variance.
+
+    `degrees` with one member: of pairs, whose difference has them.
+    """
+
+    means: tuple[float, float]
+    spread: tuple[float, float, float]
+    degrees: tuple[int, ...]
+
+
+def independent(condition: Sequence[Group], baseline: Sequence[Group]) -> Sides | None:
+    """Each member holds the values of a run, job or block; None for fewer than 2 of a side."""
+    if min(len(condition), len(baseline)) < 2:
+        return None
+    ours, base = mean_error(condition), mean_error(baseline)
+    return Sides(
+        (ours.mean, base.mean),
+        (ours.variance, 0.0, base.variance),
+        (ours.degrees, base.degrees),
+    )
+
+
+def paired(blocks: Sequence[tuple[Group, Group]]) -> Sides:
+    """(condition, baseline) of each block, 2 blocks or more."""
+    ours, base = ([block[side] for block in blocks] for side in (0, 1))
+    errors, others = residuals(ours), residuals(base)
+    spread = covariance(errors, errors), covariance(errors, others), covariance(others, others)
+    return Sides((mean(ours), mean(base)), spread, (len(blocks) - 1,))
+
+
+def tost(sides: Sides, margin: float) -> float | None:
+    """p of (condition − baseline) / baseline lying beyond −margin or +margin; None without spread.
+
+    The larger p of the two one-sided tests: each is of `condition − r · baseline` being on the wrong
+    side of 0, r = 1 ∓ margin. ValueError for a margin that is not above 0 and below 1.
+    """
+    tests = [past_margin(sides, margin, side) for side in (-1, 1)]
+    known = [p for p in tests if p is not None]
+    return max(known) if len(known) == len(tests) else None
+
+
+def past_margin(sides: Sides, margin: float, side: int) -> float | None:
+    """p of the overhead lying at or past the margin on this side (1: above); None without spread."""
+    if not 0 < margin < 1:
+        raise ValueError(f"a margin must lie between 0 and 1, not {margin}")
+    return beyond(sides, 1 + side * margin, side)
+
+
+def beyond(sides: Sides, ratio: float, side: int) -> float | None:
+    """p of condition / baseline being `ratio` or more to this side (1: above); None without spread."""
+    from scipy.special import stdtr
+
+    (ours, base), (of_ours, of_both, of_base) = sides.means, sides.spread
+    parts = [of_ours, ratio**2 * of_base]
+    variance = math.fsum([*parts, -2 * ratio * of_both])
+    if variance <= 0:
+        return None
+    degrees = sides.degrees[0] if len(sides.degrees) == 1 else welch_degrees(parts, sides.degrees)
+    return float(stdtr(degrees, side * (ours - ratio * base) / math.sqrt(variance)))

@@ -1,0 +1,210 @@
+"""What runs used in parts of their time, and above the idle that was measured: docs/energy.md.
+
+Parts are those that a run's own script has named (the table `spans`): an iteration, until its first
+client ended, the idle before and after the run. Counters grow evenly between two samples, as far
+as anybody knows: at the begin and the end of a part they are taken from the two samples around it.
+Joules change at most once a second in some samples, whatever their rate (docs/sampler.md): of them
+only samples count in which they have changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.summary.energy_metrics import Values
+
+if TYPE_CHECKING:
+    import duckdb
+
+PARTS = ("iteration", "until_first")  # of which a run has one for each of its iterations
+COUNTERS = {"energy_j": "J", "rx_bytes": "bytes", "tx_bytes": "bytes", "cpu_s": "s"}
+OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # the run's only where it had the node alone
+IDLE_POWER, ABOVE_IDLE = "idle_power_w", "energy_above_idle_j"
+ABOVE_TOLD = "energy_above_told_idle_j"
+UNITS = {
+    **{f"{part}_{counter}": unit for part in PARTS for counter, unit in COUNTERS.items()},
+    IDLE_POWER: "W",
+    ABOVE_IDLE: "J",
+    ABOVE_TOLD: "J",
+}
+# Samples may be half of a part's length apart: else what is before or after it would be most of it.
+LARGEST_GAP = 0.5
+
+# The run's measured time lies between its two idles; the samples of nodes without a record, or with
+# one that was cut short, are not the whole.
+NODES = """
+    SELECT s.*, n.node, CASE WHEN n.exclusive IS NULL
+        THEN json_extract_string(n.record, '$.job.scheduler') = 'none' ELSE n.exclusive END IS TRUE
+        AS alone
+    FROM all_spans AS s JOIN records AS n
+        ON n.run_id = s.run_id AND n.attempt = s.attempt AND n.complete
+"""
+ALL_SPANS = """
+    SELECT s.* FROM spans AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+    UNION ALL
+    SELECT b.run_id, b.attempt, 'between_idles', 1, b.end_unix_s, a.begin_unix_s
+    FROM spans AS b JOIN runs AS r ON r.run_id = b.run_id AND r.attempt = b.attempt
+    JOIN spans AS a ON a.run_id = b.run_id AND a.attempt = b.attempt
+    WHERE b.span = 'idle_before' AND a.span = 'idle_after' AND a.begin_unix_s > b.end_unix_s
+"""
+USED = """
+WITH all_spans AS ({all_spans}),
+of_nodes AS ({nodes}),
+readings AS (
+    SELECT run_id, attempt, node, unix_s, {counter} AS v FROM samples
+    SEMI JOIN of_nodes USING (run_id, attempt, node)
+    WHERE {counter} IS NOT NULL AND unix_s IS NOT NULL
+    {qualify}
+),
+edges AS (
+    SELECT *, begin_unix_s AS t FROM of_nodes UNION ALL SELECT *, end_unix_s FROM of_nodes
+),
+below AS (
+    SELECT e.*, p.unix_s AS t0, p.v AS v0 FROM edges AS e ASOF LEFT JOIN readings AS p
+    ON e.run_id = p.run_id AND e.attempt = p.attempt AND e.node = p.node AND e.t >= p.unix_s
+),
+around AS (
+    SELECT b.*, p.unix_s AS t1, p.v AS v1 FROM below AS b ASOF LEFT JOIN readings AS p
+    ON b.run_id = p.run_id AND b.attempt = p.attempt AND b.node = p.node AND b.t <= p.unix_s
+),
+told AS (
+    SELECT *, CASE WHEN t1 - t0 > {gap} * (end_unix_s - begin_unix_s) THEN NULL WHEN t1 = t0 THEN v0
+        ELSE v0 + (v1 - v0) * (t - t0) / (t1 - t0) END AS value
+    FROM around
+)
+SELECT run_id, span, iteration, node, max(end_unix_s - begin_unix_s) AS time_s,
+    CASE WHEN count(value) = 2 AND ({is_alone}) THEN max(value) - min(value) END AS used
+FROM told GROUP BY run_id, span, iteration, node ORDER BY ALL
+"""
+# A sample in which nothing has changed is left out, but for the last: until then it did not.
+CHANGED = """
+    WINDOW times AS (PARTITION BY run_id, attempt, node ORDER BY unix_s)
+    QUALIFY lag({counter}) OVER times IS DISTINCT FROM {counter}
+        OR lead({counter}) OVER times IS NULL
+"""
+
+Key = tuple[str, str, int, str]  # run, span, iteration, node
+
+
+def read_span_metrics(connection: duckdb.DuckDBPyConnection) -> Values:
+    """One value per run and metric, summed over its nodes; None as soon as one has none. Metrics
+    of which no run of a condition has a value are not there."""
+    found: dict[str, dict[str, float | None]] = defaultdict(dict)
+    of_run = read_nodes(connection)
+    if connection.execute("SELECT count(*) FROM spans").fetchall() != [(0,)]:
+        times: dict[Key, float] = {}
+        used = {counter: read_used(connection, counter, times) for counter in COUNTERS}
+        for run_id, nodes in of_run.items():
+            found[run_id] |= of_parts(run_id, nodes, used)
+            found[run_id] |= above_idle(run_id, nodes, used["energy_j"], times)
+    for run_id, joules in read_above_told(connection):
+        found[run_id][ABOVE_TOLD] = joules
+    return by_condition(connection, found)
+
+
+def read_nodes(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """The nodes of each run that has ended, by its name."""
+    rows = connection.execute(
+        "SELECT r.run_id, a.nodes FROM runs AS r JOIN attempts AS a "
+        "ON a.run_id = r.run_id AND a.attempt = r.attempt ORDER BY r.run_id"
+    ).fetchall()
+    return {run_id: list(nodes or ()) for run_id, nodes in rows}
+
+
+def read_used(
+    connection: duckdb.DuckDBPyConnection, counter: str, times: dict[Key, float]
+) -> dict[Key, float | None]:
+    """What a counter grew by in each part on each node; `times` gets how long they were."""
+    text = USED.format(
+        all_spans=ALL_SPANS,
+        nodes=NODES,
+        counter=counter,
+        gap=LARGEST_GAP,
+        is_alone="bool_and(alone)" if counter in OF_NODE else "TRUE",
+        qualify=CHANGED.format(counter=counter) if counter == "energy_j" else "",
+    )
+    used: dict[Key, float | None] = {}
+    for run_id, span, iteration, node, time_s, value in connection.execute(text).fetchall():
+        used[run_id, span, iteration, node] = value
+        times[run_id, span, iteration, node] = time_s
+    return used
+
+
+def of_parts(
+    run_id: str, nodes: list[str], used: dict[str, dict[Key, float | None]]
+) -> dict[str, float | None]:
+    """Means over the iterations, as all figures of a run."""
+    found = {}
+    for counter, values in used.items():
+        for part in PARTS:
+            iterations = {key[2] for key in values if key[:2] == (run_id, part)}
+            sums = [
+                total([values.get((run_id, part, number, node)) for node in nodes])
+                for number in sorted(iterations)
+            ]
+            known = [one for one in sums if one is not None]
+            mean = sum(known) / len(known) if known and len(known) == len(sums) else None
+            found[f"{part}_{counter}"] = mean
+    return found
+
+
+def above_idle(
+    run_id: str, nodes: list[str], joules: dict[Key, float | None], times: dict[Key, float]
+) -> dict[str, float | None]:
+    """Power while nothing ran, and joules between the two idles above it."""
+    powers: list[float | None] = []
+    above: list[float | None] = []
+    for node in nodes:
+        idle = [(run_id, span, 1, node) for span in ("idle_before", "idle_after")]
+        idle_j = total([joules.get(key) for key in idle])
+        run = (run_id, "between_idles", 1, node)
+        run_j = joules.get(run)
+        power = None if idle_j is None else idle_j / sum(times[key] for key in idle)
+        powers.append(power)
+        above.append(None if power is None or run_j is None else run_j - power * times[run])
+    return {IDLE_POWER: total(powers), ABOVE_IDLE: total(above)}
+
+
+def total(parts: list[float | None]) -> float | None:
+    """Their sum; None where one is not known, or there are none."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
+
+
+def read_above_told(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, float | None]]:
+    """Joules of the whole job above what administrators say that its nodes draw idle."""
+    return connection.execute(
+        """
+        WITH nodes AS (
+            SELECT n.run_id, len(a.nodes) AS nodes, n.complete AND n.energy_j IS NOT NULL AND
+                CASE WHEN n.exclusive IS NULL
+                    THEN json_extract_string(n.record, '$.job.scheduler') = 'none'
+                    ELSE n.exclusive END IS TRUE AS whole,
+                n.energy_j - n.elapsed_s * TRY_CAST(n.record->>'$.energy.idle_w' AS DOUBLE) AS above
+            FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
+            JOIN attempts AS a ON a.run_id = n.run_id AND a.attempt = n.attempt
+        )
+        SELECT run_id, CASE WHEN count(above) = any_value(nodes) AND bool_and(whole)
+            THEN sum(above) END
+        FROM nodes GROUP BY run_id ORDER BY run_id
+        """
+    ).fetchall()
+
+
+def by_condition(
+    connection: duckdb.DuckDBPyConnection, found: dict[str, dict[str, float | None]]
+) -> Values:
+    """The same by variant, condition and metric."""
+    rows = connection.execute(
+        "SELECT run_id, variant, condition_label FROM runs ORDER BY run_id"
+    ).fetchall()
+    values: Values = defaultdict(dict)
+    for run_id, variant, label in rows:
+        for metric, value in found.get(run_id, {}).items():
+            values[variant, label, metric][run_id] = value
+    return {
+        key: of_runs
+        for key, of_runs in values.items()
+        if any(value is not None for value in of_runs.values())
+    }
