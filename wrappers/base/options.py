@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import re
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.base.percent import share_of
 from steelyard.wrappers.base.errors import UsageError
 
 if TYPE_CHECKING:
     from steelyard.analysis.store.energy_shares import IdlePower
+
+UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+CLUSTER_DIR = Path("/var/lib/steelyard/cluster")
+LATEST_UNIX_S = 2.0**35  # sacct's own times end there, in the year 3058
 
 
 def add_study(parser: argparse.ArgumentParser, optional: bool = False) -> None:
@@ -32,6 +39,13 @@ def add_record_dir(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the nodes leave records; repeatable (default: $STEELYARD_RECORD_DIR, else "
         "/var/lib/steelyard/records)",
+    )
+
+
+def add_database(parser: argparse.ArgumentParser, what: str) -> None:
+    """--database, the folder of a cluster's database."""
+    parser.add_argument(
+        "--database", metavar="DIR", type=Path, default=CLUSTER_DIR, help=f"{what} ({CLUSTER_DIR})"
     )
 
 
@@ -81,6 +95,27 @@ def idle_power_of_shares(args: argparse.Namespace) -> IdlePower | None:
     return None
 
 
+def add_equivalent(parser: argparse.ArgumentParser) -> None:
+    """--equivalent, a share or None."""
+    parser.add_argument(
+        "--equivalent",
+        metavar="PERCENT",
+        type=equivalent,
+        help='the largest overhead that does not matter, such as 2%%: "within ± 2 %%" is a verdict '
+        "then (default: `equivalent` of the study file)",
+    )
+
+
+def equivalent(text: str) -> float:
+    """`2%` as a share."""
+    share = share_of(text if text.endswith("%") else f"{text}%")
+    if share is None:
+        raise UsageError(
+            f"--equivalent '{text}' is no share: expected percent above 0, such as 2%", text
+        )
+    return share
+
+
 def idle_power(text: str | None) -> IdlePower:
     """`62`, `c1=62,c2=70`, `c1=62,70`: the last for all others; None: not known."""
     from steelyard.analysis.store.energy_shares import IdlePower
@@ -112,3 +147,28 @@ def watts_of(text: str) -> float | None:
     except ValueError:
         return None
     return watts if 0 <= watts <= 1e6 else None
+
+
+def add_span(parser: argparse.ArgumentParser, since: str, until: str | None = None) -> None:
+    """--since and, where `until` says what it means, --until, for moment()."""
+    words = "90m, 12h, 7d, 2w ago, or 2026-11-01, 2026-11-01T12:00 in the local zone"
+    parser.add_argument("--since", metavar="TIME", help=f"{since}: {words}")
+    if until is not None:
+        parser.add_argument("--until", metavar="TIME", help=until)
+
+
+def moment(text: str, now_unix_s: float) -> float:
+    """`7d` ago, or a date or time of the local zone, in seconds since 1970; UsageError."""
+    match = re.fullmatch(r"(\d{1,6})([mhdw])", text, re.ASCII)
+    try:
+        found = datetime.fromisoformat(text).timestamp() if match is None else None
+    except (ValueError, OverflowError, OSError):
+        found = -1.0
+    if match is not None:
+        found = now_unix_s - float(match[1]) * UNITS_S[match[2]]
+    if found is None or not 0 <= found < LATEST_UNIX_S:
+        raise UsageError(
+            f"'{text}' is no time: expected 90m, 12h, 7d or 2w ago, or a date such as 2026-11-01",
+            text,
+        )
+    return found

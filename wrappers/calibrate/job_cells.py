@@ -48,10 +48,16 @@ def of_record(way: Way, job: Job, quantity: Quantity, record: Mapping[str, Any])
         where=table.RECORD,
         truth=loads.truth(quantity, here),
         weighed=table.number_at(record, quantity.path),
-        limit=limit_of(way, job, quantity, here, record_s(job)),
+        limit=limit_of(way, job, quantity, here, record_s(job), missed_ends(record)),
         node=node,
         reason=reason_of(record, quantity) or table.unseen_reason(record, way.load.unwaited),
     )
+
+
+def missed_ends(record: Mapping[str, Any]) -> int | None:
+    """Of how many the kernel did not show the last moments, where it has counted every process."""
+    counted = record.get("io", {}).get("source") == "bpf"
+    return record["bpf"]["missed_ends"] if counted else None
 
 
 def record_s(job: Job) -> float | None:
@@ -76,9 +82,11 @@ def of_comment(way: Way, job: Job, quantity: Quantity) -> Cell:
     comment = job.row.comment if job.row else None
     nodes = {result.node for result in job.results}
     by_node = [[r for r in job.results if r.node == node] for node in sorted(nodes)]
+    missed = [missed_ends(record) for record in job.records]
+    counted = None if None in missed else sum(m or 0 for m in missed)
     total = Limit()
     for here in by_node:
-        one = limit_of(way, job, quantity, here, comment_s(job))
+        one = limit_of(way, job, quantity, here, comment_s(job), counted)
         total = one if quantity.largest else total + one
     return Cell(
         *named(way, quantity),
@@ -111,13 +119,21 @@ def comment_reason(
 
 
 def limit_of(
-    way: Way, job: Job, quantity: Quantity, here: Sequence[Result], told_s: float | None
+    way: Way,
+    job: Job,
+    quantity: Quantity,
+    here: Sequence[Result],
+    told_s: float | None,
+    missed: int | None = None,
 ) -> Limit:
-    """Of one node's loads; `told_s`: the scheduler's own time."""
+    """Of one node's loads; `told_s`: the scheduler's own time; `missed`: as missed_ends, None where
+    the kernel did not count."""
     truth = loads.truth(quantity, here)
     if quantity is table.ELAPSED:
         return way.limit_of_elapsed(truth, told_s)
     limit = way.limit(quantity)
+    if missed is not None:
+        limit = limits.of_counted(quantity, limit, way.load.unwaited, missed, way.sruns)
     if (shells := loads.of_parents(quantity, here)) > 0:
         limit += Limit(0, shells, SHELL)
     if way.requeued and not job.last:

@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.analysis.sources import admin_comment, slurm_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
+from steelyard.analysis.sources.record_folders import job_folders
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
@@ -18,6 +19,9 @@ from steelyard.wrappers.schedulers.slurm import command as slurm_command
 FIELDS = ("State", "Start", "End", "ElapsedRaw", "NodeList", "AdminComment")
 # A user's own defaults for these programs must not change what they answer.
 NOT_OURS = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SRUN_")
+
+# Of the flat layout and of that by day: analysis/sources/record_folders.py.
+CAT = 'cat "$0/$1"/*.json "$0"/[0-9]*-[0-9]*/[0-9][0-9]/"$1"/*.json 2>/dev/null || :'
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def records(folders: Iterable[Path], job: str) -> list[dict[str, Any]]:
     """Of a job, as far as they can be seen from here."""
     found = []
     for folder in folders:
-        for path in sorted((folder / job).glob("*.json")):
+        for path in (p for at in job_folders(folder, job) for p in sorted(at.glob("*.json"))):
             try:
                 document = json.loads(path.read_bytes())
             except (OSError, ValueError):  # not whole yet, or not for us
@@ -88,7 +92,7 @@ def fetch(folder: Path, job: str, row: Row, options: Sequence[str]) -> list[dict
     found = []
     for name in row.nodes:
         argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={name}", *options]
-        argv += ["sh", "-c", 'cat "$0"/*.json 2>/dev/null || :', str(folder / job)]
+        argv += ["sh", "-c", CAT, str(folder), job]
         try:
             found += documents(slurm_command.run_once(argv, environment()))
         except MissingError:  # the node is gone, or not for us any more

@@ -56,6 +56,23 @@ def of_slurm(quantity: Quantity, steps: int, sruns: int) -> Limit:
     return limit + times(STEPD.get(quantity.name, Limit()), steps)
 
 
+EXIT = Limit(0, 0.001, "the end of a process, after it has read its own clock")
+SRUNS_LAST = Limit(0, 1, "a byte that srun reads when its use was asked for already")
+TICK = Limit(0.004, 0, "the last tick of a process whose end the kernel did not show")
+
+
+def of_counted(quantity: Quantity, usual: Limit, unwaited: int, missed: int, sruns: int) -> Limit:
+    """A job whose every process the kernel has counted: nothing of slurmstepd's is in it. `usual`:
+    the limit where it has not; `unwaited`: processes of whose ends the load itself does not know;
+    `missed`: those that the kernel did not show; `sruns`: among the job's own processes."""
+    if quantity is table.READS:
+        return times(SRUNS_LAST, sruns)
+    if quantity is table.WRITES:
+        return Limit()
+    more = times(EXIT, unwaited) + times(TICK, missed)
+    return usual + more if quantity is table.CPU else usual
+
+
 # PBS: nobody but pbs_mom waits for the job's shell, and it tells nobody. A shell's own use is in
 # the limit by what the load has read of it; the rest is what it does after the load.
 LOGIN_SHELL = {

@@ -22,7 +22,7 @@ class Load:
     name: str
     actions: tuple[str, ...]
     quantities: tuple[Quantity, ...] = table.USUAL
-    unwaited: bool = False  # of processes that nobody waits for: the kernel adds them to no parent
+    unwaited: int = 0  # processes that nobody waits for: the kernel adds them to no parent
 
 
 def standard(held_s: float = HELD_S, cpu_s: float = 0.2) -> Load:
@@ -47,8 +47,14 @@ LOADS = (
     Load("50 processes", ("processes=50:0.5:20000:0.02",), CALLS),
     Load("500 processes of 1 ms", ("processes=500:0.5:2000:0",), CALLS),
     Load("4 threads", ("threads=4:0.4",), (table.CPU,)),
-    Load("10 orphans", ("orphans=10:0.3:400000:0.3", "sleep=0.3"), CALLS, True),
-    Load("SIGCHLD ignored", ("ignored=20:0.3:200000:0.03", "sleep=0.3"), CALLS, True),
+    Load("10 orphans", ("orphans=10:0.3:400000:0.3", "sleep=0.3"), CALLS, 10),
+    Load("SIGCHLD ignored", ("ignored=20:0.3:200000:0.03", "sleep=0.3"), CALLS, 20),
+    Load(
+        "SIGCHLD ignored, 500 processes of 1 ms",
+        ("ignored=500:0.5:2000:0", "sleep=0.3"),
+        CALLS,
+        500,
+    ),
     Load("storage", (f"store={4 * MIB}", f"fetch={2 * MIB}"), (table.STORED, table.FETCHED)),
     Load("memory", (f"memory={200 * MIB}:{HELD_S}",), (table.MEMORY,)),
 )

@@ -54,7 +54,9 @@ class Bench:
             words = done.stderr.strip().splitlines() or ["without a word"]
             return Trouble("", words[-1].removeprefix("steelyard run: "), done.returncode != 3)
         record = json.loads(paths[0].read_bytes())
-        return Weighing(loads.results(place), record, json.loads(done.stdout)["runs"][0])
+        return Weighing(
+            loads.results(place), record, json.loads(done.stdout)["commands"][0]["runs"][0]
+        )
 
 
 def environment() -> dict[str, str]:

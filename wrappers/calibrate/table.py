@@ -158,7 +158,7 @@ def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
     return None
 
 
-def unseen_reason(document: Mapping[str, object], unwaited: bool) -> str | None:
+def unseen_reason(document: Mapping[str, object], unwaited: int) -> str | None:
     """Of processes that nobody waits for a record, or AdminComment, may not know, and has to say so;
     that excuses no other load."""
     return reason_at(document, "cpu.unseen_s", "cpu_unseen_s") if unwaited else None

@@ -225,6 +225,7 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
     release = _release(version)
     (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
+    (at.dir / "etc" / "gres.conf").write_text(cluster_config.gres_conf(config))
     (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
     at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
     at.netem_conf.chmod(0o644)  # whatever the umask: one that others may write to is refused
@@ -237,6 +238,10 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
         shutil.copy2(config.plugin, at.lib_dir / "spank_steelyard.so")
     if config.node_program is not None:
         shutil.copy2(config.node_program, at.lib_dir / "steelyard-node")
+        for name in ("steelyard-bpf", "steelyard-left"):
+            beside = config.node_program.with_name(name)
+            if beside.is_file():
+                shutil.copy2(beside, at.lib_dir / name)
 
 
 def _release(version: str) -> tuple[int, int]:

@@ -37,6 +37,7 @@ class ClusterConfig:
     nfs: bool = False  # one more guest, which exports /nfs to the others
     shares: tuple[Path, ...] = ()  # folders of the host that jobs in guests write to
     cpus: int = 0  # CPUs every node says it has; 0: those of this machine
+    gpus: int = 0  # every node says it has /dev/nvidia0 …, which must be there
     proctrack: str = "linuxproc"  # or pgid, cgroup
     gather: str = (
         "linux"  # JobAcctGatherType; cgroup: jobs are in groups of cpuacct and memory, too
@@ -46,6 +47,7 @@ class ClusterConfig:
     plugin: Path | None = None  # spank_steelyard.so; None: a cluster without the plugin
     node_program: Path | None = None  # steelyard-node
     sample_rate_hz: float = 1.0
+    bpf: bool = True  # the kernel counts, where it can
 
     def node_names(self) -> list[str]:
         """n1, n2, …: physical ones first; then the guests."""
@@ -262,6 +264,8 @@ def slurm_conf(config: ClusterConfig, ports: Ports) -> str:
         "AccountingStoreFlags": "job_comment",
         **SCHEDULING,
     }
+    if config.gpus:
+        lines["GresTypes"] = "gpu"
     if config.contain:
         lines["PrologFlags"] = "Contain"
     if config.proctrack == "cgroup":
@@ -280,10 +284,13 @@ def _nodes(config: ClusterConfig, ports: Ports) -> str:
     cpus = config.cpus or os.cpu_count() or 1
     host = platform.node().split(".")[0]
     guests = config.guest_names()  # of one CPU each: User Mode Linux has no more
+    memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    gres = f"Gres=gpu:{config.gpus} " if config.gpus else ""
     return "".join(
         f"NodeName={name} NodeHostname={name if name in guests else host} "
         f"NodeAddr={ports.address(name)} Port={port} CPUs={1 if name in guests else cpus} "
-        f"Feature={config.feature(name)} State=UNKNOWN\n"
+        f"RealMemory={config.memory_mb if name in guests else memory_mb} "
+        f"{gres}Feature={config.feature(name)} State=UNKNOWN\n"
         for name, port in zip(config.node_names(), ports.nodes, strict=True)
     )
 
@@ -321,8 +328,14 @@ def slurmdbd_conf(config: ClusterConfig, ports: Ports) -> str:
 def cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
     """cgroup.conf: no cgroups unless asked for; 22.05 does not know `disabled`."""
     if config.proctrack == "cgroup":
-        return "IgnoreSystemd=yes\n" if slurm_version >= (22, 5) else ""
+        devices = "ConstrainDevices=yes\n" if config.gpus else ""
+        return devices + ("IgnoreSystemd=yes\n" if slurm_version >= (22, 5) else "")
     return "CgroupPlugin=disabled\n" if slurm_version >= (23, 11) else ""
+
+
+def gres_conf(config: ClusterConfig) -> str:
+    """gres.conf: the GPUs of every node."""
+    return f"Name=gpu File=/dev/nvidia[0-{config.gpus - 1}]\n" if config.gpus else ""
 
 
 def guest_cgroup_conf(config: ClusterConfig, slurm_version: tuple[int, int]) -> str:
@@ -340,7 +353,8 @@ def plugstack_conf(config: ClusterConfig) -> str:
     return (
         f"optional {at.lib_dir / 'spank_steelyard.so'} record_dir={at.record_dir} "
         f"run_dir={at.run_dir} node_program={at.lib_dir / 'steelyard-node'} "
-        f"rate={config.sample_rate_hz:g} max_rate=100 netem_policy={at.netem_conf}\n"
+        f"rate={config.sample_rate_hz:g} max_rate=100 netem_policy={at.netem_conf}"
+        f"{'' if config.bpf else ' bpf=no'}\n"
     )
 
 

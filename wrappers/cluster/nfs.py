@@ -1,4 +1,5 @@
-"""An NFS server beside the virtual nodes: one more guest with a disk, mounted at /nfs in each node.
+"""An NFS server beside the virtual nodes: one more guest with a disk, mounted in each node by NFS 4.2
+at /nfs and by NFS 3 at /nfs3.
 
 The host's kernel needs no NFS for it; so the nodes that are the host do not mount it.
 """
@@ -24,6 +25,7 @@ PROGRAMS = {
     "rpc.mountd": "nfs-kernel-server",
     "rpc.nfsd": "nfs-kernel-server",
     "mount.nfs4": "nfs-common",
+    "rpcbind": "rpcbind",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import io
 import os
 import sys
@@ -14,36 +13,46 @@ from steelyard.wrappers.base import errors
 # Its module here has add_arguments(parser) and main(args) -> int; one line of help.
 COMMANDS = {
     "run": "weigh a command on this machine, no scheduler needed",
+    "new": "write a commented study file from five answers",
+    "check": "what a study costs, what it lacks here, what it would see",
     "submit": "turn a study into jobs; run again, it adds only what is missing",
     "status": "progress of a study: done, running, waiting, failed, time left",
     "cancel": "stop a study's jobs",
     "collect": "merge accounting, records, samples and output into one database",
     "report": "tables and figures in one file that opens offline",
     "summary": "means of every condition from Parquet, on DuckDB or Spark",
-    "compare": "two conditions of a study side by side",
-    "show": "one job: what it was, where it ran, what it used",
+    "compare": "two conditions of a study side by side, or two jobs",
+    "show": "one job or several: what was asked and used, where, advice",
+    "top": "who uses the cluster: joules, CPU hours, bytes, waste",
+    "metrics": "the cluster's joules, CPU and bytes as counters for Prometheus",
+    "join-host": "a guest's job beside its host: joules, CPU, traffic",
     "publish": "fill in what Slurm's accounting has missed, from records",
+    "sweep": "old records packed, older ones removed, from a folder of records",
+    "image": "make the image that runs in containers need",
     "list": "the benchmarks with their parameters and results",
     "netem": "network conditions on this machine: check, apply, show, clear",
     "probe": "what this node is",
     "calibrate": "is this scale right? known loads, weighed in every way",
     "doctor": "is everything in place, and if not, what to do",
     "cluster": "a throwaway Slurm cluster on this machine",
+    "completion": "completion for bash, zsh, fish",
 }
+QUESTION = "What does it cost my job, in seconds and in joules?"
 
 EXIT_CODES = """\
-exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input · 3 something needed is
-missing · 4 a condition could not be applied · 5 some runs failed"""
+exit codes: 0 done · 1 a bug, with traceback · 2 wrong usage or input ·
+3 something needed is missing · 4 a condition could not be applied ·
+5 some runs failed"""
 
 
 def usage() -> str:
     """The text of `steelyard --help`."""
-    rows = "\n".join(f"  {name:<9} {text}" for name, text in COMMANDS.items())
+    rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return (
         "usage: steelyard COMMAND [OPTIONS]\n\n"
-        "What does it cost my job, in seconds and in joules?\n\n"
+        f"{QUESTION}\n\n"
         f"commands:\n{rows}\n\n"
-        "'steelyard COMMAND --help' tells a command's options.\n"
+        "'steelyard COMMAND --help' tells a command's options and has examples.\n"
         f"{EXIT_CODES}"
     )
 
@@ -60,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has left: not an error of ours. Keep the exit from flushing again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return errors.DONE
+    except KeyboardInterrupt:  # while our own modules are imported, too
+        return errors.INTERRUPTED
     return code
 
 
@@ -70,35 +81,31 @@ def answer(argv: Sequence[str] | None) -> int:
         print(usage(), file=sys.stderr)
         return errors.USAGE
     name, rest = arguments[0], arguments[1:]
+    if name == "help" and rest:
+        return answer([rest[0], "--help"])
     if name in ("-h", "--help", "help"):
         print(usage())
         return errors.DONE
     if name in ("-V", "--version"):
-        print(f"steelyard {importlib.metadata.version('steelyard')}")
+        from importlib import metadata  # a third of what every command takes to start
+
+        print(f"steelyard {metadata.version('steelyard')}")
         return errors.DONE
     if name not in COMMANDS:
-        hint = errors.did_you_mean(name, COMMANDS)
-        print(f"steelyard: unknown command '{name}'{hint}\n\n{usage()}", file=sys.stderr)
+        hint = errors.did_you_mean(name, COMMANDS) or "; `steelyard --help` lists them"
+        print(f"steelyard: unknown command '{name}'{hint}", file=sys.stderr)
         return errors.USAGE
     return run_command(name, rest)
 
 
 def run_command(name: str, rest: Sequence[str]) -> int:
     """Parse the command's own options and run it; expected errors become one line."""
-    import argparse
+    from steelyard.wrappers.commands import parsers
 
-    help_text = COMMANDS[name]
-    module = importlib.import_module(f"steelyard.wrappers.commands.{name}")
-    parser = argparse.ArgumentParser(
-        prog=f"steelyard {name}",
-        description=getattr(module, "__doc__", None) or help_text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    module.add_arguments(parser)
     try:
+        parser = parsers.of(name, COMMANDS[name])
+        module = importlib.import_module(parsers.module_of(name))
         code: int = module.main(parser.parse_args(rest))
-    except KeyboardInterrupt:
-        return errors.INTERRUPTED
     except errors.EXPECTED as error:
         print(f"steelyard {name}: {error}", file=sys.stderr)
         return errors.exit_code(error)

@@ -4,8 +4,8 @@ up       start it (what runs already is left as it is)
 status   nodes, daemons, and the lines that lead a shell to it
 shell    a shell whose sbatch, srun, sacct and steelyard use it
 down     cancel its jobs and end it; records stay until the next up
-exec     run a command in a virtual node, past its network: steelyard cluster exec v1 -- uname -r
-console  what a virtual node's kernel has printed: steelyard cluster console v1
+exec     a command in a virtual node, past its network: exec v1 -- uname -r
+console  what a virtual node's kernel has printed: console v1
 
 With --virtual N (root only) there are N virtual machines v1, v2, … beside the node n1, which is
 this machine: real guests with a kernel of their own, where every network condition is possible.

@@ -1,6 +1,9 @@
 """Merge a study's accounting, records, samples and output into one database.
 
 May be run at any time and as often as you like: it takes up what is new, and doubles nothing.
+
+With --cluster all jobs of a cluster, whoever's they are, without any study: for the admin or a
+service user, from cron (docs/cluster.md); `steelyard top` reads it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import console, errors, options
+from steelyard.wrappers.commands import collect_cluster
 from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
@@ -70,15 +74,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("sacct-json", "pyslurm"),
         help="another way to Slurm's accounting than the lines of sacct (docs/collect.md)",
     )
+    collect_cluster.add_arguments(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Collect, then say what there is and what is missing."""
+    if args.cluster is not None:
+        return collect_cluster.main(args)
+    if args.since is not None:
+        raise errors.UsageError("--since goes with --cluster: a study's jobs are all collected")
     study_dir = studydir.resolve(args.study)
+    from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
     from steelyard.analysis.collect.merge import collect
     from steelyard.analysis.sources import schedulers
 
+    seldom_look_for_garbage()
     accounting = schedulers.every(args.accounting)
     with progress_bar() as progress:
         done = collect(

@@ -1,7 +1,11 @@
-"""Two conditions of a collected study side by side: means, and B against A in words.
+"""Two conditions of a collected study side by side; or two jobs.
 
-A and B are conditions as the report names them (clients=1); quote those with blanks. Factors that
-you leave out have the level of the study's baseline.
+STUDY A B: means, and B against A in words. A and B are conditions as the report names them
+(clients=1); quote those with blanks. Factors that you leave out have the level of the study's
+baseline.
+
+JOB JOB: what differs between two jobs of the same thing: conditions, node, kernel, tags, what they
+held and used, and from when on their courses part. One run each shows no cause.
 """
 
 from __future__ import annotations
@@ -20,16 +24,48 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_study(parser)
+    parser.usage = "steelyard compare [OPTIONS] STUDY A B | JOB JOB"
+    parser.add_argument("study", metavar="STUDY", help="the study file, its folder or its name")
     parser.add_argument("a", metavar="A", help="the condition to compare with")
-    parser.add_argument("b", metavar="B", help="the condition that is compared")
+    parser.add_argument("b", metavar="B", nargs="?", help="the condition that is compared")
+    options.add_equivalent(parser)
     options.add_include_invalid(parser)
     options.add_energy_shares(parser)
+    options.add_record_dir(parser)
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the comparison."""
+    return compare_jobs(args) if args.b is None else compare_conditions(args)
+
+
+def compare_jobs(args: argparse.Namespace) -> int:
+    """Of two words, which are job ids."""
+    from steelyard.analysis.sources import schedulers
+
+    for text in (args.study, args.a):
+        if not any(reader.job_ids.fullmatch(text) for reader in schedulers.READERS.values()):
+            raise UsageError(
+                f"'{text}' is no job id: expected two job ids (4711 4712), or a study and two of "
+                "its conditions (STUDY A B)",
+                text,
+            )
+    of_studies = (args.include_invalid, args.energy_shares, args.idle_power, args.equivalent)
+    if any(value not in (None, False) for value in of_studies):
+        raise UsageError("two jobs take no option but --json and --record-dir", args.study)
+    from steelyard.wrappers.show import find, pair
+
+    a, b = (find.one(text, args.record_dir) for text in (args.study, args.a))
+    if args.json:
+        console.print_json(pair.document(a, b))
+    else:
+        pair.print_pair(a, b)
+    return DONE
+
+
+def compare_conditions(args: argparse.Namespace) -> int:
+    """Of a study."""
     # Here and not above: scipy and duckdb would make `--help` slow.
     from steelyard.analysis.base.process_tuning import be_lean
 
@@ -37,7 +73,8 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)
-    summary = summarize(studydir.resolve(args.study), args.include_invalid, idle)
+    folder = studydir.resolve(args.study)
+    summary = summarize(folder, args.include_invalid, idle, args.equivalent)
     a, b = (known_label(summary, text) for text in (args.a, args.b))
     if a == b:
         raise UsageError(f"A and B are both '{a}': name two different conditions", b)
@@ -131,6 +168,9 @@ def row_document(left: Row, right: Row, judged: Judged) -> dict[str, Any]:
         "overhead_low": result and result.low,
         "overhead_high": result and result.high,
         "p_holm": judged.p,
+        "equivalent_within": right.margin,
+        "p_equivalent": judged.p_equivalent,
+        "p_non_inferior": judged.p_non_inferior,
         "effect_size": effect and effect.value,
         "verdict": judged.verdict.text,
         "meaning": judged.verdict.direction.value,

@@ -1,101 +1,287 @@
-"""`make demo`: a study through a throwaway Slurm cluster, end to end, by the commands a user types.
+"""`make demo`: what does it cost to run on a virtual node, and when the data is 20 ms away?
 
-Everything goes to demo/: the study's folder, named by the time, and report.html. The cluster is
-ended whatever happens, on Ctrl-C and SIGTERM too.
+Two studies through a throwaway Slurm cluster with a virtual node and a file server, by the commands
+a user types; last the answer. Where no virtual node can be started it says why, and asks instead
+what a second client costs. Everything goes to demo/: a folder named by the time with the studies,
+and a report of each. The cluster is ended whatever happens, on Ctrl-C and SIGTERM too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import sys
+import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from steelyard.wrappers.base import errors
+from steelyard.wrappers.base import errors, programs
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 from steelyard.wrappers.commands import cli
 
+if TYPE_CHECKING:
+    from steelyard.analysis.summary.summary import Summary
+
 ROOT = Path(__file__).resolve().parents[2]
-STUDY = ROOT / "jobscripts" / "demo.toml"
+STUDIES = ROOT / "jobscripts" / "demo"
+# study: what it asks, and of what
+VIRTUAL = {
+    "virtual": (
+        "What does it cost to run on a virtual node?",
+        "The kernel cg of npb computes (class A), filesystem writes 4096 small files.",
+    ),
+    "distance": (
+        "What does it cost when the data is 20 ms away?",
+        "A file of 4 MiB is copied on the file server; a round trip takes 20 ms more.",
+    ),
+}
+CLIENTS = {
+    "clients": (
+        "What does it cost to run beside a second client?",
+        "A system of equations is solved (hpl), filesystem copies and writes files.",
+    )
+}
+UML = "v1 is a guest of User Mode Linux, not of KVM: its figures are about this guest only."
+COLUMNS = 80
+ENDS = (signal.SIGINT, signal.SIGTERM)
+END_LIMIT_S = 30.0
+GOES_ON = (errors.DONE, errors.RUNS_FAILED)  # failed runs are part of a study; all else ends it
 
 
-def main() -> int:
+@dataclass(frozen=True)
+class Demo:
+    """Where one goes to: demo/ below the root, the cluster below build/."""
+
+    root: Path
+    begun: datetime
+
+    @property
+    def folder(self) -> Path:
+        """The reports, and a folder for each demo."""
+        return self.root / "demo"
+
+    @property
+    def work(self) -> Path:
+        """The studies of this one."""
+        return self.folder / f"{self.begun:%Y-%m-%dT%H-%M-%S}"
+
+
+def main(root: Path = ROOT) -> int:
     """Run the demo; the exit code of the first command that failed, else 0."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    for number in ENDS:
+        signal.signal(number, _interrupt)
     begin = time.monotonic()
     try:
-        code = _demo(ROOT / "demo")
+        code = _demo(Demo(root, datetime.now().astimezone()))
     except KeyboardInterrupt:
-        print("\ndemo: interrupted; the cluster has been ended", file=sys.stderr)
-        return errors.INTERRUPTED
+        code = errors.INTERRUPTED
     except errors.EXPECTED as error:
         print(f"demo: {error}", file=sys.stderr)
         return errors.exit_code(error)
-    print(f"demo: {time.monotonic() - begin:.0f} s; what it started has been ended")
+    if code == errors.INTERRUPTED:
+        print("\ndemo: interrupted; what it started has been ended", file=sys.stderr)
+    else:
+        print(f"demo: {time.monotonic() - begin:.0f} s; what it started has been ended")
     return code
 
 
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """Once only: a second Ctrl-C, while the cluster is being ended, must not leave daemons behind."""
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _demo(folder: Path) -> int:
+def _demo(demo: Demo) -> int:
+    try:
+        demo.work.mkdir(parents=True)
+    except PermissionError as error:  # root's, of an earlier demo
+        raise errors.UsageError(f"you may not write to {demo.folder}: remove it") from error
+    with ExitStack() as stack:
+        stack.enter_context(_alone(demo.folder))
+        try:
+            stack.enter_context(_running(_virtual(demo)))
+            asked = VIRTUAL
+        except errors.EXPECTED as error:
+            print(_instead(error), flush=True)
+            stack.enter_context(_running(_plain(demo)))
+            asked = CLIENTS
+        code = _studies(demo, list(asked))
+        if code in GOES_ON:
+            _answer(demo, asked)
+    return code
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One demo at a time in a checkout: each ends what an earlier one may have left."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise errors.UsageError(f"another demo is at work in {folder}: wait for it") from None
+        yield
+
+
+def _instead(error: Exception) -> str:
+    """Why there is no virtual node, in one line, and what is asked in its place."""
+    reason = str(error).partition("\n")[0].rstrip(" :(")
+    return f"demo: no virtual node here: {reason}. So it asks what a second client costs.\n"
+
+
+def _plain(demo: Demo) -> ClusterConfig:
+    """Four nodes, all of them this machine."""
     plugin, node_program = cluster.find_plugin()
-    work = folder / f"{datetime.now().astimezone():%Y-%m-%dT%H-%M-%S}"
-    work.mkdir(parents=True)
-    study = work / "demo.toml"
-    shutil.copyfile(STUDY, study)
-    report = folder / "report.html"
-    config = ClusterConfig(
-        dir=ROOT / "build" / "demo-cluster",
+    return ClusterConfig(
+        dir=demo.root / "build" / "demo-cluster",
         plugin=plugin,
         node_program=node_program,
         sample_rate_hz=10,  # runs of a second: enough points for a curve
     )
-    with _running(config):
-        return _commands(
-            ["submit", str(study)],
-            ["status", str(study), "--watch"],
-            ["collect", str(study)],
-            ["report", str(study), "-o", str(report), "--figures", str(folder / "figures")],
-        )
+
+
+def _virtual(demo: Demo) -> ClusterConfig:
+    """This machine, a guest and a file server."""
+    plugin, node_program = cluster.find_plugin()
+    return ClusterConfig(
+        dir=demo.root / "build" / "demo-cluster",
+        physical_nodes=1,
+        virtual_nodes=0,
+        guests=1,
+        nfs=True,
+        shares=(demo.work,),
+        plugin=plugin,
+        node_program=node_program,
+        sample_rate_hz=10,
+    )
+
+
+def _up_line(config: ClusterConfig) -> str:
+    """The command that would start it."""
+    words = ["$ steelyard cluster up --dir", _short(str(config.dir))]
+    if config.guests:
+        words += [
+            f"--virtual {config.guests} --nfs",
+            *(f"--share {_short(str(s))}" for s in config.shares),
+        ]
+    return " ".join(words)
 
 
 @contextmanager
 def _running(config: ClusterConfig) -> Iterator[None]:
     """The cluster, with this process led to it; ended afterwards."""
-    begin = time.monotonic()
-    print(f"$ steelyard cluster up --dir {_short(str(config.dir))}", flush=True)
-    with cluster.up(config) as slurm:
-        print(f"four nodes idle after {time.monotonic() - begin:.1f} s\n", flush=True)
+    begin, is_up = time.monotonic(), False
+    print(_up_line(config), flush=True)
+    cluster.down(config.dir)  # what a demo that was killed may have left
+    try:
+        with _at_work("Slurm starts: some seconds"):
+            slurm = cluster.up(config)
+        is_up = True
+        names = ", ".join(config.node_names() + ["nfs"] * config.nfs)
+        print(f"{names}: up after {time.monotonic() - begin:.1f} s\n", flush=True)
         os.environ.update(slurm.variables())
-        try:
-            yield
-        finally:
-            # A second Ctrl-C must not leave daemons behind.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            print("$ steelyard cluster down", flush=True)
+        yield
+    finally:
+        with _undisturbed():
+            if is_up:
+                print("$ steelyard cluster down", flush=True)
+            cluster.down(config.dir)
 
 
-def _commands(*commands: list[str]) -> int:
-    """Show and run each command; failed runs are part of a study, any other failure ends it."""
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Nothing ends it half-way."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _at_work(words: str) -> Iterator[None]:
+    """A sign of life on a terminal."""
+    from rich.console import Console
+
+    with Console().status(words):
+        yield
+
+
+def _studies(demo: Demo, names: Sequence[str]) -> int:
+    """One after another; the worst exit code, or that of the command that ended it."""
     worst = errors.DONE
-    for command in commands:
-        print("$ steelyard " + " ".join(_short(word) for word in command), flush=True)
-        code = cli.main(command)
-        print(flush=True)
-        if code not in (errors.DONE, errors.RUNS_FAILED):
-            return code
-        worst = max(worst, code)
+    for name in names:
+        study = demo.work / f"{name}.toml"
+        shutil.copyfile(STUDIES / study.name, study)
+        for command in (
+            ["submit", str(study)],
+            ["status", str(study), "--watch"],
+            ["collect", str(study)],
+            ["report", str(study), "-o", str(_page(demo, name))],
+        ):
+            code = _command(command)
+            if code not in GOES_ON:
+                return code
+            worst = max(worst, code)
     return worst
+
+
+def _page(demo: Demo, name: str) -> Path:
+    return demo.folder / f"{name}.html"
+
+
+def _command(command: list[str]) -> int:
+    """Show it and run it; its exit code."""
+    print("$ steelyard " + " ".join(_short(word) for word in command), flush=True)
+    if command[0] == "collect":
+        _until_all_jobs_have_ended()
+    code = cli.main(command)
+    print(flush=True)
+    return code
+
+
+def _until_all_jobs_have_ended() -> None:
+    """The last result is there, and told by `status`, a moment before its job's end and record are."""
+    end = time.monotonic() + END_LIMIT_S
+    while time.monotonic() < end and programs.answer(["squeue", "-h"], END_LIMIT_S).stdout:
+        time.sleep(0.2)
+
+
+def _answer(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
+    """Each question with its report's own sentences, and where that report is."""
+    from steelyard.analysis.report.answer import costs, tally
+    from steelyard.analysis.summary.summary import summarize
+
+    for name, (question, work) in asked.items():
+        summary = summarize(demo.work / f"{name}.study")
+        print(question)
+        for sentence in [work, *costs(summary), *_about(summary), tally(summary)]:
+            print(textwrap.indent(textwrap.fill(sentence, COLUMNS - 2), "  "))
+        print(f"  {_short(str(_page(demo, name)))} has the rest.\n", flush=True)
+
+
+def _about(summary: Summary) -> Iterator[str]:
+    """What must be known beside a comparison of node types."""
+    from steelyard.analysis.findings.node_facts import facts_by_group
+
+    if "node_type" not in summary.data.meta.factors:
+        return
+    yield UML
+    facts = facts_by_group(summary)
+    physical = [g for g in summary.groups if g.condition.get("node_type") == "physical"]
+    found = [facts.get((g.variant, g.label), {}).get("node_type", set()) for g in physical]
+    if any("virtual" in one for one in found):
+        yield "n1 is this machine, which is a virtual machine itself (SY30)."
 
 
 def _short(word: str) -> str:
@@ -104,4 +290,4 @@ def _short(word: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

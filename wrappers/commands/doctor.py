@@ -1,42 +1,61 @@
 """Is everything in place on this machine, and if not, what to do.
 
-Looks at what `steelyard` needs here: the node program, a scheduler with our part in it (Slurm's
-plugin, Torque's prologues and submit filter, OpenPBS' hook), the record folder, meters of energy, what network
-conditions need, and the programs of the benchmarks. Exit code 3 when something is missing without
-which nothing can be weighed; what only narrows the result is a warning.
+At the end it says what you can do now. It looks at what `steelyard` needs here: the node program and
+all that `steelyard-node doctor` says of this node (cgroups, meters of energy, what the kernel counts,
+the record folder, what network conditions need), a scheduler with our part in it (Slurm's plugin,
+Torque's prologues and submit filter, OpenPBS' hook), and the programs of the benchmarks. Exit code 3
+when something is missing without which nothing can be weighed; what only narrows the result is a
+warning.
+
+With --nodes it asks `steelyard-node doctor` on these nodes instead and sums up: nodes that say the
+same are told together, those that differ by what differs, those that do not answer with the reason.
+Slurm runs a job of a moment on each (a node without room is one that does not answer), PBS a
+command within your job; --by ssh asks as whoever you are there, and root sees most.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base import console, errors, node, options
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.doctor import netem as doctor_netem
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.doctor import left as doctor_left
+from steelyard.wrappers.doctor import node as doctor_node
+from steelyard.wrappers.doctor import now as doctor_now
 from steelyard.wrappers.doctor import openpbs as doctor_openpbs
 from steelyard.wrappers.doctor import torque as doctor_torque
 from steelyard.wrappers.schedulers import known
+from steelyard.wrappers.schedulers.base import Scheduler
 
-TIMEOUT_S = 10
 MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `steelyard doctor`."""
     options.add_json(parser)
+    parser.add_argument("--nodes", metavar="NODESET", help="ask these nodes, n[1-64,70]; or all")
+    parser.add_argument(
+        "--by", choices=("scheduler", "ssh"), default="scheduler", help="how they are reached"
+    )
+    parser.add_argument(
+        "--node-program",
+        metavar="PATH",
+        type=Path,
+        help="steelyard-node there, where it is not found",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Run all checks and print them."""
+    if args.nodes:
+        return on_nodes(args)
     checks = list(all_checks())
     if args.json:
         console.print_json([asdict(check) for check in checks])
@@ -45,106 +64,54 @@ def main(args: argparse.Namespace) -> int:
             print(f"{MARKS[check.state]:<8} {check.name}: {check.found}")
             if check.advice:
                 print(f"{'':<8} -> {check.advice}")
+        print("\nwhat you can do now:")
+        for one in doctor_now.doable(checks):
+            print(f"  {'yes' if one.can else 'no':<4}{one.what:<26}{one.text}")
     return errors.MISSING if any(check.state == "missing" for check in checks) else errors.DONE
+
+
+def on_nodes(args: argparse.Namespace) -> int:
+    """The nodes' own doctors, summed up."""
+    from steelyard.wrappers.doctor import groups, nodes
+
+    scheduler = known.here()[0](Path())
+    names = node_names(args.nodes, scheduler)
+    way = nodes.by_ssh if args.by == "ssh" else scheduler.on_node
+    if not way(names[0], ["true"]):
+        raise UsageError(
+            f"--nodes through {scheduler.name}: only within a job that has them; else say --by ssh"
+        )
+    answers = nodes.ask_all(names, way, args.node_program)
+    if args.json:
+        console.print_json([asdict(answer) for answer in answers])
+    else:
+        print("\n".join(groups.lines(answers)))
+    well = all(
+        one.checks and all(check.state != "missing" for check in one.checks) for one in answers
+    )
+    return errors.DONE if well else errors.MISSING
+
+
+def node_names(nodeset: str, scheduler: Scheduler) -> list[str]:
+    """As written; `all`: those that the scheduler knows."""
+    names = sorted(scheduler.features()) if nodeset == "all" else expand_nodes(nodeset)
+    if not names:
+        raise UsageError(f"--nodes {nodeset}: {scheduler.name} knows no nodes; name them: n[1-64]")
+    return list(dict.fromkeys(names))
 
 
 def all_checks() -> Iterator[Check]:
     """Every check, in the order in which a person would mend things."""
-    yield check_node_program()
-    yield check_energy(Path("/"))
+    home, openpbs_home = programs.torque_home(), doctor_openpbs.home()
+    yield from doctor_node.checks(
+        *doctor_torque.settings(home), *doctor_openpbs.settings(openpbs_home)
+    )
     for scheduler in known.here():
         yield from scheduler.checks()
-    yield from doctor_torque.checks(programs.torque_home())
-    yield from doctor_openpbs.checks(doctor_openpbs.home())
-    yield check_record_dir(record_dir())
-    yield from doctor_netem.checks()
+    yield from doctor_torque.checks(home)
+    yield from doctor_openpbs.checks(openpbs_home)
+    yield from doctor_left.checks()
     yield from benchmark_checks()
-
-
-def output_of(*command: str) -> str | None:
-    """stdout of a program, or None when it is missing, fails or hangs."""
-    try:
-        result = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return result.stdout
-
-
-def check_node_program() -> Check:
-    """Is steelyard-node there, and does it start?"""
-    name = "node program"
-    try:
-        program = node.find_node_program()
-    except MissingError as error:
-        return Check(name, "missing", "steelyard-node was not found", str(error))
-    version = output_of(str(program), "--version")
-    if version is None:
-        return Check(
-            name, "missing", f"{program} does not start", "build it on this machine: make all"
-        )
-    return Check(name, "ok", f"{version.strip()} at {program}")
-
-
-def check_energy(root: Path) -> Check:
-    """Can joules be read, here and by this user: by which meters, and why by others not?"""
-    name = "energy"
-    try:
-        probe = output_of(str(node.find_node_program()), "probe", "--root", str(root))
-    except MissingError:
-        probe = None
-    if probe is None:
-        return Check(name, "warning", "not known: steelyard-node probe fails", "make all")
-    document = json.loads(probe)
-    meters, missing = document["meters"], document["missing"]
-    if not meters:
-        return Check(
-            name, "warning", f"{missing['meters']}: joules will be null",
-            "guests and some clouds have none; on a physical node try: modprobe intel_rapl_common",
-        )  # fmt: skip
-    told = ", ".join(f"{m['name']} ({m['meter']}, {m['covers']})" for m in meters)
-    refused = {
-        f"{m['meter']}: {missing[f'meters.{i}.readable']}; read by {m['read_by']}"
-        for i, m in enumerate(meters)
-        if not m["readable"]
-    }
-    if not any(m["counted"] for m in meters):
-        return Check(
-            name,
-            "warning",
-            f"{told}: none of them is the node's, its joules will be null",
-            "accelerators are told apart; on a physical node try: modprobe intel_rapl_common",
-        )
-    if any(m["counted"] and not m["readable"] for m in meters):
-        return Check(
-            name, "warning", f"{told}: joules will be null here: {'; '.join(sorted(refused))}",
-            "the Slurm plugin reads as root; `steelyard run` needs root for joules",
-        )  # fmt: skip
-    counted = ", ".join(m["name"] for m in meters if m["counted"])
-    others = f"; cannot be read: {'; '.join(sorted(refused))}" if refused else ""
-    return Check(name, "ok", f"{told}; the node's is the sum of {counted}{others}")
-
-
-def record_dir() -> Path:
-    """Where the readers look for records."""
-    return Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/records"))
-
-
-def check_record_dir(folder: Path) -> Check:
-    """Can this user see the records?"""
-    if folder.is_mount():
-        return Check(
-            "record folder", "warning", f"{folder} is a mount point",
-            "where it is not mounted one day, records go to the node's own disk, unseen: let "
-            "record_dir= in plugstack.conf name a folder below it",
-        )  # fmt: skip
-    if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
-        return Check("record folder", "ok", str(folder))
-    return Check(
-        "record folder", "warning", f"{folder} is not there or not readable",
-        "set STEELYARD_RECORD_DIR to where the plugin leaves records (record_dir= in plugstack.conf)",
-    )  # fmt: skip
 
 
 def benchmark_checks() -> Iterator[Check]:

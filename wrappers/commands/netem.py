@@ -1,9 +1,12 @@
 """Network conditions by hand: delay, loss, rate and more on this machine, and back again.
 
-  steelyard netem check delay=50ms,loss=0.1%       what it means, and whether it can be had here
-  steelyard netem apply delay=50ms,to=10.0.0.0/8   root: holds until clear, or until a reboot
-  steelyard netem show                             what holds on this machine, and whose it is
-  steelyard netem clear --all                      root: undo it, whoever asked for it
+  steelyard netem check delay=50ms,loss=0.1%      can it be had here?
+  steelyard netem apply delay=50ms,to=10.0.0.0/8  root: holds until clear
+  steelyard netem show                            what holds, whose it is
+  steelyard netem clear --all                     root: undo all
+  steelyard netem sites FILE.toml                 root: links to other sites
+  steelyard netem sites FILE.toml --write         root: for jobs, sites=FILE
+  steelyard netem learn FILE.pcap --name wan      a table of measured delays
 
 A job has its own conditions for as long as it runs, where the admin allows it: sbatch --netem=SPEC
 (Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root weighs one
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import options
+from steelyard.wrappers.commands import netem_learn, netem_sites
 
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.program import Specification
@@ -29,12 +33,16 @@ BY_HAND = "hand"  # stands for the job's id in what root applies here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The four verbs and their options."""
+    """The verbs and their options."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     add_check(verbs.add_parser("check", help="what a specification means, and if it can be had"))
     add_apply(verbs.add_parser("apply", help="put it in place until clear (root)"))
     add_show(verbs.add_parser("show", help="what holds on this machine, and whose it is"))
     add_clear(verbs.add_parser("clear", help="undo it (root)"))
+    text = "put the links to other sites in place (root)"
+    netem_sites.add_arguments(verbs.add_parser("sites", help=text))
+    text = "make a delay table of measured round-trip times"
+    netem_learn.add_arguments(verbs.add_parser("learn", help=text))
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +102,9 @@ def add_clear(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run one verb."""
-    return {"check": check, "apply": apply, "show": show, "clear": clear}[args.verb](args)
+    verbs = {"check": check, "apply": apply, "show": show, "clear": clear}
+    more = {"learn": netem_learn.main, "sites": netem_sites.main}
+    return {**verbs, **more}[args.verb](args)
 
 
 @dataclass(frozen=True)
@@ -135,9 +145,20 @@ def answers_about(spec: Specification, policy: Path | None) -> Iterator[Answer]:
     from steelyard.wrappers.netem import kernel as netem_kernel
 
     yield allowed(spec, policy)
+    if "sites" in spec.spec:
+        yield has_sites(spec)
     for module in netem_kernel.needed(spec.spec):
         found = netem_kernel.can(module)
         yield Answer(f"kernel has {module}", found.there, found.says)
+
+
+def has_sites(spec: Specification) -> Answer:
+    """Jobs run on other nodes, perhaps: what is not had here says nothing of those."""
+    from steelyard.wrappers.netem import program as netem
+
+    lacking = netem.lacking_here(spec.requested)
+    found = "is here, and this machine in one of its sites"
+    return Answer("its file on this machine", None if lacking else True, lacking or found)
 
 
 def allowed(spec: Specification, policy: Path | None) -> Answer:

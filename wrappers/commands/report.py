@@ -1,7 +1,8 @@
 """One file with the answer, tables and figures of a collected study; it opens offline.
 
 Prints the overheads in words. Collect again and report again at any time. `--preset jungels2012`
-reports the published measurements that come with Steelyard instead of a study.
+reports the published measurements that come with Steelyard instead of a study; `--beside ruiz2015`
+sets a study beside a paper: its claims with a verdict for this study, its numbers beside ours.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
     from steelyard.analysis.findings.finding import Finding
+    from steelyard.analysis.published.beside import BesideReport
     from steelyard.analysis.published.report import PublishedReport
+    from steelyard.analysis.report.export import Content
+    from steelyard.analysis.report.extras import Extra
     from steelyard.analysis.summary.summary import Summary
 
 FORMATS = ("svg", "pdf", "png", "csv")
 EXPORTS = ("csv", "parquet", "json", "latex")
 PRESETS = ("jungels2012",)
+PAPERS = ("bourilkov2012", "jungels2012", "kommeri2016", "ruiz2015")
 REPORT = "report.html"
 
 
@@ -49,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--preset", choices=PRESETS,
         help="report published measurements: jungels2012, a thesis on virtual nodes",
     )  # fmt: skip
+    parser.add_argument(
+        "--beside", choices=PAPERS, metavar="PAPER",
+        help="the study beside a paper: each of its claims with a verdict for this study, its "
+        f"printed numbers beside ours, its figures' shapes: {', '.join(PAPERS)}",
+    )  # fmt: skip
+    options.add_equivalent(parser)
     options.add_include_invalid(parser)
     options.add_energy_shares(parser)
     parser.add_argument(
@@ -72,7 +83,10 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.summary.summary import summarize
 
     folder = studydir.resolve(args.study)
-    summary = summarize(folder, args.include_invalid, options.idle_power_of_shares(args))
+    idle = options.idle_power_of_shares(args)
+    summary = summarize(folder, args.include_invalid, idle, args.equivalent)
+    if args.beside:
+        return report_beside(args, formats, exports, summary, folder)
     args.page = args.output or page_of(folder)
     if args.json:
         console.print_json(document(summary))
@@ -90,6 +104,11 @@ def check_together(args: argparse.Namespace) -> None:
                     "--export json",
                     name,
                 )
+    if args.beside and args.preset:
+        raise UsageError(
+            f"--preset reports published data alone: leave it out, or --beside {args.beside}",
+            args.preset,
+        )
     if args.format is not None and args.figures is None:
         raise UsageError("--format is of the files of --figures: add --figures", args.format)
     if args.figures and args.study is None and is_study(args.figures):
@@ -140,7 +159,7 @@ def report_preset(
         published_report,
     )
 
-    report = published_report(args.preset)
+    report = published_report(args.preset, args.equivalent)
     if args.json:
         console.print_json(published_document(report))
         return DONE
@@ -150,12 +169,43 @@ def report_preset(
     return code
 
 
+def report_beside(
+    args: argparse.Namespace,
+    formats: tuple[str, ...],
+    exports: tuple[str, ...],
+    summary: Summary,
+    folder: Path,
+) -> int:
+    """A study beside a paper; its page does not take the place of the study's own."""
+    from steelyard.analysis.published.beside import beside_document, beside_report, claim_lines
+
+    report = beside_report(summary, args.beside)
+    if args.json:
+        console.print_json(beside_document(report))
+        return DONE
+    plain = page_of(folder)
+    args.page = args.output or plain.with_name(f"{plain.stem}.{args.beside}.html")
+    code = write(args, formats, exports, summary, report)
+    print(f"\n{claim_lines(report)}")
+    return code
+
+
+def extra_of(report: PublishedReport | BesideReport) -> Extra:
+    """What a page has more than a study's own."""
+    from steelyard.analysis.published import beside
+    from steelyard.analysis.published import report as published
+
+    if isinstance(report, beside.BesideReport):
+        return beside.extra_of(report)
+    return published.extra_of(report)
+
+
 def write(
     args: argparse.Namespace,
     formats: tuple[str, ...],
     exports: tuple[str, ...],
     summary: Summary,
-    published: PublishedReport | None = None,
+    published: PublishedReport | BesideReport | None = None,
 ) -> int:
     """Page, figures, tables; then the words."""
     from steelyard.analysis.report.page import write_report
@@ -164,11 +214,7 @@ def write(
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or folder_for(args, "figures"))
-    extra = None
-    if published is not None:
-        from steelyard.analysis.published.report import extra_of
-
-        extra = extra_of(published)
+    extra = extra_of(published) if published is not None else None
     paths, findings = write_report(summary, args.page, figures, formats, extra)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
@@ -185,14 +231,27 @@ def export(
     exports: tuple[str, ...],
     summary: Summary,
     findings: list[Finding],
-    published: PublishedReport | None,
+    published: PublishedReport | BesideReport | None,
 ) -> int:
     """The tables as files; returns how many."""
-    from steelyard.analysis.published.export import published_content
-    from steelyard.analysis.report.export import export_tables, study_content
+    from steelyard.analysis.report.export import export_tables
 
-    content = published_content(published) if published else study_content(summary, findings)
-    return len(export_tables(content, folder, exports))
+    return len(export_tables(content_of(summary, findings, published), folder, exports))
+
+
+def content_of(
+    summary: Summary, findings: list[Finding], published: PublishedReport | BesideReport | None
+) -> Content:
+    """What there is to export."""
+    from steelyard.analysis.published.beside import BesideReport, beside_content
+    from steelyard.analysis.published.export import published_content
+    from steelyard.analysis.report.export import study_content
+
+    if published is None:
+        return study_content(summary, findings)
+    if isinstance(published, BesideReport):
+        return beside_content(published)
+    return published_content(published)
 
 
 def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

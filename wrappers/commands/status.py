@@ -1,6 +1,8 @@
 """How far a study is: runs done, running, waiting, failed, and the time that is left.
 
-Exit code 5 if some runs failed.
+--watch fills the screen of a terminal (each condition, the last failures) and prints a line for
+each change elsewhere. It ends when all runs have ended, or when those that wait never will run.
+Exit code 5 if some runs failed, 3 if --watch ended with runs that wait for what does not come.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ def main(args: argparse.Namespace) -> int:
     """Show the state, once or until the end."""
     from dataclasses import asdict
 
+    from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.study import folder as studydir
     from steelyard.wrappers.submit import status, status_watch
 
+    seldom_look_for_garbage()
     folder = studydir.resolve(args.study)
     if args.watch:
         progress = status_watch.watch(folder, max(args.interval, 0.2), quiet=args.json)
@@ -43,21 +47,27 @@ def main(args: argparse.Namespace) -> int:
         console.print_json(asdict(progress))
     else:
         print_end(progress, with_counts=not args.watch)
-    return errors.RUNS_FAILED if progress.failed else errors.DONE
+    if progress.failed:
+        return errors.RUNS_FAILED
+    return errors.MISSING if args.watch and progress.stuck else errors.DONE
 
 
 def print_end(progress: Progress, with_counts: bool) -> None:
     """The counts, and the runs that failed with their reasons."""
+    from steelyard.wrappers.base import console
     from steelyard.wrappers.submit import status_watch
 
     if with_counts:
         print(status_watch.line(progress))
     if progress.note:
         print(f"note: {progress.note}")
-    for failure in progress.failures[:MOST_FAILURES]:
+    if words := status_watch.stuck_words(progress):
+        console.print_line(words)
+    failures = progress.failed_runs
+    for failure in failures[:MOST_FAILURES]:
         reason = f": {failure.reason}" if failure.reason else ""
         print(f"{failure.state}: {failure.run_id} ({failure.condition_label}){reason}")
-    if len(progress.failures) > MOST_FAILURES:
-        print(f"… and {len(progress.failures) - MOST_FAILURES} more: --json lists all")
+    if len(failures) > MOST_FAILURES:
+        print(f"… and {len(failures) - MOST_FAILURES} more: --json lists all")
     if progress.planned:
         print(f"{progress.planned} runs are not submitted: `steelyard submit` adds them")

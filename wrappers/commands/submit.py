@@ -41,12 +41,10 @@ def main(args: argparse.Namespace) -> int:
 
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import known
-    from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.study import study
+    from steelyard.wrappers.study import loading
     from steelyard.wrappers.submit import submit
 
-    checked = study.load(args.study)
-    folder = studydir.folder_of(args.study, args.dir)
+    checked, folder = loading.load(args.study, args.dir)
     scripts: list[tuple[str, str]] | None = [] if args.dry_run else None
     scheduler = args.scheduler or known.detect()
     done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)

@@ -16,11 +16,14 @@ from typing import Any
 from steelyard.wrappers.base.check import Check
 
 TIMEOUT_S = 10
+NODE_FILE = "/etc/steelyard/pbs.conf"
+HOOK_FILE = "/etc/steelyard/openpbs.json"
 EVENTS = frozenset(
     [
         "queuejob",
         "modifyjob",
         "execjob_begin",
+        "execjob_attach",
         "execjob_epilogue",
         "execjob_end",
         "execjob_abort",
@@ -94,6 +97,20 @@ def node_checks(private: Path) -> Iterator[Check]:
         return
     yield Check(name, "ok", f"{hook}, with {program}")
     yield from check_epilogue(private / "epilogue", read(config).get("classic_epilogue", "run"))
+
+
+def settings(home: Path | None) -> list[str]:
+    """Options of `steelyard-node doctor`: as the hook is told, or else the node's own file says."""
+    told = read(home / "mom_priv/hooks/steelyard.CF") if home is not None else {}
+    if not is_roots(Path(str(told.get("node_program", "")))):
+        return []
+    options = [
+        f"--node-program={told['node_program']}",
+        f"--config={told.get('config', NODE_FILE)}",
+    ]
+    if "bpf" in told:
+        options += [f"--bpf={told['bpf']}", f"--said-in={HOOK_FILE}, and import it"]
+    return options
 
 
 def read(config: Path) -> dict[str, Any]:

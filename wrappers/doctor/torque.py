@@ -6,6 +6,7 @@ ever; an epilogue.precancel, which it runs as the job's user and cannot, takes t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def check_scripts(folder: Path) -> Check:
     sites = [base for base in names if (folder / f"{base}.site").exists()]
     beside = f", and the site's own: {', '.join(sites)}" if sites else ""
     return Check(name, "ok", f"{folder}: all {len(names)}{beside}")
+
+
+def settings(home: Path) -> list[str]:
+    """Options of `steelyard-node doctor`: the program and the file that our prologue names."""
+    try:
+        text = (home / "mom_priv/prologue").read_text(errors="replace")
+    except OSError:
+        return []
+    said = dict(re.findall(r"^(PROGRAM|CONFIG)=(\S+)$", text, re.MULTILINE))
+    if len(said) != 2:
+        return []
+    return [f"--node-program={said['PROGRAM']}", f"--config={said['CONFIG']}"]
 
 
 def faults_of(folder: Path, base: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Launchers: inside what a run's clients are executed (docs/launchers.md).
 
-`parse` knows the grammar, KIND[:NAME][,network=…][,containers=N][,cpus=N][,memory=SIZE], and
-`Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
+`parse` knows the grammar, KIND[:NAME][,network=…][,containers=N][,cpus=N][,memory=SIZE]
+[,ranks=each|across], and `Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
 it needs, and who may use it, launcher_checks.py knows.
 """
 
@@ -18,6 +18,8 @@ MAX_CONTAINERS = 8
 MAX_CPUS = 4096
 LEAST_MEMORY = 16 * 2**20  # below it not even a shell comes up
 NETWORKS = ("host", "bridge", "macvlan")
+# An MPI program in each container, or one program whose ranks are in all of them.
+PROGRAMS = ("each", "across")
 # What stands behind the colon; None: nothing.
 NAMED: dict[str, str | None] = {
     "bare": None,
@@ -40,7 +42,7 @@ PATTERNS = {
     "systemd-nspawn": (FOLDER, "the absolute path of a root folder"),
 }
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-# Why a kind cannot have a network.
+# Why a kind cannot have a network; with ranks=across we give the addresses.
 NO_NETWORK = {
     ("unshare", "macvlan"): "nothing would give the container an address",
     ("systemd-nspawn", "macvlan"): "nothing would give the container an address",
@@ -57,6 +59,12 @@ class Launcher:
     containers: int = 1  # side by side on each node
     cpus: int | None = None
     memory_bytes: int | None = None
+    across: bool = False  # one program has all containers of the job
+
+    @property
+    def clients_per_node(self) -> int:
+        """Programs side by side on a node."""
+        return 1 if self.across else self.containers
 
     @property
     def is_bare(self) -> bool:
@@ -80,6 +88,8 @@ class Launcher:
             parts.append(f"cpus={self.cpus}")
         if self.memory_bytes is not None:
             parts.append(f"memory={size_text(self.memory_bytes)}")
+        if self.across:
+            parts.append("ranks=across")
         return ",".join(parts)
 
 
@@ -112,6 +122,7 @@ def parse(text: str) -> Launcher:
         containers=count("containers", given.get("containers", "1"), MAX_CONTAINERS),
         cpus=count("cpus", given["cpus"], MAX_CPUS) if "cpus" in given else None,
         memory_bytes=memory(given["memory"]) if "memory" in given else None,
+        across=is_across(given.get("ranks", PROGRAMS[0])),
     )
     check_network(found)
     return found
@@ -136,14 +147,15 @@ def check_name(kind: str, has_colon: bool, name: str) -> None:
 
 def read_options(options: Iterable[str]) -> dict[str, str]:
     """KEY=VALUE each, known, and none twice."""
-    known = ("network", "containers", "cpus", "memory")
+    known = ("network", "containers", "cpus", "memory", "ranks")
     given: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
         if key not in known or not equals:
             raise UsageError(
                 f"'{option}' is no option of a launcher: known: network={'|'.join(NETWORKS)}, "
-                f"containers=N, cpus=N, memory=SIZE{did_you_mean(key, known)}"
+                f"containers=N, cpus=N, memory=SIZE, ranks={'|'.join(PROGRAMS)}"
+                f"{did_you_mean(key, known)}"
             )
         if key in given:
             raise UsageError(f"{option}: {key} stands there twice")
@@ -169,13 +181,22 @@ def memory(text: str) -> int:
     return size
 
 
+def is_across(text: str) -> bool:
+    """Whether one program has all containers."""
+    if text not in PROGRAMS:
+        raise UsageError(f"ranks={text}: allowed is {' or '.join(PROGRAMS)}")
+    return text == "across"
+
+
 def check_network(found: Launcher) -> None:
     """UsageError for a network that the kind cannot have."""
     if found.network not in NETWORKS:
         raise UsageError(f"network={found.network}: allowed is {', '.join(NETWORKS)}")
-    why = NO_NETWORK.get((found.kind, found.network))
+    why = None if found.across else NO_NETWORK.get((found.kind, found.network))
     if why is not None:
-        raise UsageError(f"{found.kind} has no network={found.network}: {why}")
+        raise UsageError(
+            f"{found.kind} has no network={found.network}: {why} (with ranks=across Steelyard does)"
+        )
 
 
 def of_condition(condition: Mapping[str, object]) -> Launcher:
@@ -183,8 +204,9 @@ def of_condition(condition: Mapping[str, object]) -> Launcher:
     return parse(str(condition["launcher"])) if "launcher" in condition else BARE
 
 
-def variables(launcher: Launcher) -> dict[str, str]:
-    """What run.sh is told of it (head of jobscripts/lib/launcher.sh); nothing when bare."""
+def variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
+    """What run.sh is told of it (head of jobscripts/lib/launcher.sh), and of the network condition
+    that is to hold for its containers; nothing when bare."""
     if launcher.is_bare:
         return {}
     values = {
@@ -192,8 +214,12 @@ def variables(launcher: Launcher) -> dict[str, str]:
         "SY_LAUNCHER_KIND": launcher.kind,
         "SY_LAUNCHER_IMAGE": launcher.name,
         "SY_LAUNCHER_NETWORK": launcher.network,
-        "SY_LAUNCHER_CONTAINERS": str(launcher.containers),
+        "SY_LAUNCHER_CONTAINERS": str(launcher.clients_per_node),
     }
+    if launcher.network != "host" and condition != "none":
+        values["SY_NETWORK_CONDITION"] = condition
+    if launcher.across:
+        values["SY_LAUNCHER_PLACES"] = str(launcher.containers)
     if launcher.cpus is not None:
         values["SY_LAUNCHER_CPUS"] = str(launcher.cpus)
     if launcher.memory_bytes is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.launchers import image as images
 from steelyard.wrappers.launchers import trials as launcher_trials
 from steelyard.wrappers.launchers.launcher import Launcher
 
@@ -51,6 +52,10 @@ def refusal(launcher: Launcher, user_id: int) -> str | None:
         return f"{text}: only root starts containers of {kind}: {instead}"
     if launcher.network == "macvlan" and kind == "podman":
         return f"{text}: only root's podman can make a macvlan device: leave network= out"
+    if launcher.across and launcher.network != "host" and kind == "unshare":
+        return (
+            f"{text}: only root can give its containers a network between them: leave network= out"
+        )
     if launcher.network != "host" and kind == "apptainer":
         return f"{text}: only root's apptainer makes networks: leave network= out"
     if launcher.memory_bytes is not None and kind == "unshare":
@@ -64,7 +69,7 @@ def refusal(launcher: Launcher, user_id: int) -> str | None:
 def lacking(launcher: Launcher) -> str | None:
     """What this machine does not have for it."""
     wanted = [*PROGRAMS[launcher.kind]]
-    if launcher.network == "bridge" and launcher.kind in VETH:
+    if launcher.network != "host" and (launcher.kind in VETH or launcher.across):
         wanted += NETWORK_PROGRAMS
     for program, remedy in wanted:
         if shutil.which(program) is None:
@@ -92,7 +97,8 @@ def engine(launcher: Launcher) -> str | None:
     if complaint(program, "image", "inspect", image) is not None:
         return (
             f"{launcher.text}: the image {image} is not on this machine: say "
-            f"`{program} pull {image}` (runs never fetch one: it might be another tomorrow)"
+            f"`{program} pull {image}` (runs never fetch one: it might be another tomorrow), or "
+            f"make one with Open MPI: `{images.line(f'{program}:{image}')}`"
         )
     if launcher.network == "macvlan" and not networks(program):
         return (
@@ -120,12 +126,13 @@ def image_file(launcher: Launcher) -> str | None:
     path = Path(launcher.name)
     if launcher.kind == "apptainer" and not path.exists():
         return (
-            f"{launcher.text}: {path} is not there: say `apptainer pull {path} docker://debian:12`"
+            f"{launcher.text}: {path} is not there: say `apptainer pull {path} docker://debian:12`, "
+            f"or make a sandbox folder with Open MPI: `{images.line(f'apptainer:{path}')}`"
         )
     if launcher.kind == "systemd-nspawn" and not (path / "usr").is_dir():
         return (
             f"{launcher.text}: {path} is no root folder (it has no usr): say "
-            f"`mmdebstrap bookworm {path}`"
+            f"`{images.line(f'systemd-nspawn:{path}')}`"
         )
     said = launcher_trials.own_cgroup(launcher)
     if said is None and launcher.kind == "apptainer":
@@ -139,14 +146,14 @@ def lxc_container(launcher: Launcher) -> str | None:
     if said is not None:
         return (
             f"{launcher.text}: LXC has no container {launcher.name}: say "
-            f"`lxc-create --name {launcher.name} --template download`"
+            f"`{images.line(f'lxc:{launcher.name}')}`"
         )
     return lxc_network(launcher)
 
 
 def lxc_network(launcher: Launcher) -> str | None:
     """A network other than the node's is what the container's configuration says."""
-    if launcher.network == "host":
+    if launcher.network == "host" or launcher.across:  # then the network is ours
         return None
     want = {"bridge": "veth", "macvlan": "macvlan"}[launcher.network]
     found = ask("lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize")

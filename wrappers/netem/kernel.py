@@ -9,18 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from steelyard.facts.netem_keys import VALUES
+from steelyard.facts.netem_trials import TRIALS
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
 # The kernel's own words: 'Specified qdisc kind is unknown.', and of a device 'Unknown device type.'
 UNKNOWN = ("is unknown", "Unknown device type")
-# The kernel's module: the command that needs it.
-TRIALS = {
-    "sch_netem": ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"),
-    "sch_tbf": ("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "1mbit", "burst", "10kb",
-                "latency", "1s"),
-    "ifb": ("ip", "link", "add", "sy0", "type", "ifb"),
-}  # fmt: skip
 PACKAGES = {"tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}
 
 

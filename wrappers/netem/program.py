@@ -6,15 +6,15 @@ import json
 import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from steelyard.wrappers.base import node, programs
+from steelyard.wrappers.base import node, programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import kernel as netem_kernel
 
@@ -23,6 +23,7 @@ POLICY = Path("/etc/steelyard/netem.conf")
 NONE = "none"
 COLD = ("cache", "--cold", "--no-policy")
 CACHES = ("warm", "cold")
+LIMITED = re.compile(r"cold:cvmfs=([1-9][0-9]{0,8})")  # MB that CVMFS' cache may have
 TIMEOUT_S = 120  # applying sends a few seconds of pings to verify; undoing the same
 KINDS: dict[int, type[SteelyardError]] = {2: UsageError, 3: MissingError, 4: ConditionError}
 
@@ -52,15 +53,31 @@ class Conditions:
     @property
     def needs_root(self) -> bool:
         """An ordinary user cannot have it here."""
-        return self.shapes or self.cache == "cold"
+        return self.shapes or self.is_cold
+
+    @property
+    def is_cold(self) -> bool:
+        """Caches are dropped before it begins."""
+        return self.cache != CACHES[0]
+
+    @property
+    def cold(self) -> tuple[str, ...]:
+        """What steelyard-node is asked for then."""
+        limit = LIMITED.fullmatch(self.cache)
+        return (*COLD, f"--cvmfs-mb={limit[1]}") if limit else COLD
 
     def words(self) -> str:
         """As options, for messages."""
         parts = [f"--netem={self.network}"] if self.shapes else []
-        return " ".join([*parts, *(["--cache=cold"] if self.cache == "cold" else [])])
+        return " ".join([*parts, *([f"--cache={self.cache}"] if self.is_cold else [])])
 
 
 NOTHING = Conditions()
+
+
+def is_cache(level: object) -> bool:
+    """Whether it is a level of the factor `cache`."""
+    return level in CACHES or (isinstance(level, str) and LIMITED.fullmatch(level) is not None)
 
 
 def of_levels(condition: Mapping[str, object]) -> Conditions:
@@ -109,6 +126,22 @@ def parse(text: str) -> Specification:
     return Specification(text, str(found["requested"]), dict(found["spec"]))
 
 
+def sites(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """What a file of sites asks of this node (docs/formats.md part 9, `sites`); ConditionError: it is
+    not here, or not as expected."""
+    where = [] if folder is None else [f"--folder={folder}"]
+    found: dict[str, Any] = json.loads(ask("netem", "sites", *where, "--", name))
+    return found
+
+
+def sites_words(found: Mapping[str, Any]) -> list[str]:
+    """The same, a line for each link."""
+    here = found["here"]
+    return [f"{here} -> {one['to_site']}: {one['requested']}" for one in found["links"]] or [
+        f"no link begins at {here}"
+    ]
+
+
 def address_of(host: str) -> str:
     """The address of a name; UsageError when there is none."""
     try:
@@ -137,6 +170,26 @@ def check_here(conditions: Conditions) -> None:
             found = netem_kernel.can(module)
             if found.there is False:
                 raise ConditionError(f"--netem={conditions.network}: {found.says}")
+        lacking = lacking_here(conditions.network)
+        if lacking is not None:
+            raise ConditionError(f"--netem={conditions.network}: {lacking}")
+
+
+def sites_of(network: str) -> str | None:
+    """The name of the sites that a specification asks for."""
+    name = parse(network).spec.get("sites")
+    return None if name is None else str(name)
+
+
+def lacking_here(network: str) -> str | None:
+    """Of sites, why their file cannot be had here; None: it can, or none is asked for."""
+    name = sites_of(network)
+    try:
+        if name is not None:
+            sites(name)
+    except ConditionError as error:
+        return str(error)
+    return None
 
 
 def apply(
@@ -163,7 +216,7 @@ def apply_words(
 def shell(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
     """What `held` does before its body, as a person would type it."""
     program = str(node.find_node_program())
-    lines = [shlex.join([program, *COLD])] if conditions.cache == "cold" else []
+    lines = [shlex.join([program, *conditions.cold])] if conditions.is_cold else []
     if conditions.shapes:
         words = apply_words(conditions, folder, job_id, "$$")
         lines.append(shlex.join([program, *words]).replace("'--watch=$$'", "--watch=$$"))
@@ -188,16 +241,16 @@ def sampler_options(
     conditions: Conditions, folder: Path, cache: Mapping[str, object] | None = None
 ) -> list[str]:
     """What the sampler is told, so that what was held stands in its record."""
-    options = [f"--tag=cache={conditions.cache}"] if conditions.cache == "cold" else []
+    options = [f"--tag=cache={conditions.cache}"] if conditions.is_cold else []
     options += [] if cache is None else [f"--cache={json.dumps(cache)}"]
     if conditions.shapes:
         options += [f"--run-dir={folder}", f"--node={node_name()}"]
     return options
 
 
-def drop_caches() -> dict[str, object]:
+def drop_caches(words: Sequence[str]) -> dict[str, object]:
     """Page cache, dentries and inodes dropped, CVMFS' cache wiped: `cache` of the record."""
-    done = json.loads(ask(*COLD))
+    done = json.loads(ask(*words))
     return {key: done.get(key) for key in ("requested", "done", "refused")}
 
 
@@ -206,41 +259,16 @@ def held(conditions: Conditions, folder: Path, job_id: str) -> Iterator[list[str
     """The conditions are in place while the body runs, which gets options for its sampler. A
     SteelyardError before the body: nothing has changed. Where this process is killed, whoever
     comes next undoes them: the sampler, the node's next job, `steelyard netem clear`."""
-    cache = drop_caches() if conditions.cache == "cold" else None
+    cache = drop_caches(conditions.cold) if conditions.is_cold else None
     options = sampler_options(conditions, folder, cache)
     if not conditions.shapes:
         yield options
         return
-    with ending_on_sigterm():
+    with signals.ending_on_sigterm():
         try:
-            with uninterrupted():
+            with signals.uninterrupted():
                 apply(conditions, folder, job_id, os.getpid())
             yield options
         finally:
-            with uninterrupted():
+            with signals.uninterrupted():
                 finish(folder, job_id, "job")
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the end of the body: half a change would be left behind."""
-    signals = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the body as an exception does, so that what it holds is undone."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

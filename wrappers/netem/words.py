@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from steelyard.facts.netem_keys import VALUES, Value
@@ -34,7 +34,7 @@ def said(value: Value, spec: Spec) -> str:
     if value.kind == "RATE":
         return rate(number(found))
     if isinstance(found, dict):
-        return gemodel(found)
+        return OWN[value.id](found)
     return DIRECTIONS.get(str(found), listed(found))
 
 
@@ -47,11 +47,43 @@ def delay(spec: Spec) -> str:
     return text
 
 
-def gemodel(model: object) -> str:
+def gemodel(model: Spec) -> str:
     """The four probabilities under the names of tc-netem(8)."""
     names = {"p": "p", "r": "r", "one_minus_h": "1-h", "one_minus_k": "1-k"}
-    values = dict(model) if isinstance(model, dict) else {}
-    return ", ".join(f"{names[key]} {percent(values[key])}" for key in names if key in values)
+    return ", ".join(f"{names[key]} {percent(model[key])}" for key in names if key in model)
+
+
+def loss_state(model: Spec) -> str:
+    """The five probabilities of the chain of four states."""
+    return ", ".join(f"{key} {percent(chance)}" for key, chance in model.items())
+
+
+def overhead(found: Spec) -> str:
+    """`24 bytes more; in cells of 48 bytes and 5 more`."""
+    text = f"{number(found['packet_bytes']):+.0f} bytes"
+    if found["cell_bytes"]:
+        text += f", in cells of {found['cell_bytes']} bytes and {found['cell_overhead_bytes']} more"
+    return text
+
+
+def slot(found: Spec) -> str:
+    """`every 10 ms to 20 ms, at most 32 packets each`."""
+    text = f"every {seconds(found['min_s'])}"
+    if found.get("distribution"):
+        text = f"every {seconds(found['mean_s'])} ± {seconds(found['jitter_s'])}"
+        text += f" ({found['distribution']})"
+    elif found["max_s"] != found["min_s"]:
+        text += f" to {seconds(found['max_s'])}"
+    most = [f"{found[what]} {what}" for what in ("packets", "bytes") if found[what]]
+    return text + (f", at most {' and '.join(most)} each" if most else "")
+
+
+OWN: Mapping[str, Callable[[Spec], str]] = {
+    "gemodel": gemodel,
+    "state": loss_state,
+    "overhead": overhead,
+    "slot": slot,
+}
 
 
 def rate(bit_per_s: float) -> str:
@@ -86,12 +118,15 @@ def summary(document: Spec) -> Iterator[str]:
     """A condition that was held, line by line: asked, applied, measured, and whether it counts."""
     yield f"asked     {document.get('requested') or 'not known'}"
     yield f"applied   {document.get('applied') or 'not known'}{where(document)}"
+    yield from sites(document)
     if round_trips(document):
         yield f"measured  round trip to {document.get('peer')}: {round_trips(document)}"
-    elif why_no_round_trips(document):
+    elif why_no_round_trips(document) and not links(document):
         yield f"measured  no round trip: {why_no_round_trips(document)}"
-    if isinstance(document.get("loss"), dict):
-        yield f"measured  loss {loss(dict(document['loss']))}"  # type: ignore[call-overload]
+    for chance in ("loss", "duplicate", "corrupt", "reorder"):
+        found = document.get(chance)
+        if isinstance(found, dict):
+            yield f"measured  {chance} {share(found)}"
     notes = document.get("notes")
     for note in notes if isinstance(notes, list) else []:
         yield f"note      {note}"
@@ -99,6 +134,26 @@ def summary(document: Spec) -> Iterator[str]:
         yield f"NOT VALID {document.get('invalid_reason') or 'no reason given'}"
     if document.get("undone") is False:
         yield "NOT UNDONE: steelyard netem show tells what is left, steelyard netem clear undoes it"
+
+
+def links(document: Spec) -> list[Spec]:
+    """Of sites the documents of the links that begin at the node's; [] without sites."""
+    found = document.get("sites")
+    several = found.get("links") if isinstance(found, dict) else None
+    return [one for one in several if isinstance(one, dict)] if isinstance(several, list) else []
+
+
+def sites(document: Spec) -> Iterator[str]:
+    """At which site the node was, by which file, and each link: asked, measured, whether it counts."""
+    found = document.get("sites")
+    if not isinstance(found, dict):
+        return
+    yield f"site      {found.get('here')}, by {found.get('name')}.sites ({found.get('sha256')})"
+    for one in links(document):
+        told = round_trips(one) or f"no round trip: {why_no_round_trips(one) or 'not known'}"
+        peer = f"to {one.get('peer')} " if one.get("peer") else ""
+        bad = "" if one.get("valid") is not False else f"; NOT VALID: {one.get('invalid_reason')}"
+        yield f"to {one.get('to_site')}: {one.get('applied')}: {peer}{told}{bad}"
 
 
 def owner(state: Spec) -> str:
@@ -113,11 +168,12 @@ def owner(state: Spec) -> str:
 def where(document: Spec) -> str:
     """The devices, and what was spared."""
     devices = document.get("devices")
-    names = [
+    several = [
         f"{entry.get('device')} {entry.get('direction')} ({entry.get('qdisc')})"
         for entry in (devices if isinstance(devices, list) else [])
         if isinstance(entry, dict)
     ]
+    names = list(dict.fromkeys(several))  # of sites each link has a queue of its own
     text = f", on {', '.join(names)}" if names else ""
     spared = document.get("protected")
     return text + (
@@ -147,7 +203,7 @@ def why_no_round_trips(document: Spec) -> str | None:
     return None if reason is None else str(reason)
 
 
-def loss(found: Spec) -> str:
+def share(found: Spec) -> str:
     """`0.98 % (0.7 to 1.3 %) of 10000 packets`."""
     low, high = number(found.get("low")) * 100, number(found.get("high")) * 100
     return f"{percent(found.get('achieved'))} ({low:.3g} to {high:.3g} %) of {found.get('packets')} packets"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from steelyard.analysis.collect.one_job import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct, in_short
+from steelyard.analysis.sources.sacct_window import STATES, utc
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.base.node import find_program
 
@@ -75,10 +75,11 @@ def look(asked: Asked, accounting: Sacct, now_unix_s: float) -> Found:
 
 def jobs(asked: Asked, accounting: Sacct, now_unix_s: float) -> Iterator[list[AccountingRow]]:
     """All starts of each job that is over, in their order."""
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now_unix_s - asked.since_s))
+    # Without states slurmdbd passes over jobs that it was never told the eligible time of.
+    since, until = utc(now_unix_s - asked.since_s), utc(now_unix_s)
     by_id: dict[tuple[str | None, str], list[AccountingRow]] = {}
     fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
-    for row in accounting.starts(fields, "-a", "-S", since, "-E", "now"):
+    for row in accounting.starts(fields, "-a", "-S", since, "-E", until, "-s", STATES):
         by_id.setdefault((row.cluster, row.job_id), []).append(row)
     for rows in by_id.values():
         rows.sort(key=age)
@@ -104,7 +105,8 @@ def judge(found: Found, rows: Sequence[AccountingRow], asked: Asked) -> None:
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
     view = JobView(name, row, starts)
-    find_records(view, asked.record_dirs, row.job_id, with_samples=False)  # only what is whole
+    # Only what is whole.
+    find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
     weighed = len(job_comment.whole_records(view))
     if not view.nodes or not weighed:
         found.no_record += 1

@@ -46,6 +46,11 @@ def choose(name: str, given: Sequence[str], launcher: Launcher) -> Chosen:
         values = benchmark.check_parameters(dict(one(benchmark, text) for text in given))
     except BenchmarkError as error:
         raise UsageError(str(error)) from error
+    if launcher.across and "mpirun" not in benchmark.parameters:
+        raise UsageError(
+            f"--in {launcher.text}: ranks=across puts one MPI program into all containers, and {name} "
+            "starts none: leave it out"
+        )
     needed = launcher.has_our_programs  # else it is for the image to have them
     missing = submit_programs.missing_of([(benchmark, values)]) if needed else []
     if missing:
@@ -67,7 +72,7 @@ def one(benchmark: registry.Benchmark, text: str) -> tuple[str, object]:
         raise UsageError(f"-p {text}: {error}", part=text) from error
 
 
-def prepare(chosen: Chosen, folder: Path) -> tuple[str, ...]:
+def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
     """Make the run's folder; the command line that executes it."""
     script = folder / "runs" / RUN_ID / "run.sh"
     script.parent.mkdir(parents=True)
@@ -80,33 +85,40 @@ def prepare(chosen: Chosen, folder: Path) -> tuple[str, ...]:
         chosen.values,
         study_dir=folder,
         run_id=RUN_ID,
-        clients=chosen.launcher.containers,
-        environment=variables | launchers.variables(chosen.launcher),
+        clients=chosen.launcher.clients_per_node,
+        environment=variables | launchers.variables(chosen.launcher, condition),
     )
     script.write_text(text, encoding="utf-8")
     return "/bin/bash", str(script)
 
 
-def weigh_all(chosen: Chosen, options: run.Options, folder: Path) -> list[run.Weighed]:
-    """Run it as often as asked for; its outputs go to folder/benchmark, records as ever."""
-    at = folder / "benchmark"
+def begin(chosen: Chosen, options: run.Options, folder: Path) -> run.Options:
+    """Its script in folder/benchmark, where its outputs go; options that execute it."""
+    at = place_in(folder)
     if at.exists():
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
     tags = (*options.tags, f"benchmark={chosen.benchmark.name}")
     if not chosen.launcher.is_bare:
         tags = (*tags, f"launcher={chosen.launcher.text}")
-    told = replace(options, command=prepare(chosen, at), tags=tags)
-    return [with_figures(chosen, at, entry) for entry in run.weigh_all(told, folder)]
+    command = prepare(chosen, at, options.conditions.network)
+    return replace(options, command=command, tags=tags, launcher=launchers.BARE)
 
 
-def with_figures(chosen: Chosen, folder: Path, weighed: run.Weighed) -> run.Weighed:
+def place_in(folder: Path) -> Path:
+    """Where its script and outputs lie."""
+    return folder / "benchmark"
+
+
+def with_figures(
+    chosen: Chosen, folder: Path, weighed: run.Weighed, attempt_number: int
+) -> run.Weighed:
     """The run with the benchmark's own figures: means over its iterations and clients."""
-    attempt = folder / "runs" / RUN_ID / f"local.{weighed.number}"
+    attempt = place_in(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
     units = chosen.units()
     found: dict[str, list[float]] = {}
     if not weighed.failed:
         try:
-            for client in range(chosen.launcher.containers):
+            for client in range(chosen.launcher.clients_per_node):
                 for result in chosen.benchmark.parse(attempt, client, chosen.values):
                     found.setdefault(result.metric, []).append(result.value)
         except (BenchmarkError, OSError) as error:
@@ -138,8 +150,11 @@ def of_the_clients(
         weighed,
         values=values,
         missing=missing,
-        of_whole_run=tuple(shown.run_name for shown in run_inside.SHOWN),
-        containers=launcher.containers,
+        of_whole_run=(
+            *(shown.run_name for shown in run_inside.SHOWN),
+            *run_inside.CPU_PARTS,
+        ),
+        containers=launcher.clients_per_node,
     )
 
 

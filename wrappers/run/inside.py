@@ -17,7 +17,7 @@ from steelyard.analysis.sources import study_files
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts import registry, runscript
 from steelyard.wrappers.base import node
-from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.run import left_behind
@@ -26,10 +26,11 @@ RUN_ID = "run"
 ATTEMPT = "local.1"
 TIMER = "steelyard-time"
 SHOWN = tuple(total for total in METRICS.values() if total.run_name)
+CPU_PARTS = {"user": "user_s", "system": "system_s"}
 # What a client's steelyard-time has written, by the name that `steelyard run` gives it.
-WEIGHED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"}
+WEIGHED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
 # Figures of the job's own processes, which a daemon's children are not.
-OF_PROCESSES = tuple(shown.run_name for shown in SHOWN if not shown.is_of_node)
+OF_PROCESSES = (*(shown.run_name for shown in SHOWN if not shown.is_of_node), *CPU_PARTS)
 # Figures of the record that nothing inside can tell: they take in the container's start and end.
 OF_WHOLE_RUN = tuple(shown.run_name for shown in SHOWN if shown.whose != "REAPED")
 NOT_OURS = "the container's processes are not the job's, but children of another daemon"
@@ -80,9 +81,18 @@ def has_its_processes(tags: Sequence[Mapping[str, str]]) -> bool:
 
 
 def prepare(
-    launcher: Launcher, command: Sequence[str], folder: Path, scratch: Path | None = None
+    launcher: Launcher,
+    command: Sequence[str],
+    folder: Path,
+    scratch: Path | None = None,
+    condition: str = "none",
 ) -> list[str]:
     """Make the run's script below `folder`; the command line that executes it."""
+    if launcher.across:
+        raise UsageError(
+            f"--in {launcher.text}: ranks=across puts one MPI program of a benchmark into all "
+            "containers (see --benchmark): for a command leave it out"
+        )
     here = str(Path.cwd())
     timer = node.find_program(TIMER)
     if timer is None:
@@ -114,8 +124,8 @@ def prepare(
         {},
         study_dir=folder,
         run_id=RUN_ID,
-        clients=launcher.containers,
-        environment=fixed | launchers.variables(launcher),
+        clients=launcher.clients_per_node,
+        environment=fixed | launchers.variables(launcher, condition),
     )
     script.write_text(text, encoding="utf-8")
     return ["/bin/bash", str(script)]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from steelyard.analysis.stats.basics import mean_interval
-from steelyard.wrappers.base import node
-from steelyard.wrappers.base.errors import MissingError, UsageError
+from steelyard.analysis.stats.basics import mean_interval, spread
+from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.run import capture as capturing
@@ -31,10 +30,11 @@ NOT_SAID: dict[str, object] = {
 
 # name: (path in the record, unit). `elapsed` is the command's own: the record's elapsed_s goes from
 # the first to the last sample.
-METRICS = {
-    "elapsed": ("exit.elapsed_s", "s"),
-    **{shown.run_name: (shown.path, shown.unit) for shown in run_inside.SHOWN},
-}
+METRICS = {"elapsed": ("exit.elapsed_s", "s")}
+for _shown in run_inside.SHOWN:
+    METRICS[_shown.run_name] = (_shown.path, _shown.unit)
+    if _shown.run_name == "cpu":
+        METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,10 @@ class Options:
     """What `steelyard run` was asked."""
 
     command: tuple[str, ...]
-    repeat: int = 1
+    is_alone: bool = True  # the one run there is: it talks to the terminal
+    shows_first: bool = True  # what the first run said, where it talks to files
     sample_rate_hz: float | None = None
+    bpf: bool = True  # as root the kernel counts, where it can
     tags: tuple[str, ...] = ()
     quiet: bool = False  # keep the command's stdout away from ours
     conditions: netem.Conditions = netem.NOTHING
@@ -56,7 +58,7 @@ class Options:
     @property
     def to_files(self) -> bool:
         """The command talks to files, not to the terminal."""
-        return self.repeat > 1 or not self.launcher.is_bare
+        return not (self.is_alone and self.launcher.is_bare)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,16 @@ class Weighed:
         return self.exit_code != 0
 
     @property
+    def end(self) -> str:
+        """How it ended, in words."""
+        return f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"
+
+    @property
+    def shell_code(self) -> int:
+        """Its exit code as shells say it; 5 where there is none."""
+        return 128 + self.signal if self.signal else self.exit_code or RUNS_FAILED
+
+    @property
     def invalid_reason(self) -> str | None:
         """Why it was not weighed under the conditions asked for; None: it was."""
         held = self.network_conditions
@@ -94,7 +106,7 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over the runs that count; low and high are None for fewer than two."""
+    """A metric over the runs that count; low, high and sd are None for fewer than two."""
 
     metric: str
     unit: str
@@ -106,16 +118,13 @@ class Summary:
     n: int
     reason: str | None  # why there is no value, or not from every run
     scope: str = "command"  # or "whole run": the launcher's start and end are in it
+    sd: float | None = None
 
 
-def weigh_all(options: Options, folder: Path) -> list[Weighed]:
-    """Run the command `repeat` times; records and outputs go to folder/run-NNN."""
-    program = str(node.find_node_program())
-    if options.launcher.has_our_programs and shutil.which(options.command[0]) is None:
-        raise MissingError(f"{options.command[0]}: no such program on this machine")
-    if any(folder.glob("run-*")):
+def check_empty(folder: Path) -> None:
+    """Nothing is written over."""
+    if any(folder.glob("run-*")) or any(folder.glob("command-*")):
         raise UsageError(f"{folder}: has runs in it already: name an empty folder", str(folder))
-    return [weigh(options, program, folder, number) for number in range(1, options.repeat + 1)]
 
 
 def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
@@ -136,8 +145,6 @@ def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
         result = replace(
             result, network_conditions={"requested": options.conditions.network, **NOT_SAID}
         )
-    if options.to_files:
-        show_output(place, number, result, options.quiet)
     return result
 
 
@@ -145,7 +152,13 @@ def contained(options: Options, folder: Path) -> Options:
     """The command as a script, made below `folder`, that executes it in its containers."""
     if options.launcher.is_bare:
         return options
-    command = run_inside.prepare(options.launcher, options.command, folder, options.scratch)
+    command = run_inside.prepare(
+        options.launcher,
+        options.command,
+        folder,
+        options.scratch,
+        options.conditions.network,
+    )
     tags = (*options.tags, f"launcher={options.launcher.text}")
     return replace(options, command=tuple(command), tags=tags)
 
@@ -189,12 +202,22 @@ def execute(options: Options, argv: Sequence[str], place: Path) -> int:
         return wait(argv, subprocess.DEVNULL, out, err)
 
 
-def show_output(place: Path, number: int, result: Weighed, quiet: bool) -> None:
+def has_words(options: Options, result: Weighed) -> bool:
+    """The first run's are shown, and those of one that failed."""
+    return options.to_files and (result.failed or shows_all(options, result))
+
+
+def shows_all(options: Options, result: Weighed) -> bool:
+    """What it said on stdout, too."""
+    return result.number == 1 and options.shows_first
+
+
+def show_output(options: Options, folder: Path, result: Weighed) -> None:
     """What the first run said, and what a failed one said on stderr."""
-    if number == 1:
-        pass_on(place / "out", sys.stderr if quiet else sys.stdout)
-    if number == 1 or result.failed:
-        pass_on(place / "err", sys.stderr)
+    place = folder / f"run-{result.number:03}"
+    if shows_all(options, result):
+        pass_on(place / "out", sys.stderr if options.quiet else sys.stdout)
+    pass_on(place / "err", sys.stderr)
 
 
 def job_id_of(options: Options, number: int) -> str:
@@ -216,6 +239,7 @@ def sample_command(
         "--with-parent",  # killed with -9, we leave no command behind that nobody weighs
         *told,
         *([] if rate is None else [f"--rate={rate:g}"]),
+        *([] if options.bpf else ["--bpf=no"]),
         *(f"--tag={tag}" for tag in options.tags),
         "--",
         *options.command,
@@ -305,4 +329,5 @@ def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
     interval = mean_interval(values, never_negative=True)
     low, high = interval.low, interval.high
     ends = min(values), max(values)
-    return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope)
+    sd = spread(values).sd
+    return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope, sd)

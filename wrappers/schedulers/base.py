@@ -14,6 +14,7 @@ from typing import ClassVar
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions
+from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.reader import Table
 
@@ -52,6 +53,7 @@ class Task:
     reason: str | None = None
     job_id: str | None = None  # raw id, as in the name of the attempt's folder
     begun: bool = True  # of one that has ended: its start is known
+    is_stuck: bool = False  # it waits for what does not come by itself: somebody has to act
 
 
 class Scheduler(ABC):
@@ -86,6 +88,10 @@ class Scheduler(ABC):
     def checks(cls) -> Iterator[Check]:
         """What `steelyard doctor` says of it; no MissingError."""
 
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """What runs a command on one node now, its output here; empty: no way through this one."""
+        return []
+
     @abstractmethod
     def cluster(self) -> str | None:
         """Its name for itself; None: it has none. MissingError when it does not answer."""
@@ -116,6 +122,16 @@ class Scheduler(ABC):
     @abstractmethod
     def features(self) -> Mapping[str, frozenset[str]]:
         """What each node is said to have, by its name; nothing where that is not known."""
+
+    def place(self, batch: Batch) -> Place:
+        """The nodes that a batch may have; without any where nothing is known of them."""
+        nodes = (Node(name, features) for name, features in self.features().items())
+        return Place("the cluster", tuple(nodes), is_all=False)
+
+    def refusal(self, script: Path, batch: Batch) -> str | None:
+        """Why the scheduler would not take this script, in its own words; None: it would, or
+        cannot be asked without handing it in."""
+        return None
 
     @abstractmethod
     def most_runs(self) -> int | None:

@@ -23,6 +23,7 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.reader import Table
 
@@ -76,6 +77,12 @@ class Local(Scheduler):
     def is_placed(self, batch: Batch) -> bool:
         """On this machine."""
         return True
+
+    def place(self, batch: Batch) -> Place:
+        """This machine: clients share it, and one run is at work at a time."""
+        here = os.uname()
+        node = Node(here.nodename, idle=True, cores=cores(), kernel=here.release)
+        return Place("this machine", (node,))
 
     def features(self) -> dict[str, frozenset[str]]:
         """This machine has been looked at itself."""
@@ -160,6 +167,12 @@ class Local(Scheduler):
         """Process and host of another submit of this study; while we hold its lock there is none."""
         holder = ledger.holder(self.study)
         return None if holder == (os.getpid(), os.uname().nodename) else holder
+
+
+def cores() -> int | None:
+    """Of this machine, without the second threads of each."""
+    paths = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
+    return len({path.read_text() for path in paths}) or os.cpu_count()
 
 
 def variables(batch: Batch, attempt: str) -> dict[str, str]:

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.study.factors import MEANT, Level, check_mode, has_meaning
+from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
 from steelyard.wrappers.study.reader import Table
+from steelyard.wrappers.study.swept import Factors, Variant, applying, unused
 
-
-@dataclass(frozen=True)
-class Variant:
-    """A benchmark with one value of each parameter that the study gives, as it writes them."""
-
-    benchmark: registry.Benchmark
-    given: tuple[tuple[str, Level], ...]
-    label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
-
-    def values(self) -> dict[str, Level]:
-        """All parameters, defaults filled in, sizes in bytes."""
-        try:
-            return self.benchmark.check_parameters(dict(self.given))
-        except registry.ParameterError as error:
-            raise UsageError(str(error), part=error.parameter) from error
+TABLES = ("figures", "environment")  # types of parameters that are tables, kept as JSON text
 
 
 def text(value: Level) -> str:
@@ -34,7 +21,7 @@ def text(value: Level) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple[Variant, ...]:
+def read_variants(top: Table, factors: Factors) -> tuple[Variant, ...]:
     """Check [[benchmark]] and expand the lists in it; no variant comes twice."""
     tables = top.tables("benchmark")
     if not tables:
@@ -42,11 +29,13 @@ def read_variants(top: Table, factors: Mapping[str, tuple[Level, ...]]) -> tuple
             "benchmark", f"missing: give at least one [[benchmark]] with use = {known_names()}"
         )
     variants: dict[str, Variant] = {}
-    for table in tables:
-        for variant in read_one(table, factors):
-            key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
-            if variants.setdefault(key, variant) is not variant:
-                table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
+    found = [(table, one) for table in tables for one in read_one(table, factors)]
+    used = list({one.benchmark.name: one.benchmark for _, one in found}.values())
+    for table, bare in found:
+        variant = with_factors(top, table, bare, factors, used)
+        key = f"{variant.benchmark.name} {sorted(variant.values().items())}"
+        if variants.setdefault(key, variant) is not variant:
+            table.fail("use", f"'{variant.label}' is in the study twice: leave one out")
     check_span(top, factors, list(variants.values()))
     check_free_factors(top, factors, list(variants.values()))
     return tuple(labelled(variant, list(variants.values())) for variant in variants.values())
@@ -66,7 +55,7 @@ def labelled(variant: Variant, variants: list[Variant]) -> Variant:
 
 def hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
     """A table of figures is too long for a label, as long as something else tells them apart."""
-    if variant.benchmark.parameters[key].type != "figures":
+    if variant.benchmark.parameters[key].type not in TABLES:
         return False
     rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
     return all(one not in rest[:i] for i, one in enumerate(rest))
@@ -77,7 +66,7 @@ def known_names() -> str:
     return " or ".join(shown(name) for name in registry.names())
 
 
-def read_one(table: Table, factors: Mapping[str, tuple[Level, ...]]) -> list[Variant]:
+def read_one(table: Table, factors: Factors) -> list[Variant]:
     """One [[benchmark]]."""
     name = table.data.get("use")
     if name is None:
@@ -91,11 +80,40 @@ def read_one(table: Table, factors: Mapping[str, tuple[Level, ...]]) -> list[Var
     for key in given:
         if key in factors:
             table.fail(key, "is a factor too: give it in one place only")
+    check_required(table, benchmark, factors)
     choices = [[(key, level) for level in values_of(table, benchmark, key)] for key in given]
     return [
         Variant(benchmark, chosen, " ".join([name, *(f"{key}={text(v)}" for key, v in chosen)]))
         for chosen in itertools.product(*choices)
     ]
+
+
+def check_required(table: Table, benchmark: registry.Benchmark, factors: Factors) -> None:
+    """What a benchmark cannot do without is given in its table or swept over."""
+    for name, parameter in benchmark.parameters.items():
+        if parameter.required and name not in factors and table.data.get(name, "") == "":
+            table.fail(
+                name,
+                f"missing: {benchmark.name} needs it here, or a list of them in [factors]: "
+                f"{parameter.help}",
+            )
+
+
+def with_factors(
+    top: Table, table: Table, variant: Variant, factors: Factors, used: list[registry.Benchmark]
+) -> Variant:
+    """The variant with the factors that apply to it; every level that it gets is checked."""
+    names = applying(variant, factors, used)
+    for name in filter(variant.has_parameter, names):
+        for level in factors[name]:
+            check_value(top.table("factors"), variant.benchmark, name, level)
+    first = tuple((name, factors[name][0]) for name in names)
+    found = replace(variant, factors=tuple(names), first=first)
+    try:
+        found.values()
+    except UsageError as error:
+        table.fail(error.part or "use", str(error))
+    return found
 
 
 def values_of(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
@@ -111,47 +129,33 @@ def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: ob
     try:
         checked = parameter.check(value)
     except ValueError as error:
-        if parameter.type == "figures":
+        if parameter.type in TABLES:
             table.fail(key, str(error))
         table.wrong(key, value, parameter.allowed())
     return value if isinstance(value, Level) else checked
 
 
-def check_span(
-    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
-) -> None:
+def check_span(top: Table, factors: Factors, variants: list[Variant]) -> None:
     """Clients side by side are not for a benchmark that has the whole job for itself."""
     whole = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
-    if "clients" in factors and whole:
+    ours = has_meaning("clients", [variant.benchmark for variant in variants])
+    if "clients" in factors and whole and ours:
         top.table("factors").fail(
             "clients",
-            f"{', '.join(whole)} works on all nodes of a job at once: leave clients out, and "
-            "give [job] nodes and the benchmark's own parameters",
+            f"{', '.join(whole)} works on all nodes of a job at once: leave clients out, or give "
+            "such benchmarks a study of their own, with [job] nodes",
         )
 
 
-def check_free_factors(
-    top: Table, factors: Mapping[str, tuple[Level, ...]], variants: list[Variant]
-) -> None:
-    """A factor without a meaning of its own must be a parameter of every benchmark."""
+def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) -> None:
+    """A factor without a meaning of its own must say something of one benchmark at least."""
     table = top.table("factors")
     benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
     for name in factors:
-        if has_meaning(name, benchmarks.values()):
-            if name == "mode":
-                check_mode(top, factors[name], benchmarks.values())
-            continue
-        lacking = [key for key, found in benchmarks.items() if name not in found.parameters]
-        if lacking:
-            known = [*MEANT, *(key for found in benchmarks.values() for key in found.parameters)]
-            table.fail(
-                name,
-                f"no factor with a meaning ({', '.join(MEANT)}) "
-                f"and no parameter of {', '.join(lacking)}{did_you_mean(name, known)}",
-            )
-        for benchmark in benchmarks.values():
-            for level in factors[name]:
-                check_value(table, benchmark, name, level)
+        if name == "mode" and has_meaning(name, benchmarks.values()):
+            check_mode(top, factors[name], benchmarks.values())
+        if not any(name in variant.factors for variant in variants):
+            table.fail(name, unused(name, factors, variants))
 
 
 def uncompared(variants: Iterable[Variant]) -> list[str]:

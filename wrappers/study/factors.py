@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn
 
 from steelyard.jobscripts import registry
@@ -13,23 +13,29 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.study.job import split_options
+from steelyard.wrappers.study.levels import Drawn, read_levels
 from steelyard.wrappers.study.reader import Table
 
 Level = str | int | float | bool
 
 # Clients side by side, or each when the one before it has ended.
 MODES = ("parallel", "sequential")
-MEANT = ("clients", "node_type", "network", "launcher", "cache", "mode")
+MEANT = ("clients", "node_type", "kernel_release", "network", "launcher", "cache", "mode")
+# Those whose levels say where a job runs, by [place.LEVEL].
+PLACED = ("node_type", "kernel_release")
 NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+# The beginning of what uname -r says, a dot at least: 6.1, 6.1.0-18-amd64.
+KERNEL_RELEASE = re.compile(r"[0-9]+\.[0-9]+[A-Za-z0-9._+~-]*")
 MAX_CLIENTS = 100_000
 
 
-def read_factors(top: Table) -> dict[str, tuple[Level, ...]]:
-    """Check [factors]; a factor without a meaning of its own must be a benchmark's parameter."""
+def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, ...]]:
+    """Check [factors]; `drawn`: see levels.read_levels."""
     table = top.table("factors")
     factors: dict[str, tuple[Level, ...]] = {}
     for name in table.data:
-        levels = tuple(level for level in table.levels(name) if isinstance(level, Level))
+        found = read_levels(table, name, seed, drawn)
+        levels = tuple(level for level in found if isinstance(level, Level))
         check_levels(table, name, levels)
         factors[name] = levels
     return factors
@@ -42,20 +48,27 @@ def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
     if name == "launcher":
         check_launchers(table, levels)
     for level in levels:
-        if name == "cache" and level not in netem.CACHES:
+        if name == "cache" and not netem.is_cache(level):
             check_cache(table, level)
         if name == "clients" and not (type(level) is int and 1 <= level <= MAX_CLIENTS):
             table.wrong(name, level, f"whole numbers from 1 to {MAX_CLIENTS}")
         if name == "node_type" and not (isinstance(level, str) and NODE_TYPE.fullmatch(level)):
             table.wrong(name, level, "letters, digits, '_' and '-'")
+        if name == "kernel_release" and not is_release(level):
+            table.wrong(name, level, 'the beginning of what uname -r says, such as "6.1"')
+
+
+def is_release(level: Level) -> bool:
+    """Whether it can be compared with a running kernel."""
+    return isinstance(level, str) and KERNEL_RELEASE.fullmatch(level) is not None
 
 
 def has_meaning(name: str, benchmarks: Iterable[Benchmark]) -> bool:
     """Whether a factor is Steelyard's own, not a parameter of the benchmarks.
 
-    `mode` is about clients: a benchmark that is the one client of its job has a `mode` of its own.
+    A benchmark that is the one client of its job has a `clients` and a `mode` of its own.
     """
-    if name == "mode":
+    if name in ("clients", "mode"):
         return not all(benchmark.span == "job" for benchmark in benchmarks)
     return name in MEANT
 
@@ -122,27 +135,40 @@ def check_texts(
 
 
 def check_span(
-    top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Iterable[Benchmark], nodes: int
+    top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Collection[Benchmark], nodes: int
 ) -> None:
-    """One client of several nodes has one container on each, which meet on the nodes' network."""
+    """What a launcher needs of the job: containers that are to meet are one program's."""
     wide = [benchmark.name for benchmark in benchmarks if benchmark.span == "job"]
-    one_of_many = nodes > 1 and "clients" not in factors
+    without_mpi = [one.name for one in benchmarks if not has_mpi(one)]
+    one_of_many = nodes > 1 and not ("clients" in factors and has_meaning("clients", benchmarks))
     for level in factors.get("launcher", ()):
         launcher = launchers.parse(str(level))
-        if launcher.containers > 1 and (wide or one_of_many):
+        why = None
+        if launcher.across and without_mpi:
+            why = (
+                f"ranks=across puts one MPI program into all containers, and {without_mpi[0]} starts "
+                "none (those with a parameter mpirun do): leave it out"
+            )
+        elif not launcher.across and launcher.containers > 1 and (wide or one_of_many):
             who = f"the benchmark {wide[0]}" if wide else f"one client of {nodes} nodes"
-            top.table("factors").fail(
-                "launcher",
-                f"{shown(level)}: {who} starts programs on all nodes of the job itself, and has "
-                "one container on each: leave containers= out, or give the factor clients "
-                "(a client per node) to a benchmark that can have it",
+            why = (
+                f"{who} starts programs on all nodes of the job itself, and has one container on "
+                "each: add ranks=across, which puts one MPI program into all containers of all "
+                "nodes, or leave containers= out, or give the factor clients (a client per node) "
+                "to a benchmark that can have it"
             )
-        if launcher.network != "host" and one_of_many:
-            top.table("factors").fail(
-                "launcher",
-                f"{shown(level)}: containers on {nodes} nodes reach each other by the nodes' own "
-                "network only: leave network= out, or [job] nodes = 1",
+        elif not launcher.across and launcher.network != "host" and one_of_many:
+            why = (
+                f"containers on {nodes} nodes reach each other by the nodes' own network only: add "
+                "ranks=across, which gives them one of their own, or leave network= out"
             )
+        if why is not None:
+            top.table("factors").fail("launcher", f"{shown(level)}: {why}")
+
+
+def has_mpi(benchmark: Benchmark) -> bool:
+    """Whether its job script starts MPI ranks (jobscripts/lib/mpi.sh)."""
+    return "mpirun" in benchmark.parameters
 
 
 def check_cache(table: Table, level: Level) -> NoReturn:
@@ -153,7 +179,9 @@ def check_cache(table: Table, level: Level) -> NoReturn:
             '"direct": going around the cache is up to the benchmark, not to the node: '
             f"give direct = true to {', '.join(having('direct'))}",
         )
-    table.wrong("cache", level, '"cold" or "warm"')
+    table.wrong(
+        "cache", level, '"cold", "warm", or "cold:cvmfs=300" (MB that CVMFS\' cache may have)'
+    )
 
 
 def having(parameter: str) -> list[str]:
@@ -179,11 +207,14 @@ def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str
 def read_place(
     top: Table, factors: dict[str, tuple[Level, ...]]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """[place.LEVEL]: for each level of node_type the options, by the scheduler whose they are."""
+    """[place.LEVEL]: for each level of node_type and kernel_release the options, by scheduler."""
     table = top.table("place")
-    levels = [str(level) for level in factors.get("node_type", ())]
+    levels = [str(level) for name in PLACED for level in factors.get(name, ())]
     if table.data and not levels:
-        table.fail("", "levels of the factor node_type go here, and [factors] has no node_type")
+        table.fail(
+            "",
+            "levels of the factors node_type and kernel_release go here, and [factors] has neither",
+        )
     table.only(levels)
     entries = {level: table.table(level) for level in levels}
     return {

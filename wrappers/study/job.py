@@ -27,6 +27,7 @@ KEYS = (
     "time_out",
     "retries",
     "bind",
+    "idle_s",
 )
 TIME_LIMIT = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 WORD = r"[A-Za-z0-9_.,@+-]+"
@@ -57,6 +58,7 @@ class Job:
     time_out: str | None = None
     retries: int = 0
     bind: str | None = None
+    idle_s: int = 0
 
     def quality(self) -> dict[str, str]:
         """Variables of jobscripts/lib/quality.sh; what is not asked for is not there."""
@@ -66,6 +68,7 @@ class Job:
             "SY_TIME_OUT_S": limit,
             "SY_RETRIES": self.retries,
             "SY_BIND": self.bind,
+            "SY_IDLE_S": self.idle_s,
         }
         return {name: str(value) for name, value in asked.items() if value}
 
@@ -108,6 +111,7 @@ def read_job(top: Table, has_clients: bool) -> Job:
         warm_up=table.count("warm_up", 0, least=0, most=1000),
         time_out=read_time_out(table),
         retries=table.count("retries", 0, least=0, most=100),
+        idle_s=read_idle(table),
         bind=table.word("bind", "none|core|socket", '"none", "core" or "socket"'),
         **words,
     )
@@ -118,6 +122,14 @@ def read_time_out(table: Table) -> str | None:
     found, limit = read_time(table, "time_out"), read_time(table, "time_limit")
     if found and limit and (time_limit_s(found) or 0) >= (time_limit_s(limit) or 0):
         table.wrong("time_out", found, f"less than time_limit = {limit}, or it never comes")
+    return found
+
+
+def read_idle(table: Table) -> int:
+    """[job] idle_s, which comes twice and must leave the run some time."""
+    found, limit = table.count("idle_s", 0, least=0, most=3600), read_time(table, "time_limit")
+    if found and limit and 2 * found >= (time_limit_s(limit) or 0):
+        table.wrong("idle_s", found, f"less than half of time_limit = {limit}: it comes twice")
     return found
 
 

@@ -1,11 +1,13 @@
 """From a study to its runs: benchmarks x factor levels x repeats, in blocks, in random order.
 
 Every block holds every condition; repeats are dealt to the blocks as evenly as possible. The order
-inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever.
+inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever. A
+study that asks for its own order has benchmark after benchmark, level after level, repeats in a row.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import itertools
@@ -16,12 +18,14 @@ from pathlib import Path
 
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION, PlannedRun
+from steelyard.jobscripts import registry
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
-from steelyard.wrappers.study.benchmarks import Variant, text
-from steelyard.wrappers.study.factors import Level, has_meaning
+from steelyard.wrappers.study.benchmarks import text
+from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.study.swept import Variant
 
 NO_FACTORS = "no factors"
 
@@ -31,13 +35,20 @@ class Run(PlannedRun):
 
     @property
     def clients(self) -> int:
-        """How many instances of the benchmark run side by side, each on its node."""
-        return int(self.condition.get("clients", 1))
+        """How many instances of the benchmark run side by side, each on its node; one that has
+        the whole job is one, whatever clients of its own it has."""
+        return int(self.condition.get("clients", 1)) if spans_a_node(self.benchmark) else 1
 
     @property
     def launcher(self) -> Launcher:
         """Inside what each of them runs."""
         return launchers.of_condition(self.condition)
+
+
+@functools.cache
+def spans_a_node(benchmark: str) -> bool:
+    """Whether a client of it works on its own node only."""
+    return registry.load(benchmark).span == "node"
 
 
 def condition_label(condition: dict[str, Level]) -> str:
@@ -59,26 +70,18 @@ def identity(benchmark: str, parameters: dict[str, Level], condition: dict[str, 
 def make_plan(study: Study) -> list[Run]:
     """All runs of a study, block after block, in the order of execution."""
     runs: list[Run] = []
-    used = study.benchmarks().values()
-    parameters = {name for name in study.factors if not has_meaning(name, used)}
     for variant in study.variants:
-        for levels in itertools.product(*study.factors.values()):
-            condition = dict(zip(study.factors, levels, strict=True))
-            free = {name: level for name, level in condition.items() if name in parameters}
-            runs += condition_runs(study, variant, condition, free)
+        for levels in itertools.product(*(study.factors[name] for name in variant.factors)):
+            condition = dict(zip(variant.factors, levels, strict=True))
+            runs += condition_runs(study, variant, condition)
     check_ids(runs)
-    return in_order(runs, study.seed)
+    return in_order(runs, order_seed(study))
 
 
-def condition_runs(
-    study: Study, variant: Variant, condition: dict[str, Level], free: dict[str, Level]
-) -> list[Run]:
-    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks.
-
-    `free`: the levels that are parameters of the benchmark.
-    """
+def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) -> list[Run]:
+    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
     benchmark = variant.benchmark
-    parameters = dict(benchmark.check_parameters({**dict(variant.given), **free}))
+    parameters = variant.values_under(condition)
     key = f"{benchmark.name}-{identity(benchmark.name, parameters, condition)}"
     label = condition_label(condition)
     return [
@@ -91,7 +94,7 @@ def condition_runs(
             variant=variant.label,
             condition=condition,
             condition_label=label,
-            is_baseline=condition == study.baseline,
+            is_baseline=all(level == study.baseline[name] for name, level in condition.items()),
             repeat=repeat,
         )
         for repeat in range(1, study.repeat + 1)
@@ -104,10 +107,17 @@ def check_ids(runs: Sequence[Run]) -> None:
         raise UsageError("two conditions have the same run id: change any parameter a little")
 
 
-def in_order(runs: Iterable[Run], seed: int) -> list[Run]:
+def order_seed(study: Study) -> int | None:
+    """What decides the order inside the blocks; None: they stay as written."""
+    return study.seed if study.order == "random" else None
+
+
+def in_order(runs: Iterable[Run], seed: int | None) -> list[Run]:
     """Blocks in turn, each in the seed's random order, with positions counted from 1."""
 
     def key(run: Run) -> tuple[int, bytes]:
+        if seed is None:
+            return run.block, b""  # sorting keeps what is equal as it is
         place = f"{seed}:{run.block}:{run.run_id}"
         return run.block, hashlib.sha256(place.encode("ascii")).digest()
 
@@ -118,7 +128,7 @@ def in_order(runs: Iterable[Run], seed: int) -> list[Run]:
 
 
 def grow(
-    old: Sequence[Run], new: Sequence[Run], submitted: Collection[str], seed: int
+    old: Sequence[Run], new: Sequence[Run], submitted: Collection[str], seed: int | None
 ) -> list[Run]:
     """`new` with the places its runs have in the old plan; added runs follow in blocks of their own.
 
@@ -158,6 +168,7 @@ def document(study: Study, runs: Sequence[Run]) -> str:
             "blocks": study.blocks,
             "baseline": study.baseline,
             "factors": study.factors,
+            "drawn": study.drawn,
             "toml_sha256": study.toml_sha256,
         },
     }
@@ -168,4 +179,4 @@ def document(study: Study, runs: Sequence[Run]) -> str:
 
 def read_runs(path: Path) -> list[Run]:
     """The runs of a plan.json; UsageError when it is not one that this version knows."""
-    return [Run(**vars(run)) for run in study_files.read_plan(path.parent).runs]
+    return study_files.read_plan_as(path.parent, Run)[1]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from steelyard.analysis.base.percent import share_of
 from steelyard.wrappers.study.reader import Table
 
 KEYS = ("half_width", "max_repeat")
 MOST_REPEATS = 999  # a run id has three digits for the repeat
-PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?)\s?%")
 
 
 @dataclass(frozen=True)
@@ -27,10 +26,24 @@ def read_stop(head: Table, repeat: int) -> Stop | None:
     table = head.table("stop")
     table.only(KEYS)
     text = table.data.get("half_width")
-    match = PERCENT.fullmatch(text) if isinstance(text, str) else None
-    if match is None or not float(match[1]):
+    half_width = share_of(text)
+    if half_width is None:
         table.wrong("half_width", text, 'a share of the mean above zero, such as "1%"')
     most = table.count("max_repeat", 100, most=MOST_REPEATS)
     if most < repeat:
         table.wrong("max_repeat", most, f"at least repeat = {repeat}, with which it begins")
-    return Stop(float(match[1]) / 100, most)
+    return Stop(half_width, most)
+
+
+def read_equivalent(head: Table) -> float | None:
+    """Check `equivalent`: overheads of less count as none; as a share, None when absent."""
+    if "equivalent" not in head.data:
+        return None
+    share = share_of(head.data["equivalent"])
+    if share is None:
+        head.wrong(
+            "equivalent",
+            head.data["equivalent"],
+            'the largest overhead that does not matter, such as "2%"',
+        )
+    return share

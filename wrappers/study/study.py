@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.jobscripts.registry import Benchmark
@@ -13,16 +14,22 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import benchmarks as study_benchmarks
 from steelyard.wrappers.study import factors as study_factors
 from steelyard.wrappers.study import job as study_job
-from steelyard.wrappers.study.benchmarks import Variant
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.levels import Drawn
 from steelyard.wrappers.study.reader import Table
-from steelyard.wrappers.study.stop import Stop, read_stop
+from steelyard.wrappers.study.stop import Stop, read_equivalent, read_stop
+from steelyard.wrappers.study.swept import Variant
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")
-STUDY_KEYS = ("name", "repeat", "blocks", "seed", "stop")
+STUDY_KEYS = (
+    *("name", "repeat", "blocks", "seed", "order", "stop", "equivalent"),
+    *("max_core_hours", "paper"),
+)
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 MAX_RUNS = 1_000_000
+# Of a block: by the seed, or condition after condition with its repeats in a row.
+ORDERS = ("random", "as_written")
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,10 @@ class Study:
     toml: bytes
     file: Path
     stop: Stop | None = None
+    equivalent: float | None = None  # overheads of less to both sides count as none
+    max_core_hours: float | None = None
+    drawn: Drawn = field(default_factory=dict)  # factors that are files, as they were found
+    order: str = ORDERS[0]  # inside a block
 
     @property
     def toml_sha256(self) -> str:
@@ -52,8 +63,15 @@ class Study:
         return {variant.benchmark.name: variant.benchmark for variant in self.variants}
 
 
-def load(file: Path) -> Study:
-    """Read and check a study file; UsageError in one line for whatever is wrong with it."""
+def load(file: Path, drawn: Drawn | None = None) -> Study:
+    """Read and check a study file; UsageError in one line for whatever is wrong with it.
+
+    `drawn`: what its plan has of factors that are files (levels.read_levels).
+    """
+    if file.is_dir():
+        inside = file / "study.toml"
+        hint = f": give {inside}" if inside.is_file() else "; give NAME.toml (docs/study.md)"
+        raise UsageError(f"{file} is a folder, and no study file{hint}", part=str(file))
     try:
         toml = file.read_bytes()
     except OSError as error:
@@ -61,10 +79,10 @@ def load(file: Path) -> Study:
             f"{file}: cannot be read: {error.strerror}; expected a study file (docs/study.md)",
             part=str(file),
         ) from error
-    return parse(toml, file)
+    return parse(toml, file, drawn)
 
 
-def parse(toml: bytes, file: Path) -> Study:
+def parse(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
     """Check the bytes of a study file; `file` is its name in messages."""
     try:
         data = tomllib.loads(toml.decode("utf-8"))
@@ -72,22 +90,27 @@ def parse(toml: bytes, file: Path) -> Study:
         raise UsageError(f"{file}: no TOML: {one_line(error)}", part=str(file)) from error
     top = Table(file, data)
     top.only(SECTIONS)
-    return build(top, toml)
+    return build(top, toml, dict(drawn or {}))
 
 
-def build(top: Table, toml: bytes) -> Study:
+def build(top: Table, toml: bytes, drawn: Drawn) -> Study:
     """The study of a parsed file, section by section."""
     head = top.table("study")
     head.only(STUDY_KEYS)
     repeat = head.count("repeat", 10, most=999)
-    factors = study_factors.read_factors(top)
+    seed = head.count("seed", 1, least=0, most=2**63 - 1)
+    factors = study_factors.read_factors(top, seed, drawn)
     variants = study_benchmarks.read_variants(top, factors)
+    benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}.values()
+    clients: tuple[Level, ...] = ()
+    if study_factors.has_meaning("clients", benchmarks):
+        clients = factors.get("clients", ())
     study = Study(
         name=name_of(head, top.file),
         repeat=repeat,
         blocks=blocks_of(head, repeat),
-        seed=head.count("seed", 1, least=0, most=2**63 - 1),
-        job=study_job.read_job(top, "clients" in factors),
+        seed=seed,
+        job=study_job.read_job(top, bool(clients)),
         factors=factors,
         baseline=study_factors.read_baseline(top, factors),
         place=study_factors.read_place(top, factors),
@@ -95,13 +118,31 @@ def build(top: Table, toml: bytes) -> Study:
         toml=toml,
         file=top.file,
         stop=read_stop(head, repeat),
+        equivalent=read_equivalent(head),
+        max_core_hours=hours_of(head),
+        drawn={name: drawn[name] for name in factors if name in drawn},
+        order=head.word("order", "|".join(ORDERS), " or ".join(ORDERS)) or ORDERS[0],
     )
     check_size(study, head)
-    most_clients = max(int(level) for level in factors.get("clients", (1,)))
-    study_factors.check_span(
-        top, factors, study.benchmarks().values(), max(study.job.nodes, most_clients)
-    )
+    check_paper(head, variants)
+    most_clients = max(int(level) for level in clients or (1,))
+    study_factors.check_span(top, factors, benchmarks, max(study.job.nodes, most_clients))
     return study
+
+
+def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
+    """[study] paper: where a benchmark has programs of ours beside the field's, whose ran is said."""
+    paper = head.word("paper", NAME, "the name of what is redone, such as ruiz2015")
+    for variant in variants if paper else ():
+        keys, values = variant.benchmark.whose, variant.values()
+        if keys and not any(values[key] for key in keys):
+            head.fail(
+                "paper",
+                f"{variant.benchmark.name} would run our programs, whose figures are not "
+                f"comparable with those of {paper}: in [[benchmark]] give the field's own with "
+                f'{keys[0]} = "/path", or say {keys[1]} = "steelyard" '
+                f"(docs/{variant.benchmark.name}.md)",
+            )
 
 
 def name_of(head: Table, file: Path) -> str:
@@ -123,11 +164,22 @@ def blocks_of(head: Table, repeat: int) -> int:
     return blocks
 
 
+def hours_of(head: Table) -> float | None:
+    """[study] max_core_hours: beyond it `submit` refuses."""
+    value = head.data.get("max_core_hours")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        head.wrong("max_core_hours", value, "a number above 0")
+    return float(value)
+
+
 def check_size(study: Study, head: Table) -> None:
     """Refuse what no scheduler takes."""
-    conditions = len(study.variants)
-    for levels in study.factors.values():
-        conditions *= len(levels)
+    conditions = sum(
+        math.prod(len(study.factors[name]) for name in variant.factors)
+        for variant in study.variants
+    )
     repeat = study.repeat if study.stop is None else study.stop.max_repeat
     if conditions * repeat > MAX_RUNS:
         head.fail("repeat", f"{conditions} conditions x {repeat} are over {MAX_RUNS} runs")

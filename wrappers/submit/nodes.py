@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.wrappers.netem import kernel as netem_kernel
 from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.netem import sites
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 
 VIRTUAL = "virtual"
@@ -31,6 +32,19 @@ def doubt(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
             f'[job] constraint = "{VIRTUAL}" keeps them on the latter'
         )
     return words
+
+
+def without_sites(batches: Sequence[Batch]) -> str | None:
+    """A file of sites that this machine lacks; whether the nodes have it, who knows."""
+    wanted = {one.network for batch in batches for one in batch.conditions.values() if one.shapes}
+    for name in sorted(filter(None, map(netem.sites_of, wanted))):
+        file = sites.FOLDER / f"{name}.sites"
+        if not file.exists():
+            return (
+                f"network conditions: here, and maybe on the nodes, there is no {file}: each node needs "
+                f"it for sites={name} (as root: steelyard netem sites {name}.toml --write)"
+            )
+    return None
 
 
 def missing_here(network: str) -> str | None:

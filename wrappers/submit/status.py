@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +16,12 @@ from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.plan import Run
-from steelyard.wrappers.submit.status_time import time_left_s
+from steelyard.wrappers.submit.status_time import runs_per_hour, time_left_s
 
 RUNNING = ("running",)
 WAITING = ("pending", "requeued")
-FAILED = ("failed", "timeout", "cancelled", "node_fail", "out_of_memory", "lost")
+CANCELLED = ("cancelled",)
+FAILED = ("failed", "timeout", "node_fail", "out_of_memory", "lost")
 LOST = "the scheduler no longer knows the job, and it left no result"
 
 
@@ -35,17 +37,36 @@ class RunState:
     end_unix_s: float | None = None
     elapsed_s: float | None = None
     folder: RunFolder | None = field(default=None, repr=False, compare=False)
+    is_stuck: bool = False  # it waits for what does not come by itself
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed, and why."""
+    """A run that failed or was cancelled, and why; `folder` of its last attempt, `end_unix_s` of
+    that."""
 
     run_id: str
     variant: str
     condition_label: str
     state: str
     reason: str | None
+    folder: str | None = None
+    end_unix_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The runs of one condition, by state."""
+
+    variant: str
+    condition_label: str
+    total: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    cancelled: int
+    planned: int
 
 
 @dataclass(frozen=True)
@@ -65,31 +86,42 @@ class Progress:
     note: str | None  # what could not be asked
     waiting_reasons: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    cancelled: int = 0  # in none of the others
+    stuck: dict[str, int] = field(
+        default_factory=dict
+    )  # of `waiting`: why they never run, how many
+    runs_per_hour: float | None = None
+    conditions: list[Counts] = field(default_factory=list)
+
+    @property
+    def failed_runs(self) -> list[Failure]:
+        """`failures` without those that somebody cancelled."""
+        return [one for one in self.failures if one.state in FAILED]
 
     @property
     def ended(self) -> bool:
-        """Nothing runs and nothing waits."""
-        return self.running == 0 and self.waiting == 0
+        """Nothing runs, and nothing waits that will run."""
+        return self.running == 0 and self.waiting <= sum(self.stuck.values())
 
 
 def snapshot(study_dir: Path, strict: bool = False) -> Progress:
-    """Read everything anew: a second or so for 10,000 runs, most of it the scheduler's.
+    """Read everything anew: half a second for 10,000 runs, and what the scheduler takes.
 
     A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
     MissingError.
     """
     study = StudyDir(study_dir.absolute())
+    said, runs = study_files.read_plan_as(study.path, Run)
     note = None
     try:
-        states = run_states(study)
+        states = states_of(study, runs)
     except MissingError as error:
         if strict:
             raise
         states = states_of_files(study)
         if any(entry.state not in RESULT_STATES for entry in states):
             note = f"{error}; running and waiting are as the files have them"
-    name = str(study_files.read_plan(study.path).study.get("name") or study.path.stem)
-    return progress(name, study, states, note)
+    return progress(str(said.get("name") or study.path.stem), study, states, note)
 
 
 def progress(
@@ -97,11 +129,8 @@ def progress(
 ) -> Progress:
     """Count the states."""
     waiting = [entry for entry in states if entry.state in WAITING]
-    failed = [entry for entry in states if entry.state in FAILED]
-    reasons: dict[str, int] = {}
-    for entry in waiting:
-        if entry.reason:
-            reasons[entry.reason] = reasons.get(entry.reason, 0) + 1
+    stuck = [entry for entry in waiting if entry.is_stuck]
+    now = time.time()
     return Progress(
         study=name,
         study_dir=str(study.path),
@@ -110,13 +139,34 @@ def progress(
         done=count(states, ("completed",)),
         running=count(states, RUNNING),
         waiting=len(waiting),
-        failed=len(failed),
+        failed=count(states, FAILED),
         planned=count(states, ("planned",)),
-        time_left_s=time_left_s(states, time.time()),
+        time_left_s=time_left_s([e for e in states if not e.is_stuck], now),
         note=note,
-        waiting_reasons=reasons,
-        failures=[failure(entry) for entry in failed],
+        waiting_reasons=reasons(waiting),
+        failures=[failure(e) for e in states if e.state in (*FAILED, *CANCELLED)],
+        cancelled=count(states, CANCELLED),
+        stuck=reasons(stuck),
+        runs_per_hour=runs_per_hour(states, now),
+        conditions=by_condition(states),
     )
+
+
+def reasons(waiting: Sequence[RunState]) -> dict[str, int]:
+    """What the scheduler says, and of how many."""
+    return dict(Counter(entry.reason for entry in waiting if entry.reason))
+
+
+def by_condition(states: Sequence[RunState]) -> list[Counts]:
+    """In the plan's order."""
+    groups: dict[tuple[str, str], list[RunState]] = {}
+    for entry in states:
+        groups.setdefault((entry.run.variant, entry.run.condition_label), []).append(entry)
+    words = (("completed",), RUNNING, WAITING, FAILED, CANCELLED, ("planned",))
+    return [
+        Counts(variant, label, len(group), *(count(group, some) for some in words))
+        for (variant, label), group in sorted(groups.items())
+    ]
 
 
 def states_of_files(study: StudyDir) -> list[RunState]:
@@ -140,13 +190,20 @@ def count(states: Sequence[RunState], words: Sequence[str]) -> int:
 
 def failure(entry: RunState) -> Failure:
     """What a person wants to know of a failed run."""
-    run = entry.run
-    return Failure(run.run_id, run.variant, run.condition_label, entry.state, entry.reason)
+    run, folder = entry.run, entry.folder
+    return Failure(
+        run.run_id, run.variant, run.condition_label, entry.state, entry.reason,
+        None if folder is None else str(folder.path), entry.end_unix_s,
+    )  # fmt: skip
 
 
 def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
-    runs = plan.read_runs(study.plan)
+    return states_of(study, plan.read_runs(study.plan), patient)
+
+
+def states_of(study: StudyDir, runs: Sequence[Run], patient: bool = False) -> list[RunState]:
+    """The state of each of these runs."""
     states = {run.run_id: state_of(study, run, None) for run in runs}
     submissions = ledger.read(study)
     if any(entry.state != "completed" for entry in states.values()):
@@ -259,7 +316,7 @@ def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
         over = state in RESULT_STATES and last is not None and last.text("job_id") == task.job_id
         # A task that waits will run, whatever it left before: requeued jobs keep their id.
         if task.state == "pending" or not over:
-            return RunState(run, task.state, task.reason, attempt)
+            return RunState(run, task.state, task.reason, attempt, is_stuck=task.is_stuck)
     if last is None:
         return RunState(run, state)
     start = last.number("start_unix_s")

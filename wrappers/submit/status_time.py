@@ -34,6 +34,21 @@ def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
     return work_s * wall_s / done_s if done_s > 0 else None
 
 
+def runs_per_hour(states: Sequence[RunState], now_unix_s: float) -> float | None:
+    """How many runs ended an hour, since the first of the last stretch of work began; None: none."""
+    ended = sorted(
+        (entry.start_unix_s, entry.elapsed_s)
+        for entry in states
+        if entry.start_unix_s is not None and entry.elapsed_s is not None
+    )
+    if not ended:
+        return None
+    stretch = last_stretch(ended)
+    is_over = not any(entry.state in ACTIVE for entry in states)
+    end = max(start + elapsed for start, elapsed in stretch) if is_over else now_unix_s
+    return 3600 * len(stretch) / max(end - stretch[0][0], 1e-3)
+
+
 def kind(entry: RunState) -> tuple[str, str]:
     """Runs of one kind take about as long."""
     return entry.run.variant, entry.run.condition_label

@@ -1,9 +1,11 @@
-"""Shows a study's progress until all its runs have ended."""
+"""Shows a study's progress until all its runs have ended, or none of the rest ever will."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from steelyard.wrappers.base import console
@@ -12,7 +14,7 @@ from steelyard.wrappers.schedulers.base import PATIENCE_S
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.status import Progress
 
-BAR_WIDTH = 30
+Show = Callable[[Progress], None]
 
 
 def line(progress: Progress) -> str:
@@ -23,55 +25,77 @@ def line(progress: Progress) -> str:
         f"{progress.waiting} waiting",
         f"{progress.failed} failed",
     ]
+    if progress.cancelled:
+        words.append(f"{progress.cancelled} cancelled")
     text = f"{progress.study}: {', '.join(words)} of {progress.total}"
     if not progress.ended:
-        left = progress.time_left_s
-        text += (
-            "; time left unknown yet" if left is None else f"; {console.format_seconds(left)} left"
-        )
-    reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(progress.waiting_reasons.items()))
+        text += f"; {left(progress)}"
+    reasons = told(progress.waiting_reasons)
     return text + (f" (waiting for: {reasons})" if reasons and not progress.running else "")
 
 
-def bar(progress: Progress) -> str:
-    """A bar as wide as the share of runs that have ended."""
-    ended = BAR_WIDTH * (progress.done + progress.failed) // max(progress.total, 1)
-    return "[" + "#" * ended + "-" * (BAR_WIDTH - ended) + "] "
+def left(progress: Progress) -> str:
+    """`1:20 left`."""
+    if progress.time_left_s is None:
+        return "time left unknown yet"
+    return f"{console.format_seconds(progress.time_left_s)} left"
+
+
+def told(reasons: dict[str, int]) -> str:
+    """`2 Priority, 3 Resources`."""
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(reasons.items()))
+
+
+def stuck_words(progress: Progress) -> str | None:
+    """What never runs, and what to do; None: all that waits may still run."""
+    if not progress.stuck:
+        return None
+    return (
+        f"{sum(progress.stuck.values())} runs wait for what does not come by itself "
+        f"({told(progress.stuck)}): change what they ask for, or `steelyard cancel` them"
+    )
 
 
 def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
-    """Redraw one line on a terminal, print each change elsewhere; the last state."""
-    terminal = sys.stdout.isatty() and not quiet
-    before = ""
-    while True:
-        progress = patient_snapshot(study_dir)
-        if terminal:
-            draw(bar(progress), line(progress))
-        elif not quiet and counts(progress) != before:
+    """The whole screen of a terminal, a line for each change elsewhere; the last state."""
+    with shown(quiet) as show:
+        while True:
+            progress = patient_snapshot(study_dir)
+            show(progress)
+            if progress.ended:
+                return progress
+            time.sleep(interval_s)
+
+
+@contextmanager
+def shown(quiet: bool) -> Iterator[Show]:
+    """Where to; after ^C on a terminal the last state stays behind as a line."""
+    if quiet:
+        yield lambda progress: None
+    elif sys.stdout.isatty():
+        from steelyard.wrappers.submit import status_screen
+
+        with status_screen.full_screen(line) as show:
+            yield show
+    else:
+        yield Lines()
+
+
+class Lines:
+    """A line for each change."""
+
+    def __init__(self) -> None:
+        self.before = ""
+
+    def __call__(self, progress: Progress) -> None:
+        if counts(progress) != self.before:
             print(line(progress), flush=True)
-        before = counts(progress)
-        if progress.ended:
-            break
-        time.sleep(interval_s)
-    if terminal:
-        print()
-    return progress
+        self.before = counts(progress)
 
 
 def counts(progress: Progress) -> str:
     """What makes a state worth a new line."""
-    return f"{progress.done} {progress.running} {progress.failed}"
-
-
-def draw(picture: str, words: str) -> None:
-    """Over the line that is there: the words, cut at the terminal's width, behind the picture
-    where both fit."""
-    import shutil
-
-    width = shutil.get_terminal_size().columns - 1
-    text = picture + words
-    sys.stdout.write("\r\x1b[K" + (text if len(text) <= width else words[:width]))
-    sys.stdout.flush()
+    return f"{progress.done} {progress.running} {progress.failed} {progress.cancelled}"
 
 
 def patient_snapshot(study_dir: Path) -> Progress:

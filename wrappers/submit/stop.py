@@ -11,7 +11,7 @@ from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
 
 Say = Callable[[str], None]
-OVER = ("completed", *status.FAILED)
+OVER = ("completed", *status.FAILED, *status.CANCELLED)
 
 
 def so_far(study: Study, folder: StudyDir) -> Study:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard.jobscripts import registry, runscript
+from steelyard.wrappers.base import signals
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import needs as launcher_checks
@@ -17,19 +16,15 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import known, ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan
-from steelyard.wrappers.study.benchmarks import uncompared
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import tag_value
 from steelyard.wrappers.study.plan import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import nodes as submit_nodes
+from steelyard.wrappers.submit import preflight, prospect, status
 from steelyard.wrappers.submit import programs as submit_programs
-from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit import stop as submit_stop
-from steelyard.wrappers.submit.hand_in import chained, hand_in, last_active, recover, say
-
-AGAIN = ("planned",)
-AGAIN_IF_FAILED = ("planned", *status.FAILED)
+from steelyard.wrappers.submit.batches import make_batches, planned, wanted
+from steelyard.wrappers.submit.hand_in import hand_in, recover, say
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,7 @@ class Outcome:
     submissions: list[str]
     recovered: list[str]
     failed: int  # of local runs: they are over
+    failed_before: int  # of these, by an earlier submit
     seconds: float
 
 
@@ -57,18 +53,15 @@ def submit(
     """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
-    scheduler = known.by_name(scheduler_name, folder.path)
-    known.check_options(study, type(scheduler))
-    check_folder(folder.path, scheduler)
-    scheduler = reachable(scheduler, dry=scripts is not None)
-    advise(study)
+    scheduler = ready(study, folder, scheduler_name, dry=scripts is not None)
+    for note in prospect.notes(study):
+        say(f"note: {note}")
     if scripts is not None:
-        study = submit_stop.so_far(study, folder)
-        runs, states = planned(study, folder)
-        batches = make_batches(study, folder, wanted(runs, states, retry_failed), scheduler)
-        warn(batches, scheduler)
-        scripts += dry_run(batches, scheduler, last_active(folder, scheduler))
-        return outcome(study, folder, scheduler, runs, batches, [], begin)
+        seen = prospect.of(study, folder, scheduler, retry_failed)
+        for problem in seen.problems:
+            say(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
+        scripts += seen.scripts()
+        return outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
     with ledger.locked(folder):
         recovered = recover(folder, study, scheduler)
         study = submit_stop.grown(study, folder, say)
@@ -79,21 +72,22 @@ def submit(
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # what cannot be asked for is said before anything is written
             scheduler.script(batch, None)
+        preflight.refuse(preflight.look(study, missing, batches, scheduler), say)
+        prospect.keep(study, runs, states, missing, scheduler, folder)
         warn(batches, scheduler)
         write_study(study, folder, runs, missing)
-        with netem.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
+        with signals.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
             hand_in(folder, batches, scheduler)
-    failed = status.snapshot(folder.path).failed if scheduler.runs_here else 0
-    return outcome(study, folder, scheduler, runs, batches, recovered, begin, failed)
+    done = outcome(study, folder, scheduler, runs, batches, recovered, begin)
+    return with_failures(done, folder, missing) if scheduler.runs_here else done
 
 
-def advise(study: Study) -> None:
-    """Says what the study will not compare though it looks as if it should."""
-    for what in uncompared(study.variants):
-        say(
-            f"note: {what} has several values in [[benchmark]]: they are variants, which the "
-            "report does not compare; as a list in [factors] they are levels, which it does"
-        )
+def ready(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
+    """The scheduler of that name, where it answers and can have this study."""
+    scheduler = known.by_name(name, folder.path)
+    known.check_options(study, type(scheduler))
+    check_folder(folder.path, scheduler)
+    return reachable(scheduler, dry)
 
 
 def check_folder(path: Path, scheduler: Scheduler) -> None:
@@ -108,9 +102,11 @@ def check_folder(path: Path, scheduler: Scheduler) -> None:
 
 def warn(batches: Sequence[Batch], scheduler: Scheduler) -> None:
     """Says what the nodes may not have."""
-    doubt = None if scheduler.runs_here else submit_nodes.doubt(batches, scheduler)
-    if doubt is not None:
-        say(f"warning: {doubt}")
+    if scheduler.runs_here:  # there it is an error
+        return
+    for doubt in (submit_nodes.doubt(batches, scheduler), submit_nodes.without_sites(batches)):
+        if doubt is not None:
+            say(f"warning: {doubt}")
 
 
 def reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
@@ -135,23 +131,13 @@ def sentence(done: Outcome) -> str:
         )
     jobs = f"{len(done.submissions)} submission{'s' if len(done.submissions) != 1 else ''}"
     runs_here = known.kind(done.scheduler).runs_here
-    how = f"{done.failed} failed" if runs_here else jobs
+    before = f", {done.failed_before} failed before" if done.failed_before else ""
+    how = f"{done.failed - done.failed_before} failed{before}" if runs_here else jobs
     verb = "executed here" if runs_here else "submitted"
     return (
         f"{done.submitted} of {done.runs} runs {verb} ({how}, {done.seconds:.1f} s): "
         f"{done.study_dir}"
     )
-
-
-def dry_run(
-    batches: Sequence[Batch], scheduler: Scheduler, after: str | None
-) -> list[tuple[str, str]]:
-    """The scripts as they would be submitted; a job id that is not there yet stands as JOBID."""
-    scripts = []
-    for batch in batches:
-        scripts.append((batch.submission_id, scheduler.script(batch, chained(batch, after))))
-        after = "JOBID"
-    return scripts
 
 
 def outcome(
@@ -162,7 +148,6 @@ def outcome(
     batches: Sequence[Batch],
     recovered: list[str],
     begin: float,
-    failed: int = 0,
 ) -> Outcome:
     """The figures of a call."""
     return Outcome(
@@ -173,47 +158,18 @@ def outcome(
         submitted=sum(len(batch.run_ids) for batch in batches),
         submissions=[batch.submission_id for batch in batches],
         recovered=recovered,
-        failed=failed,
+        failed=0,
+        failed_before=0,
         seconds=time.monotonic() - begin,
     )
 
 
-def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status.RunState]]:
-    """The plan, grown from the one that is there, and the state of each run that was in it."""
-    runs = plan.make_plan(study)
-    if not folder.plan.is_file():
-        return runs, {}
-    states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
-    submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
-    submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
-    old = [entry.run for entry in states.values()]
-    grown = plan.grow(old, runs, submitted, study.seed)
-    added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
-    if submitted and added:
-        say(
-            f"{len(added)} conditions are new: they run in blocks of their own, "
-            "not interleaved with what was submitted before"
-        )
-    return grown, states
-
-
-def condition_of(run: Run) -> str:
-    """A run's id without its repeat."""
-    return run.run_id.rpartition("-")[0]
-
-
-def wanted(
-    runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
-) -> list[Run]:
-    """The runs to submit: never executed and not in a queue; failed ones if asked for."""
-    again = AGAIN_IF_FAILED if retry_failed else AGAIN
-    return [run for run in runs if run.run_id not in states or needs(states[run.run_id], again)]
-
-
-def needs(entry: status.RunState, again: Sequence[str]) -> bool:
-    """Also a run that left no attempt behind, whatever became of its job."""
-    never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
-    return entry.state in again or never_began
+def with_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Outcome:
+    """Of runs that are over when the submit is."""
+    failures = status.snapshot(folder.path).failed_runs
+    now = {run.run_id for run in executed}
+    before = sum(failure.run_id not in now for failure in failures)
+    return replace(done, failed=len(failures), failed_before=before)
 
 
 def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
@@ -259,8 +215,10 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             run.parameters,
             study_dir=folder.path,
             run_id=run.run_id,
-            clients=run.clients * run.launcher.containers,
-            environment=variables | launchers.variables(run.launcher) | mode_of(run),
+            clients=run.clients * run.launcher.clients_per_node,
+            environment=variables
+            | launchers.variables(run.launcher, netem.of_levels(run.condition).network)
+            | mode_of(run),
         )
         (path / "run.sh").write_text(text, encoding="utf-8")
     ledger.write_whole(folder.plan, plan.document(study, runs))
@@ -270,81 +228,3 @@ def mode_of(run: Run) -> dict[str, str]:
     """What run.sh is told of the factor `mode`, unless that is the benchmark's own parameter."""
     mode = run.condition.get("mode")
     return {} if mode is None or mode == run.parameters.get("mode") else {"SY_MODE": str(mode)}
-
-
-def make_batches(
-    study: Study, folder: StudyDir, runs: Sequence[Run], scheduler: Scheduler
-) -> list[Batch]:
-    """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
-    most = scheduler.most_runs() or len(runs) or 1
-    begun = len(ledger.read(folder))
-    batches: list[Batch] = []
-    for group in groups(study, runs, scheduler):
-        for start in range(0, len(group), most):
-            part = group[start : start + most]
-            batches.append(make_batch(study, folder, part, begun + len(batches), scheduler))
-    return batches
-
-
-def groups(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
-    """Runs by block and by what they ask of the scheduler; by block only where they run here."""
-    found: dict[tuple[object, ...], list[Run]] = {}
-    for run in runs:
-        asked = (nodes_of(study, run), options_of(study, run, scheduler))
-        found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
-    by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
-    # The set that is submitted first gets its nodes first: it is another one in each block.
-    return [g for block, sets in by_block for g in rotated(list(sets), block)]
-
-
-def rotated(sets: list[list[Run]], block: int) -> list[list[Run]]:
-    """The same sets, beginning with another one in each block."""
-    first = block % len(sets)
-    return sets[first:] + sets[:first]
-
-
-def nodes_of(study: Study, run: Run) -> int:
-    """Nodes of the job: one per client, or those of [job]."""
-    return max(study.job.nodes, run.clients)
-
-
-def options_of(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
-    """What the run's condition asks of the scheduler."""
-    options = scheduler.condition_options(run.condition)
-    if "node_type" in run.condition:
-        level = str(run.condition["node_type"])
-        given = study.place[level].get(scheduler.name)
-        options = [*scheduler.place_options(level, given, nodes_of(study, run)), *options]
-    return tuple(options)
-
-
-def make_batch(
-    study: Study, folder: StudyDir, runs: Sequence[Run], number: int, scheduler: Scheduler
-) -> Batch:
-    """A batch of runs that ask for the same; its id tells block and content."""
-    run_ids = tuple(run.run_id for run in runs)
-    content = "\n".join([str(folder.path), str(number), *run_ids])
-    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
-    first = runs[0]
-    return Batch(
-        submission_id=f"b{first.block:03}-{digest}",
-        study=study.name,
-        study_dir=folder.path,
-        block=first.block,
-        nodes=nodes_of(study, first),
-        options=options_of(study, first, scheduler),
-        tags=common_tags(study, runs),
-        run_ids=run_ids,
-        job=study.job,
-        conditions={run.run_id: netem.of_levels(run.condition) for run in runs},
-    )
-
-
-def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
-    """Study, block, and the factor levels that all these runs have."""
-    tags = [("study", study.name), ("block", str(runs[0].block))]
-    for name, level in runs[0].condition.items():
-        if all(run.condition[name] == level for run in runs):
-            text = runs[0].launcher.text if name == "launcher" else str(level)
-            tags.append((name, tag_value(text)))
-    return tuple(tags)

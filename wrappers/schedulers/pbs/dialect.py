@@ -55,6 +55,10 @@ class Dialect(ABC):
         """What each node is said to have."""
 
     @abstractmethod
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """What runs a command on a node of the job that this is called in."""
+
+    @abstractmethod
     def most_runs(self, server: Attributes) -> int | None:
         """How many tasks an array may have, by the server's attributes."""
 

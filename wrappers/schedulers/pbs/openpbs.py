@@ -56,6 +56,10 @@ class OpenPbs(Dialect):
         nodes = parse_blocks(command.run_once(["pbsnodes", "-a"]))
         return {name: frozenset(features_of(found)) for name, found in nodes.items()}
 
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """By the mom, through TM."""
+        return ["pbs_tmrsh", node, *argv]
+
     def most_runs(self, server: Attributes) -> int | None:
         """max_array_size; without it the server's default."""
         text = server.get("max_array_size", "")

@@ -65,6 +65,10 @@ class Pbs(Scheduler):
             raise MissingError(f"{pbs_checks.absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
 
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """Within a job, which has to have the node: moms start nothing else for others."""
+        return self.dialect.on_node(node, argv) if "PBS_JOBID" in os.environ else []
+
     @functools.cached_property
     def server(self) -> tuple[str, Attributes]:
         """Name and attributes; MissingError says what to do where it does not answer."""

@@ -108,6 +108,12 @@ def clock(limit_s: int) -> str:
 def place(batch: Batch, dialect: Dialect) -> list[str]:
     """The nodes: of the run's condition, or of [job] options, or any."""
     job = batch.job
+    placing = [o for o in batch.options if pbs_options.split_placing([o])[0] is not None]
+    if len(placing) > 1:
+        raise UsageError(
+            f"'{placing[0]}' and '{placing[1]}': nodes are said in one place on PBS: leave one of "
+            'the factors node_type and kernel_release out, or write pbs = "" into its [place.LEVEL]'
+        )
     of_level, others = pbs_options.split_placing(
         option for option in batch.options if not option.startswith("--")
     )

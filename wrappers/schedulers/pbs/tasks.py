@@ -38,7 +38,8 @@ def active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> di
             continue
         waits = letter in states.WAITING
         why = why_waiting(letter, attributes) if waits else None
-        tasks[run_id] = Task("pending" if waits else "running", why, job_id)
+        never = waits and "can never run" in attributes.get("comment", "").casefold()
+        tasks[run_id] = Task("pending" if waits else "running", why, job_id, is_stuck=never)
     return tasks
 
 

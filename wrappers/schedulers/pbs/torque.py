@@ -77,6 +77,10 @@ class Torque(Dialect):
             for node in nodes.iter("Node")
         }
 
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """By the mom, through TM."""
+        return ["pbsdsh", "-h", node, *argv]
+
     def most_runs(self, server: Attributes) -> int | None:
         """max_job_array_size; without it there is no limit."""
         text = server.get("max_job_array_size", "")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.check import Check
-from steelyard.wrappers.schedulers.slurm import kernel_counts
 
 TIMEOUT_S = 10  # a person waits
 
@@ -42,7 +41,6 @@ def checks() -> Iterator[Check]:
     yield Check("Slurm", "ok", f"controller answers, version {version.partition('=')[2].strip()}")
     yield check_plugin(says("sbatch", "--help") or "")
     yield check_prolog_flags(config)
-    yield kernel_counts.check(config)
 
 
 def check_plugin(sbatch_help: str) -> Check:

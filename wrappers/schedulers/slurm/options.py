@@ -44,4 +44,4 @@ def refuse_ours(table: Table, key: str, option: str) -> None:
         if (len(known) > 1) is long and same(known, name):
             table.fail(key, f"{shown(option)}: use [job] {meant} instead")
     if any(same(known, name) for known in (OURS if long else OURS.values())):
-        table.fail(key, f"{shown(option)}: Steelyard sets this option itself")
+        table.fail(key, f"{shown(option)}: Steelyard sets this option itself: leave it out")

@@ -19,9 +19,11 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
+from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import options as slurm_options
+from steelyard.wrappers.schedulers.slurm import places as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study.reader import Table
@@ -35,6 +37,9 @@ DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATC
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
 CONDITIONS = ("--netem", "--cache")
 PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
+# A question to a node: room beside others' jobs, and no queue where there is none.
+ASKING = ("--nodes=1", "--ntasks=1", "--time=2", "--immediate=20", "--chdir=/",
+          "--job-name=steelyard-doctor")  # fmt: skip
 CHUNK = 500  # job ids on one command line
 
 
@@ -83,6 +88,10 @@ class Slurm(Scheduler):
         ours = (line for line in joined(text) if "[steelyard]" in line)
         return frozenset(name for line in ours for name in re.findall(r"--[a-z][a-z-]*", line)[:1])
 
+    def on_node(self, node: str, argv: Sequence[str]) -> list[str]:
+        """A small job of its own: one node that is down must not hold up the others."""
+        return ["srun", "--quiet", f"--nodelist={node}", *ASKING, *argv]
+
     def cluster(self) -> str | None:
         """ClusterName."""
         return self.config.get("ClusterName")
@@ -124,6 +133,28 @@ class Slurm(Scheduler):
             return {}
         pairs = (line.strip().partition("|")[::2] for line in text.splitlines())
         return {name: frozenset(listed.split(",")) for name, listed in pairs}
+
+    @functools.cached_property
+    def all_nodes(self) -> list[Node]:
+        """From scontrol."""
+        return list(slurm_places.nodes(slurm_places.rows("node")))
+
+    @functools.cached_property
+    def partitions(self) -> list[slurm_places.Row]:
+        """From scontrol."""
+        return slurm_places.rows("partition")
+
+    def place(self, batch: Batch) -> Place:
+        """Of the partition that the batch goes to, the nodes that have what it asks for."""
+        return slurm_places.place(batch, self.all_nodes, self.partitions)
+
+    def refusal(self, script: Path, batch: Batch) -> str | None:
+        """What `sbatch --test-only` says against it."""
+        try:
+            slurm_command.run_once(["sbatch", "--test-only", str(script)], job_environment(batch))
+        except CommandError as error:
+            return error.message.removeprefix("allocation failure: ")
+        return None
 
     def script(self, batch: Batch, after: str | None) -> str:
         """The batch script; ConditionError for what this cluster's plugin cannot do."""
@@ -222,6 +253,13 @@ class AbsentSlurm(Slurm):
     def features(self) -> dict[str, frozenset[str]]:
         """Nothing is known."""
         return {}
+
+    def place(self, batch: Batch) -> Place:
+        """Nothing is known."""
+        return Place("the cluster", ())
+
+    def refusal(self, script: Path, batch: Batch) -> None:
+        """There is nobody to ask."""
 
     def possible(self, batch: Batch) -> Batch:
         """Shown as it would be with the plugin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 
@@ -9,6 +10,7 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.study.job import Job
 
+CONSTRAINT = "--constraint="
 PLAIN_CONSTRAINT = re.compile(r"[A-Za-z0-9_.&-]+")
 
 # The raw job id and the restart count name the attempt (docs/formats.md part 6). What is said
@@ -74,16 +76,11 @@ def job_options(job: Job) -> list[str]:
 
 
 def condition_options(batch: Batch) -> list[str]:
-    """The options of the runs' conditions; two constraints become one that asks for both."""
-    constraint = batch.job.constraint
-    options = []
-    for option in batch.options:
-        name, _, value = option.partition("=")
-        if name == "--constraint" and constraint is not None:
-            constraint = both(constraint, value)
-        else:
-            options.append(option)
-    return options + ([] if constraint is None else [f"--constraint={constraint}"])
+    """The options of the runs' conditions; several constraints become one that asks for all."""
+    texts = [] if batch.job.constraint is None else [batch.job.constraint]
+    texts += [o.partition("=")[2] for o in batch.options if o.startswith(CONSTRAINT)]
+    options = [option for option in batch.options if not option.startswith(CONSTRAINT)]
+    return options + ([f"{CONSTRAINT}{functools.reduce(both, texts)}"] if texts else [])
 
 
 def both(first: str, second: str) -> str:
@@ -91,7 +88,7 @@ def both(first: str, second: str) -> str:
     for constraint in (first, second):
         if not PLAIN_CONSTRAINT.fullmatch(constraint):
             raise UsageError(
-                f"job.constraint = '{first}' and node_type's constraint '{second}' cannot be "
-                "joined by '&': leave job.constraint out and write the whole in [place.LEVEL]"
+                f"the constraints '{first}' and '{second}' (job.constraint, node_type, "
+                "kernel_release) cannot be joined by '&': write the whole in one [place.LEVEL]"
             )
     return f"{first}&{second}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
-from steelyard.analysis.sources.sacct import INDEX, Sacct, waiting_tasks
+from steelyard.analysis.sources.sacct import INDEX, Sacct
+from steelyard.analysis.sources.slurm_job_ids import waiting_tasks
 from steelyard.analysis.sources.slurm_states import STATES
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
@@ -18,6 +20,13 @@ from steelyard.wrappers.schedulers.slurm import command
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
 WAITING = ("pending", "requeued")
 CLOCKS_MAY_DIFFER_S = 300
+# Reasons (job_reason_str of Slurm's src/common/job_state_reason.c) that no other job's end removes.
+STUCK = re.compile(
+    r"PartitionNodeLimit|PartitionTimeLimit|PartitionInactive|DependencyNeverSatisfied"
+    r"|BadConstraints|InvalidAccount|InvalidQOS|AccountNotAllowed|QOSNotAllowed"
+    r"|launch failed requeued held|JobHeld(User|Admin)|(Assoc|QOS|Job)\w*Per(Job|Node)\w*"
+    r"|(Assoc|QOS)MaxWall\w*|MaxMemPerLimit"
+)
 
 
 def ask_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
@@ -53,6 +62,7 @@ def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
             state="pending" if waits else "running",
             reason=reason if waits and reason != "None" else None,
             job_id=None if raw_id == array_job and waits else raw_id,
+            is_stuck=waits and STUCK.fullmatch(reason) is not None,
         )
         for run_id in runs_of(jobs[array_job], expand(indices)):
             tasks[run_id] = task

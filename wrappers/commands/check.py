@@ -1,0 +1,216 @@
+"""Say before anything is submitted what a study costs, what is missing for it on this cluster, and
+which difference it would see. Nothing is written, nothing is submitted.
+
+Times and joules are those of earlier runs of the same benchmarks: of this study's own database,
+and of others named by --earlier. Exit code 3 if `submit` would refuse it.
+
+  steelyard check study.toml
+  steelyard check study.toml --earlier trial.study --node-power 350
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.submit.cost import Cost
+    from steelyard.wrappers.submit.prospect import Prospect
+    from steelyard.wrappers.submit.seen import Sight
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard check`."""
+    add = parser.add_argument
+    add("study", metavar="STUDY.toml", type=Path, help="the study file")
+    add("--scheduler", metavar="NAME", help="as of `steelyard submit`")
+    add("--dir", type=Path, metavar="DIR", help="as of `steelyard submit`")
+    add(
+        "--earlier",
+        metavar="STUDY",
+        action="append",
+        default=[],
+        help="a collected study whose runs tell times, joules and spreads (repeatable)",
+    )
+    add(
+        "--node-power",
+        metavar="WATTS",
+        type=float,
+        help="of a node at work, where no earlier run has joules",
+    )
+    add("--json", action="store_true", help="print everything as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look, and tell."""
+    from steelyard.analysis.summary import earlier as earlier_runs
+    from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.schedulers import known
+    from steelyard.wrappers.study import folder as studydir
+    from steelyard.wrappers.study import loading
+    from steelyard.wrappers.submit import prospect, seen, submit
+
+    if args.node_power is not None and not 0 < args.node_power < float("inf"):
+        raise errors.UsageError(f"--node-power {args.node_power:g}: allowed is watts above 0")
+    study, path = loading.load(args.study, args.dir)
+    folder = studydir.StudyDir(path.absolute())
+    scheduler = submit.ready(study, folder, args.scheduler or known.detect(), dry=True)
+    found = prospect.of(study, folder, scheduler)
+    earlier = earlier_runs.read([folder.path, *map(studydir.resolve, args.earlier)])
+    cost = found.cost(earlier, args.node_power)
+    sights = seen.sights(study, found.runs, earlier)
+    if args.json:
+        console.print_json(document(found, cost, sights, earlier.studies))
+    else:
+        print_all(found, cost, sights, earlier.studies)
+    return errors.MISSING if any(one.sure for one in found.problems) else errors.DONE
+
+
+def document(
+    found: Prospect, cost: Cost, sights: list[Sight], studies: tuple[str, ...]
+) -> dict[str, Any]:
+    """For programs."""
+    from dataclasses import asdict
+
+    from steelyard.analysis.stats.planning import POWER
+    from steelyard.wrappers.submit import prospect, seen
+
+    return {
+        "format": "steelyard-check",
+        "version": 1,
+        "study": found.study.name,
+        "scheduler": found.scheduler.name,
+        "runs": len(found.runs),
+        "to_submit": len(found.missing),
+        "submissions": len(found.batches),
+        "cost": asdict(cost),
+        "max_core_hours": found.study.max_core_hours,
+        "earlier_studies": list(studies),
+        "power": POWER,
+        "comparisons": seen.comparisons(found.runs),
+        "level": seen.level_of(found.study, found.runs),
+        "sights": [asdict(one) for one in sights],
+        "kernels": found.kernels,
+        "notes": list(prospect.notes(found.study)),
+        "problems": [asdict(one) for one in found.problems],
+    }
+
+
+def print_all(found: Prospect, cost: Cost, sights: list[Sight], studies: tuple[str, ...]) -> None:
+    """For a person."""
+    from steelyard.wrappers.submit import prospect
+
+    print_cost(found, cost, studies)
+    print()
+    print_sights(found, sights)
+    for note in prospect.notes(found.study):
+        print(f"note: {note}")
+    for problem in found.problems:
+        print(f"{'missing' if problem.sure else 'warning'}: {problem.text}")
+    sure = sum(one.sure for one in found.problems)
+    if sure:
+        print(f"{sure} thing{'s are' if sure > 1 else ' is'} missing: `steelyard submit` refuses")
+    else:
+        print("nothing known stands against it: `steelyard submit` hands it in")
+
+
+def print_cost(found: Prospect, cost: Cost, studies: tuple[str, ...]) -> None:
+    """Jobs, core-hours, joules, time."""
+    from steelyard.analysis.stats.readable import quantity
+    from steelyard.wrappers.base import console
+
+    study = found.study
+    conditions = len({(run.variant, run.condition_label) for run in found.runs})
+    jobs = f"{len(found.missing)} of {len(found.runs)} are to be submitted"
+    if not found.scheduler.runs_here:
+        jobs += f", as {len(found.batches)} submissions"
+    limit = "" if study.max_core_hours is None else f"; max_core_hours = {study.max_core_hours:g}"
+    used = f"; {cost.core_hours_used:.3g} used already" if cost.core_hours_used else ""
+    energy = None if cost.energy_j is None else quantity(cost.energy_j, "J")
+    end = (
+        None if cost.end_s is None else f"{console.format_seconds(cost.end_s)} {where(found, cost)}"
+    )
+    print_row("study", f"{study.name}, on {found.scheduler.name}: {conditions} conditions")
+    print_row("runs", f"{study.repeat} of each condition, in {study.blocks} blocks: {jobs}")
+    print_row("core-hours", (number(cost.core_hours) or why(cost, "core_hours")) + used + limit)
+    at_most = number(cost.core_hours_at_most)
+    allowed = None if at_most is None else f"{at_most} core-hours are possible by the time limit"
+    print_row("at most", allowed or why(cost, "core_hours_at_most"))
+    print_row("energy", energy or why(cost, "energy_j"))
+    print_row("to the end", end or why(cost, "end_s"))
+    if found.kernels:
+        listed = (f"{release}: {', '.join(nodes)}" for release, nodes in found.kernels.items())
+        print_row("kernels", "; ".join(listed))
+    if studies:
+        near = ", ".join(f"{count} by {words}" for words, count in cost.earlier.items())
+        print_row("judged by", f"earlier runs of {', '.join(studies)}: {near}")
+    if "expected_s" in cost.missing:
+        print_row("not known", cost.missing["expected_s"])
+
+
+def print_row(name: str, words: str) -> None:
+    """A line."""
+    print(f"{name:<11} {words}")
+
+
+def why(cost: Cost, name: str) -> str:
+    """In place of a figure; the reason that several have is told once, below."""
+    reason = cost.missing.get(name, "?")
+    return "not known" if reason == cost.missing.get("expected_s") else f"not known: {reason}"
+
+
+def where(found: Prospect, cost: Cost) -> str:
+    """On what the time to the end is reckoned."""
+    from steelyard.wrappers.base import console
+
+    if found.scheduler.runs_here:
+        return "on this machine"
+    words = f"on the {cost.idle_nodes} nodes that are idle now"
+    if cost.end_all_s is not None and cost.known_nodes != cost.idle_nodes:
+        words += f"; {console.format_seconds(cost.end_all_s)} when all {cost.known_nodes} are free"
+    return words
+
+
+def number(value: float | None) -> str | None:
+    """Three digits."""
+    return None if value is None else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Two digits."""
+    return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"
+
+
+def print_sights(found: Prospect, sights: list[Sight]) -> None:
+    """Which differences are seen."""
+    from steelyard.wrappers.base import console
+    from steelyard.wrappers.submit import seen
+
+    level = seen.level_of(found.study, found.runs)
+    count = seen.comparisons(found.runs)
+    if not count:
+        print("nothing is compared: the study has one condition of each variant")
+        return
+    rows = [
+        (
+            one.variant,
+            percent(one.spread),
+            one.runs or "a guess",
+            "none" if one.seen is None else percent(one.seen),
+            *(n if n is not None else "–" for n in one.repeats_for.values()),
+        )
+        for one in sights
+    ]
+    console.print_table(
+        ("variant", "spread", "from runs", f"seen with {found.study.repeat}",
+         *(f"runs for {share}" for share in sights[0].repeats_for)),
+        rows,
+        title="Differences that are seen in 4 studies of 5",
+    )  # fmt: skip
+    print(
+        f"spread: standard deviation of the main figure over its mean. Two-sided t test at "
+        f"{level * 100:.2g} %:\n5 % for all {count} comparisons together. Runs are per condition.\n"
+        if found.study.stop is None
+        else f"Two-sided t test at {level * 100:.2g} %: 4 % for all {count} comparisons together.\n"
+    )

@@ -1,0 +1,104 @@
+"""Print the completion of commands, options and files for a shell: bash, zsh or fish.
+
+Start a new shell afterwards. It is made from the same source as the help, so print it anew after
+an upgrade.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+
+SHELLS = ("bash", "zsh", "fish")
+FOLDERS = frozenset(("DIR",))
+FILES = frozenset(("FILE", "STUDY", "STUDY.toml"))
+# Of a program and its arguments: those on the PATH, then files; zsh knows the program's own words.
+PROGRAM = {
+    "bash": "_steelyard_programs",
+    "zsh": "_normal",
+    "fish": "(__fish_complete_command) (__fish_complete_path (commandline -ct))",
+    "preamble": {
+        "bash": '_steelyard_programs() { _shtab_compgen_files "$1"; compgen -c -- "$1"; }',
+    },
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which shell."""
+    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print it."""
+    import shtab
+
+    from steelyard.wrappers.commands import cli, parsers
+
+    parser = parsers.whole(cli.COMMANDS, cli.QUESTION)
+    prepare(parser)
+    text = shtab.complete(parser, args.shell)
+    mend = {"zsh": mended_zsh, "fish": mended_fish}.get(args.shell)
+    print(text if mend is None else mend(text, frozenset(with_optional_value(parser))))
+    return 0
+
+
+def prepare(parser: argparse.ArgumentParser) -> None:
+    """What stands for a file is completed as one, the name of a benchmark as that."""
+    import shtab
+
+    from steelyard.jobscripts import registry
+
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                prepare(below)
+        elif action.metavar in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks
+        elif action.metavar in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif action.metavar == "COMMAND":
+            action.complete = PROGRAM  # type: ignore[attr-defined]
+        elif action.dest == "benchmark":
+            action.choices = registry.names()
+
+
+def with_optional_value(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Options that may stand alone, such as `--figures`: their value is behind `=`."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from with_optional_value(below)
+        elif action.nargs == "?":
+            yield from action.option_strings
+
+
+def mended_zsh(text: str, optional: frozenset[str]) -> str:
+    """shtab has `--cache cold` only: here `--cache=cold`, too; and `run -- PROGRAM`."""
+
+    def with_equals(found: re.Match[str]) -> str:
+        name, close, rest = found.groups()
+        if name in optional:
+            return f"{name}=-{close}[{rest}]::"
+        return f"{name}={close}[{rest}]:"
+
+    text = text.replace("_arguments -C -s ", "_arguments -C -s -S ")
+    return re.sub(r"(?<=[\"*,])(--[\w-]+)(\}\"|)\[(.*?)(?<!\\)\]:", with_equals, text)
+
+
+def mended_fish(text: str, optional: frozenset[str]) -> str:
+    """Behind the program of `run` stand its own options; an optional value is no word of its own; a
+    file's name begins behind `--output=`."""
+    names, run = "set -g _shtab_steelyard_opts_with_value ", "'_shtab_steelyard_using run'"
+    before = "'_shtab_steelyard_using run; and test $_shtab_steelyard_npos -eq 0'"
+    value = "(string replace -r '^--[^=]*=' '' -- (commandline -ct))"
+    text = text.replace("__fish_complete_path (commandline -ct)", f"__fish_complete_path {value}")
+    text = text.replace("(__fish_complete_directories)", f"(__fish_complete_directories {value})")
+    lines = text.replace(run, before).splitlines()
+    for place, line in enumerate(lines):
+        if line.startswith(names):
+            words = line.removeprefix(names).split()
+            lines[place] = names + " ".join(word for word in words if word not in optional)
+        elif any(f" -l {name[2:]} -xka " in line for name in optional):
+            lines[place] = line.replace(" -xka ", " -ka ", 1)
+    return "\n".join(lines)

@@ -1,0 +1,120 @@
+"""Images for runs in containers: a root file system of Debian packages with Open MPI, into docker or
+podman, or laid down as a folder for systemd-nspawn, LXC and apptainer.
+
+  steelyard image make podman:my-app:1             as the study names it
+  steelyard image make /srv/my-app --for apptainer
+  steelyard image make lxc:my-app --include=libgfortran5,iperf3
+  steelyard image make docker:my-app:1 --benchmark hpl --force
+
+It takes mmdebstrap and a Debian mirror, one to five minutes, and 1 GiB while it lasts. Root is needed
+for lxc and systemd-nspawn only. What is there already is left alone without --force, and what this
+command has not made always.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import errors, options
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.launchers.image import Made, Wish
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb and its options."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
+    add_make(verbs.add_parser("make", help="make one"))
+
+
+def add_make(parser: argparse.ArgumentParser) -> None:
+    """Options of make."""
+    from steelyard.wrappers.launchers.image import KINDS, PACKAGES
+
+    parser.description = (
+        "Make an image by mmdebstrap. NAME is KIND:NAME as a study has it (podman:my-app:1, "
+        "lxc:my-app), or a name or folder with --for. Exit code 2: it is there already; 3: a "
+        "program, the mirror or room is missing; 4: it is root's."
+    )
+    parser.add_argument("name", metavar="NAME", help="what is to be made, or a folder's path")
+    parser.add_argument("--for", dest="kind", choices=KINDS, help="for which launcher")
+    text = f"Debian packages beside {', '.join(PACKAGES)} (commas; repeatable)"
+    parser.add_argument("--include", metavar="PACKAGES", action="append", default=[], help=text)
+    text = "and those that this benchmark needs (repeatable)"
+    parser.add_argument("--benchmark", metavar="NAME", action="append", default=[], help=text)
+    text = "Debian's release (default: this machine's, else bookworm)"
+    parser.add_argument("--suite", metavar="SUITE", help=text)
+    text = "where packages come from (default: deb.debian.org)"
+    parser.add_argument("--mirror", metavar="URL", help=text)
+    text = "replace an image of that name, or a folder that this command has made"
+    parser.add_argument("--force", action="store_true", help=text)
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make it, and say what there is."""
+    from steelyard.wrappers.base import console
+    from steelyard.wrappers.launchers import image
+
+    words = (word for text in args.include for word in text.split(",") if word)
+    include = tuple(dict.fromkeys((*words, *packages_of(args.benchmark))))
+    wish = image.wished(args.name, args.kind, args.suite, include, args.mirror, args.force)
+    say(announced(wish))
+    made = image.make(wish, say)
+    if args.json:
+        console.print_json(document(wish, made))
+    else:
+        print_made(wish, made)
+    return errors.DONE
+
+
+def packages_of(benchmarks: list[str]) -> list[str]:
+    """Debian's, of the programs that these benchmarks start."""
+    from steelyard.jobscripts import registry
+
+    try:
+        found = [registry.load(name) for name in benchmarks]
+    except registry.UnknownBenchmarkError as error:
+        raise errors.UsageError(str(error)) from error
+    return [one.debian for benchmark in found for one in benchmark.needs if one.debian]
+
+
+def announced(wish: Wish) -> str:
+    """What is going to be done, and where."""
+    return (
+        f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
+        f"{wish.workshop}"
+    )
+
+
+def say(text: str) -> None:
+    """Progress, beside what is printed."""
+    print(f"steelyard image: {text}", file=sys.stderr)
+
+
+def document(wish: Wish, made: Made) -> dict[str, object]:
+    """For --json."""
+    return {
+        "format": "steelyard-image",
+        "version": 1,
+        "launcher": made.launcher,
+        "place": made.place,
+        "suite": wish.suite,
+        "packages": list(wish.packages),
+        "size_bytes": made.size_bytes,
+        "took_s": made.took_s,
+    }
+
+
+def print_made(wish: Wish, made: Made) -> None:
+    """What it is, and how to use it."""
+    from steelyard.wrappers.base import console
+
+    size = console.format_bytes(made.size_bytes)
+    print(f"{made.launcher} is there: {size}, {made.place}, made in {made.took_s:.0f} s")
+    print(f'in a study: launcher = ["bare", "{made.launcher}"]')
+    print(f"by hand: steelyard run --in {made.launcher} -- COMMAND")
+    if wish.kind in ("docker", "podman"):
+        print("on a cluster every node needs it; podman without root keeps images per user")

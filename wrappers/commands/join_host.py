@@ -1,0 +1,125 @@
+"""A job in a virtual machine beside its host: joules, CPU and traffic of the hypervisor in the job's
+time.
+
+The host's record is one of a sampler that follows the virtual machine (docs/virtual.md says how it is
+started). A folder stands for the one record in it that holds the job's time.
+
+  steelyard join-host 4711 vm7.json                a guest's job by its id
+  steelyard join-host 4711 host/ --figure f.svg    power and traffic over time
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.wrappers.base import console, errors, options
+
+if TYPE_CHECKING:
+    from steelyard.analysis.job.host import Joined, Side
+    from steelyard.analysis.sources.records import Record
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard join-host`."""
+    parser.add_argument("guest", metavar="JOB", help="the guest's job id, or its record's file")
+    parser.add_argument("host", metavar="HOST", type=Path, help="the host's record, or a folder")
+    parser.add_argument(
+        "--node", metavar="NAME", help="of a job on several nodes: the guest of this host"
+    )
+    parser.add_argument(
+        "--figure", metavar="FILE", type=Path, help="power and traffic over time: .svg, .png, .pdf"
+    )
+    options.add_record_dir(parser)
+    options.add_idle_power(parser)
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Join the two and print them."""
+    if args.figure is not None and args.figure.suffix not in SUFFIXES:
+        raise errors.UsageError(
+            f"--figure {args.figure}: expected a name that ends in .svg, .png or .pdf", "--figure"
+        )
+    from steelyard.analysis.job.host import host_record, join
+
+    guest = guest_record(args)
+    joined = join(guest, host_record(args.host, guest), options.idle_power(args.idle_power))
+    if args.figure is not None:
+        from steelyard.analysis.figures.host_time import draw
+
+        draw(joined, args.figure)
+    if args.json:
+        console.print_json(document(joined))
+    else:
+        print_joined(joined)
+    return errors.DONE
+
+
+def guest_record(args: argparse.Namespace) -> Record:
+    """A file, or a job's record on one node."""
+    from steelyard.analysis.sources.records import read_record
+    from steelyard.wrappers.show import find
+
+    path = Path(args.guest)
+    if path.is_file():
+        return read_record(path)
+    records = {one.node: one.record for one in find.one(args.guest, args.record_dir).nodes}
+    names = [args.node] if args.node else list(records)
+    if len(names) != 1 or names[0] not in records:
+        there = ", ".join(records) or "no record of any"
+        raise errors.UsageError(
+            f"job {args.guest}: expected one node, --node NAME; there are: {there}", "--node"
+        )
+    return records[names[0]]
+
+
+def document(joined: Joined) -> dict[str, Any]:
+    """As JSON: null with its reason in `missing`."""
+    share = joined.share
+    parts = ("low_j", "high_j", "idle_low_j", "idle_high_j", "reason")
+    return {
+        "format": "steelyard-joined",
+        "version": 1,
+        "begin_unix_s": joined.begin_unix_s,
+        "end_unix_s": joined.end_unix_s,
+        "guest": side(joined.guest),
+        "host": side(joined.host),
+        "share": None if share is None else {name: getattr(share, name) for name in parts},
+    }
+
+
+def side(one: Side) -> dict[str, Any]:
+    """One of the two."""
+    who = {"node": one.record.node, "job_id": one.record.get("job.job_id")}
+    return {**who, "record": str(one.record.path), **one.used, "missing": one.missing}
+
+
+def print_joined(joined: Joined) -> None:
+    """A line each, guest beside host."""
+    from steelyard.analysis.job.host import COUNTERS
+
+    seconds = joined.end_unix_s - joined.begin_unix_s
+    title = f"{seconds:.1f} s of {joined.guest.record.node} on {joined.host.record.node}"
+    rows = [
+        (name, shown(joined.guest, name, unit), shown(joined.host, name, unit))
+        for name, unit in COUNTERS.items()
+    ]
+    console.print_table(("", "guest's job", "host"), rows, title)
+    share = joined.share
+    if share is not None and share.low_j is not None:
+        print(f"the virtual machine's, above idle: {share.low_j:.1f} … {share.high_j:.1f} J")
+    for one in (joined.guest, joined.host):
+        for name, reason in one.missing.items():
+            print(f"{one.record.node}: no {name}: {reason}")
+
+
+def shown(one: Side, name: str, unit: str) -> str:
+    """A value in words."""
+    value = one.used[name]
+    if value is None:
+        return "-"
+    return console.format_bytes(value) if unit == "bytes" else f"{value:.2f} {unit}"

@@ -1,0 +1,74 @@
+"""What users, accounts, partitions and node types have used of the cluster, as counters for Prometheus:
+a file for node_exporter's textfile collector, put in its place whole.
+
+Reads what `steelyard collect --cluster` has gathered, so say it after that in the same cron line. The
+file must be readable by node_exporter, and its name end in .prom; docs/cluster.md has the metrics, and
+docs/grafana/cluster.json a dashboard of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from steelyard.wrappers.base import errors, options
+
+SUFFIX = ".prom"
+MODE = 0o644  # node_exporter is another user
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard metrics`."""
+    options.add_database(parser, "what `steelyard collect --cluster DIR` has made")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        help="NAME.prom in the collector's folder (default: print it)",
+    )
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=500,
+        metavar="N",
+        help="users (accounts, …) with counters of their own; all others are one (500)",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Ask and write."""
+    from steelyard.analysis.cluster.metrics import text_of
+
+    if args.most < 1:
+        raise errors.UsageError("--most: expected 1 or more")
+    if args.file is not None and args.file.suffix != SUFFIX:
+        raise errors.UsageError(
+            f"{args.file}: node_exporter reads files whose name ends in {SUFFIX} alone",
+            str(args.file),
+        )
+    text = text_of(args.database, args.most, args.file)
+    if args.file is None:
+        sys.stdout.write(text)
+    else:
+        put(args.file, text)
+    return errors.DONE
+
+
+def put(file: Path, text: str) -> None:
+    """In its place by one rename; half of it has another name, which the collector passes over."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        fd = os.open(
+            part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE
+        )
+        with os.fdopen(fd, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+            os.fchmod(out.fileno(), MODE)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""steelyard netem sites: the links that begin at this node's site, put in place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import errors, options
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.netem.sites import Sites
+
+NAME = "site"  # of the conditions: site-1, site-2 …
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of sites."""
+    parser.description = (
+        "Put the links of a file of sites in place that begin at this node, each verified like any "
+        "condition; run it on every node, with the same file. They hold until `steelyard netem "
+        "clear`. Exit code 4: one could not be applied, and none is left. With --write nothing is "
+        "put in place: the file is laid where jobs find it, which then ask for it by name, each for "
+        "as long as it runs: sbatch --netem=sites=NAME."
+    )
+    parser.add_argument("file", metavar="FILE.toml", type=Path, help="sites and links between them")
+    text = "this node's site (default: the one that has one of its addresses)"
+    parser.add_argument("--site", metavar="NAME", help=text)
+    parser.add_argument("--dry-run", action="store_true", help="print them, change nothing")
+    text = "write NAME.sites for --netem=sites=NAME of FILE NAME.toml (root, on each node)"
+    parser.add_argument("--write", action="store_true", help=text)
+    text = "write it there, such as to copy it to the nodes (default: /etc/steelyard/netem)"
+    parser.add_argument("--into", type=Path, metavar="DIR", help=text)
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="where states lie")
+    options.add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Apply all, or none."""
+    from steelyard.wrappers.base import console
+    from steelyard.wrappers.netem import program, sites
+
+    found = sites.read(args.file)
+    if args.into is not None and not args.write:
+        raise errors.UsageError("--into goes with --write")
+    if args.write:
+        return written(found, args)
+    here = args.site or sites.site_of(found, own_addresses())
+    wanted = checked(found, here)
+    if args.dry_run:
+        lines = [f"{here} -> {target}: {spec}" for target, spec in wanted]
+        print("\n".join(lines) or f"no link begins at {here}")
+        return errors.DONE
+    program.need_root(f"netem sites {args.file}")
+    documents = apply_all(wanted, program.run_dir(args.run_dir))
+    if args.json:
+        console.print_json(documents)
+    else:
+        for (target, _), document in zip(wanted, documents, strict=True):
+            told(here, target, document)
+        print("They hold until: steelyard netem clear --all")
+    return errors.DONE
+
+
+def written(found: Sites, args: argparse.Namespace) -> int:
+    """Lay it down; tell how jobs ask for it, and what it means for this node."""
+    from steelyard.wrappers.base import console
+    from steelyard.wrappers.netem import program, sites
+
+    if args.dry_run:
+        print(sites.compiled(found, args.file), end="")
+        return errors.DONE
+    folder = args.into or sites.FOLDER
+    path = sites.write(found, args.file, folder)
+    try:
+        node, why = program.sites(path.stem, folder), None
+    except errors.ConditionError as error:
+        node, why = None, str(error)
+    if args.json:
+        console.print_json(
+            {"file": str(path), "node": node, "missing": {} if node else {"node": why}}
+        )
+        return errors.DONE
+    print(f"{path}: written; jobs on nodes that have it: sbatch --netem=sites={path.stem}")
+    print("\n".join(program.sites_words(node)) if node else f"on this machine: {why}")
+    return errors.DONE
+
+
+def checked(found: Sites, here: str) -> list[tuple[str, str]]:
+    """Each by the one parser; its canonical text."""
+    from steelyard.wrappers.netem import program, sites
+
+    return [
+        (target, program.parse(spec).requested) for target, spec in sites.conditions(found, here)
+    ]
+
+
+def own_addresses() -> list[str]:
+    """Of all devices but the loopback."""
+    from steelyard.wrappers.base import programs
+    from steelyard.wrappers.netem import kernel
+
+    ip = kernel.program("ip")
+    if ip is None:
+        raise errors.MissingError(
+            "ip is missing, which tells this node's addresses: apt install iproute2"
+        )
+    devices = json.loads(programs.answer([ip, "-j", "addr", "show"], kernel.TIMEOUT_S).stdout)
+    return [
+        str(address["local"])
+        for device in devices if "LOOPBACK" not in device.get("flags", ())
+        for address in device.get("addr_info", ()) if address.get("scope") == "global"
+    ]  # fmt: skip
+
+
+def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, object]]:
+    """One after another; where one cannot be had, those before it are undone."""
+    from steelyard.wrappers.netem import program
+
+    documents: list[dict[str, object]] = []
+    for number, (_, spec) in enumerate(wanted, start=1):
+        try:
+            conditions = program.Conditions(network=spec, peer=peer_of(spec))
+            documents.append(program.apply(conditions, folder, f"{NAME}-{number}", watch=None))
+        except errors.SteelyardError:
+            for done in range(1, number):
+                program.finish(folder, f"{NAME}-{done}", "hand")
+            raise
+    return documents
+
+
+def peer_of(spec: str) -> str | None:
+    """Whom echoes go to: the first destination that is one node."""
+    wanted = [part.removeprefix("to=") for part in spec.split(",") if part.startswith("to=")]
+    return next((one for one in wanted if "/" not in one), None)
+
+
+def told(here: str, target: str, document: dict[str, object]) -> None:
+    """For people."""
+    from steelyard.wrappers.netem import words
+
+    print(f"{here} -> {target}")
+    print("\n".join(f"  {line}" for line in words.summary(document)))

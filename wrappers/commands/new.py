@@ -1,0 +1,154 @@
+"""Write a study file from five answers: what to run, against what, how often, where, its name.
+
+Asks on a terminal for what no option gives. The file is commented, and `submit --dry-run` takes it
+as it is.
+
+  steelyard new
+  steelyard new --run './app -j {threads}' --against 'threads=1 2 4' --name app
+  steelyard new --run npb --against 'node_type=physical virtual' --repeat 2%
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.study.template import Answers
+
+Read = Callable[[str], Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard new`."""
+    add = parser.add_argument
+    add("--run", metavar="WHAT", help="a benchmark (`steelyard list`), or a command line")
+    add(
+        "--against",
+        metavar="NAME=LEVELS",
+        action="append",
+        help="a factor and its levels, the baseline first: 'threads=1 2 4' (repeatable)",
+    )
+    add("--repeat", metavar="N", help="runs of each condition; or the difference to be seen: 2%%")
+    add("--scheduler", metavar="NAME", help="slurm, pbs or local")
+    add("--partition", metavar="NAME", help="of the scheduler")
+    add("--name", metavar="NAME", help="of the study; the file is NAME.toml")
+    add("--force", action="store_true", help="write over a file of that name")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Ask, check, write."""
+    from steelyard.wrappers.base import errors
+    from steelyard.wrappers.study import study, template
+
+    need_answers(args)
+    answers = asked(args)
+    path = Path(f"{answers.name}.toml")
+    content = template.toml(answers)
+    study.parse(content.encode(), path)  # says in one line what cannot be
+    if path.exists() and not args.force:
+        raise errors.UsageError(f"{path} is there already: another --name, or --force", str(path))
+    path.write_text(content, encoding="utf-8")
+    option = template.scheduler(answers)
+    print(f"{path} is written. Now:")
+    print(f"  steelyard check {path}{option}              what it costs, what is missing")
+    print(f"  steelyard submit {path}{option} --dry-run   what would be submitted")
+    print(f"  steelyard submit {path}{option}")
+    return errors.DONE
+
+
+def need_answers(args: argparse.Namespace) -> None:
+    """UsageError where nobody is there to be asked for what no option gives."""
+    from steelyard.wrappers.base import errors
+
+    lacking = [f"--{name}" for name in ("run", "name") if getattr(args, name) is None]
+    if lacking and not sys.stdin.isatty():
+        raise errors.UsageError(
+            f"{' and '.join(lacking)} must be given where there is no terminal to ask: steelyard "
+            "new --run 'COMMAND {threads}' --against 'threads=1 2 4' --repeat 10 --scheduler "
+            "local --name NAME"
+        )
+
+
+def asked(args: argparse.Namespace) -> Answers:
+    """The five answers: from options, else asked, else what is usual."""
+    from steelyard.wrappers.schedulers import known
+    from steelyard.wrappers.study import template
+
+    run = answer(args.run, "What is to be run? A benchmark or a command line", None, not_empty)
+    against = [template.read_against(text) for text in args.against or ask_against(args)]
+    repeat, difference = answer(
+        args.repeat, "How many repeats, or which difference should be seen?", "10",
+        template.read_repeat,
+    )  # fmt: skip
+    where = answer(args.scheduler, "Where? slurm, pbs or local", known.detect(), scheduler_name)
+    partition = args.partition
+    if (
+        partition is None
+        and args.scheduler is None
+        and not known.kind(where).runs_here
+        and sys.stdin.isatty()
+    ):
+        partition = ask("In which partition? (empty: the default)", "", str) or None
+    name = answer(args.name, "What is the study's name?", "study", template.read_name)
+    return template.Answers(run, dict(against), repeat, difference, where, partition, name)
+
+
+def ask_against(args: argparse.Namespace) -> list[str]:
+    """Factors, one after another, until nothing is said."""
+    from steelyard.wrappers.base.errors import UsageError
+    from steelyard.wrappers.study import template
+
+    if not sys.stdin.isatty():
+        return []
+    print("Against what? NAME=LEVELS, the baseline first, such as node_type=physical virtual,")
+    print("network=none delay=20ms, launcher=bare podman:debian:12, or your own: threads=1 2 4")
+    found: list[str] = []
+    while line := ask("  factor (empty: no more)", "", lambda text: text):
+        try:
+            template.read_against(line)
+        except UsageError as error:
+            print(f"  {error}")
+            continue
+        found.append(line)
+    return found
+
+
+def answer(given: str | None, question: str, usual: str | None, read: Read) -> Any:
+    """What an option gives, else what is asked for on a terminal, else what is usual."""
+    if given is not None:
+        return read(given)
+    if not sys.stdin.isatty() and usual is not None:
+        return read(usual)
+    return ask(question, usual, read)
+
+
+def ask(question: str, usual: str | None, read: Read) -> Any:
+    """On a terminal, again until it can be understood."""
+    from steelyard.wrappers.base.errors import UsageError
+
+    while True:
+        line = input(f"{question}{f' [{usual}]' if usual else ''}: ").strip() or usual
+        try:
+            return read(line or "")
+        except UsageError as error:
+            print(f"  {error}")
+
+
+def not_empty(text: str) -> str:
+    """A line that says something."""
+    from steelyard.wrappers.base.errors import UsageError
+
+    if not text.strip() or not text.isprintable():
+        raise UsageError("expected a benchmark's name or a command, in one line")
+    return text.strip()
+
+
+def scheduler_name(text: str) -> str:
+    """One that there is."""
+    from steelyard.wrappers.schedulers import known
+
+    return known.kind(text).name

@@ -1,0 +1,72 @@
+"""The argument parsers: of one command, and of all, for completion and man pages.
+
+What a command's module says is filled to the terminal's width, at most 80 columns; a paragraph
+that is laid out (indented, or in columns) stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import textwrap
+from collections.abc import Mapping
+
+from steelyard.wrappers.commands.examples import EXAMPLES
+
+WIDTH = 78  # argparse leaves two columns of 80 free
+LAID_OUT = re.compile(r"^\s|\S  ", re.MULTILINE)
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Prose is filled, lists and examples are not."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=24)
+        self._width = min(self._width, WIDTH)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(
+            paragraph if LAID_OUT.search(paragraph) else textwrap.fill(paragraph, width)
+            for paragraph in paragraphs(text)
+        )
+
+
+def paragraphs(text: str) -> list[str]:
+    """Parts between empty lines."""
+    return re.split(r"\n\s*\n", text.strip("\n"))
+
+
+def of(name: str, text: str) -> argparse.ArgumentParser:
+    """The parser of one command; `text`: its line of help, where its module says nothing."""
+    parser = argparse.ArgumentParser(prog=f"steelyard {name}", formatter_class=Formatter)
+    fill(parser, name, text)
+    return parser
+
+
+def module_of(name: str) -> str:
+    """Where a command is."""
+    return f"steelyard.wrappers.commands.{name.replace('-', '_')}"
+
+
+def fill(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Options, description and examples of a command's module."""
+    module = importlib.import_module(module_of(name))
+    description = getattr(module, "__doc__", None) or text
+    parser.description = description
+    if f"  steelyard {name}" not in description and name in EXAMPLES:
+        lines = textwrap.indent(EXAMPLES[name], "  ")
+        parser.epilog = f"examples:\n{lines}"
+    module.add_arguments(parser)
+
+
+def whole(commands: Mapping[str, str], description: str) -> argparse.ArgumentParser:
+    """`steelyard` with all its commands."""
+    parser = argparse.ArgumentParser(
+        prog="steelyard", description=description, formatter_class=Formatter
+    )
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    verbs = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for name, text in commands.items():
+        fill(verbs.add_parser(name, help=text, formatter_class=Formatter), name, text)
+    return parser

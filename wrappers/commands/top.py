@@ -1,0 +1,195 @@
+"""Who uses the cluster: joules, CPU hours, bytes, and what was asked for and not used, by user,
+account, partition, node type or application, of jobs that ended in a time.
+
+Reads what `steelyard collect --cluster` has gathered, also while one is at work. A sum is of the jobs
+of which it is known: where these are not all, their number stands behind it. docs/cluster.md has each
+quantity's formula.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import console, errors, options
+from steelyard.wrappers.commands.collect_cluster import local
+
+if TYPE_CHECKING:
+    from steelyard.analysis.cluster.top import Line, Top
+
+BY = ("user", "account", "partition", "node-type", "application")
+# What a person sorts by, and the quantity of the answer; None: the number of jobs.
+SORT = {
+    "joules": "energy_j",
+    "cpu": "cpu_s",
+    "held": "cpu_held_s",
+    "waste": "cpu_unused_s",
+    "memory-waste": "memory_unused_byte_s",
+    "read": "read_bytes",
+    "written": "write_bytes",
+    "jobs": None,
+}
+DEFAULT_SINCE = "30d"
+HOUR_S, GIB = 3600.0, 1024.0**3
+
+
+def joules(value: float) -> str:
+    """In the prefix that people say."""
+    for unit in ("J", "kJ", "MJ"):
+        if abs(value) < 1000:
+            return f"{value:.4g} {unit}"
+        value /= 1000
+    return f"{value:.4g} GJ"
+
+
+def hours(value: float) -> str:
+    """Of seconds."""
+    return f"{value / HOUR_S:,.2f}"
+
+
+def gib_hours(value: float) -> str:
+    """Of byte seconds."""
+    return f"{value / HOUR_S / GIB:,.2f}"
+
+
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "joules": ("energy_j", joules),
+    "CPU h": ("cpu_s", hours),
+    "of CPU h held": ("cpu_held_s", hours),
+    "CPU h unused": ("cpu_unused_s", hours),
+    "GiB h unused": ("memory_unused_byte_s", gib_hours),
+    "read": ("read_bytes", console.format_bytes),
+    "written": ("write_bytes", console.format_bytes),
+}
+SHOWN_REASONS = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `steelyard top`."""
+    options.add_database(parser, "what `steelyard collect --cluster DIR` has made")
+    parser.add_argument("--by", choices=BY, default="user", help="a line for each (user)")
+    options.add_span(
+        parser, f"jobs that ended since then ({DEFAULT_SINCE})", "and before that time (now)"
+    )
+    parser.add_argument(
+        "--sort",
+        choices=SORT,
+        default="cpu",
+        metavar="WHAT",
+        help=f"largest first, of {', '.join(SORT)} (cpu)",
+    )
+    parser.add_argument(
+        "--most", type=int, default=20, metavar="N", help="lines; 0: all, as --json and --csv (20)"
+    )
+    options.add_json(parser)
+    parser.add_argument("--csv", action="store_true", help="a line for each, in J, s and bytes")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Ask and print."""
+    from steelyard.analysis.cluster.top import top
+
+    now = time.time()
+    since = options.moment(args.since or DEFAULT_SINCE, now)
+    until = now if args.until is None else options.moment(args.until, now)
+    if args.json and args.csv:
+        raise errors.UsageError("--json and --csv are two forms of one answer: choose one")
+    if until <= since:
+        raise errors.UsageError("--until is not later than --since: no time lies between them")
+    found = top(args.database, args.by, since, until)
+    ordered = sorted(found.lines, key=lambda line: order(line, SORT[args.sort]))
+    if args.json:
+        console.print_json(as_json(found, ordered, args.by))
+    elif args.csv:
+        write_csv(found, ordered, args.by)
+    else:
+        print_screen(found, ordered, args)
+    return errors.DONE
+
+
+def order(line: Line, quantity: str | None) -> tuple[bool, float, str]:
+    """Largest first, what is not known of any job last."""
+    value = line.jobs if quantity is None else line.values[quantity]
+    return value is None, -(value or 0.0), line.name
+
+
+def print_screen(found: Top, ordered: list[Line], args: argparse.Namespace) -> None:
+    """The table, and what it does not have."""
+    most = args.most if args.most > 0 else len(ordered)
+    shown = ordered[:most]
+    rows = [cells(line) for line in [*shown, found.total]]
+    title = f"jobs that ended {local(found.since_unix_s)} to {local(found.until_unix_s)}"
+    console.print_table((args.by, "jobs", *COLUMNS), rows, title)
+    if len(shown) < len(ordered):
+        print(f"{len(ordered) - len(shown)} more are in the last line alone: --most 0")
+    for line in remarks(found):
+        console.print_line(line)
+
+
+def cells(line: Line) -> list[object]:
+    """A line of the table; `(3)`: known of so many of its jobs."""
+    row: list[object] = [line.name, str(line.jobs)]
+    for name, form in COLUMNS.values():
+        value, known = line.values[name], line.known[name]
+        part = "" if known == line.jobs else f" ({known})"
+        row.append("–" if value is None else f"{form(value)}{part}")
+    return row
+
+
+def remarks(found: Top) -> Iterator[str]:
+    """What could not be seen, and until when was looked."""
+    total, words = found.total, {name: title for title, (name, _) in COLUMNS.items()}
+    for name, title in words.items():
+        if total.known[name] < total.jobs:
+            why = found.why[name]
+            told = "; ".join(f"{count} × {reason}" for reason, count in why[:SHOWN_REASONS])
+            more = f"; {len(why) - SHOWN_REASONS} more reasons" if len(why) > SHOWN_REASONS else ""
+            yield f"{title}: known of {total.known[name]} of {total.jobs} jobs. Not: {told}{more}"
+    if total.marked:
+        yield f"{total.marked} jobs have records that are odd: `marks` in the database says how"
+    until = found.mark["asked_until_unix_s"]
+    if until is None:
+        yield "the accounting has told of no job yet"
+    elif until < found.until_unix_s:
+        yield f"collected until {local(until)}; {found.mark['running']} jobs ran then: not in it"
+
+
+def as_json(found: Top, ordered: list[Line], by: str) -> dict[str, object]:
+    """What a program wants to know; J, s, bytes, byte seconds."""
+    return {
+        "format": "steelyard-top",
+        "version": 1,
+        "by": by,
+        "since_unix_s": found.since_unix_s,
+        "until_unix_s": found.until_unix_s,
+        "collected_until_unix_s": found.mark["asked_until_unix_s"],
+        "running": found.mark["running"],
+        "lines": [line_json(line) for line in ordered],
+        "total": line_json(found.total),
+        "why_not": {
+            name: [{"reason": reason, "jobs": jobs} for reason, jobs in why]
+            for name, why in found.why.items()
+        },
+    }
+
+
+def line_json(line: Line) -> dict[str, object]:
+    """A sum is null where it is known of no job."""
+    sums = {
+        name: {"sum": line.values[name], "jobs_known": line.known[name]} for name in line.values
+    }
+    return {"name": line.name, "jobs": line.jobs, "jobs_marked": line.marked, **sums}
+
+
+def write_csv(found: Top, ordered: list[Line], by: str) -> None:
+    """A line for each; an empty cell is not known of any job."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    names = list(found.total.values)
+    writer.writerow([by, "jobs", *(n for name in names for n in (name, f"{name}_jobs_known"))])
+    for line in ordered:
+        values = ((line.values[name], line.known[name]) for name in names)
+        writer.writerow([line.name, line.jobs, *(cell for pair in values for cell in pair)])

@@ -1,0 +1,376 @@
+"""Images of Debian packages for runs in containers: `steelyard image make`.
+
+A root file system is made by mmdebstrap in a folder beside where it goes, and takes its place as
+the last step: whoever is interrupted has changed nothing. All of what makes it is in process and
+mount namespaces of its own, which end with us, however we end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.wrappers.base import own_folder, programs, signals
+from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
+from steelyard.wrappers.launchers import launcher as launchers
+
+KINDS = ("docker", "podman", "systemd-nspawn", "lxc", "apptainer")
+ENGINES = ("docker", "podman")
+ROOTS = ("lxc", "systemd-nspawn")  # what only root starts
+PACKAGES = ("openmpi-bin",)  # beside bash, coreutils and grep, which Debian is never without
+SUITE = "bookworm"
+OURS = "steelyard-image-"
+PART = f".{OURS}"  # folders of what is being made
+MARK = "etc/steelyard-image"  # in each that is done: nothing else is ever replaced
+NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")  # of a package; of a suite
+STEPS = ("running apt", "downloading", "extracting", "installing", "creating")  # that are told
+MOST_SAID = 2  # a full disk is told for each file
+LONGEST_S = 300  # an engine takes in some hundred MB
+# In namespaces of their own, the first to end with us: mmdebstrap, apt, what packages execute.
+OWN_PROCESSES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+AS_ROOT_OF_ONES_OWN = ["unshare", "--user", "--map-root-user", "--map-auto"]
+LXC_CONFIG = """\
+# Made by `steelyard image make`. Another network, for network=bridge or macvlan without ranks=across:
+# lxc.net.0.type = veth, lxc.net.0.link, lxc.net.0.flags = up and an address.
+lxc.rootfs.path = dir:{root}
+lxc.mount.auto = proc:mixed sys:ro
+lxc.net.0.type = none
+"""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be made, and for which launcher."""
+
+    kind: str
+    name: str
+    suite: str = SUITE
+    packages: tuple[str, ...] = PACKAGES
+    mirror: str | None = None
+    replace: bool = False
+
+    @property
+    def launcher(self) -> str:
+        """As a study names it."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def place(self) -> Path:
+        """The folder that it becomes; docker and podman keep theirs themselves."""
+        if self.kind == "lxc":
+            return lxc_folder() / self.name
+        return Path(self.name)
+
+    @property
+    def workshop(self) -> Path:
+        """Where it is made: on the file system where it stays, if it is a folder."""
+        return Path(tempfile.gettempdir()) if self.kind in ENGINES else self.place.parent
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is there now."""
+
+    launcher: str
+    place: str
+    size_bytes: int
+    took_s: float
+
+
+def line(launcher: str, *packages: str) -> str:
+    """The command that makes an image, for messages."""
+    more = f" --include={','.join(packages)}" if packages else ""
+    return f"steelyard image make {launcher}{more}"
+
+
+def wished(
+    text: str, kind: str | None, suite: str | None, include: tuple[str, ...], mirror: str | None,
+    replace: bool,
+) -> Wish:  # fmt: skip
+    """Checked: KIND:NAME as studies say it, or NAME and --for; a path alone is a root folder."""
+    head, colon, rest = text.partition(":")
+    if kind is None and colon and head in launchers.NAMED:
+        kind, text = head, rest
+    elif kind is None and text.startswith(("/", "./", "../")):
+        kind = "systemd-nspawn"
+    if kind is None:
+        raise UsageError(
+            f"{text}: for which launcher? expected --for KIND or KIND:NAME, KIND one of "
+            f"{', '.join(KINDS)}; or a path, such as ./{text}",
+            text,
+        )
+    if kind not in KINDS:
+        raise UsageError(f"{kind} has no images: expected one of {', '.join(KINDS)}", kind)
+    if kind not in (*ENGINES, "lxc"):
+        text = str(Path(text).absolute())
+    launchers.check_name(kind, True, text)
+    words = (*((suite,) if suite else ()), *include)
+    for word in words:
+        if not NAME.fullmatch(word):
+            raise UsageError(f"'{word}' is no name of a Debian suite or package", word)
+    packages = tuple(dict.fromkeys((*PACKAGES, *include)))
+    return Wish(kind, text, suite or own_suite(), packages, mirror, replace)
+
+
+def own_suite(os_release: Path = Path("/etc/os-release")) -> str:
+    """This machine's, where it is Debian: our programs need a C library as new as its own."""
+    try:
+        lines = os_release.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return SUITE
+    told = dict(entry.partition("=")[::2] for entry in lines)
+    return told.get("VERSION_CODENAME", SUITE) if told.get("ID") == "debian" else SUITE
+
+
+def lxc_folder() -> Path:
+    """Where LXC looks for its containers."""
+    return Path(answer("lxc-config", "lxc.lxcpath").strip())
+
+
+def answer(*argv: str) -> str:
+    """What a program prints; MissingError with its last words when it fails."""
+    try:
+        done = programs.answer(argv, LONGEST_S)
+    except OSError as error:
+        raise MissingError(f"{argv[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise MissingError(f"{argv[0]}: no answer in {LONGEST_S} s") from error
+    if done.returncode != 0:
+        said = [text for text in done.stderr.splitlines() if text.strip()]
+        raise MissingError(f"{' '.join(argv[:2])}: {said[-1] if said else done.returncode}")
+    return done.stdout
+
+
+# --- before anything is done -----------------------------------------------------------------
+
+
+def check(wish: Wish) -> None:
+    """Raise for what would fail after minutes, or destroy something."""
+    if os.geteuid() != 0 and wish.kind in ROOTS:
+        raise ConditionError(
+            f"{wish.launcher}: only root starts containers of {wish.kind}: say it as root, or make "
+            "one for podman or apptainer"
+        )
+    check_programs(wish)
+    if wish.kind in ENGINES:
+        answer(wish.kind, "version")
+        if engine_has(wish) and not wish.replace:
+            raise UsageError(
+                f"{wish.kind} has an image {wish.name} already: name another, or add --force to "
+                "replace it",
+                wish.name,
+            )
+    else:
+        check_place(wish)
+
+
+def check_programs(wish: Wish) -> None:
+    """MissingError for what is not installed."""
+    wanted = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "setpriv": "util-linux"}
+    if wish.kind in ENGINES:
+        wanted[wish.kind] = {"docker": "docker.io"}.get(wish.kind, wish.kind)
+    if wish.kind == "lxc":
+        wanted["lxc-config"] = "lxc"
+    if os.geteuid() != 0:
+        wanted["newuidmap"] = "uidmap"
+    lacking = [name for name in wanted if shutil.which(name) is None]
+    if lacking:
+        packages = " ".join(dict.fromkeys(wanted[name] for name in lacking))
+        raise MissingError(
+            f"to make an image this machine needs {', '.join(lacking)}: apt install {packages}"
+        )
+    if os.geteuid() != 0 and programs.answer([*AS_ROOT_OF_ONES_OWN, "true"], 60).returncode != 0:
+        raise MissingError(
+            "an ordinary user makes images in a user namespace, and has no numbers for it: ask the "
+            "administrator for usermod --add-subuids 100000-165535 --add-subgids 100000-165535 and "
+            "your name, or make the image as root"
+        )
+
+
+def check_place(wish: Wish) -> None:
+    """UsageError for what would be overwritten."""
+    place = wish.place
+    if not place.parent.is_dir():
+        raise UsageError(f"{place.parent}: no such folder: make it first", str(place))
+    if not os.path.lexists(place):
+        return
+    if not is_ours(place):
+        raise UsageError(
+            f"{place} is there already, and `steelyard image make` has not made it: name another "
+            "place, or remove it yourself",
+            str(place),
+        )
+    if not wish.replace:
+        raise UsageError(
+            f"{place} is there already: name another place, or add --force to replace it",
+            str(place),
+        )
+
+
+def is_ours(place: Path) -> bool:
+    """A folder that this command has made; nothing that leads elsewhere."""
+    roots = (place, place / "rootfs")
+    return not place.is_symlink() and any((root / MARK).is_file() for root in roots)
+
+
+def engine_has(wish: Wish) -> str | None:
+    """The id of an image of that name."""
+    done = programs.answer(
+        [wish.kind, "image", "inspect", "--format={{.Id}}", wish.name], LONGEST_S
+    )
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+# --- done ------------------------------------------------------------------------------------
+
+
+def make(wish: Wish, say: Say) -> Made:
+    """What was wished for; nothing is changed before it is whole."""
+    check(wish)
+    begin = time.monotonic()
+    with (
+        signals.ending_on_sigterm(),
+        own_folder.folder(PART, wish.workshop, remove) as part,
+    ):
+        if wish.kind in ENGINES:
+            place, size_bytes = into_engine(wish, part, say)
+        else:
+            place, size_bytes = into_folder(wish, part, say)
+    return Made(wish.launcher, place, size_bytes, time.monotonic() - begin)
+
+
+def into_engine(wish: Wish, part: Path, say: Say) -> tuple[str, int]:
+    """As docker or podman keep it; the id and the size that they tell."""
+    tar = part / "image.tar"
+    debootstrap(wish, part, tar, say)
+    mark = part / "mark"
+    mark.write_text(marked(wish), encoding="utf-8")
+    with tarfile.open(tar, "a") as archive:
+        archive.add(mark, f"./{MARK}", filter=of_root)
+    before = engine_has(wish)
+    say(f"{wish.kind} import")
+    answer(wish.kind, "import", str(tar), wish.name)
+    found = answer(wish.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", wish.name)
+    name, size = found.split()
+    if before not in (None, name):
+        programs.answer([wish.kind, "rmi", str(before)], LONGEST_S)  # who has another name stays
+    return name, int(size)
+
+
+def of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Whoever makes it."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry
+
+
+def into_folder(wish: Wish, part: Path, say: Say) -> tuple[str, int]:
+    """A root folder, or with its configuration what LXC calls a container."""
+    whole = part / "whole"
+    root = whole / "rootfs" if wish.kind == "lxc" else whole
+    root.parent.mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        debootstrap(wish, part, root, say)
+    else:
+        # Of a user namespace some files would be of others, whom the user is not: all theirs.
+        debootstrap(wish, part, part / "image.tar", say)
+        root.mkdir()
+        unpack = ["tar", "-C", str(root), "--no-same-owner", "--exclude=./dev/*"]
+        answer(*unpack, "-xf", str(part / "image.tar"))
+    root.chmod(0o755)
+    (root / MARK).write_text(marked(wish), encoding="utf-8")
+    if wish.kind == "lxc":
+        text = LXC_CONFIG.format(root=wish.place / "rootfs")
+        (whole / "config").write_text(text, encoding="utf-8")
+        whole.chmod(0o755)
+    size_bytes = size_of(whole)
+    put(wish, whole, part)
+    return str(wish.place), size_bytes
+
+
+def put(wish: Wish, whole: Path, part: Path) -> None:
+    """At its place, in one step; what was there goes with the part's folder."""
+    check_place(wish)  # minutes have passed
+    with signals.uninterrupted():
+        if wish.place.exists():
+            wish.place.rename(part / "before")
+        whole.rename(wish.place)
+
+
+def marked(wish: Wish) -> str:
+    """What stands in the image about itself."""
+    made = {"suite": wish.suite, "packages": wish.packages, "made_unix_s": int(time.time())}
+    return json.dumps({"format": "steelyard-image", "version": 1, **made}) + "\n"
+
+
+def debootstrap(wish: Wish, part: Path, target: Path, say: Say) -> None:
+    """mmdebstrap, its progress handed on; MissingError with what it or apt complains of."""
+    complaints: list[str] = []
+    with subprocess.Popen(
+        command(wish, target), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        env={**os.environ, "TMPDIR": str(part), "LC_ALL": "C"},
+    ) as child:  # fmt: skip
+        try:
+            assert child.stderr is not None
+            for text in child.stderr:
+                mark, _, words = text.strip().partition(": ")
+                if mark == "I" and words.startswith(STEPS):
+                    say(words)
+                elif mark == "E" or "No space left" in text:
+                    complaints.append(text.strip().removeprefix("E: "))
+        except BaseException:
+            child.send_signal(signal.SIGKILL)  # and with it all that it has started
+            raise
+    if child.returncode != 0:
+        raise MissingError(failure(wish, complaints, target))
+
+
+def command(wish: Wish, target: Path) -> list[str]:
+    """For root, and for a user who is one in a namespace; it ends with us."""
+    argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
+    argv += ["setpriv", "--pdeathsig", "KILL", *OWN_PROCESSES, "mmdebstrap", "--mode=root"]
+    argv += ["--variant=minbase", f"--include={','.join(wish.packages)}", wish.suite, str(target)]
+    return [*argv, wish.mirror] if wish.mirror else argv
+
+
+def failure(wish: Wish, complaints: list[str], target: Path) -> str:
+    """What went wrong, and what to do about it."""
+    own = [text for text in complaints if not re.search("failed( to run)?$", text)]
+    text = "; ".join([*dict.fromkeys(own or complaints)][:MOST_SAID])
+    text = text or "mmdebstrap ended without a word"
+    if "No space left" in text or "enough free space" in text:
+        todo = f"make room on the file system of {target.parent.parent}, about 1 GiB"
+        todo += ", or set TMPDIR to another" if wish.kind in ENGINES else ""
+    elif "Unable to locate package" in text or "no installation candidate" in text:
+        todo = f"expected packages of Debian {wish.suite}, as apt-cache search tells them"
+    else:
+        todo = "a mirror that answers is needed, and one that has the suite (--mirror, --suite)"
+    return f"no image was made for {wish.launcher}: {text}: {todo}"
+
+
+def remove(path: str) -> None:
+    """A tree, mounts in it left alone; files of a user namespace's others too."""
+    argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
+    with signals.uninterrupted():
+        programs.answer([*argv, "rm", "-rf", "--one-file-system", "--", path], LONGEST_S)
+
+
+def size_of(root: Path) -> int:
+    """Bytes on the disk."""
+    return sum(
+        (Path(folder) / name).lstat().st_blocks * 512
+        for folder, folders, files in os.walk(root)
+        for name in (*folders, *files)
+    )

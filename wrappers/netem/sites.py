@@ -1,0 +1,207 @@
+"""Who is how far from whom: a file of sites and the links between them, into a node's conditions.
+
+Each link goes one way, so that a way may differ from the way back: the node that sends shapes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.wrappers.base.errors import ConditionError, UsageError
+from steelyard.wrappers.netem import program
+
+MOST_TARGETS = 8  # `to=` of one specification: docs/netem.md
+MOST_CONDITIONS = 15  # bands of a device
+WHERE = ("to=", "port=", "dev=", "direction=")
+NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites.c, check_link()
+FOLDER = Path("/etc/steelyard/netem")  # where --netem=sites=NAME looks: plugins/node/netem/sites.h
+WORD = re.compile(r"[A-Za-z0-9_-]{1,31}", re.ASCII)  # a site in a compiled file
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}", re.ASCII)  # spec.c, parse_file_word()
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Networks by site; specifications by (from, to)."""
+
+    networks: Mapping[str, tuple[Network, ...]]
+    links: Mapping[tuple[str, str], str]
+
+
+def read(path: Path) -> Sites:
+    """The file; UsageError names what is wrong in it."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}", str(path)) from error
+    only(document, ("site", "link"), path, "the file")
+    networks = {
+        str(name): site_networks(table, path, str(name))
+        for name, table in tables(document.get("site"), path)
+    }
+    check_apart(networks, path)
+    links: dict[tuple[str, str], str] = {}
+    for entry in document.get("link") or ():
+        for pair, spec in link(entry, networks, path):
+            if pair in links:
+                raise UsageError(f"{path}: link from {pair[0]} to {pair[1]}: given twice")
+            links[pair] = spec
+    if not links:
+        raise UsageError(f"{path}: expected at least one [[link]] with from, to and netem")
+    return Sites(networks, links)
+
+
+def only(table: Mapping[str, Any], known: Sequence[str], path: Path, where: str) -> None:
+    """UsageError for a key that is not known."""
+    for key in table:
+        if key not in known:
+            raise UsageError(f"{path}: {where}: unknown key {key}; known are {', '.join(known)}")
+
+
+def tables(found: object, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """[site.NAME]."""
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise UsageError(f"{path}: expected [site.NAME] with addresses")
+    yield from found.items()
+
+
+def site_networks(table: Mapping[str, Any], path: Path, name: str) -> tuple[Network, ...]:
+    """`addresses` of a site."""
+    only(table, ("addresses",), path, f"site {name}")
+    found = table.get("addresses")
+    if not isinstance(found, list) or not found:
+        raise UsageError(f'{path}: site {name}: expected addresses = ["10.1.0.0/24", …]')
+    try:
+        return tuple(ipaddress.ip_network(one) for one in found)
+    except ValueError as error:
+        raise UsageError(f"{path}: site {name}: {error}") from error
+
+
+def check_apart(networks: Mapping[str, Sequence[Network]], path: Path) -> None:
+    """No packet is for two sites."""
+    known = [(name, one) for name, several in networks.items() for one in several]
+    for at, (name, one) in enumerate(known):
+        for other, another in known[:at]:
+            if one.version == another.version and one.overlaps(another):
+                raise UsageError(f"{path}: {one} of {name} and {another} of {other} overlap")
+
+
+def link(
+    entry: object, networks: Mapping[str, object], path: Path
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """One way, or `between` two sites: both."""
+    if not isinstance(entry, dict):
+        raise UsageError(f"{path}: expected [[link]]")
+    only(entry, ("from", "to", "between", "netem"), path, "link")
+    between = entry.get("between")
+    ends = between if between is not None else [entry.get("from"), entry.get("to")]
+    spec = entry.get("netem")
+    if not isinstance(ends, list) or len(ends) != 2 or not isinstance(spec, str) or not spec:
+        raise UsageError(
+            f'{path}: link: expected from = "a", to = "b" (or between = ["a", "b"]) and '
+            'netem = "delay=30ms"'
+        )
+    for end in ends:
+        if end not in networks:
+            raise UsageError(f"{path}: link: site {end} is not known: {', '.join(networks)}")
+    for part in spec.split(","):
+        if part.startswith(WHERE):
+            raise UsageError(f"{path}: link: {part}: the link says where; leave it out")
+    yield (ends[0], ends[1]), spec
+    if between is not None and ends[0] != ends[1]:
+        yield (ends[1], ends[0]), spec
+
+
+def site_of(sites: Sites, addresses: Sequence[str]) -> str:
+    """Where a node with these addresses is; UsageError when that is no site or several."""
+    own = [ipaddress.ip_address(address) for address in addresses]
+    found = [name for name, several in sites.networks.items()
+             if any(address in network for network in several for address in own)]  # fmt: skip
+    if len(found) != 1:
+        what = " and ".join(found) if found else "no site"
+        raise UsageError(f"this node ({', '.join(addresses)}) is in {what}: say --site NAME")
+    return found[0]
+
+
+def conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
+    """(site, specification) for each link that begins here, at most eight networks each."""
+    if here not in sites.networks:
+        raise UsageError(f"--site {here}: not known: {', '.join(sites.networks)}")
+    found = []
+    for (source, target), spec in sites.links.items():
+        if source != here:
+            continue
+        networks = sites.networks[target]
+        for at in range(0, len(networks), MOST_TARGETS):
+            where = ",".join(f"to={text(one)}" for one in networks[at : at + MOST_TARGETS])
+            found.append((target, f"{spec},{where}"))
+    if len(found) > MOST_CONDITIONS:
+        raise UsageError(
+            f"{len(found)} conditions begin at {here}: a device has at most {MOST_CONDITIONS}; put "
+            "addresses together to networks"
+        )
+    return found
+
+
+def text(network: Network) -> str:
+    """As the grammar writes it: one address without its prefix."""
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
+
+
+def compiled(sites: Sites, source: Path) -> str:
+    """The file that --netem=sites=NAME reads on each node; UsageError for what no job can have."""
+    for name in sites.networks:
+        if not WORD.fullmatch(name):
+            raise UsageError(
+                f"{source}: site {name}: expected at most 31 letters, digits, _ and -: jobs know it by "
+                "that name"
+            )
+        conditions(sites, name)  # as many as a device has, at most
+    lines = [f"# steelyard netem sites {source.name} --write"]
+    for name, networks in sites.networks.items():
+        lines.append(" ".join(["site", name, *map(text, networks)]))
+    for (begin, end), spec in sites.links.items():
+        lines.append(f"link {begin} {end} {of_jobs(spec, source, begin, end)}")
+    return "\n".join(lines) + "\n"
+
+
+def of_jobs(spec: str, source: Path, begin: str, end: str) -> str:
+    """The specification of a link as jobs can have it, in its canonical text."""
+    found = program.parse(spec).requested
+    for part in found.split(","):
+        if part.startswith(NOT_OF_JOBS) or part == program.NONE:
+            raise UsageError(f"{source}: link from {begin} to {end}: {part}: jobs cannot have that")
+    return found
+
+
+def write(sites: Sites, source: Path, folder: Path) -> Path:
+    """FOLDER/NAME.sites, NAME as the source's: whole or not at all, for everybody to read."""
+    if not NAME.fullmatch(source.stem):
+        raise UsageError(
+            f"{source}: jobs ask for sites={source.stem}: expected a file named by at most 31 letters, "
+            "digits, _ and -, not first - or _"
+        )
+    made, target = compiled(sites, source), folder / f"{source.stem}.sites"
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        unfinished.write_text(made, encoding="utf-8")
+        unfinished.chmod(0o644)
+        unfinished.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise ConditionError(
+            f"{target}: cannot be written: {error.strerror}; root writes there, anybody elsewhere by "
+            "--into DIR"
+        ) from error
+    return target

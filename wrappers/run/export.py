@@ -1,0 +1,81 @@
+"""Figures of `steelyard run` as JSON, CSV or Markdown, on stdout or in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.run import shown
+from steelyard.wrappers.run.outcome import Outcome
+
+FORMATS = ("csv", "json", "md")
+COLUMNS = ("metric", "unit", "mean", "sd", "low", "high", "min", "max", "n", "scope", "reason")
+RATIOS = ("times_fastest", "times_low", "times_high")
+
+
+def checked(text: str) -> tuple[str, Path | None]:
+    """Format and file of `csv`, `results.csv`; no file: stdout."""
+    if text in FORMATS:
+        return text, None
+    path = Path(text)
+    if path.suffix.removeprefix(".") not in FORMATS or not path.parent.is_dir():
+        folder = "" if path.parent.is_dir() else f"; there is no folder {path.parent}"
+        raise UsageError(
+            f"--export {text}: expected csv, json or md, or a file such as results.csv{folder}",
+            part=text,
+        )
+    return path.suffix.removeprefix("."), path
+
+
+def write(outcome: Outcome, kind: str, path: Path | None) -> None:
+    """One export."""
+    text = {"csv": as_csv, "json": as_json, "md": as_markdown}[kind](outcome)
+    if path is None:
+        print(text, end="")
+    else:
+        path.write_text(text, encoding="utf-8")
+
+
+def as_json(outcome: Outcome) -> str:
+    """With every run."""
+    return json.dumps(outcome.document(), indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def as_csv(outcome: Outcome) -> str:
+    """A row a command and metric; seconds and bytes; what is not known is empty."""
+    names = sorted({name for one in outcome.commands for name in one.command.parameters})
+    ratios = {one.place: (one.ratio, one.low, one.high) for one in outcome.comparisons}
+    if ratios:
+        ratios[outcome.comparisons[0].baseline] = (1.0, None, None)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["command", *(f"parameter_{name}" for name in names), *COLUMNS, *RATIOS])
+    for place, one in enumerate(outcome.commands):
+        head = [one.command.text, *(one.command.parameters.get(name, "") for name in names)]
+        for entry in one.metrics:
+            times = ratios.get(place, ()) if entry is one.elapsed else ()
+            cells = [getattr(entry, column) for column in COLUMNS]
+            writer.writerow([*head, *cells, *times, *[None] * (len(RATIOS) - len(times))])
+    return out.getvalue()
+
+
+def as_markdown(outcome: Outcome) -> str:
+    """A row a command: its time, and how many times as long as the fastest."""
+    ratios = {one.place: one for one in outcome.comparisons}
+    best = next(iter(ratios.values())).baseline if ratios else None
+    lines = [
+        "| command | mean ± sd | 95 % interval | min … max | n | times the fastest |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for place, one in enumerate(outcome.commands):
+        if one.elapsed.mean is None:
+            cells: list[object] = ["–"] * 4
+        else:
+            cells = ["–" if cell is None else cell for cell in shown.row(one.elapsed)[1:]]
+        text = one.command.text.replace("|", "\\|").replace("\n", " ")
+        ratio = "1" if place == best else shown.times(ratios.get(place))
+        lines.append(f"| `{text}` | {' | '.join(map(str, cells))} | {ratio} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,110 @@
+"""What the runs of several commands say about each other, and what to know before trusting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.analysis.stats import readable
+from steelyard.analysis.stats.basics import median, outliers
+from steelyard.analysis.stats.clusters import MIN_BLOCKS, overhead_by_block
+from steelyard.analysis.stats.overhead import Overhead, overhead
+from steelyard.wrappers.run.run import Weighed
+
+METRIC = "elapsed"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times as long a command takes as the baseline; limits of 95 %, None: with a reason."""
+
+    place: int
+    baseline: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    design: str  # what is independent
+    reason: str | None
+
+    @property
+    def is_shown(self) -> bool:
+        """The interval does not hold 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+def of(runs: Sequence[Weighed]) -> list[float]:
+    """Elapsed seconds of the runs that count."""
+    return [value for run in runs if run.counts and (value := run.values[METRIC]) is not None]
+
+
+def fastest(runs: Sequence[Sequence[Weighed]]) -> int | None:
+    """The place of the least mean; None: nothing is known of two of them."""
+    means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := of(one))}
+    return min(means, key=means.__getitem__) if len(means) > 1 else None
+
+
+def compare(runs: Sequence[Sequence[Weighed]], baseline: int, in_rounds: bool) -> list[Comparison]:
+    """Every other command against the baseline, the least first."""
+    found = [
+        one_comparison(runs, place, baseline, in_rounds)
+        for place in range(len(runs))
+        if place != baseline and of(runs[place])
+    ]
+    return sorted(found, key=lambda one: one.ratio or 0.0)
+
+
+def one_comparison(
+    runs: Sequence[Sequence[Weighed]], place: int, baseline: int, in_rounds: bool
+) -> Comparison:
+    """Rounds are pairs, where all are whole: what disturbs one hits both."""
+    ours, base = runs[place], runs[baseline]
+    whole = len(ours) == len(base) == len(of(ours)) == len(of(base))
+    found: Overhead
+    if in_rounds and whole and len(ours) >= MIN_BLOCKS:
+        found = overhead_by_block([([a], [b]) for a, b in zip(of(ours), of(base), strict=True)])
+        design = f"paired in {len(ours)} rounds"
+    else:
+        found = overhead(of(ours), of(base))
+        design = f"{found.n_condition} and {found.n_baseline} runs"
+    ratio, low, high = (
+        None if value is None else max(1 + value, 0.0)
+        for value in (found.value, found.low, found.high)
+    )
+    return Comparison(place, baseline, ratio, low, high, design, found.reason)
+
+
+def notes(runs: Sequence[Weighed], warmed_up: bool) -> list[str]:
+    """A first run that was slow, and runs that stand apart."""
+    counted = [run for run in runs if run.counts and run.values[METRIC] is not None]
+    values = of(runs)
+    if not values:
+        return []
+    apart = outliers(values).indices
+    middle = median(values)
+    found = []
+    if 0 in apart and values[0] > middle and counted[0].number == 1:
+        found.append(slow_first(values[0], middle, warmed_up))
+        apart = apart[1:]
+    if apart:
+        found.append(standing_apart([(counted[i].number, values[i]) for i in apart], len(values)))
+    return found
+
+
+def slow_first(value: float, middle: float, warmed_up: bool) -> str:
+    """The run that found nothing in the caches."""
+    advice = "was that too little warm-up?" if warmed_up else "--warmup leaves it out"
+    return f"the first run was slow ({quantity(value)}, the median {quantity(middle)}): {advice}"
+
+
+def standing_apart(found: Sequence[tuple[int, float]], n: int) -> str:
+    """Marked, never left out."""
+    few = ", ".join(f"run {number}: {quantity(value)}" for number, value in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    verb = "stands" if len(found) == 1 else "stand"
+    return f"{len(found)} of {n} runs {verb} apart ({few}{more}): was the machine busy?"
+
+
+def quantity(seconds: float) -> str:
+    """As people read it."""
+    factor, name = readable.scale(seconds, "s")
+    return f"{seconds / factor:.3g} {name}"

@@ -1,0 +1,114 @@
+"""From what was asked to what was found: every command weighed by its own options and folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steelyard.wrappers.base import node
+from steelyard.wrappers.run import benchmark as run_benchmark
+from steelyard.wrappers.run import judged, left_behind, line, progress, run, shell
+from steelyard.wrappers.run.benchmark import Chosen
+from steelyard.wrappers.run.line import Command
+from steelyard.wrappers.run.outcome import OfCommand, Outcome
+from steelyard.wrappers.run.run import Options, Weighed
+from steelyard.wrappers.run.session import Hooks, Plan, Session
+
+
+@dataclass(frozen=True)
+class Task:
+    """All of it; one command and no hooks for a benchmark."""
+
+    commands: Sequence[Command]
+    hooks: Sequence[Hooks]
+    plan: Plan
+    options: Options  # but for the command
+    chosen: Chosen | None = None
+
+    def go(self, output: Path | None) -> Outcome:
+        """Weigh; `output` keeps records."""
+        program = str(node.find_node_program())
+        if self.chosen is None and self.options.launcher.has_our_programs:
+            for command in self.commands:
+                line.check_here(command)
+        with left_behind.folder() as temporary:
+            folder = temporary / "kept" if output is None else output.absolute()
+            run.check_empty(folder)
+            # swept with it, should all be killed
+            options = replace(self.options, scratch=temporary)
+            weigher = Weigher(self, options, program, folder)
+            return weigher.go(output)
+
+    def names(self) -> list[str]:
+        """What a command is called in a sentence: its parameters, where these alone differ."""
+        told = [
+            ", ".join(f"{key}={value}" for key, value in one.parameters.items())
+            for one in self.commands
+        ]
+        alone = len(set(told)) == len(told) and all(told)
+        return told if alone else [one.text for one in self.commands]
+
+
+class Weigher:
+    """Weighs runs one after another, and shows what they say."""
+
+    def __init__(self, task: Task, options: Options, program: str, folder: Path) -> None:
+        self.task, self.program, self.folder = task, program, folder
+        self.executed = 0
+        if task.chosen is not None:
+            options = run_benchmark.begin(task.chosen, options, folder)
+        self.options = [self.options_of(options, one) for one in task.commands]
+
+    def options_of(self, options: Options, command: Command) -> Options:
+        """A command's own: its words, and its parameters as tags."""
+        if self.task.chosen is not None:
+            return options
+        told = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
+        return replace(options, command=command.argv, tags=(*options.tags, *told))
+
+    def folder_of(self, place: int) -> Path:
+        """Where the records of a command are."""
+        several = len(self.task.commands) > 1
+        return self.folder / f"command-{place + 1}" if several else self.folder
+
+    def go(self, kept: Path | None) -> Outcome:
+        """All runs, and what they tell."""
+        task, load = self.task, os.getloadavg()[0]
+        names = {one.shell for one in task.commands if one.shell is not None}
+        bare = task.options.launcher.is_bare
+        costs = {name: cost for name in sorted(names) if bare and (cost := shell.measure(name))}
+        with progress.shown(task.names(), task.plan) as bars:
+            self.bars = bars
+            course = Session(task.commands, task.hooks, task.plan, self.weigh, bars.tell).go()
+        found = [self.of_command(place, runs, kept) for place, runs in enumerate(course.runs)]
+        name = None if task.chosen is None else task.chosen.benchmark.name
+        return Outcome(found, task.plan, course, costs, name, kept, task.names(), load)
+
+    def weigh(self, place: int, number: int, warm_up: bool) -> Weighed:
+        """One run; those that warm up leave nothing."""
+        options, folder = self.options[place], self.folder_of(place)
+        if warm_up:
+            folder = (options.scratch or folder) / f"warm-up-{place + 1}"
+            options = replace(options, shows_first=False)
+        with self.bars.running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
+            weighed = run.weigh(options, self.program, folder, number)
+        self.executed += 1
+        if self.task.chosen is not None:
+            weighed = run_benchmark.with_figures(
+                self.task.chosen, self.folder, weighed, self.executed
+            )
+        if run.has_words(options, weighed):
+            with self.bars.away():
+                run.show_output(options, folder, weighed)
+        return weighed
+
+    def of_command(self, place: int, runs: Sequence[Weighed], kept: Path | None) -> OfCommand:
+        """Figures and notes."""
+        metrics = run.summaries(runs)
+        if self.task.chosen is not None:
+            metrics = run_benchmark.summaries(self.task.chosen, runs) + metrics
+        notes = judged.notes(runs, self.task.plan.warm_up > 0)
+        folder = None if kept is None else kept / self.folder_of(place).relative_to(self.folder)
+        return OfCommand(self.task.commands[place], runs, metrics, notes, folder)

@@ -1,0 +1,124 @@
+"""A job as a document, for programs; names and units as in docs/formats.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.job import gpus
+from steelyard.facts.quantities import METRICS
+from steelyard.wrappers.show.told import Told
+from steelyard.wrappers.show.used import least_of
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.one_job import JobView
+    from steelyard.analysis.job.course import Course
+    from steelyard.analysis.job.use import Use
+    from steelyard.analysis.sources.records import Record
+    from steelyard.analysis.store.energy_shares import EnergyShare
+
+
+def as_json(told: Told) -> dict[str, object]:
+    """All that is told of a job."""
+    view, course = told.view, told.course
+    return {
+        "job_id": view.job_id,
+        "job": job_json(view),
+        "asked": held_json(view),
+        "efficiency": {
+            "cpu": use_json(told.used.cpu),
+            "memory": use_json(told.used.memory),
+            "time": use_json(told.used.time),
+        },
+        "course": None if course is None else course_json(course),
+        "course_missing": told.no_course,
+        "advice": [asdict(advice) for advice in told.advice],
+        "advice_missing": told.no_advice,
+        "nodes": nodes_json(told),
+        "totals": {name: view.total(name) for name in METRICS},
+        "totals_missing": {
+            name: why for name in METRICS if (why := view.total_or_why(name)[1]) is not None
+        },
+        "totals_at_least": least_of(view),
+        "admin_comment": view.admin_comment,
+        "cluster_database": view.kept,
+        "refused": view.refused,
+        "missing": view.refused + view.missing,
+        "notes": view.notes,
+    }
+
+
+def job_json(view: JobView) -> dict[str, object] | None:
+    """The accounting's line; None: it does not know the job."""
+    row = view.row
+    if row is None:
+        return None
+    return {
+        "raw_job_id": row.job_id,
+        "array_job_id": row.array_job_id,
+        "array_task_id": row.array_task_id,
+        "name": row.name,
+        "user": row.user,
+        "cluster": row.cluster,
+        "state": row.state,
+        "reason": row.reason,
+        "exit_code": row.exit_code,
+        "submit_unix_s": row.submit_unix_s,
+        "start_unix_s": row.start_unix_s,
+        "end_unix_s": row.end_unix_s,
+        "elapsed_s": row.elapsed_s,
+        "nodes": list(row.nodes),
+        "earlier_starts_unix_s": list(view.earlier_starts),
+    }
+
+
+def held_json(view: JobView) -> dict[str, object] | None:
+    """What it was given, in the scheduler's words; None: the accounting does not know it."""
+    if view.held is None:
+        return None
+    used = ("cpu_s", "resident_low_bytes", "resident_high_bytes")
+    of_scheduler = {f"scheduler_{name}": getattr(view.held, name) for name in used}
+    names = ("partition", "account", "nodes", "cpus", "cpus_asked", "memory_bytes", "gpus")
+    held = {name: getattr(view.held, name) for name in (*names, "time_limit_s")}
+    return {**held, **of_scheduler, "missing": dict(view.held.missing)}
+
+
+def use_json(use: Use) -> dict[str, object]:
+    """`share` is used / held."""
+    return asdict(use) | {"share": use.share}
+
+
+def course_json(course: Course) -> dict[str, object]:
+    """A value for each piece of time."""
+    return asdict(course)
+
+
+def nodes_json(told: Told) -> list[dict[str, object]]:
+    """Each node's record."""
+    return [
+        {
+            "node": node.node,
+            **node.values,
+            "network_conditions": node.record.get("network_conditions"),
+            "capture": node.record.get("capture"),
+            "gpus": gpus_json(node.record),
+            "energy_share": share_json(told.shares.get(node.node)),
+            "missing": node.missing,
+            "tags": node.record.tags,
+        }
+        for node in told.view.nodes
+    ]
+
+
+def gpus_json(record: Record) -> dict[str, object] | None:
+    """None: it has none whose energy is counted, or the record is of an earlier version."""
+    found = gpus.of_record(record)
+    return None if found is None else asdict(found)
+
+
+def share_json(share: EnergyShare | None) -> dict[str, object] | None:
+    """None: the node's joules are not known, or all the job's."""
+    if share is None:
+        return None
+    names = ("low_j", "high_j", "idle_low_j", "idle_high_j", "idle_told_by", "reason")
+    return {name: getattr(share, name) for name in names}

@@ -1,0 +1,56 @@
+"""Jobs by the ids that a person types, of whichever scheduler gives such ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.wrappers.base import errors
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.one_job import JobView
+
+
+def several(
+    job_ids: Sequence[str], given: Sequence[Path] | None, database: Path
+) -> tuple[list[JobView], list[str]]:
+    """Of the scheduler that gives such ids, or a cluster's database."""
+    from steelyard.analysis.cluster.kept import ClusterDatabase
+    from steelyard.analysis.job.several import look_up_all
+    from steelyard.analysis.sources import schedulers
+
+    readers = [reader for text in job_ids for reader in schedulers.meant(text)]
+    ids, kept = list(dict.fromkeys(job_ids)), ClusterDatabase(database)
+    return look_up_all(ids, record_dirs(given), readers[0].hurried(), kept)
+
+
+def record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
+    """--record-dir, or where they are by default."""
+    from steelyard.analysis.collect.records_in import default_record_dirs
+
+    return given or default_record_dirs()
+
+
+def one(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
+    """Of the schedulers that this machine has and that give such ids, the first that knows it; what
+    it or records do not have is as a cluster's database has it, where that is named."""
+    from steelyard.analysis.cluster.kept import ClusterDatabase
+    from steelyard.analysis.collect.one_job import look_up
+    from steelyard.analysis.sources import schedulers
+
+    unknown: list[errors.MissingError] = []
+    alone: JobView | None = None
+    for reader in schedulers.meant(job_id):
+        try:
+            kept = None if database is None else ClusterDatabase(database)
+            view = look_up(job_id, record_dirs(given), reader.hurried(), kept)
+        except errors.MissingError as error:
+            unknown.append(error)
+            continue
+        if view.row is not None:
+            return view
+        alone = alone or view
+    if alone is None:
+        raise unknown[0] if len(unknown) == 1 else errors.MissingError("; ".join(map(str, unknown)))
+    return alone

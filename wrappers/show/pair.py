@@ -1,0 +1,157 @@
+"""Two jobs side by side, for a person and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job import differences
+from steelyard.analysis.job.course import Course, Series
+from steelyard.analysis.job.differences import Fact, Used
+from steelyard.analysis.stats.readable import binary
+from steelyard.facts.quantities import METRICS
+from steelyard.wrappers.base import console
+from steelyard.wrappers.show import over_time
+from steelyard.wrappers.show.sparkline import sparkline
+from steelyard.wrappers.show.told import course_of
+from steelyard.wrappers.show.used import WORDS, count
+from steelyard.wrappers.show.words import by_reason
+
+IN_BYTES = ("memory held", "memory of the node")
+ONE_EACH = (
+    "One run each: this is what differs, not why, and not whether it would again.\n"
+    "`steelyard run --repeat 10` or a study (docs/study.md) shows that."
+)
+
+
+def print_pair(a: JobView, b: JobView) -> None:
+    """What differs, what each used, where they part."""
+    found = differences.facts(a, b)
+    print_facts(a, b, found)
+    used = differences.used(a, b)
+    rows = [used_cells(one) for one in used if (one.a, one.b) != (None, None)]
+    headings = ("", f"A: {a.job_id}", f"B: {b.job_id}", "B / A")
+    console.print_table(headings, rows, title="what they used")
+    print_missing(used)
+    print_courses(a, b)
+    print(ONE_EACH)
+
+
+def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
+    """In the order of what matters; what is alike by its name only."""
+    rows = [(f.about, cell(f.about, f.a), cell(f.about, f.b)) for f in found if f.differs]
+    if rows:
+        headings = ("", f"A: {a.job_id}", f"B: {b.job_id}")
+        console.print_table(headings, rows, title="what differs")
+    else:
+        console.print_line("what differs: nothing that is known of both")
+    alike = differences.alike(found)
+    if alike:
+        console.print_line(f"alike: {', '.join(alike)}")
+
+
+def cell(about: str, value: object) -> object:
+    """Sizes and times as people read them."""
+    if about in IN_BYTES and str(value).isdigit():
+        return binary(float(str(value)))
+    if about == "time limit" and isinstance(value, float):
+        return console.format_seconds(value)
+    return value
+
+
+def used_cells(used: Used) -> tuple[object, ...]:
+    """A quantity's line."""
+    words = WORDS.get(used.unit, count)
+    ratio = None if used.ratio is None else f"{used.ratio:.3g}"
+    return name_of(used), words(used.a), words(used.b), ratio
+
+
+def name_of(used: Used) -> str:
+    """As people call it."""
+    if used.name == differences.GPU_ENERGY:
+        return "energy of its GPUs"
+    return METRICS[used.name].words if used.name in METRICS else "time"
+
+
+def print_missing(used: Sequence[Used]) -> None:
+    """What of which job is not told, each reason once."""
+    missing: dict[str, str] = {}
+    for one in used:
+        for side, why in (("A", one.a_missing), ("B", one.b_missing)):
+            if why is not None:
+                missing[f"{side}: {name_of(one)}"] = why
+    for why, names in by_reason(missing).items():
+        console.print_line(f"  {', '.join(names)}: {why}")
+
+
+def print_courses(a: JobView, b: JobView) -> None:
+    """Both from their own start, one scale."""
+    (left, why_left), (right, why_right) = course_of(a), course_of(b)
+    if left is None or right is None:
+        console.print_line(f"over their time: not known: {why_left or why_right}")
+        return
+    letters = over_time.width()
+    width_s = max(left.end_s, right.end_s) / letters
+    lines = [line for name in over_time.WORDS for line in pair_lines(left, right, name, letters)]
+    if lines:
+        console.print_line(
+            f"over their time, both from their start; a letter is {console.format_seconds(width_s)}"
+        )
+    for line in lines:
+        console.print_line(line)
+
+
+def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
+    """A line each, and one that says where they part; nothing where one tells nothing."""
+    pair = [aligned(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
+    tops = [max((v for v in series if v is not None), default=None) for series in pair]
+    if tops[0] is None or tops[1] is None:
+        return []
+    heading, words = over_time.WORDS[name]
+    top = max(tops[0], tops[1])
+    lines = [
+        f"  {heading if letter == 'A' else '':<13}{letter} {sparkline(series, top):<{letters}} to {words(most)}"
+        for letter, series, most in zip("AB", pair, (tops[0], tops[1]), strict=True)
+    ]
+    if name in COUNTED and (begin := differences.apart_from_s(a, b, name)) is not None:
+        lines.append(
+            f"  {'':<13}apart by more than a tenth of all from {console.format_seconds(begin)} on"
+        )
+    return lines
+
+
+# Levels have no sum that could part.
+COUNTED = ("cpus_busy", "power_w")
+
+
+def aligned(course: Course, name: str, end_s: float, number: int) -> Series:
+    """In pieces of the longer one's time, as many as it lasted."""
+    own = max(1, round(number * course.end_s / end_s))
+    return differences.on_one_clock(course.series[name], course.piece_s, end_s / number, own)
+
+
+def document(a: JobView, b: JobView) -> dict[str, Any]:
+    """For programs."""
+    found = differences.facts(a, b)
+    (left, why_left), (right, why_right) = course_of(a), course_of(b)
+    return {
+        "format": "steelyard-compare-jobs",
+        "version": 1,
+        "a": a.job_id,
+        "b": b.job_id,
+        "differences": [asdict(fact) for fact in found if fact.differs],
+        "alike": differences.alike(found),
+        "used": [asdict(one) | {"ratio": one.ratio} for one in differences.used(a, b)],
+        "course": None if left is None or right is None else courses(left, right),
+        "course_missing": why_left or why_right,
+    }
+
+
+def courses(a: Course, b: Course) -> dict[str, Any]:
+    """Each in its own pieces, and from when on they are apart."""
+    apart = {
+        name: differences.apart_from_s(a, b, name) for name in a.series if name != "memory_bytes"
+    }
+    return {"a": asdict(a), "b": asdict(b), "apart_from_s": apart}

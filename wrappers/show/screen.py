@@ -1,0 +1,209 @@
+"""One job on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.collect.one_job import JobView, NodeView, network_lines
+from steelyard.analysis.store.energy_shares import ADMINISTRATOR
+from steelyard.facts.quantities import METRICS
+from steelyard.wrappers.base import console, errors
+from steelyard.wrappers.show import asked, gpus, kept, narrow, over_time, used
+from steelyard.wrappers.show.told import Told
+from steelyard.wrappers.show.words import by_reason, joules
+
+if TYPE_CHECKING:
+    from steelyard.analysis.store.energy_shares import EnergyShare
+
+
+def print_job(told: Told) -> None:
+    """The screen, part by part."""
+    view = told.view
+    print_head(view)
+    asked.print_asked(told)
+    over_time.print_course(told)
+    asked.print_advice(told)
+    print_places(view)
+    print_network(view)
+    used.print_use(view)
+    print_shares(told.shares)
+    print_idle_faults(view)
+    gpus.print_gpus(view)
+    print_comment(view)
+    kept.print_kept(view)
+    print_missing(view)
+
+
+def print_head(view: JobView) -> None:
+    """What it was, and why it was refused, if so."""
+    row = view.row
+    if row is None:
+        console.print_line(f"job {view.job_id}, from its records alone")
+        print_refused(view)
+        return
+    name = row.job_id if row.task_id == row.job_id else view.job_id
+    also = f" (array task {row.task_id})" if row.task_id and row.task_id != name else ""
+    console.print_line(
+        f"job {name}{also}: {row.name or '–'}, of {row.user or '–'} on {row.cluster or '–'}"
+    )
+    code = "" if row.exit_code is None else f", exit code {row.exit_code}"
+    why = f" ({row.reason})" if row.reason else ""
+    console.print_line(f"  {row.state}{why}{code}")
+    print_refused(view)
+    if view.held is not None:
+        console.print_line(
+            f"  partition {view.held.partition or '–'}, account {view.held.account or '–'}"
+        )
+    console.print_line(
+        f"  submitted {clock(row.submit_unix_s)}, started {clock(row.start_unix_s)}, "
+        f"ended {clock(row.end_unix_s)}, took {asked.took(row.elapsed_s)}"
+    )
+    if view.earlier_starts:
+        console.print_line(
+            f"  started {len(view.earlier_starts)} times before; this is the last start"
+        )
+
+
+def print_refused(view: JobView) -> None:
+    """Conditions that were asked for and not had."""
+    for line in view.refused:
+        console.print_line(f"  {line}")
+    row, comment = view.row, view.admin_comment or {}
+    if row is None or view.refused or view.nodes or row.exit_code != errors.CONDITION:
+        return
+    if comment.get("netem"):
+        console.print_line(
+            f"  --netem={comment['netem']} could not be applied: the job's own output says why "
+            "(its record cannot be read here)"
+        )
+
+
+def clock(unix_s: float | None) -> str:
+    """Local time, as a person at this machine reads it."""
+    if unix_s is None:
+        return "–"
+    return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def print_places(view: JobView) -> None:
+    """Where it ran."""
+    if not view.nodes:
+        console.print_line(f"  nodes: {', '.join(view.all_nodes) or '–'}")
+        return
+    rows = [
+        (n.node, n.values["node_type"], layers(n), n.values["kernel"], devices(n), tags(n))
+        for n in view.nodes
+    ]
+    headings = ("node", "type", "virtualization", "kernel", "network", "tags")
+    room = narrow.columns()
+    console.print_table(*narrow.turned(headings, rows, room), title="where it ran")
+
+
+def layers(node: NodeView) -> str | None:
+    """`docker in kvm`; `none` where both layers are known to be absent."""
+    container, machine = node.values["container"], node.values["vm"]
+    real = [str(name) for name in (container, machine) if name not in (None, "none")]
+    if real:
+        return " in ".join(real)
+    return "none" if container == machine == "none" else None
+
+
+def devices(node: NodeView) -> str | None:
+    """Counted devices with their kinds."""
+    found = node.record.get("network.devices")
+    if not isinstance(found, list):
+        return None
+    return ", ".join(
+        f"{d.get('name')} ({d.get('kind')})"
+        for d in found
+        if isinstance(d, dict) and d.get("counted")
+    )
+
+
+def tags(node: NodeView) -> str | None:
+    """`k=v, …`."""
+    return ", ".join(f"{key}={value}" for key, value in node.record.tags.items()) or None
+
+
+def print_network(view: JobView) -> None:
+    """Network conditions, a line or two per node; alike nodes are not put together."""
+    lines = [line for node in view.nodes for line in network_lines(node)]
+    if lines:
+        console.print_line("network conditions")
+    for line in lines:
+        console.print_line(f"  {line}")
+
+
+def print_shares(shares: Mapping[str, EnergyShare]) -> None:
+    """What of shared nodes' joules is the job's."""
+    for node, share in shares.items():
+        if share.reason is not None:
+            console.print_line(f"  energy of the job on {node}: not known: {share.reason}")
+            continue
+        console.print_line(
+            f"  energy of the job on {node}, above idle: {joules(share.low_j)} … "
+            f"{joules(share.high_j)}; the node idle: {idle_words(share)}"
+        )
+
+
+def print_idle_faults(view: JobView) -> None:
+    """What administrators have written, and nobody can read."""
+    for node in view.nodes:
+        why = node.record.why_missing("energy.idle_w") or ""
+        if ", line " in why:
+            narrow.say(f"idle power of {node.node}: {why}")
+
+
+def idle_words(share: EnergyShare) -> str:
+    """`620 J`; where its power is not known what it is at most, and how to tell it."""
+    if share.idle_low_j == share.idle_high_j:
+        whose = " (as its administrator says)" if share.idle_told_by == ADMINISTRATOR else ""
+        return joules(share.idle_high_j) + whose
+    return f"{joules(share.idle_low_j)} … {joules(share.idle_high_j)} (--idle-power WATTS: closer)"
+
+
+def print_comment(view: JobView) -> None:
+    """What the scheduler's own accounting holds, where no record can be seen from here."""
+    comment = view.admin_comment
+    if comment is None or view.nodes:
+        return
+    told = (comment.get(name) for name in ("node_type", "vm", "container"))
+    where = " ".join(str(one) for one in told if one) or "type of node not told"
+    console.print_line(
+        f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
+        f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes:"
+    )
+    # Earlier versions did not say whether the job was alone.
+    alone = comment.get("exclusive") is True
+    of_nodes = {
+        name: comment.get(name) if alone else None for name in METRICS if METRICS[name].is_of_node
+    }
+    console.print_line(
+        f"  {joules(of_nodes['energy_j'])} (of the whole nodes), "
+        f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
+        f"{console.format_bytes(comment.get('max_memory_bytes'))} of memory, "
+        f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
+        f"{console.format_bytes(of_nodes['tx_bytes'])} out"
+    )
+    missing = comment.get("missing")
+    for why, names in by_reason(missing if isinstance(missing, dict) else {}).items():
+        console.print_line(f"  {', '.join(names)}: {why}")
+
+
+def print_missing(view: JobView) -> None:
+    """What could not be told, and why; each reason once."""
+    lines = list(view.missing)
+    for node in view.nodes:
+        found = {column: why for column, why in node.missing.items() if column in METRICS}
+        lines += [f"{node.node}: {', '.join(names)}: {w}" for w, names in by_reason(found).items()]
+    if len(view.all_nodes) > 1:
+        found = {name: why for name in METRICS if (why := view.total_or_why(name)[1])}
+        lines += [f"all: {', '.join(names)}: {why}" for why, names in by_reason(found).items()]
+    if lines:
+        console.print_line("missing:")
+    for line in lines:
+        console.print_line(f"  {line}")
+    for note in view.notes:
+        console.print_line(f"note: {note}")

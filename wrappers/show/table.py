@@ -1,0 +1,52 @@
+"""Several jobs, a line each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from steelyard.analysis.collect.one_job import JobView
+from steelyard.analysis.job.use import Efficiency, Use, efficiency
+from steelyard.analysis.stats.readable import binary
+from steelyard.wrappers.base import console
+from steelyard.wrappers.show import narrow
+from steelyard.wrappers.show.words import joules, percent
+
+HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",
+            "energy")  # fmt: skip
+DISPENSABLE = ("energy", "of limit", "nodes", "of it", "name", "CPUs")  # where there is no room
+
+
+def print_jobs(views: Sequence[JobView]) -> None:
+    """`–`: not known; `steelyard show JOBID` says why."""
+    rows = [cells(view, efficiency(view)) for view in views]
+    console.print_table(*narrow.without(HEADINGS, rows, DISPENSABLE, narrow.columns()))
+    for view in views:
+        for line in view.refused:
+            console.print_line(f"{view.job_id}: {line}")
+    if sys.stdout.isatty():
+        print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` tells all of one")
+
+
+def cells(view: JobView, used: Efficiency) -> tuple[object, ...]:
+    """A job's line."""
+    row, held = view.row, view.held
+    return (
+        view.job_id,
+        row.name if row is not None else None,
+        row.state if row is not None else "from its records",
+        len(view.all_nodes) or None,
+        held.cpus if held is not None else None,
+        "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
+        percent(used.time.share),
+        share(used.cpu),
+        f"≥ {binary(used.memory.used)}" if used.memory.is_least else binary(used.memory.used),
+        share(used.memory),
+        joules(view.total("energy_j")),
+    )
+
+
+def share(use: Use) -> str:
+    """At least, where not all nodes tell."""
+    text = percent(use.share)
+    return f"≥ {text}" if use.is_least and use.share is not None else text

@@ -1,0 +1,90 @@
+"""What a job has used: a line per node, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from steelyard.analysis.collect.one_job import JobView, NodeView
+from steelyard.analysis.job.use import of_nodes
+from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
+from steelyard.facts.quantities import METRICS
+from steelyard.wrappers.base import console
+from steelyard.wrappers.show import narrow
+from steelyard.wrappers.show.words import joules
+
+NOTHING: Mapping[str, float] = MappingProxyType({})
+# Neighbours of one heading share a cell: `read / written`.
+USE_HEADINGS = tuple(dict.fromkeys(total.heading for total in METRICS.values() if total.heading))
+WORDS = {"J": joules, "s": console.format_seconds, "bytes": console.format_bytes}
+
+
+def count(value: float | None) -> str:
+    """`12`; `–` for None."""
+    return "–" if value is None else f"{value:.0f}"
+
+
+def use_cells(values: Mapping[str, Any], least: Mapping[str, float] = NOTHING) -> tuple[str, ...]:
+    """What was used, as people read it; one cell for each of USE_HEADINGS. `least`: of what has no
+    value, how much it is without what nobody knows."""
+    cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
+    for name, total in METRICS.items():
+        if total.heading:
+            words = WORDS.get(total.unit, count)
+            known = values[name] is not None or name not in least
+            text = words(values[name]) if known else f"≥ {words(least[name])}"
+            cells[total.heading].append(text)
+    return tuple(" / ".join(parts) for parts in cells.values())
+
+
+def least_of(view: JobView) -> dict[str, float]:
+    """What processes used at least, on the nodes that tell, where the others do not."""
+    found = {}
+    for name, total in METRICS.items():
+        values = [v for _, v in of_nodes(view, name)] if not total.is_of_node else []
+        if values and view.total(name) is None:
+            found[name] = max(values) if total.over_nodes == "LARGEST" else sum(values)
+    return found
+
+
+def print_use(view: JobView) -> None:
+    """What it used, per node and in total, and what the weighing itself cost."""
+    if not view.nodes:
+        return
+    runs = view.row is not None and view.row.state == "running"
+    headings = ("node", "time", "alone on node", *USE_HEADINGS)
+    rows = [
+        (
+            n.node if n.values["complete"] else f"{n.node} ({'so far' if runs else 'cut short'})",
+            console.format_seconds(n.values["elapsed_s"]),
+            {True: "yes", False: "no"}.get(n.values["exclusive"]),
+            *use_cells(n.values),
+        )
+        for n in view.nodes
+    ]
+    if len(view.all_nodes) > 1:
+        totals = {name: view.total(name) for name in METRICS}
+        rows.append(("all", "", "", *use_cells(totals, least_of(view))))
+    console.print_table(*narrow.turned(headings, rows, narrow.columns()), title="what it used")
+    for node in view.nodes:
+        print_sampler(node)
+        if node.values["vm"] in COUNTS_STOLEN_TIME:
+            console.print_line(
+                f"  CPU time on {node.node}: its kernel also counts what the host gave to others"
+            )
+
+
+def print_sampler(node: NodeView) -> None:
+    """What the sampler cost and how well it kept time."""
+    values = node.values
+    trouble = [
+        f"{values[name]} {words}"
+        for name, words in (("samples_lost", "lost"), ("missed_deadlines", "late"))
+        if values[name]
+    ]
+    console.print_line(
+        f"  sampler on {node.node}: {values['samples']} samples"
+        f"{''.join(f', {words}' for words in trouble)}, "
+        f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
+    )

@@ -1,0 +1,130 @@
+"""How the levels of a factor may be given: a list, a range of numbers, or files by a pattern."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from steelyard.wrappers.study.reader import Table
+
+RANGE = ("from", "to", "step", "factor")
+FILES = ("files", "sample", "seed")
+MOST_LEVELS = 10_000
+ALLOWED = (
+    "a list of levels, at least one; a range { from = 1, to = 8 }, with step or factor; "
+    'or { files = "data/*.root" }, with sample'
+)
+
+# Of factors that are files: what was asked for, and the levels that it came to.
+Drawn = dict[str, dict[str, Any]]
+
+
+def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[object, ...]:
+    """The levels of a factor. Files are looked for once: what `drawn` has of the same words stays,
+    and what is found anew is put there."""
+    value = table.data[name]
+    if not isinstance(value, dict):
+        if not isinstance(value, list) or not value:
+            table.wrong(name, value, ALLOWED)
+        return table.levels(name)
+    entry = table.table(name)
+    if "files" in value:
+        return tuple(read_files(entry, seed, name, drawn))
+    if not value:
+        table.wrong(name, value, ALLOWED)
+    return tuple(read_range(entry))
+
+
+def read_range(entry: Table) -> Iterator[int | float]:
+    """`from`, and on by `step` or times `factor` as long as `to` is not passed."""
+    entry.only((*RANGE, *FILES))
+    if "step" in entry.data and "factor" in entry.data:
+        entry.fail("factor", "step is given, too: a range has one of them")
+    for key in ("from", "to"):
+        if key not in entry.data:
+            entry.fail(key, "missing: a range has from and to")
+    first, last = number(entry, "from"), number(entry, "to")
+    by = number(entry, "factor") if "factor" in entry.data else None
+    step = number(entry, "step") if "step" in entry.data else Decimal(1)
+    if last < first:
+        entry.wrong("to", entry.data["to"], f"not less than from = {first}")
+    if by is not None and (by <= 1 or first <= 0):
+        key = "factor" if by <= 1 else "from"
+        entry.wrong(key, entry.data[key], "above 1" if by <= 1 else "above 0 with a factor")
+    if step <= 0:
+        entry.wrong("step", entry.data["step"], "above 0")
+    whole = all(isinstance(entry.data.get(key, 1), int) for key in ("from", "step", "factor"))
+    for count, level in enumerate(walk(first, last, step, by)):
+        if count >= MOST_LEVELS:
+            entry.fail("to", f"more than {MOST_LEVELS} levels")
+        yield int(level) if whole else float(level)
+
+
+def walk(first: Decimal, last: Decimal, step: Decimal, by: Decimal | None) -> Iterator[Decimal]:
+    """In decimals, so that 0.1 + 0.2 is 0.3."""
+    level = first
+    while level <= last:
+        yield level
+        level = level + step if by is None else level * by
+
+
+def number(entry: Table, key: str) -> Decimal:
+    """A number as it was written."""
+    value = entry.data[key]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        entry.wrong(key, value, "a number")
+    found = Decimal(str(value))
+    if not found.is_finite():
+        entry.wrong(key, value, "a number")
+    return found
+
+
+def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
+    """Files by a pattern, all of them or a random sample; the same as before for the same words."""
+    entry.only(FILES)
+    pattern = entry.data["files"]
+    if not isinstance(pattern, str) or not pattern:
+        entry.wrong("files", pattern, 'a pattern such as "data/*.root", from the study file on')
+    sample = entry.integer("sample", None, 1, MOST_LEVELS)
+    own_seed = entry.count("seed", seed, least=0, most=2**63 - 1)
+    asked: dict[str, Any] = {"files": pattern, "sample": sample, "seed": own_seed}
+    before = drawn.get(name)
+    if isinstance(before, Mapping) and all(before.get(key) == asked[key] for key in asked):
+        return list(before["levels"])
+    found = sorted(str(path) for path in matching(entry.file, pattern))
+    if not found or (sample is not None and len(found) < sample):
+        what = f"{len(found)} files" if found else "no file"
+        least = f"at least sample = {sample} files" if sample else "at least one file"
+        entry.fail("files", f"{pattern}: {what} there, expected {least} (from {entry.file.parent})")
+    if len(found) > MOST_LEVELS and sample is None:
+        entry.fail("files", f"{pattern}: {len(found)} files: give sample = N")
+    for path in found:
+        if not path.isprintable():
+            entry.fail("files", f"{path!r}: a file's name must be printable, in one line")
+    chosen = sorted(shuffled(found, own_seed, entry.file.absolute().parent)[:sample])
+    drawn[name] = {**asked, "of": len(found), "levels": chosen}
+    return chosen
+
+
+def matching(file: Path, pattern: str) -> Iterator[Path]:
+    """Regular files, by absolute path: runs have a working folder of their own."""
+    base = file.absolute().parent
+    # Path.glob takes no absolute pattern.
+    for path in glob.iglob(pattern, root_dir=base, recursive=True):  # noqa: PTH207
+        if (base / path).is_file():
+            yield base / path
+
+
+def shuffled(paths: list[str], seed: int, base: Path) -> list[str]:
+    """In an order that only the seed and the names decide: a larger sample holds the smaller one."""
+
+    def key(path: str) -> bytes:
+        name = os.path.relpath(path, base)  # the same wherever the study lies
+        return hashlib.sha256(f"{seed}:{name}".encode("utf-8", "surrogateescape")).digest()
+
+    return sorted(paths, key=key)

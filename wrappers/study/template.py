@@ -1,0 +1,207 @@
+"""A commented study file from five answers: what to run, against what, how often, where, its name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from steelyard.jobscripts import registry
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.study.factors import MEANT, Level
+from steelyard.wrappers.study.study import NAME
+
+PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?) ?%")
+FIRST_REPEATS = 15  # before which `stop` does not look: docs/study.md
+MOST_REPEATS = 100
+# Of what has a meaning, what its levels are.
+MEANINGS = {
+    "clients": "instances side by side, one per node",
+    "node_type": "where the job runs",
+    "network": "network conditions of the job",
+    "launcher": "what the benchmark runs in",
+    "cache": "page caches, dropped before a run or left as they are",
+    "mode": "clients at once, or one after another",
+}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What `steelyard new` was told."""
+
+    run: str  # a benchmark's name, or a command line
+    against: dict[str, tuple[Level, ...]]
+    repeat: int | None
+    difference: float | None  # a share, in place of `repeat`
+    scheduler: str
+    partition: str | None
+    name: str
+
+    @property
+    def benchmark(self) -> str:
+        """Its name: what is no benchmark is a command of one's own."""
+        return self.run if self.run in registry.names() else registry.of_a_command()
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command of one's own."""
+        return self.benchmark == registry.of_a_command()
+
+
+def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
+    """`threads=1 2 4`, `network=none delay=20ms`: a factor and its levels, the baseline first."""
+    name, equals, rest = text.partition("=")
+    try:
+        levels = tuple(level(word) for word in shlex.split(rest))
+    except ValueError as error:
+        raise UsageError(f"'{text}': {error}", part=text) from error
+    if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name.strip()) or len(levels) < 2:
+        raise UsageError(
+            f"'{text}': expected NAME=LEVEL LEVEL …, the baseline first, such as "
+            "'threads=1 2 4', 'network=none delay=20ms' or 'node_type=physical virtual'",
+            part=text,
+        )
+    return name.strip(), levels
+
+
+def level(word: str) -> Level:
+    """A number where it is one."""
+    if re.fullmatch(r"-?(0|[1-9]\d*)", word):
+        return int(word)
+    if re.fullmatch(r"-?\d+\.\d+", word):
+        return float(word)
+    return {"true": True, "false": False}.get(word, word)
+
+
+def read_repeat(text: str) -> tuple[int | None, float | None]:
+    """`10`: so many repeats; `2%`: as many as it takes to see such a difference."""
+    match = PERCENT.fullmatch(text.strip())
+    if match and float(match[1]):
+        return None, float(match[1]) / 100
+    if text.strip().isdigit() and 1 <= int(text) <= 999:
+        return int(text), None
+    raise UsageError(
+        f"'{text}': expected a number of repeats from 1 to 999, or a difference such as 2%",
+        part=text,
+    )
+
+
+def read_name(text: str) -> str:
+    """A name that a study may have."""
+    if not re.fullmatch(NAME, text):
+        raise UsageError(
+            f"'{text}': expected a name of letters, digits, '_', '.' and '-', at most 64", part=text
+        )
+    return text
+
+
+def toml(answers: Answers) -> str:
+    """The file."""
+    return "\n".join(
+        [
+            f"# {question(answers)}",
+            "# Every key: docs/study.md. What it costs and would see, before anything is submitted:",
+            f"#   steelyard check {answers.name}.toml{scheduler(answers)}",
+            "",
+            *study_lines(answers),
+            *job_lines(answers),
+            *factor_lines(answers),
+            *benchmark_lines(answers),
+            "",
+        ]
+    )
+
+
+def question(answers: Answers) -> str:
+    """What the study asks."""
+    what = "the command below" if answers.is_command else answers.run
+    over = " and ".join(answers.against) or "nothing: add [factors] to compare"
+    return f"What does it cost {what}, over {over}?"
+
+
+def scheduler(answers: Answers) -> str:
+    """The option that names it."""
+    return f" --scheduler {answers.scheduler}"
+
+
+def study_lines(answers: Answers) -> list[str]:
+    """[study]."""
+    lines = ["[study]", f"name = {text(answers.name)}"]
+    if answers.difference is None:
+        return [
+            *lines,
+            f"repeat = {answers.repeat}                    # runs of every condition",
+            f"blocks = {answers.repeat}                    # each holds every condition, in random order",
+            "seed = 1                       # decides that order",
+            "# max_core_hours = 100         # beyond it submit refuses",
+            "",
+        ]
+    half = answers.difference * 50
+    return [
+        *lines,
+        f"repeat = {FIRST_REPEATS}                    # to begin with; each `submit` adds what is needed",
+        f"blocks = {FIRST_REPEATS}",
+        "seed = 1                       # decides the order inside the blocks",
+        f"# Until means are known to ± {half:g} %: a difference of {2 * half:g} % is then seen.",
+        f'stop = {{ half_width = "{half:g}%", max_repeat = {MOST_REPEATS} }}',
+        "# max_core_hours = 100         # beyond it submit refuses",
+        "",
+    ]
+
+
+def job_lines(answers: Answers) -> list[str]:
+    """[job]."""
+    lines = ["[job]", 'time_limit = "00:30:00"        # of one run: set it to yours']
+    if answers.partition is not None:
+        lines.append(f"partition = {text(answers.partition)}")
+    return [*lines, ""]
+
+
+def factor_lines(answers: Answers) -> list[str]:
+    """[factors] and [baseline]."""
+    if not answers.against:
+        return []
+    lines = ["[factors]"]
+    for name, levels in answers.against.items():
+        meaning = MEANINGS.get(name, "a parameter, or {" + name + "} in the command")
+        listed = ", ".join(text(one) for one in levels)
+        lines += [f"# {meaning}", f"{name} = [{listed}]"]
+    lines += ["", "[baseline]                     # what the others are compared with"]
+    lines += [f"{name} = {text(levels[0])}" for name, levels in answers.against.items()]
+    for node_type in map(str, answers.against.get("node_type", ())):
+        lines += [
+            "",
+            f"[place.{node_type}]            # how this cluster calls such nodes",
+            f"slurm = {text(f'--constraint={node_type}')}",
+        ]
+    return [*lines, ""]
+
+
+def benchmark_lines(answers: Answers) -> list[str]:
+    """[[benchmark]]."""
+    lines = ["[[benchmark]]", f"use = {text(answers.benchmark)}"]
+    if not answers.is_command:
+        return [*lines, f"# its parameters: steelyard list {answers.benchmark}"]
+    own = [name for name in answers.against if name not in MEANT]
+    if "command" not in own:
+        lines.append(f"command = {text(answers.run)}")
+    lines.append("# Runs begin in an empty folder: name programs and files by absolute path.")
+    lines += [f"# {{{name}}} in the command is the level of {name}." for name in own]
+    return [
+        *lines,
+        "# A figure that the command prints, beside its time:",
+        "# [benchmark.figures.rate]",
+        "# pattern = 'rate: ([-+0-9.eE]+)'",
+        '# unit = "1/s"',
+        '# better = "higher"',
+    ]
+
+
+def text(value: Level) -> str:
+    """As TOML has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

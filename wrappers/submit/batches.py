@@ -1,0 +1,137 @@
+"""From a study's plan to what is still to be handed in, and that in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.study import plan
+from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.job import tag_value
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit.hand_in import say
+
+AGAIN = ("planned",)
+AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
+
+
+def planned(study: Study, folder: StudyDir) -> tuple[list[Run], dict[str, status.RunState]]:
+    """The plan, grown from the one that is there, and the state of each run that was in it."""
+    runs = plan.make_plan(study)
+    if not folder.plan.is_file():
+        return runs, {}
+    states = {entry.run.run_id: entry for entry in status.run_states(folder, patient=True)}
+    submitted = {run_id for entry in ledger.read(folder) for run_id in entry.run_ids}
+    submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
+    old = [entry.run for entry in states.values()]
+    grown = plan.grow(old, runs, submitted, plan.order_seed(study))
+    added = {condition_of(run) for run in grown} - {condition_of(run) for run in old}
+    if submitted and added:
+        say(
+            f"{len(added)} conditions are new: they run in blocks of their own, "
+            "not interleaved with what was submitted before"
+        )
+    return grown, states
+
+
+def condition_of(run: Run) -> str:
+    """A run's id without its repeat."""
+    return run.run_id.rpartition("-")[0]
+
+
+def wanted(
+    runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
+) -> list[Run]:
+    """The runs to submit: never executed and not in a queue; failed ones if asked for."""
+    again = AGAIN_IF_FAILED if retry_failed else AGAIN
+    return [run for run in runs if run.run_id not in states or needs(states[run.run_id], again)]
+
+
+def needs(entry: status.RunState, again: Sequence[str]) -> bool:
+    """Also a run that left no attempt behind, whatever became of its job."""
+    never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
+    return entry.state in again or never_began
+
+
+def make_batches(
+    study: Study, folder: StudyDir, runs: Sequence[Run], scheduler: Scheduler
+) -> list[Batch]:
+    """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
+    most = scheduler.most_runs() or len(runs) or 1
+    begun = len(ledger.read(folder))
+    batches: list[Batch] = []
+    for group in groups(study, runs, scheduler):
+        for start in range(0, len(group), most):
+            part = group[start : start + most]
+            batches.append(make_batch(study, folder, part, begun + len(batches), scheduler))
+    return batches
+
+
+def groups(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
+    """Runs by block and by what they ask of the scheduler; by block only where they run here."""
+    found: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        asked = (nodes_of(study, run), options_of(study, run, scheduler))
+        found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
+    by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
+    # The set that is submitted first gets its nodes first: it is another one in each block.
+    return [g for block, sets in by_block for g in rotated(list(sets), block)]
+
+
+def rotated(sets: list[list[Run]], block: int) -> list[list[Run]]:
+    """The same sets, beginning with another one in each block."""
+    first = block % len(sets)
+    return sets[first:] + sets[:first]
+
+
+def nodes_of(study: Study, run: Run) -> int:
+    """Nodes of the job: one per client, or those of [job]."""
+    return max(study.job.nodes, run.clients)
+
+
+def options_of(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
+    """What the run's condition asks of the scheduler."""
+    placing: list[str] = []
+    for level in (str(run.condition[name]) for name in PLACED if name in run.condition):
+        given = study.place[level].get(scheduler.name)
+        placing += scheduler.place_options(level, given, nodes_of(study, run))
+    return (*placing, *scheduler.condition_options(run.condition))
+
+
+def make_batch(
+    study: Study, folder: StudyDir, runs: Sequence[Run], number: int, scheduler: Scheduler
+) -> Batch:
+    """A batch of runs that ask for the same; its id tells block and content."""
+    run_ids = tuple(run.run_id for run in runs)
+    content = "\n".join([str(folder.path), str(number), *run_ids])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+    first = runs[0]
+    return Batch(
+        submission_id=f"b{first.block:03}-{digest}",
+        study=study.name,
+        study_dir=folder.path,
+        block=first.block,
+        nodes=nodes_of(study, first),
+        options=options_of(study, first, scheduler),
+        tags=common_tags(study, runs),
+        run_ids=run_ids,
+        job=study.job,
+        conditions={run.run_id: netem.of_levels(run.condition) for run in runs},
+    )
+
+
+def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+    """Study, block, and the factor levels that all these runs have."""
+    tags = [("study", study.name), ("block", str(runs[0].block))]
+    for name, level in runs[0].condition.items():
+        if all(run.condition.get(name) == level for run in runs):
+            text = runs[0].launcher.text if name == "launcher" else str(level)
+            tags.append((name, tag_value(text)))
+    return tuple(tags)

@@ -1,0 +1,182 @@
+"""What is asked of the scheduler before anything is handed in: would it take these jobs?
+
+`submit` refuses what is sure to fail, `submit --dry-run` and `check` say all of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.jobscripts.toml_table import shown
+from steelyard.wrappers.base.errors import ConditionError, MissingError
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.schedulers.place import Place
+from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.submit import kernels
+
+MOST_ASKED = 40  # kinds of jobs that sbatch is asked about, some 20 ms each
+CONDITIONS = ("--netem", "--cache")  # options that choose no nodes
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What stands against a study here; one that is not `sure` may pass by itself."""
+
+    text: str
+    sure: bool
+
+
+def look(
+    study: Study, runs: Sequence[Run], batches: Sequence[Batch], scheduler: Scheduler
+) -> list[Problem]:
+    """What the scheduler has against these batches, each thing once."""
+    if scheduler.runs_here:
+        return [
+            Problem(text, sure)
+            for batch in batches[:1]
+            for text, sure in kernels.faults_here(study, runs, scheduler.place(batch))
+        ]
+    by_id = {run.run_id: run for run in runs}
+    found: dict[str, Problem] = {}
+    every = kinds(batches)
+    for batch in every[:MOST_ASKED]:
+        for problem in of_batch(study, by_id[batch.run_ids[0]], batch, scheduler):
+            found.setdefault(problem.text, problem)
+    return [*found.values(), *unasked(len(every), scheduler)]
+
+
+def unasked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
+    """How many kinds of jobs nobody was asked about."""
+    if count > MOST_ASKED:
+        yield Problem(
+            f"{scheduler.name} was asked about {MOST_ASKED} of the study's {count} kinds of jobs "
+            "(options and numbers of nodes), those for different nodes first: nothing is known of "
+            f"the other {count - MOST_ASKED}", sure=False,
+        )  # fmt: skip
+
+
+def refuse(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
+    """MissingError for the first that is sure; the others are said."""
+    for problem in problems:
+        if not problem.sure:
+            say(f"warning: {problem.text}")
+    sure = [problem.text for problem in problems if problem.sure]
+    if sure:
+        more = f" (and {len(sure) - 1} more: `steelyard check` tells all)" if len(sure) > 1 else ""
+        raise MissingError(f"{sure[0]}{more}")
+
+
+def kinds(batches: Sequence[Batch]) -> list[Batch]:
+    """One batch of each set of options; those that go to other nodes come first."""
+    by_place: dict[tuple[object, ...], Batch] = {}
+    every: dict[tuple[object, ...], Batch] = {}
+    for batch in batches:
+        placing = tuple(o for o in batch.options if not o.startswith(CONDITIONS))
+        by_place.setdefault((batch.nodes, placing), batch)
+        every.setdefault((batch.nodes, batch.options), batch)
+    first = list(by_place.values())
+    return first + [batch for batch in every.values() if batch not in first]
+
+
+def of_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> Iterator[Problem]:
+    """What is wrong with one kind of jobs: by what is known of the nodes, else as sbatch says it."""
+    try:
+        place = scheduler.place(batch)
+    except MissingError as error:
+        yield Problem(f"{scheduler.name} does not tell its nodes: {error}", sure=False)
+        return
+    known = list(of_place(study, run, batch, place))
+    if known:
+        yield from known
+        return
+    said = refusal(batch, scheduler)
+    if said is not None:
+        waits = place.nodes and place.up_nodes < batch.nodes
+        yield Problem(f"{levels(study, run)}: refused by {scheduler.name}: {said}", not waits)
+
+
+def of_place(study: Study, run: Run, batch: Batch, place: Place) -> Iterator[Problem]:
+    """What can be said of the nodes themselves."""
+    if not place.nodes and not place.lacking:
+        return  # nothing is known of them
+    if place.lacking is not None:
+        yield Problem(lacking_feature(study, run, place), sure=True)
+        return
+    yield from (Problem(text, sure) for text, sure in kernels.faults(study, run, place))
+    size = of_size(study, run, batch)
+    if len(place.nodes) < batch.nodes:
+        yield Problem(
+            f"{size}: {batch.nodes} nodes are asked for, and {place.name} has {len(place.nodes)} "
+            "that fit", sure=place.is_all,
+        )  # fmt: skip
+    elif place.most_nodes is not None and place.most_nodes < batch.nodes:
+        yield Problem(
+            f"{size}: {batch.nodes} nodes are asked for, and {place.name} allows a job "
+            f"{place.most_nodes}", sure=True,
+        )  # fmt: skip
+    elif place.up_nodes < batch.nodes:
+        yield Problem(
+            f"{size}: {batch.nodes} nodes are asked for, and of the {len(place.nodes)} of "
+            f"{place.name} {place.up_nodes} are up now: jobs will wait", sure=False,
+        )  # fmt: skip
+    limit_s = batch.job.time_limit_s
+    if limit_s is not None and place.most_s is not None and place.most_s < limit_s:
+        yield Problem(
+            f"{study.file}: job.time_limit = {shown(batch.job.time_limit)}: {place.name} allows "
+            f"{place.most_s // 60} minutes", sure=True,
+        )  # fmt: skip
+    if not place.up:
+        yield Problem(f"{place.name} is not up: jobs will wait", sure=False)
+
+
+def lacking_feature(study: Study, run: Run, place: Place) -> str:
+    """Which level or key asks for what no node has."""
+    there = ", ".join(sorted(place.known_features)) or "none"
+    words = f"no node of {place.name} has the feature '{place.lacking}' (there: {there})"
+    placed = [name for name in PLACED if name in run.condition]
+    if not placed:
+        return f"{study.file}: job.constraint: {words}"
+    keys = ", ".join(f"factors.{name}: {shown(run.condition[name])}" for name in placed)
+    tables = " or ".join(f"[place.{bare_or_quoted(run.condition[name])}]" for name in placed)
+    return f'{study.file}: {keys}: {words}; {tables} slurm = "…" says what this cluster calls it'
+
+
+def bare_or_quoted(level: object) -> str:
+    """A key of TOML: `physical`, `"6.1"`."""
+    return f'"{level}"' if "." in str(level) else str(level)
+
+
+def of_size(study: Study, run: Run, batch: Batch) -> str:
+    """The key that decides how many nodes a run has."""
+    placed = [f"{name} {shown(run.condition[name])}" for name in PLACED if name in run.condition]
+    kind = f" with {' and '.join(placed)}" if placed else ""
+    if run.clients > 1:
+        return f"{study.file}: factors.clients: {run.condition['clients']}{kind}"
+    return f"{study.file}: job.nodes = {batch.nodes}{kind}"
+
+
+def levels(study: Study, run: Run) -> str:
+    """The levels with a meaning, which options of the scheduler come from."""
+    names = ("clients", *PLACED, "network", "cache")
+    found = [f"{name} {shown(run.condition[name])}" for name in names if name in run.condition]
+    return f"{study.file}: runs with {', '.join(found)}" if found else f"{study.file}: its jobs"
+
+
+def refusal(batch: Batch, scheduler: Scheduler) -> str | None:
+    """The scheduler's own words against this kind of jobs."""
+    try:
+        text = scheduler.script(batch, None)
+    except ConditionError as error:
+        return str(error)
+    with tempfile.TemporaryDirectory(prefix="steelyard-check-") as folder:
+        script = Path(folder) / "job.sh"
+        script.write_text(text, encoding="utf-8")
+        try:
+            return scheduler.refusal(script, batch)
+        except MissingError:  # it is lost just now: submit will say so
+            return None

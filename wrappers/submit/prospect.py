@@ -1,0 +1,202 @@
+"""What a study comes to before anything is handed in: `submit --dry-run` and `check` ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.summary import earlier as earlier_runs
+from steelyard.analysis.summary.earlier import Earlier
+from steelyard.wrappers.base.errors import MissingError, SteelyardError
+from steelyard.wrappers.launchers import needs as launcher_checks
+from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.schedulers.base import Batch, Scheduler
+from steelyard.wrappers.schedulers.place import Place
+from steelyard.wrappers.study.benchmarks import uncompared
+from steelyard.wrappers.study.factors import PLACED
+from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.study.swept import lacking
+from steelyard.wrappers.submit import cost, images, kernels, preflight, programs, status
+from steelyard.wrappers.submit import nodes as submit_nodes
+from steelyard.wrappers.submit import stop as submit_stop
+from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, wanted
+from steelyard.wrappers.submit.cost import Cost
+from steelyard.wrappers.submit.hand_in import chained, last_active
+from steelyard.wrappers.submit.preflight import Problem
+
+States = Mapping[str, status.RunState]
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """All runs of a study, those that are to be handed in, and what stands against them."""
+
+    study: Study
+    folder: StudyDir
+    scheduler: Scheduler
+    runs: Sequence[Run]
+    states: States
+    missing: Sequence[Run]
+    batches: Sequence[Batch]
+    problems: Sequence[Problem]
+    kernels: Mapping[str, Sequence[str]]  # nodes by release, where that is a factor
+
+    def scripts(self) -> list[tuple[str, str]]:
+        """As they would be submitted; a job id that is not there yet stands as JOBID."""
+        after, found = last_active(self.folder, self.scheduler), []
+        for batch in self.batches:
+            text = self.scheduler.script(batch, chained(batch, after))
+            found.append((batch.submission_id, text))
+            after = "JOBID"
+        return found
+
+    def cost(self, earlier: Earlier, node_watts: float | None = None) -> Cost:
+        """Of what is to be handed in, waits or runs."""
+        return cost_of(
+            self.study, self.runs, self.states, self.scheduler, self.folder, earlier, node_watts
+        )
+
+
+def of(
+    study: Study, folder: StudyDir, scheduler: Scheduler, retry_failed: bool = False
+) -> Prospect:
+    """Writes nothing, hands in nothing."""
+    study = submit_stop.so_far(study, folder)
+    runs, states = planned(study, folder)
+    missing = wanted(runs, dict(states), retry_failed)
+    batches = make_batches(study, folder, missing, scheduler)
+    problems = [
+        *here(study, missing, scheduler),
+        *preflight.look(study, missing, batches, scheduler),
+    ]
+    doubt = None if scheduler.runs_here else submit_nodes.doubt(batches, scheduler)
+    problems += [] if doubt is None else [Problem(doubt, sure=False)]
+    problems += over_limit(study, runs, states, missing, scheduler, folder)
+    return Prospect(study, folder, scheduler, runs, states, missing, batches, problems,
+        kernels.by_release(study, batches, scheduler),
+    )  # fmt: skip
+
+
+def notes(study: Study) -> Iterator[str]:
+    """What the study will not compare though it looks as if it should."""
+    for what in uncompared(study.variants):
+        yield (
+            f"{what} has several values in [[benchmark]]: they are variants, which the report does "
+            "not compare; as a list in [factors] they are levels, which it does"
+        )
+    for name, labels in lacking(study.factors, study.variants).items():
+        yield (
+            f"the factor {name} says nothing of {submit_nodes.some(labels)}: measured once for all "
+            "of its levels"
+        )
+
+
+def here(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> Iterator[Problem]:
+    """What this machine lacks; of other nodes that says little."""
+    sure = scheduler.runs_here
+    where = "" if sure else ", and maybe not on the nodes"
+    for what in programs.missing(study, runs):
+        yield Problem(f"not on this machine{where}: {what}", sure)
+    for folder in folders(runs):
+        yield Problem(f"the folder {folder} (directory) is not on this machine{where}", sure)
+    launchers = list(dict.fromkeys(run.launcher for run in runs))
+    try:
+        launcher_checks.check_user(launchers)
+    except SteelyardError as error:
+        yield Problem(str(error), sure=True)
+    for why in launcher_checks.lacking_here(launchers):
+        yield Problem(f"{'here' if sure else 'here, and maybe on the nodes too'}: {why}", sure)
+    for why in images.lacks(study.benchmarks(), runs):
+        yield Problem(why, sure=False)
+    if sure:
+        for conditions in dict.fromkeys(netem.of_levels(run.condition) for run in runs):
+            try:
+                netem.check_here(conditions)
+            except SteelyardError as error:
+                yield Problem(str(error), sure=True)
+
+
+def folders(runs: Sequence[Run]) -> list[str]:
+    """Folders that a benchmark is to work in, and that are not here."""
+    named = dict.fromkeys(str(run.parameters.get("directory") or "") for run in runs)
+    return [name for name in named if name.startswith("/") and not Path(name).is_dir()]
+
+
+def places(study: Study, folder: StudyDir, scheduler: Scheduler) -> Callable[[Run], Place]:
+    """Where a run may go; asked once for each kind of condition."""
+    known: dict[str, Place] = {}
+
+    def place_of(run: Run) -> Place:
+        key = " ".join(str(run.condition.get(name)) for name in ("clients", *PLACED))
+        if key not in known:
+            try:
+                known[key] = scheduler.place(make_batch(study, folder, [run], 0, scheduler))
+            except MissingError:
+                known[key] = Place("the cluster", ())
+        return known[key]
+
+    return place_of
+
+
+def cost_of(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    scheduler: Scheduler,
+    folder: StudyDir,
+    earlier: Earlier,
+    node_watts: float | None = None,
+) -> Cost:
+    """Of all runs that have not ended; those that have are what was used."""
+    ended = [entry for entry in states.values() if entry.elapsed_s is not None]
+    over = {entry.run.run_id for entry in ended if entry.state in submit_stop.OVER}
+    return cost.estimate(
+        study,
+        [run for run in runs if run.run_id not in over],
+        [(entry.run, entry.elapsed_s) for entry in ended if entry.run.run_id in over],
+        earlier,
+        places(study, folder, scheduler),
+        node_watts,
+        scheduler.runs_here,
+    )
+
+
+def own_runs(folder: StudyDir) -> Earlier:
+    """What the study itself has collected."""
+    try:
+        return earlier_runs.read([folder.path])
+    except MissingError:
+        return earlier_runs.NONE
+
+
+def keep(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    missing: Sequence[Run],
+    scheduler: Scheduler,
+    folder: StudyDir,
+) -> None:
+    """UsageError for more core-hours than the study allows, as soon as more is to be handed in."""
+    if study.max_core_hours is not None and missing:
+        found = cost_of(study, runs, states, scheduler, folder, own_runs(folder))
+        cost.keep(study, found)
+
+
+def over_limit(
+    study: Study,
+    runs: Sequence[Run],
+    states: States,
+    missing: Sequence[Run],
+    scheduler: Scheduler,
+    folder: StudyDir,
+) -> list[Problem]:
+    """The same, as a problem."""
+    try:
+        keep(study, runs, states, missing, scheduler, folder)
+    except SteelyardError as error:
+        return [Problem(str(error), sure=True)]
+    return []

@@ -1,0 +1,129 @@
+"""A study's progress on the whole screen of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.wrappers.base.console import plain
+from steelyard.wrappers.submit import status_watch
+from steelyard.wrappers.submit.status import Counts, Failure, Progress
+
+STATES = ("done", "running", "waiting", "failed", "cancelled", "planned")
+ALWAYS = ("done", "running", "waiting", "failed")
+COLOURS = {"done": "green", "running": "cyan", "failed": "red", "cancelled": "yellow"}
+MOST_FAILURES = 5
+HEAD_LINES = 9  # all but conditions and failures, where it is narrow
+LEAST_CONDITIONS = 7  # lines of them before there is a second failure
+
+
+@contextmanager
+def full_screen(line: Callable[[Progress], str]) -> Iterator[Callable[[Progress], None]]:
+    """What shows a state; the screen of before comes back at the end, with the last state as `line`."""
+    console = Console()
+    last: list[Progress] = []
+    try:
+        with Live(console=console, screen=not console.is_dumb_terminal, auto_refresh=False) as live:
+
+            def show(progress: Progress) -> None:
+                last[:] = [progress]
+                live.update(picture(progress, console.size.height), refresh=True)
+
+            yield show
+    finally:
+        if last:
+            print(line(last[0]))
+
+
+def picture(progress: Progress, height: int) -> RenderableType:
+    """All that fits in so many lines."""
+    most = (height - HEAD_LINES - LEAST_CONDITIONS) // 3
+    failures = latest(progress.failed_runs, min(max(most, 1), MOST_FAILURES))
+    room = height - HEAD_LINES - 3 * len(failures)
+    parts: list[RenderableType] = [head(progress), bar(progress), pace(progress), Text()]
+    parts.append(conditions(progress.conditions, max(room, 3)))
+    if words := status_watch.stuck_words(progress):
+        parts.append(Text(plain(words), "bold red"))
+    elif progress.waiting_reasons:
+        told = status_watch.told(progress.waiting_reasons)
+        parts.append(Text(plain(f"waiting for: {told}"), "dim"))
+    parts += [part for one in failures for part in failure(one, progress.study_dir)]
+    return Group(*parts)
+
+
+def head(progress: Progress) -> Text:
+    """`demo: 12 of 40 done, 4 running`, those that are not 0."""
+    text = Text(plain(progress.study), "bold")
+    text.append(f"  {progress.done} of {progress.total} done", "green")
+    for name in STATES[1:]:
+        number = getattr(progress, name)
+        if number:
+            words = "not submitted" if name == "planned" else name
+            text.append(f"  {number} {words}", COLOURS.get(name, ""))
+    return text
+
+
+def bar(progress: Progress) -> Table:
+    """The share of runs that have ended, on a line of its own."""
+    over = progress.done + progress.failed + progress.cancelled
+    grid = Table.grid(expand=True)
+    grid.add_row(ProgressBar(total=max(progress.total, 1), completed=over))
+    return grid
+
+
+def pace(progress: Progress) -> Text:
+    """How fast, and how long still."""
+    rate = progress.runs_per_hour
+    words = [] if rate is None else [f"{rate:.3g} runs an hour"]
+    words.append("all have ended" if progress.ended else status_watch.left(progress))
+    return Text(", ".join([*words, "^C ends this, not the study"]), "dim")
+
+
+def conditions(found: Sequence[Counts], room: int) -> Table:
+    """A line for each; where there is no room for all, those that are done go first."""
+    table = Table(box=None, pad_edge=False, expand=False)
+    several = len({one.variant for one in found}) > 1
+    table.add_column("condition", overflow="ellipsis", no_wrap=True)
+    states = [name for name in STATES if name in ALWAYS or any(getattr(c, name) for c in found)]
+    for name in states:
+        heading = "not sub." if name == "planned" else name
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    kept = list(found)
+    while len(kept) > room - 1 and any(one.done == one.total for one in kept):
+        kept.remove(next(one for one in kept if one.done == one.total))
+    for one in kept[: room - 1]:
+        name = f"{one.variant} · {one.condition_label}" if several else one.condition_label
+        table.add_row(plain(name), *(cell(one, state) for state in states))
+    left = len(found) - len(kept[: room - 1])
+    if left:
+        table.add_row(Text(f"… and {left} more", "dim"))
+    return table
+
+
+def cell(counts: Counts, name: str) -> Text:
+    """A number; 0 is hardly seen."""
+    number = getattr(counts, name)
+    return Text(str(number), COLOURS.get(name, "") if number else "dim")
+
+
+def latest(failures: Sequence[Failure], most: int) -> list[Failure]:
+    """Those that ended last."""
+    return sorted(failures, key=lambda one: one.end_unix_s or 0.0)[-most:]
+
+
+def failure(one: Failure, study_dir: str) -> Iterator[Text]:
+    """What and why, and where to look."""
+    yield Text(plain(f"{one.state}: {one.run_id} ({one.condition_label})"), "red", no_wrap=True)
+    if one.reason:
+        yield Text(plain(f"  {one.reason}"), no_wrap=True, overflow="ellipsis")
+    if one.folder:
+        path = Path(one.folder)
+        shown = path.relative_to(study_dir) if path.is_relative_to(study_dir) else path
+        yield Text(plain(f"  {shown}"), "dim", no_wrap=True)

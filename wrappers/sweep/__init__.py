@@ -1,0 +1,1 @@
+"""`steelyard sweep`: old records packed, older ones removed, what killed writers left."""

@@ -1,0 +1,190 @@
+"""What lies in a folder of records, as a sweep looks at it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.analysis.sources.records import name_parts
+from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+
+# A job without samples writes nothing while it runs: so old a record that has no end is of a node
+# that never came back.
+UNFINISHED_S = 60 * 86400
+TEMPORARY_S = 7 * 86400
+MOST_BYTES = 64 << 20  # a larger file stays as it is: a pack is made in memory
+PACKED_KINDS, CAPTURE_KIND = (".json", ".csv"), ".pcapng"
+# Why a file is never packed.
+CAPTURE = "captures"  # large, few, and their owner's alone
+LARGE = "over 64 MB"
+PRIVATE = "not for their group"
+OTHER = "others"  # no file of ours, or of a name that no list of jobs can have
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a job."""
+
+    path: Path
+    status: os.stat_result
+
+    @property
+    def job_id(self) -> str:
+        """Its folder's name."""
+        return self.path.parent.name
+
+    @property
+    def access(self) -> tuple[int, int]:
+        """Who may read a pack that it lies in: the group, and others or not."""
+        return self.status.st_gid, 0o444 if self.status.st_mode & stat.S_IROTH else 0o440
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A job's files, as a sweep takes them."""
+
+    packed: Sequence[File] = ()  # these can go into a pack
+    stay: Mapping[str, Sequence[File]] = field(default_factory=dict)  # by reason: these never will
+    waits: bool = False  # one may still be written to: none of them is touched
+
+
+def jobs_by_day(record_dir: Path) -> tuple[dict[Path, list[Path]], list[Path]]:
+    """Every job's folder under its day's, one of the flat layout under that of its last record; and
+    those of the flat layout that have nothing in them. What else lies there is an administrator's."""
+    found, empty = defaultdict(list), []
+    for day in record_folders.days(record_dir):
+        found[day] = list(record_folders.job_folders_in(day))
+    for folder in record_folders.flat_folders(record_dir):
+        files = files_in(folder)
+        starts = [parts[1] for file in files if (parts := node_and_start(file.path))]
+        if starts:
+            found[record_dir / record_folders.day_of(max(starts))].append(folder)
+        elif not files and folder.name[:1].isdigit():
+            empty.append(folder)
+    return dict(sorted(found.items())), empty
+
+
+def node_and_start(path: Path) -> tuple[str, int] | None:
+    """Of a record, its samples or a capture beside it: a job killed early may have left no record."""
+    if path.suffix not in (*PACKED_KINDS, CAPTURE_KIND):
+        return None
+    return name_parts(path.with_suffix(".json"))
+
+
+def files_in(folder: Path) -> list[File]:
+    """A job's files, hidden ones too; [] when it is gone by now."""
+    try:
+        return sorted(
+            (File(Path(e.path), e.stat(follow_symlinks=False)) for e in os.scandir(folder)),
+            key=lambda file: file.path.name,
+        )
+    except FileNotFoundError:
+        return []
+
+
+def sort_out(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
+    """What is to be packed of a job, what never is, and whether it is too early to say."""
+    files = files_in(folder)
+    newest = max((file.status.st_mtime for file in files), default=0.0)
+    if newest >= before_unix_s or (
+        newest >= now_unix_s - UNFINISHED_S and not all(is_finished(file) for file in files)
+    ):
+        return Sorted(waits=True)
+    starts: dict[str, list[File]] = defaultdict(list)
+    for file in files:
+        if not file.path.name.startswith("."):
+            starts[file.path.stem if file.path.suffix in PACKED_KINDS else file.path.name] += [file]
+    stay: dict[str, list[File]] = defaultdict(list)
+    packed: list[File] = []
+    for mine in starts.values():
+        why = OTHER if not is_text(folder.name) else why_loose(mine)
+        (stay[why] if why else packed).extend(mine)
+    return Sorted(packed, stay)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can stand in a list of jobs."""
+    return name.isprintable() and all(ord(letter) < 0xD800 for letter in name)
+
+
+def is_finished(file: File) -> bool:
+    """No record without an end, no temporary file of one."""
+    if file.path.suffix != ".json":
+        return not file.path.name.startswith(".")
+    try:
+        return b'"end_unix_s": null' not in read_regular(file.path, RECORD_BYTES)
+    except OSError:
+        return False
+
+
+def why_loose(files: Sequence[File]) -> str:
+    """Why a record and its samples, or a file that is neither, are never packed; "": they are.
+
+    The two stay together, and a pack has no more readers than each of its files.
+    """
+    statuses = [file.status for file in files]
+    if any(file.path.suffix == CAPTURE_KIND for file in files):
+        return CAPTURE
+    if any(file.path.suffix not in PACKED_KINDS for file in files) or not all(
+        stat.S_ISREG(status.st_mode) for status in statuses
+    ):
+        return OTHER
+    if any(status.st_size > MOST_BYTES for status in statuses):
+        return LARGE
+    is_open = all(status.st_mode & stat.S_IRGRP for status in statuses)
+    return "" if is_open and len({file.access for file in files}) == 1 else PRIVATE
+
+
+def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
+    """What killed writers left of a record in a job's folder: nothing of this start was touched for
+    a week. One that a living sampler keeps has nothing in it, and is made again when it is needed."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        if not any(entry.name.endswith(".json.tmp") for entry in entries):
+            return  # as nearly all: a million have no status taken
+    files = files_in(folder)
+    for file in files:
+        name = file.path.name
+        if (
+            name.startswith(".")
+            and name.endswith(".json.tmp")
+            and stat.S_ISREG(file.status.st_mode)
+        ):
+            start = name[1:].removesuffix(".json.tmp")
+            mine = [f for f in files if f is file or f.path.name.startswith(f"{start}.")]
+            if max(f.status.st_mtime for f in mine) < now_unix_s - TEMPORARY_S:
+                yield file.path
+
+
+def half_made(day: Path) -> Iterator[Path]:
+    """What a killed sweep left among a day's packs: half a pack, a list without its pack."""
+    folder = record_packs.folder_of(day)
+    if not folder.is_dir():
+        return
+    names = {path.name for path in folder.iterdir()}
+    for name in sorted(names):
+        pack = name.removesuffix(record_packs.LIST_SUFFIX) + record_packs.SUFFIX
+        if name.startswith(".") or (name.endswith(record_packs.LIST_SUFFIX) and pack not in names):
+            yield folder / name
+
+
+def own_bytes(path: Path) -> int:
+    """Of the disk, by a file or a folder itself."""
+    return path.lstat().st_blocks * 512
+
+
+def used_bytes(path: Path) -> int:
+    """Of the disk, by everything below a folder, links not followed."""
+    total = 0
+    for top, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            try:
+                total += os.lstat(f"{top}/{name}").st_blocks * 512
+            except FileNotFoundError:
+                continue
+    return total

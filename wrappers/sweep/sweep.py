@@ -1,0 +1,135 @@
+"""One sweep of a folder of records.
+
+First what makes room, then what needs some. At every moment each file lies loose, or in a pack that
+is on the disk whole, or both, and then readers take the loose one; so a sweep that was killed loses
+nothing, and the next one goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from steelyard.analysis.base import locks
+from steelyard.analysis.sources import record_folders
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.sweep import folders, pack, remove
+from steelyard.wrappers.sweep.done import Asked, Done
+
+# Its time is when a sweep last did all that it was to do: steelyard-node doctor looks at it.
+LOCK = ".steelyard-sweep.lock"
+
+
+def sweep(asked: Asked) -> Done:
+    """All of it. MissingError: no such folder, not ours, or another sweep is at work."""
+    done = Done()
+    with alone(asked.record_dir) as lock:
+        now_unix_s = time.time()
+        jobs, empty = folders.jobs_by_day(asked.record_dir)
+        remove.empty(asked, empty, now_unix_s, done)
+        for day in jobs:
+            remove.temporary(asked, day, jobs[day], now_unix_s, done)
+        if asked.older_than_s is not None:
+            remove.old(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
+        for day in jobs:
+            pack_day(asked, day, jobs[day], now_unix_s, done)
+        done.used_bytes = folders.used_bytes(asked.record_dir)
+        if asked.quota_bytes is not None:
+            remove.over(asked, jobs, now_unix_s, done)
+        tell_what_stays(asked, jobs, now_unix_s, done)
+        if not asked.dry_run and not done.failed:
+            os.utime(lock)
+    return done
+
+
+@contextlib.contextmanager
+def alone(record_dir: Path) -> Iterator[int]:
+    """Nobody else sweeps meanwhile: the lock's descriptor. The folder must be ours: what others could
+    put in is not removed, nor packed, by us."""
+    try:
+        status = record_dir.stat()
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise MissingError(
+                f"{record_dir} belongs to uid {status.st_uid}, mode {status.st_mode & 0o7777:04o}: "
+                "sweep as its owner, and let nobody else write to it (chmod go-w)"
+            )
+        fd = open_lock(record_dir / LOCK)
+    except OSError as error:
+        raise MissingError(f"{record_dir} cannot be swept: {error.strerror}") from None
+    try:
+        locks.take(fd)
+    except BlockingIOError:
+        os.close(fd)
+        raise MissingError(f"another sweep of {record_dir} is at work: this one left it") from None
+    except OSError as error:
+        os.close(fd)
+        raise MissingError(f"{record_dir}: {error.strerror}: {locks.NO_LOCKS_ADVICE}") from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def open_lock(path: Path) -> int:
+    """A new one says of itself that no sweep has gone through yet."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, flags)
+    os.utime(fd, (0, 0))
+    return fd
+
+
+def pack_day(asked: Asked, day: Path, jobs: Sequence[Path], now_unix_s: float, done: Done) -> None:
+    """What is in packs already out of its folders, then the rest of the day into new ones."""
+    before = now_unix_s - asked.pack_after_s
+    if remove.name_of(day) >= record_folders.day_of(before):
+        return
+    try:
+        if not asked.dry_run:
+            count(pack.remove_packed(day, jobs), done)
+        files = [f for job in jobs for f in folders.sort_out(job, before, now_unix_s).packed]
+        if asked.dry_run:
+            count((len({file.path.parent for file in files}), len(files)), done)
+        elif files:
+            done.packs += pack.pack(day, files)
+            count(pack.remove_packed(day, jobs), done)
+    except OSError as error:
+        done.fail(remove.name_of(day), error)
+    if not asked.dry_run:
+        done.empty_folders += sum(pack.remove_empty(job) for job in jobs)
+        remove.empty_day(day)
+
+
+def count(removed: tuple[int, int], done: Done) -> None:
+    """Jobs' folders and files that lie in packs alone now."""
+    done.packed_jobs += removed[0]
+    done.packed_files += removed[1]
+
+
+def tell_what_stays(asked: Asked, days: remove.Days, now_unix_s: float, done: Done) -> None:
+    """What lies loose of days that are packed, and why; and days that found no room."""
+    before = now_unix_s - asked.pack_after_s
+    last = record_folders.day_of(before)
+    for job in (job for day, jobs in days.items() if remove.name_of(day) < last for job in jobs):
+        found = folders.sort_out(job, before, now_unix_s)
+        done.waiting_jobs += found.waits
+        for why, files in found.stay.items():
+            done.stay_files[why] = done.stay_files.get(why, 0) + len(files)
+            done.stay_bytes += sum(file.status.st_blocks * 512 for file in files)
+    if done.no_room:
+        done.failed.append(no_room(asked.record_dir, done.no_room))
+
+
+def no_room(record_dir: Path, days: Sequence[str]) -> str:
+    """One line for all days whose packs did not fit."""
+    disk = os.statvfs(record_dir)
+    return (
+        f"no room on the disk for packs of {len(days)} days, the first {days[0]}: "
+        f"{disk.f_bavail * disk.f_frsize} bytes and {disk.f_favail} inodes are free. Nothing is "
+        "lost; make room, or have more removed: --older-than, --quota"
+    )
