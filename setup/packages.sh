@@ -1,6 +1,6 @@
 #!/bin/bash
 # Install the Debian packages that the named lists ask for: setup/packages.sh LIST…
-# Lists stand beside this script (run.txt, test.txt): one package a line, `#` starts a comment.
+# Lists stand beside this script (run.txt, bpf.txt, test.txt): one package a line, `#` starts a comment.
 # As an ordinary user nothing is installed: the one missing command is printed, exit code 3.
 set -euo pipefail
 
@@ -30,8 +30,9 @@ install_packages() { # PACKAGE…
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod 0755 "$policy"
     fi
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    "$here/step.sh" "1/3 Debian's lists of packages" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive "$here/step.sh" "1/3 $# Debian packages: $*" \
+        apt-get install -y -qq -o APT::Status-Fd=1 --no-install-recommends "$@"
 }
 
 main() { # LIST…
@@ -50,7 +51,6 @@ main() { # LIST…
         printf '  apt-get install --no-install-recommends %s\n' "${missing[*]}" >&2
         exit 3
     fi
-    printf 'steelyard: installing %d Debian packages: %s\n' "${#missing[@]}" "${missing[*]}" >&2
     install_packages "${missing[@]}"
 }
 
