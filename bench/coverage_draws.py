@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.analysis.stats.overhead import Direction, Overhead, verdict
+from steelyard.analysis.stats.overhead import SHOWN, Evidence, Overhead, verdict
 from steelyard.analysis.summary.stopping import lacking
 
 Chance = np.random.Generator
@@ -93,4 +93,4 @@ def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float],
 
 def differs(found: Overhead, p: float | None) -> bool:
     """Whether the report tells a difference."""
-    return verdict(found, "s", "lower", p=p).direction is not Direction.NOT_SHOWN
+    return verdict(found, "s", "lower", evidence=Evidence(p)).direction in SHOWN

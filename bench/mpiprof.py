@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from median_interval import interval_of_the_median
 
 from steelyard.jobscripts.npb import parse
 
@@ -122,14 +123,6 @@ def compare(ranks: int) -> Cost:
         high,
         calls / ranks,
     )
-
-
-def interval_of_the_median(values: np.ndarray) -> tuple[float, float]:
-    """95 % percentile bootstrap over the pairs."""
-    random = np.random.default_rng(1)
-    draws = random.choice(values, size=(10_000, len(values)))
-    low, high = np.quantile(np.median(draws, axis=1), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def price_of_a_call() -> float:

@@ -39,7 +39,9 @@ def ours_ms(command: str, runs: int, launcher: str) -> list[float]:
     """`elapsed` of `steelyard run`, milliseconds."""
     words = [*OURS, "--in", launcher, "--repeat", str(runs), "--", *command.split()]
     done = subprocess.run(words, check=True, capture_output=True)
-    return [one["values"]["elapsed"] * 1e3 for one in json.loads(done.stdout)["runs"]]
+    return [
+        one["values"]["elapsed"] * 1e3 for one in json.loads(done.stdout)["commands"][0]["runs"]
+    ]
 
 
 def row(command: str, name: str, peer: Sequence[float], ours: Sequence[float]) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""Throwaway Slurms side by side, alike but for the plugin: none, this checkout's, an earlier one's."""
+"""Throwaway Slurms side by side, alike but for the plugin: none, this checkout's, the same with
+`bpf=no`, an earlier one's."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
-PLAIN, OURS, BEFORE = "plain", "plugin", "before"
+PLAIN, OURS, BEFORE, UNCOUNTED = "plain", "plugin", "before", "bpf=no"
 
 
 def parser(words: str, repeat: int) -> argparse.ArgumentParser:
@@ -47,14 +48,17 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def up(folder: Path, before: Path | None) -> Iterator[dict[str, cluster.Cluster]]:
-    """A cluster of one node each."""
+def up(
+    folder: Path, before: Path | None, uncounted: bool = False
+) -> Iterator[dict[str, cluster.Cluster]]:
+    """A cluster of one node each; `uncounted`: one more, whose jobs the kernel does not count."""
+    arms = plugins(before) | ({UNCOUNTED: cluster.find_plugin()} if uncounted else {})
     with ExitStack() as stack:
         found = {}
-        for number, (name, (plugin, node_program)) in enumerate(plugins(before).items()):
+        for number, (name, (plugin, node_program)) in enumerate(arms.items()):
             config = ClusterConfig(
                 dir=folder / str(number), physical_nodes=1, virtual_nodes=0,
-                plugin=plugin, node_program=node_program,
+                plugin=plugin, node_program=node_program, bpf=name != UNCOUNTED,
             )  # fmt: skip
             found[name] = stack.enter_context(cluster.up(config))
         yield found
