@@ -11,6 +11,10 @@ SAN_SLURM_OBJ := $(patsubst %.c,$(SAN)/%.o,$(wildcard plugins/slurm/*.c))
 SAN_TESTS := $(C_TESTS:build/test/%=$(SAN)/test/%)
 FUZZ := $(patsubst tests/fuzz/%.c,$(SAN)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
+# As in the Makefile: what is pinned is found by its layout.
+$(SAN)/plugins/node/bpf/place.o: SAN_CFLAGS += -DSY_BPF_HASH=$(BPF_HASH)
+$(SAN)/plugins/node/bpf/place.o: $(BPF_LAYOUT)
+
 # fuzzer-no-link: counts what was reached; without libFuzzer nobody reads the counts.
 $(SAN)/%.o: %.c VERSION
 	@mkdir -p $(@D)

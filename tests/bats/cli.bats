@@ -43,7 +43,7 @@ setup() {
 
 @test "list has a line for each benchmark, and all of one when it is named" {
     run -0 steelyard list
-    [[ $output == *"npb "*"mops "* && ${#lines[@]} -lt 30 ]]
+    [[ $output == *"npb "*"mops "* && ${#lines[@]} -lt 50 ]]
     run -0 steelyard list npb
     [[ $output == *"kernel"*"ep: random numbers"*"mops *"* ]]
     run -2 steelyard list nbp
@@ -61,9 +61,11 @@ setup() {
     [[ $output == *"RAPL"* || $output == *" J"* ]]
 }
 
-@test "run exits 5 when the command fails, and says with which code" {
-    run -5 steelyard run --repeat 2 -- sh -c 'exit 7'
-    [[ $output == *"7"* ]]
+@test "run stops when the command fails and exits as it did; with -i it goes on and exits 5" {
+    run -7 steelyard run --repeat 2 -- sh -c 'exit 7'
+    [[ $output == *"failed (exit code 7): stopped after 1 run; -i goes on"* ]]
+    run -5 steelyard run -i --repeat 2 -- sh -c 'exit 7'
+    [[ $output == *"run 2 failed (exit code 7)"* ]]
 }
 
 @test "run of a program that is not there exits 3 and names it" {
@@ -92,7 +94,7 @@ END
 }
 
 @test "a dry run prints the exact batch script and writes nothing" {
-    run -0 steelyard submit "$ROOT/jobscripts/demo.toml" --dir "$PWD/studies" \
+    run -0 steelyard submit "$ROOT/jobscripts/demo/clients.toml" --dir "$PWD/studies" \
         --scheduler slurm --dry-run
     [[ $output == *"#!/bin/bash"*"#SBATCH --array="* ]]
     [[ ! -e studies ]]

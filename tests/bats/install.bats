@@ -25,6 +25,39 @@ setup() {
     [[ $output == "steelyard-node $(cat "$ROOT/VERSION")" ]]
 }
 
+@test "a folder of records that install-slurm makes is by day; one that is there, or of a package, is left as it is" {
+    [[ ! -d /var/spool/steelyard ]] || skip "this node has a spool, where the mark is the mounted file system's"
+    run -0 make -s -C "$ROOT" install-slurm PREFIX="$PWD/prefix" RECORD_DIR="$PWD/new/records"
+    [[ $output == *"new: $PWD/new/records, where records lie by day"* ]]
+    [[ -f new/records/.steelyard-records && ! -s new/records/.steelyard-records ]]
+    run -0 prefix/libexec/steelyard/steelyard-node doctor --only records --record-dir "$PWD/new/records"
+    [[ $output == "ok       records: $PWD/new/records: by day; 0 entries lie beside one another" ]]
+    rm new/records/.steelyard-records
+    run -0 make -s -C "$ROOT" install-slurm PREFIX="$PWD/prefix" RECORD_DIR="$PWD/new/records"
+    run -0 ls -A new/records
+    [[ -z $output ]]
+    run -0 make -s -C "$ROOT" install-slurm DESTDIR="$PWD/package" RECORD_DIR=/r
+    run -0 ls -A package/r
+    [[ -z $output ]]
+}
+
+@test "all three installs make the folder of records the same way" {
+    run -0 grep -cE '^	@[$][(]record_folder[)]$' "$ROOT/Makefile"
+    [[ $output == 3 ]]
+    run -0 grep -cE 'install -d .*[$][(]RECORD_DIR[)]' "$ROOT/Makefile"
+    [[ $output == 1 ]]
+}
+
+@test "make install-torque and install-openpbs bring what has the kernel count, where it was built" {
+    mkdir -p root/pbs/mom_priv
+    run -0 make -s -C "$ROOT" install-torque install-openpbs DESTDIR="$PWD/root" PREFIX=/opt/steelyard PBS_HOME=/pbs
+    local -r programs=root/opt/steelyard/libexec/steelyard
+    cmp "$programs/steelyard-node" "$ROOT/build/bin/steelyard-node"
+    [[ -e $ROOT/build/bin/steelyard-bpf ]] || skip "no steelyard-bpf: libbpf-dev or clang was missing"
+    cmp "$programs/steelyard-bpf" "$ROOT/build/bin/steelyard-bpf"
+    grep '^#bpf=yes' root/etc/steelyard/pbs.conf
+}
+
 @test "the plugin shows Slurm its callbacks and nothing else" {
     run -0 nm -D --defined-only "$ROOT/build/lib/spank_steelyard.so"
     [[ $output == *" plugin_name"* ]]
@@ -60,5 +93,37 @@ setup() {
     cp "$ROOT/setup/packages.sh" setup/
     echo bash >setup/run.txt
     run -0 setup/packages.sh run
+    [[ -z $output ]]
+}
+
+@test "a step of the set-up says in a log that it begins and how it ended, and its notes" {
+    run -0 "$ROOT/setup/step.sh" 'some step' sh -c 'echo hidden; echo "note: told"'
+    [[ ${lines[0]} == 'steelyard: some step' && ${lines[1]} == 'note: told' ]]
+    [[ ${lines[2]} == 'steelyard: done after '*' s' && ${#lines[@]} == 3 ]]
+}
+
+@test "a step that fails shows all that it said" {
+    run -3 "$ROOT/setup/step.sh" 'some step' sh -c 'echo a reason; exit 3'
+    [[ ${lines[1]} == 'a reason' && ${lines[2]} == 'steelyard: failed after '*' s: some step' ]]
+}
+
+@test "on a terminal a step says how far it is" {
+    local told='pmstatus:gcc:45.3:Unpacking gcc'
+    run -0 script -qec "'$ROOT/setup/step.sh' some sh -c 'echo $told'" /dev/null
+    [[ $output == *' s  45 %, Unpacking gcc'* ]]
+    told='Collecting one; echo Collecting two'
+    run -0 script -qec "'$ROOT/setup/step.sh' some sh -c 'echo $told'" /dev/null
+    [[ $output == *' s  2 Python packages found, Collecting two'* ]]
+}
+
+@test "how steelyard is typed is said once, and not to who has it on the PATH" {
+    mkdir -p venv/bin other/bin
+    ln -s /bin/true other/bin/steelyard
+    chmod -R a+rX .
+    PATH=$PWD/other/bin:$PATH run -0 "$ROOT/setup/say_path.sh" "$PWD/other"
+    [[ -z $output ]]
+    run -0 "$ROOT/setup/say_path.sh" "$PWD/venv"
+    [[ ${lines[1]} == "  export PATH=$PWD/venv/bin:\$PATH" ]]
+    run -0 "$ROOT/setup/say_path.sh" "$PWD/venv"
     [[ -z $output ]]
 }

@@ -4,8 +4,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,7 +18,16 @@
 
 #define ACTORS 16
 
-enum act { ACT_FORK, ACT_BURN_MS, ACT_WRITE, ACT_WAIT_FOR, ACT_IGNORE, ACT_LEAVE, ACT_END };
+enum act {
+	ACT_FORK,
+	ACT_BURN_MS,
+	ACT_WRITE,
+	ACT_TOUCH,
+	ACT_WAIT_FOR,
+	ACT_IGNORE,
+	ACT_LEAVE,
+	ACT_END
+};
 
 struct order {
 	enum act act;
@@ -81,6 +94,20 @@ static int64_t write_away(int64_t bytes)
 	return bytes;
 }
 
+/* So many pages, each a page fault. */
+static int64_t touch(int64_t pages)
+{
+	size_t size = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+	volatile char *memory =
+	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || madvise((void *)memory, size, MADV_NOHUGEPAGE) < 0)
+		return -1;
+	for (size_t at = 0; at < size; at += (size_t)sysconf(_SC_PAGESIZE))
+		memory[at] = 1;
+	return munmap((void *)memory, size);
+}
+
 static int64_t obey(const struct order *order)
 {
 	int64_t end = cpu_of_mine_ns() + order->number * 1000000;
@@ -94,6 +121,8 @@ static int64_t obey(const struct order *order)
 		return 0;
 	case ACT_WRITE:
 		return write_away(order->number);
+	case ACT_TOUCH:
+		return touch(order->number);
 	case ACT_WAIT_FOR:
 		(void)kill((pid_t)order->number, SIGKILL);
 		return waitpid((pid_t)order->number, NULL, 0);
@@ -106,7 +135,28 @@ static int64_t obey(const struct order *order)
 	}
 }
 
-/* Tell one, and wait until it is done. */
+/* Until it sleeps, or is gone: what it has used by then it does not add to. */
+static void await_rest(pid_t pid)
+{
+	char path[32], text[512];
+	bool runs = true;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (runs) {
+		FILE *file = fopen(path, "r");
+		const char *name_end;
+
+		if (!file)
+			return;
+		name_end = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
+		runs = name_end && name_end[2] == 'R';
+		(void)fclose(file);
+		if (runs)
+			(void)usleep(100);
+	}
+}
+
+/* Tell one, and wait until it is done, and rests. */
 static int64_t tell(int which, enum act act, int64_t number)
 {
 	struct order order = {act, number};
@@ -115,6 +165,7 @@ static int64_t tell(int which, enum act act, int64_t number)
 	if (send(stage[which][0], &order, sizeof(order), 0) < 0 ||
 	    recv(stage[which][0], &answer, sizeof(answer), 0) < 0)
 		abort();
+	await_rest(actor[which]);
 	return answer;
 }
 
@@ -124,6 +175,7 @@ __attribute__((unused)) static void enter(int which, int parent)
 	actor[which] = parent < 0 ? fork_actor(which) : (pid_t)tell(parent, ACT_FORK, which);
 	if (actor[which] <= 0)
 		exit(1); /* whoever kills -1 kills everybody */
+	await_rest(actor[which]);
 }
 
 /* `parent` ends its child `which` and waits for it. */

@@ -78,6 +78,25 @@ static void test_short_comment_says_what_is_not_known(void)
 	free(text);
 }
 
+static void test_refused(void)
+{
+	static struct sy_tags tags;
+	struct sy_job_totals totals = {.nodes_weighed = 0};
+	struct sy_comment comment = {.tags = &tags,
+				     .nodes = 1,
+				     .totals = &totals,
+				     .netem = "delay=1ms",
+				     .netem_valid = -1,
+				     .refused = "--netem=delay=1ms: no \"sch_netem\""};
+	char *text = say(&comment);
+
+	is_string(text,
+		  "{\"nodes\":1,\"nodes_weighed\":0,\"netem\":\"delay=1ms\","
+		  "\"refused\":\"--netem=delay=1ms: no \\\"sch_netem\\\"\"}",
+		  "what was refused, and why");
+	free(text);
+}
+
 static void test_merge(void)
 {
 	static const char own[] = "{\"cpu_s\":1}", key[] = "\"steelyard\":{\"cpu_s\":1}}";
@@ -127,6 +146,7 @@ int main(void)
 {
 	test_short_comment();
 	test_short_comment_says_what_is_not_known();
+	test_refused();
 	test_merge();
 	return done_testing();
 }

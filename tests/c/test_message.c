@@ -25,6 +25,8 @@ static void test_good(void)
 	is_int(message.number[0], -1, "it tells of no page faults");
 	if (good("root 4711 88"))
 		is_int(message.number[0], 88, "its page faults");
+	if (good("root 4711 88 1234567890123456789"))
+		is_int(message.number[1], 1234567890123456789, "since when it is counted");
 	if (good("cgroup /slurm/uid_0/job_5"))
 		is_string(message.value, "/slurm/uid_0/job_5", "its path");
 	if (good("tag site=CERN = Geneva")) {
@@ -45,6 +47,10 @@ static void test_good(void)
 		is_int(message.number[5], 0, "sure");
 	if (good("done 12 1 2 3 4 5 77"))
 		is_int(message.number[5], 77, "by how much it may be wrong");
+	if (good("done 12 1 2 3 4 5 77"))
+		is_int(message.number[6], -1, "page faults that are not told");
+	if (good("done 12 1 2 3 4 5 77 8"))
+		is_int(message.number[6], 8, "page faults");
 	if (good("peak 9007199254740993"))
 		is_int(message.number[0], 9007199254740993, "its bytes");
 	if (good("cache {\"requested\": \"cold\", \"done\": [\"page cache\"], \"refused\": []}"))
@@ -55,6 +61,23 @@ static void test_good(void)
 		ok(message.number[0] == 12, "one with a number");
 	good("leave");
 	good("end");
+}
+
+static void test_gpus(void)
+{
+	char long_list[2048] = "gpus ";
+
+	if (good("gpus 0,2 nvidia0,dri/renderD128 -"))
+		is_string(message.value, "0,2 nvidia0,dri/renderD128 -", "its three lists");
+	good("gpus GPU-5d3e7a10-0000-4000-8000-000000000000 - nvidia1");
+	memset(long_list + 5, '0', sizeof(long_list) - 6);
+	memcpy(long_list + 5 + SY_GPUS_SIZE, " - -", 5);
+	bad(long_list, "shorter than");
+	memcpy(long_list + 4 + SY_GPUS_SIZE, " - -", 5);
+	good(long_list);
+	bad("gpus 0", "LISTED OPEN DENIED");
+	bad("gpus 0 - - -", "LISTED OPEN DENIED");
+	bad("gpus 0 /dev/a;b -", "LISTED OPEN DENIED");
 }
 
 static void test_bad(void)
@@ -69,8 +92,12 @@ static void test_bad(void)
 	bad("root", "an argument");
 	bad("root 0", "process id");
 	bad("root -1", "process id");
-	bad("root 1 x", "page faults or nothing");
+	bad("root 1 x", "nanoseconds or nothing");
+	bad("root 1 2 3 4", "nanoseconds or nothing");
+	bad("root 1 2 -3", "nanoseconds or nothing");
 	bad("root 99999999999", "process id");
+	bad("root 1 2 99999999999999999999", "nanoseconds or nothing");
+	bad("root 1 99999999999999999999 3", "nanoseconds or nothing");
 	bad("end now", "no arguments");
 	bad("cgroup /a/../../etc", "/proc/PID/cgroup");
 	bad("cgroup /a/..", "/proc/PID/cgroup");
@@ -96,7 +123,7 @@ static void test_bad(void)
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": []} x", "requested");
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": [], \"x\": 1}",
 	    "requested");
-	bad("done 1 2 3 4 5 6 7 8", "more than seven");
+	bad("done 1 2 3 4 5 6 7 8 9", "more than eight");
 	bad("done 1 2 3 4 5 6 ", "CPU_US");
 	bad("done 1 2 3 4 5 6 -7", "CPU_US");
 	bad("done 1 2 3 4 5 -6", "CPU_US");
@@ -108,6 +135,7 @@ static void test_bad(void)
 int main(void)
 {
 	test_good();
+	test_gpus();
 	test_bad();
 	return done_testing();
 }

@@ -65,6 +65,28 @@ static void test_netem_line(void)
 	free(text);
 }
 
+static void test_models_and_slots(void)
+{
+	struct sy_netem spec = parsed("loss=state:1%:10%:30%:50%:0.1%,ecn=yes,rate=1mbit:-14:48:5,"
+				      "slot=10ms:20ms:32:64000,seed=42");
+	struct sy_place place = place_of(2);
+	char *text = sy_plan_apply(&spec, &place, NULL, 0);
+
+	has(text, "netem limit 1000 loss state 1.0000000% 10.0000000% 30.0000000% 50.0000000% "
+		  "0.1000000% ecn slot 10000us 20000us packets 32 bytes 64000 rate 1000000bit -14 "
+		  "48 5\n");
+	ok(!strstr(text, "seed"), "tc of Debian 12 has no word for a seed");
+	free(text);
+	spec = parsed("slot=5ms");
+	text = sy_plan_apply(&spec, &place, NULL, 0);
+	has(text, "slot 5000us 5000us\n");
+	free(text);
+	spec = parsed("slot=10ms~2ms/pareto:3:4500");
+	text = sy_plan_apply(&spec, &place, NULL, 0);
+	has(text, "slot distribution pareto 10000us 2000us packets 3 bytes 4500\n");
+	free(text);
+}
+
 static void test_filters(void)
 {
 	struct sy_netem spec = parsed("rate=8mbit,to=10.0.0.0/8,port=1094");
@@ -109,6 +131,25 @@ static void test_ingress(void)
 	free(text);
 }
 
+static void test_change(void)
+{
+	struct sy_netem spec = parsed("delay=20ms,direction=ingress");
+	struct sy_place place = place_of(3);
+	char *text = sy_plan_change(&spec, &place);
+
+	is_string(text,
+		  "qdisc change dev v0 parent 57e1:3 handle 5803: netem limit 1000 delay 20000us\n",
+		  "of the band alone");
+	free(text);
+	place.direction = SY_INGRESS;
+	strcpy(place.ifb, "sy-ifb3");
+	text = sy_plan_change(&spec, &place);
+	is_string(text,
+		  "qdisc change dev sy-ifb3 root handle 5803: netem limit 1000 delay 20000us\n",
+		  "of what comes in");
+	free(text);
+}
+
 static void test_undo(void)
 {
 	struct sy_place place = place_of(2);
@@ -139,11 +180,10 @@ static void test_overlap(void)
 	meet("loss=1%,to=::/0", "loss=1%,to=0.0.0.0/0", false);
 }
 
-static void test_program(void)
+static struct bpf_insn code[SY_SCOPE_MOST];
+
+static void is_program(int count, int32_t class)
 {
-	static struct bpf_insn code[SY_SCOPE_MOST];
-	struct sy_netem spec = parsed("loss=1%,to=10.0.0.0/8,to=fd00::/8,port=80");
-	int count = sy_scope_program(&spec, NULL, 0, 0x57e10002, code);
 	bool inside = true, writes = false;
 
 	ok(count > 20 && count < SY_SCOPE_MOST, "%d instructions", count);
@@ -151,19 +191,34 @@ static void test_program(void)
 		if (BPF_CLASS(code[i].code) == BPF_JMP && BPF_OP(code[i].code) != BPF_CALL &&
 		    BPF_OP(code[i].code) != BPF_EXIT)
 			inside &= code[i].off >= 0 && i + 1 + code[i].off < count;
-		writes |= code[i].imm == 0x57e10002;
+		writes |= code[i].imm == class;
 	}
 	ok(inside, "every jump leads forward, to an instruction");
 	ok(writes, "the band is written");
 	is_int(code[count - 1].code, BPF_JMP | BPF_EXIT, "ends with an exit");
 }
 
+static void test_program(void)
+{
+	struct sy_netem one = parsed("loss=1%,to=10.0.0.0/8,to=fd00::/8,port=80");
+	struct sy_netem two = parsed("delay=9ms,to=10.2.0.0/16"),
+			three = parsed("loss=1%,to=fd02::/16");
+	struct sy_scope_wish wish[] = {
+	    {&one, 0x57e10002}, {&two, 0x57e10003}, {&three, 0x57e10004}};
+
+	is_program(sy_scope_program(wish, 1, NULL, 0, code), 0x57e10002);
+	is_program(sy_scope_program(wish + 1, 2, NULL, 0, code), 0x57e10003);
+	is_program(sy_scope_program(wish + 1, 2, NULL, 0, code), 0x57e10004);
+}
+
 int main(void)
 {
 	test_limits();
 	test_netem_line();
+	test_models_and_slots();
 	test_filters();
 	test_ingress();
+	test_change();
 	test_undo();
 	test_overlap();
 	test_program();

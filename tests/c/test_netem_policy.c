@@ -192,6 +192,60 @@ static void test_ranges(void)
 	}
 }
 
+/* Values that are several numbers, of which one counts. */
+static void test_ranges_of_models(void)
+{
+	is_answer("enabled yes\nmax_loss 10%\n", "loss=state:0%:0%:0%:0%:12%", &nobody_knows,
+		  "netem: loss=state with a mean loss of 10.714285%: at most 10% is allowed here "
+		  "(max_loss in FILE)");
+	is_answer("enabled yes\nmax_loss 10%\n", "loss=state:0%:0%:0%:0%:11%", &nobody_knows, "");
+	is_answer("enabled yes\nmax_delay 10ms\n", "slot=5ms:20ms", &nobody_knows,
+		  "netem: slot 20ms: at most 10ms is allowed here (max_delay in FILE)");
+	is_answer("enabled yes\nmax_delay 10ms\n", "slot=2ms~2ms/normal", &nobody_knows, "");
+	is_answer("enabled yes\nmax_delay 10ms\n", "slot=4ms~2ms/normal", &nobody_knows,
+		  "netem: slot 12ms: at most 10ms is allowed here (max_delay in FILE)");
+	is_answer("enabled yes\nmax_delay 20ms\n", "slot=5ms:20ms", &nobody_knows, "");
+}
+
+/* Who may ask is asked beforehand; of a trace's lines only the values are left. */
+static void test_lines_of_a_trace(void)
+{
+	struct sy_policy *policy =
+	    read_policy("enabled yes\ndestinations 10.0.0.0/8\nmin_rate 5mbit\n");
+	struct sy_netem line = {.has_rate = true, .rate_bit_per_s = 5000000};
+
+	is_string(answer(policy, "trace=wan,to=10.1.0.0/16", &nobody_knows), "", "a trace by name");
+	ok(sy_policy_allows_values(policy, &line, &err) == 0, "a line within the bounds");
+	line.rate_bit_per_s = 4999992;
+	ok(sy_policy_allows_values(policy, &line, &err) < 0, "and one that is not");
+	is_string(without_path(),
+		  "netem: rate 4999992bit: at least 5mbit is allowed here (min_rate in FILE)",
+		  "says why");
+	sy_policy_free(policy);
+}
+
+/* Where they go stands in the file: it is asked of each of its links. */
+static void test_links_of_sites(void)
+{
+	struct sy_policy *policy =
+	    read_policy("enabled yes\ndestinations 10.0.0.0/8\nprotect 10.9.0.0/16\n");
+	struct sy_netem link;
+
+	is_string(answer(policy, "sites=wan", &nobody_knows), "", "sites by name");
+	(void)sy_netem_parse("delay=1s,to=10.1.0.0/16", &link, NULL);
+	ok(sy_policy_allows_link(policy, &link, &err) == 0, "a link within the bounds");
+	(void)sy_netem_parse("delay=2s,to=10.1.0.0/16", &link, NULL);
+	ok(sy_policy_allows_link(policy, &link, &err) < 0 && strstr(err.text, "max_delay"), "%s",
+	   "one that is too long");
+	(void)sy_netem_parse("delay=1s,to=11.1.0.0/16", &link, NULL);
+	ok(sy_policy_allows_link(policy, &link, &err) < 0 && strstr(err.text, "destinations"), "%s",
+	   "one that leads elsewhere");
+	(void)sy_netem_parse("delay=1s,to=10.9.1.0/24", &link, NULL);
+	ok(sy_policy_allows_link(policy, &link, &err) < 0 && strstr(err.text, "protect"), "%s",
+	   "one to what is never shaped");
+	sy_policy_free(policy);
+}
+
 static void test_places(void)
 {
 	static const char text[] =
@@ -276,6 +330,9 @@ int main(void)
 	test_owner();
 	test_lines();
 	test_ranges();
+	test_ranges_of_models();
+	test_lines_of_a_trace();
+	test_links_of_sites();
 	test_places();
 	test_rdma();
 	test_example();

@@ -104,6 +104,63 @@ static void test_bursts(void)
 	read_back("netem", "loss=gemodel:5%:20%:50%:5%", "loss=gemodel:1%:10%:70%:2%");
 }
 
+static void test_four_states(void)
+{
+	struct tc_netem_gimodel model = {.p13 = PERCENT,
+					 .p31 = 10 * PERCENT,
+					 .p32 = 30 * PERCENT,
+					 .p14 = 2 * PERCENT,
+					 .p23 = 50 * PERCENT};
+	uint8_t inner[RTA_SPACE(sizeof(model))] = {0};
+	struct rtattr head = {.rta_len = (unsigned short)RTA_LENGTH(sizeof(model)),
+			      .rta_type = NETEM_LOSS_GI};
+	uint32_t yes = 1;
+
+	memcpy(inner, &head, sizeof(head));
+	memcpy(inner + RTA_LENGTH(0), &model, sizeof(model));
+	begin(0, 0);
+	add(TCA_NETEM_LOSS | NLA_F_NESTED, inner, sizeof(inner));
+	read_back("netem", "loss=state:1%:10%:30%:50%:2%", "loss=state:1%:10%:30%:50%:2%");
+	read_back("netem", "loss=state:2%:20%:10%:60%:5%", "loss=state:1%:10%:30%:50%:2%");
+	read_back("netem", "loss=1%,ecn=yes", "loss=0%");
+	add(TCA_NETEM_ECN, &yes, sizeof(yes));
+	read_back("netem", "loss=0%,ecn=yes", "loss=0%,ecn=yes");
+	read_back("netem", "loss=0%", "loss=0%,ecn=yes");
+}
+
+static void test_overhead_slot_and_seed(void)
+{
+	struct tc_netem_rate rate = {
+	    .rate = 125000, .packet_overhead = -14, .cell_size = 48, .cell_overhead = 5};
+	struct tc_netem_slot slot = {
+	    .min_delay = 10000000, .max_delay = 20000000, .max_packets = 32, .max_bytes = 64000};
+	uint64_t seed = 42;
+
+	begin(0, 0);
+	add(TCA_NETEM_RATE, &rate, sizeof(rate));
+	read_back("netem", "rate=1mbit:-14:48:5", "rate=1mbit:-14:48:5");
+	read_back("netem", "rate=2mbit:1:2:3", "rate=1mbit:-14:48:5");
+	read_back("netem", "rate=1mbit,slot=5ms", "rate=1mbit");
+	add(TCA_NETEM_SLOT, &slot, sizeof(slot));
+	read_back("netem", "rate=1mbit,slot=5ms", "rate=1mbit,slot=10ms:20ms:32:64000");
+	read_back("netem", "rate=1mbit,seed=42", "rate=1mbit,slot=10ms:20ms:32:64000");
+	add(14, &seed, sizeof(seed)); /* TCA_NETEM_PRNG_SEED */
+	read_back("netem", "rate=1mbit,seed=7", "rate=1mbit,slot=10ms:20ms:32:64000,seed=42");
+	read_back("netem", "slot=10ms~2ms/normal", "slot=10ms:20ms:32:64000");
+}
+
+static void test_slot_with_a_distribution(void)
+{
+	struct tc_netem_slot slot = {
+	    .max_packets = 32, .dist_delay = 10000000, .dist_jitter = 2000000};
+
+	begin(0, 0);
+	add(TCA_NETEM_SLOT, &slot, sizeof(slot));
+	read_back("netem", "slot=9ms~1ms/pareto", "slot=10ms~2ms/pareto:32");
+	read_back("netem", "slot=10ms~2ms/normal:32", "slot=10ms~2ms/normal:32");
+	read_back("netem", "slot=2ms:18ms:32", "slot=0:0:32"); /* another one */
+}
+
 static void test_tbf(void)
 {
 	struct tc_tbf_qopt basic = {.rate = {.rate = 1250000}},
@@ -126,6 +183,9 @@ int main(void)
 	test_chances();
 	test_times_and_rates();
 	test_bursts();
+	test_four_states();
+	test_overhead_slot_and_seed();
+	test_slot_with_a_distribution();
 	test_tbf();
 	return done_testing();
 }

@@ -28,13 +28,19 @@ static void finish(unsigned short type)
 	memcpy(message, &header, sizeof(header));
 }
 
+/* struct tc_netem_xstats of linux/pkt_sched.h, 7.2: delayed, dropped, corrupted, duplicated,
+ * reordered, ecn_marked, allocation_errors. */
+static const uint64_t xstats[] = {900, 12, 34, 56, 3, 7, 0};
+static const void *own;
+static uint64_t many_packets = 5000000000;
+static size_t own_size;
+
 /* netem 5802: on device 7, with more packets than 32 bits hold when `many`. */
 static void make_message(int many)
 {
 	struct tcmsg body = {.tcm_ifindex = 7, .tcm_handle = 0x58020000, .tcm_parent = 0x57e10002};
 	struct gnet_stats_basic basic = {.bytes = 123456789012, .packets = 1000};
-	struct gnet_stats_queue queue = {.drops = 12, .requeues = 3, .overlimits = 4};
-	uint64_t packets = 5000000000;
+	struct gnet_stats_queue queue = {.qlen = 9, .drops = 12, .requeues = 3, .overlimits = 4};
 	size_t stats;
 	struct nlattr head;
 
@@ -47,8 +53,10 @@ static void make_message(int many)
 	/* 12 bytes, as kernels write it: the struct's tail is not sent. */
 	(void)add(TCA_STATS_BASIC, &basic, 12);
 	if (many)
-		(void)add(TCA_STATS_PKT64, &packets, sizeof(packets));
+		(void)add(TCA_STATS_PKT64, &many_packets, sizeof(many_packets));
 	(void)add(TCA_STATS_QUEUE, &queue, sizeof(queue));
+	if (own)
+		(void)add(TCA_STATS_APP, own, own_size);
 	memcpy(&head, message + stats, sizeof(head));
 	head.nla_len = (unsigned short)(used - stats);
 	memcpy(message + stats, &head, sizeof(head));
@@ -76,6 +84,37 @@ static void test_message(void)
 	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) == 0,
 	   "one with 64 bits of packets");
 	is_int(counters.sent_packets, 5000000000, "packets");
+	many_packets = UINT64_MAX - 1;
+	make_message(1);
+	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) == 0,
+	   "one with a number that nobody has counted");
+	is_int(counters.sent_packets, 1000, "is as if it were not there");
+}
+
+static void test_what_netem_counts_itself(void)
+{
+	struct sy_qdisc_counters counters;
+	int device;
+
+	make_message(0);
+	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
+	ok(!counters.told, "kernels until 2026 do not");
+	is_int(counters.waiting_packets, 9, "waiting");
+	own = xstats;
+	own_size = sizeof(xstats) - 1;
+	make_message(0);
+	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
+	ok(!counters.told, "what is shorter is something else");
+	own_size = sizeof(xstats);
+	make_message(0);
+	(void)sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters);
+	own = NULL;
+	ok(counters.told, "newer ones do");
+	is_int(counters.lost, 12, "lost");
+	is_int(counters.corrupted, 34, "corrupted");
+	is_int(counters.duplicated, 56, "duplicated");
+	is_int(counters.reordered, 3, "reordered");
+	is_int(counters.marked, 7, "marked");
 }
 
 static void test_spoilt_messages(void)
@@ -97,6 +136,10 @@ static void test_spoilt_messages(void)
 	((struct nlmsghdr *)message)->nlmsg_len = 0xffffffc5; /* less than 0 to libmnl */
 	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) < 0,
 	   "one that says it is longer than 2 GiB");
+	make_message(0);
+	((struct nlmsghdr *)message)->nlmsg_len = (unsigned)used - 1;
+	ok(sy_qdisc_parse((struct nlmsghdr *)message, used - 1, &device, &counters) < 0,
+	   "one that ends within its last four bytes");
 	make_message(0);
 	finish(RTM_NEWLINK);
 	ok(sy_qdisc_parse((struct nlmsghdr *)message, used, &device, &counters) < 0,
@@ -120,6 +163,16 @@ static void test_sums(void)
 	is_int(json_integer_value(json_object_get(sums, "dropped_packets")), 2, "dropped");
 	is_int(json_integer_value(json_object_get(sums, "overlimits")), 4, "overlimits");
 	is_int(json_integer_value(json_object_get(sums, "requeues")), 6, "requeues");
+	ok(!json_object_get(sums, "duplicated_packets"), "what is not counted is not there");
+	counters = (struct sy_qdisc_counters){
+	    .told = true, .lost = 1, .corrupted = 2, .duplicated = 3, .reordered = 4, .marked = 5};
+	sy_netem_count(conditions, &counters);
+	sy_netem_count(conditions, &counters);
+	is_int(json_integer_value(json_object_get(sums, "lost_packets")), 2, "lost");
+	is_int(json_integer_value(json_object_get(sums, "corrupted_packets")), 4, "corrupted");
+	is_int(json_integer_value(json_object_get(sums, "duplicated_packets")), 6, "duplicated");
+	is_int(json_integer_value(json_object_get(sums, "reordered_packets")), 8, "reordered");
+	is_int(json_integer_value(json_object_get(sums, "marked_packets")), 10, "marked");
 	json_decref(conditions);
 }
 
@@ -135,6 +188,7 @@ static void test_kernel(void)
 int main(void)
 {
 	test_message();
+	test_what_netem_counts_itself();
 	test_spoilt_messages();
 	test_sums();
 	test_kernel();

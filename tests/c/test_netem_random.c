@@ -3,6 +3,7 @@
 #include "tap.h"
 
 #include "netem/spec/spec.h"
+#include "netem/spec/models.h"
 #include "netem/spec/text.h"
 #include "netem/spec/values.h"
 
@@ -45,26 +46,83 @@ static void choose_delay(struct sy_netem *spec)
 		spec->jitter_us =
 		    up_to(spec->delay_us < SY_JITTER_MAX_US ? spec->delay_us : SY_JITTER_MAX_US);
 	if (spec->jitter_us)
-		spec->distribution = (enum sy_distribution)(random() % 4);
+		spec->distribution = (enum sy_distribution)(random() % 5);
+	if (spec->distribution == SY_TABLE)
+		(void)snprintf(spec->table, sizeof(spec->table), "t%ld", random());
+}
+
+static struct sy_gemodel random_gemodel(void)
+{
+	struct sy_gemodel model = {random_percent(), random_percent(), random_percent(),
+				   random_percent()};
+
+	if (maybe())
+		model.one_minus_k_ppb = 0;
+	return model;
+}
+
+/* Chances that leave each state again. */
+static struct sy_loss_state random_state(void)
+{
+	struct sy_loss_state state = {.p13_ppb = random_percent() / 20 * 10, .p31_ppb = 1000};
+
+	state.p31_ppb += random_percent() / 40 * 10;
+	state.p32_ppb = maybe() ? random_percent() / 40 * 10 : 0;
+	state.p23_ppb = maybe() ? SY_WHOLE_PPB : 10 + random_percent() / 20 * 10;
+	state.p14_ppb = maybe() ? random_percent() / 20 * 10 : 0;
+	return state;
 }
 
 static void choose_loss(struct sy_netem *spec)
 {
-	spec->has_gemodel = maybe();
-	spec->has_loss = !spec->has_gemodel;
-	if (spec->has_loss)
-		spec->loss_ppb = random_percent();
+	long which = random() % 3;
+
+	spec->has_gemodel = which == 0;
+	spec->has_state = which == 1;
+	spec->has_loss = which == 2;
+	spec->has_ecn = maybe();
+	if (spec->has_gemodel)
+		spec->gemodel = random_gemodel();
+	else if (spec->has_state)
+		spec->state = random_state();
 	else
-		spec->gemodel = (struct sy_gemodel){random_percent(), random_percent(),
-						    random_percent(), random_percent()};
-	if (spec->has_gemodel && maybe())
-		spec->gemodel.one_minus_k_ppb = 0;
+		spec->loss_ppb = random_percent();
+}
+
+static void choose_rate(struct sy_netem *spec)
+{
+	spec->has_rate = true;
+	spec->rate_bit_per_s = 8 + 8 * up_to(SY_RATE_MAX_BIT / 8 - 1);
+	spec->has_overhead = maybe();
+	if (spec->has_overhead)
+		spec->overhead.packet_bytes = (int32_t)up_to(1514) - 14;
+	if (spec->has_overhead && maybe())
+		spec->overhead.cell_bytes = (int32_t)up_to(65535);
+	if (spec->overhead.cell_bytes)
+		spec->overhead.cell_overhead_bytes = (int32_t)up_to(1500);
+}
+
+static void choose_slot(struct sy_netem *spec)
+{
+	spec->has_slot = true;
+	spec->slot.max_us = 1 + up_to(SY_DELAY_MAX_US - 1);
+	spec->slot.min_us = up_to(spec->slot.max_us);
+	spec->slot.packets = maybe() ? (int32_t)up_to(INT32_MAX) : 0;
+	spec->slot.bytes = maybe() ? (int32_t)up_to(INT32_MAX) : 0;
+	if (!maybe())
+		return;
+	spec->slot.distribution = maybe() ? SY_NORMAL : SY_PARETO;
+	spec->slot.mean_us = 1 + up_to(SY_DELAY_MAX_US - 1);
+	spec->slot.jitter_us =
+	    1 +
+	    up_to((spec->slot.mean_us < SY_JITTER_MAX_US ? spec->slot.mean_us : SY_JITTER_MAX_US) -
+		  1);
+	sy_slot_spread(&spec->slot);
 }
 
 #define RANDOM_TIME()	  up_to(SY_DELAY_MAX_US)
 #define RANDOM_WHOLE_MS() (1000 + 1000 * up_to(119999))
 #define RANDOM_PERCENT()  random_percent()
-#define RANDOM_RATE()	  (8 + 8 * up_to(SY_RATE_MAX_BIT / 8 - 1))
 #define RANDOM_COUNT()	  (1 + up_to(UINT32_MAX - 1))
 
 #define CHOOSE_PLAIN(id, kind)                                                                     \
@@ -106,6 +164,12 @@ static void choose(struct sy_netem *spec)
 		choose_delay(spec);
 	if (maybe())
 		choose_loss(spec);
+	if (maybe())
+		choose_rate(spec);
+	if (maybe())
+		choose_slot(spec);
+	spec->has_seed = maybe();
+	spec->seed = spec->has_seed ? up_to(INT64_MAX - 1) : 0;
 	choose_numbers(spec);
 	spec->has_duplicate |= !spec->has_delay; /* something to do */
 	for (long i = random() % (SY_NETEM_TARGETS + 1); i > 0; i--)

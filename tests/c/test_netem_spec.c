@@ -23,6 +23,7 @@ static const struct {
     {"delay=50ms~5ms/uniform", "delay=50ms~5ms"},
     {"delay=50ms~5ms/normal", "delay=50ms~5ms/normal"},
     {"delay=3s~2147483us/paretonormal", "delay=3s~2147483us/paretonormal"},
+    {"delay=5ms~1ms/table:wan-2_A", "delay=5ms~1ms/table:wan-2_A"},
     {"loss=0%", "loss=0%"},
     {"loss=100%", "loss=100%"},
     {"loss=0.000001%", "loss=0.000001%"},
@@ -32,6 +33,26 @@ static const struct {
     {"loss=gemodel:1%:10%:100%:0%", "loss=gemodel:1%:10%"},
     {"loss=gemodel:1%:99%:70%", "loss=gemodel:1%:99%:70%"},
     {"loss=gemodel:1%:10%:70%:0.1%", "loss=gemodel:1%:10%:70%:0.1%"},
+    {"loss=state:1%", "loss=state:1%"},
+    {"loss=state:1%:99%:0%:100%:0%", "loss=state:1%"},
+    {"loss=state:1%:10%:30%", "loss=state:1%:10%:30%"},
+    {"loss=state:1%:99%:0%:100%:0.1%", "loss=state:1%:99%:0%:100%:0.1%"},
+    {"loss=state:0%:0%:0%:0%:2%,ecn=yes", "loss=state:0%:0%:0%:0%:2%,ecn=yes"},
+    {"rate=1mbit:0", "rate=1mbit:0"},
+    {"rate=1mbit:-14:0:0", "rate=1mbit:-14"},
+    {"rate=1000kbit:24:48", "rate=1mbit:24:48"},
+    {"rate=1mbit:1500:65535:1500", "rate=1mbit:1500:65535:1500"},
+    {"slot=20ms:20ms", "slot=20ms"},
+    {"slot=0:5ms:0:0", "slot=0:5ms"},
+    {"slot=5ms:5ms:2", "slot=5ms:5ms:2"},
+    {"slot=5ms:9ms:0:1500", "slot=5ms:9ms:0:1500"},
+    {"slot=10ms~2000us/normal", "slot=10ms~2ms/normal"},
+    {"slot=10ms~2ms/pareto:3", "slot=10ms~2ms/pareto:3"},
+    {"slot=1500us~1ms/paretonormal:0:4500", "slot=1500us~1ms/paretonormal:0:4500"},
+    {"rate=8bit,seed=0", "rate=8bit,seed=0"},
+    {"loss=1%,seed=9223372036854775807", "loss=1%,seed=9223372036854775807"},
+    {"trace=wan", "trace=wan"},
+    {"to=10.0.0.1,duplicate=1%,trace=a-1_B:repeat", "duplicate=1%,trace=a-1_B:repeat,to=10.0.0.1"},
     {"rate=100mbit", "rate=100mbit"},
     {"rate=1000mbit", "rate=1gbit"},
     {"rate=1.5gbit", "rate=1500mbit"},
@@ -78,23 +99,72 @@ static const struct {
 		      "arrives before it was sent, and the mean would be another"},
     {"delay=5ms/normal",
      "netem: delay=5ms/normal: a distribution needs a jitter, such as delay=50ms~5ms/normal"},
-    {"delay=5ms~1ms/", "netem: delay=5ms~1ms/: expected uniform, normal, pareto or paretonormal "
-		       "after the /"},
-    {"delay=5ms~1ms/zipf", "netem: delay=5ms~1ms/zipf: expected uniform, normal, pareto or "
-			   "paretonormal after the /"},
+    {"delay=5ms~1ms/", "netem: delay=5ms~1ms/: expected uniform, normal, pareto, paretonormal or "
+		       "table:NAME after the /"},
+    {"delay=5ms~1ms/zipf", "netem: delay=5ms~1ms/zipf: expected uniform, normal, pareto, "
+			   "paretonormal or table:NAME after the /"},
+    {"delay=5ms~1ms/table:../x",
+     "netem: delay=5ms~1ms/table:../x: expected the name of a delay table, such as table:wan: at "
+     "most 31 letters, digits, '_' or '-'"},
+    {"delay=5ms/table:wan",
+     "netem: delay=5ms/table:wan: a distribution needs a jitter, such as delay=50ms~5ms/table"},
     {"loss=0.1", "netem: loss=0.1: expected a percentage from 0% to 100%, such as 0.1%"},
     {"loss=101%", "netem: loss=101%: expected a percentage from 0% to 100%, such as 0.1%"},
     {"loss=100.000001%",
      "netem: loss=100.000001%: expected a percentage from 0% to 100%, such as 0.1%"},
     {"loss=-1%", "netem: loss=-1%: expected a percentage from 0% to 100%, such as 0.1%"},
     {"loss=0.0000001%", "netem: loss=0.0000001%: expected at most six decimals, such as 0.000001%"},
-    {"loss=gemodel", "netem: loss=gemodel: expected loss=0.1% or loss=gemodel:p:r:1-h:1-k, such "
-		     "as loss=gemodel:1%:10%"},
-    {"loss=state:1%", "netem: loss=state:1%: expected loss=0.1% or loss=gemodel:p:r:1-h:1-k, "
-		      "such as loss=gemodel:1%:10%"},
+    {"loss=gemodel", "netem: loss=gemodel: expected loss=0.1%, loss=gemodel:p:r:1-h:1-k, such as "
+		     "loss=gemodel:1%:10%, or loss=state:p13:p31:p32:p23:p14"},
+    {"loss=chain:1%", "netem: loss=chain:1%: expected loss=0.1%, loss=gemodel:p:r:1-h:1-k, such "
+		      "as loss=gemodel:1%:10%, or loss=state:p13:p31:p32:p23:p14"},
+    {"loss=state:100%",
+     "netem: loss=state:100%: p31 is 0%: a burst would never end; expected more"},
+    {"loss=state:1%:10%:10%:0%", "netem: loss=state:1%:10%:10%:0%: p23 is 0%: what p32 leads to "
+				 "would never end; expected more"},
+    {"loss=state:60%:10%:0%:100%:41%",
+     "netem: loss=state:60%:10%:0%:100%:41%: p13 and p14 are chances of one packet: expected at "
+     "most 100% together"},
+    {"loss=state:1%:60%:41%", "netem: loss=state:1%:60%:41%: p31 and p32 are chances of one "
+			      "packet: expected at most 100% together"},
+    {"loss=state:1%:1%:1%:1%:1%:1%", "netem: loss=state:1%:1%:1%:1%:1%:1%: expected at most 5 "
+				     "percentages: p13:p31:p32:p23:p14"},
+    {"ecn=yes,delay=1ms", "netem: ecn: needs a loss whose packets are marked, such as "
+			  "loss=1%,ecn=yes"},
+    {"loss=1%,ecn=on", "netem: ecn=on: expected yes; without it, leave ecn out"},
+    {"rate=1mbit:-15", "netem: rate=1mbit:-15: expected bytes from -14 to 1500 there"},
+    {"rate=1mbit:0:0:5", "netem: rate=1mbit:0:0:5: a cell of 0 bytes takes nothing more: expected "
+			 "its size, such as rate=10mbit:0:48:5"},
+    {"rate=1mbit:0:-1", "netem: rate=1mbit:0:-1: expected bytes from 0 to 65535 there"},
+    {"rate=1mbit:0:48:5:1", "netem: rate=1mbit:0:48:5:1: expected bytes from 0 to 1500 there"},
+    {"trace=",
+     "netem: trace=: expected the name of a trace, such as trace=wan: at most 31 letters, "
+     "digits, '_' or '-'"},
+    {"trace=../wan",
+     "netem: trace=../wan: expected the name of a trace, such as trace=wan: at most "
+     "31 letters, digits, '_' or '-'"},
+    {"trace=wan:twice", "netem: trace=wan:twice: expected trace=NAME, which is held at its end, or "
+			"trace=NAME:repeat"},
+    {"trace=wan,delay=1ms", "netem: trace: says itself what delay, loss and rate are, and takes no "
+			    "seed: leave these out"},
+    {"slot=0", "netem: slot=0: expected a longest time between slots that is not 0 and not less "
+	       "than the shortest, such as slot=10ms:20ms"},
+    {"slot=2ms:1ms", "netem: slot=2ms:1ms: expected a longest time between slots that is not 0 "
+		     "and not less than the shortest, such as slot=10ms:20ms"},
+    {"slot=10ms~2ms",
+     "netem: slot=10ms~2ms: expected slot=10ms:20ms, or a mean, a jitter and normal, "
+     "pareto or paretonormal, such as slot=10ms~2ms/normal"},
+    {"slot=10ms~2ms/uniform", "netem: slot=10ms~2ms/uniform: expected slot=10ms:20ms, or a mean, a "
+			      "jitter and normal, pareto "
+			      "or paretonormal, such as slot=10ms~2ms/normal"},
+    {"slot=1ms~2ms/normal",
+     "netem: slot=1ms~2ms/normal: expected a jitter that is not 0 and at most the mean"},
+    {"slot=1ms:2ms:2147483648",
+     "netem: slot=1ms:2ms:2147483648: expected a whole number from 0 to 2147483647"},
+    {"loss=1%,seed=-1", "netem: seed=-1: expected a whole number from 0 to 9223372036854775807"},
     {"loss=gemodel:", "netem: loss=gemodel:: expected a percentage from 0% to 100%, such as 0.1%"},
     {"loss=gemodel:1%:1%:1%:1%:1%",
-     "netem: loss=gemodel:1%:1%:1%:1%:1%: expected at most four percentages: p:r:1-h:1-k"},
+     "netem: loss=gemodel:1%:1%:1%:1%:1%: expected at most 4 percentages: p:r:1-h:1-k"},
     {"reorder=1%", "netem: reorder: needs a delay that the others wait, such as "
 		   "delay=10ms,reorder=1%"},
     {"delay=0,reorder=1%", "netem: reorder: needs a delay that the others wait, such as "

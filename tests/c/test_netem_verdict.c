@@ -1,64 +1,7 @@
 /* The verdict on a run: every rule is seen to condemn and to let pass. */
-#include "tap.h"
+#include "netem_documents.h"
 
-#include "netem/spec/loss.h"
 #include "netem/verify/measure.h"
-#include "netem/verify/verdict.h"
-
-#include <math.h>
-#include <stdlib.h>
-
-static json_t *spread(double least_ms, double median_ms)
-{
-	return json_pack("{s:i,s:f,s:f,s:i}", "received", 25, "min_s", least_ms / 1e3, "median_s",
-			 median_ms / 1e3, "sent", 25);
-}
-
-static json_t *rtt(double ms)
-{
-	return spread(ms, ms);
-}
-
-/* A document with round-trip times in ms (before, during, after; negative: not measured) and what
- * the qdiscs counted. */
-static json_t *document(double before, double during, double after, int64_t sent, int64_t dropped)
-{
-	static const char *const moments[] = {"before", "during_start", "during_end", "after"};
-	const double ms[] = {before, during, during, after};
-	json_t *rtts = json_object();
-
-	for (int i = 0; i < 4; i++)
-		(void)json_object_set_new(rtts, moments[i], ms[i] < 0 ? json_null() : rtt(ms[i]));
-	return json_pack("{s:o,s:{s:I,s:I},s:[{s:s,s:s,s:s}],s:b}", "rtt", rtts, "counters",
-			 "sent_packets", (json_int_t)sent, "dropped_packets", (json_int_t)dropped,
-			 "devices", "device", "eth0", "kernel", "qdisc netem 5802: delay 50ms",
-			 "kernel_end", "qdisc netem 5802: delay 50ms", "undone", 1);
-}
-
-static bool judge(json_t *conditions, const char *text, const char *reason)
-{
-	struct sy_netem spec;
-	struct sy_error err;
-	const char *found;
-	bool valid;
-
-	if (!ok(sy_netem_parse(text, &spec, &err) == 0, "%s is a specification", text))
-		return false;
-	sy_netem_judge(conditions, &spec);
-	valid = json_is_true(json_object_get(conditions, "valid"));
-	found = json_string_value(json_object_get(conditions, "invalid_reason"));
-	if (!reason)
-		return ok(valid && !found, "%s: valid%s%s", text, found ? ", not: " : "",
-			  found ? found : "");
-	return ok(!valid && found && strstr(found, reason), "%s: invalid, %s: %s", text, reason,
-		  found ? found : "no reason");
-}
-
-static void judge_new(json_t *conditions, const char *text, const char *reason)
-{
-	(void)judge(conditions, text, reason);
-	json_decref(conditions);
-}
 
 static void test_delay(void)
 {
@@ -267,86 +210,16 @@ static void test_full_queue(void)
 	judge_new(document(-1, -1, -1, 9865, 135), "loss=1%", "135 of 10000 packets were lost");
 }
 
-static void test_bursts(void)
+static void test_slots(void)
 {
-	/* In the bad state 1/11 of the time: 9.09 %. */
-	judge_new(document(-1, -1, -1, 90909, 9091), "loss=gemodel:1%:10%", NULL);
-	judge_new(document(-1, -1, -1, 90909, 9700), "loss=gemodel:1%:10%", NULL);
-	judge_new(document(-1, -1, -1, 98000, 2000), "loss=gemodel:1%:10%", "asked were 9.091 %");
-	judge_new(document(-1, -1, -1, 100, 0), "loss=gemodel:1%:10%", NULL);
-}
-
-static void test_first_reason_stands(void)
-{
-	json_t *conditions = document(0.2, 0.2, 0.2, 100, 0);
-
-	(void)judge(conditions, "delay=50ms", "at the start");
-	(void)json_object_set_new(json_object_get(conditions, "counters"), "dropped_packets",
-				  json_integer(50));
-	(void)judge(conditions, "delay=50ms", "at the start");
-	json_decref(conditions);
-}
-
-/* All probabilities of few packets, added up one by one. */
-static double slow_tail(int hits, int of, double p)
-{
-	double sum = 0;
-
-	for (int k = 0; k <= of; k++) {
-		double ways = 1;
-
-		for (int i = 0; i < k; i++)
-			ways = ways * (of - i) / (i + 1);
-		if (hits < of * p ? k <= hits : k >= hits)
-			sum += ways * pow(p, k) * pow(1 - p, of - k);
-	}
-	return sum;
-}
-
-static void test_statistics(void)
-{
-	double low, high, variance;
-	struct sy_gemodel independent = {100000000, 900000000, SY_WHOLE_PPB, 0};
-	int wrong = 0;
-
-	/* 10 of 100: 0.0552 to 0.1744 (Newcombe, Statistics in Medicine 17 (1998) 857: method 3) */
-	sy_wilson(10, 100, &low, &high);
-	ok(fabs(low - 0.05523) < 1e-5 && fabs(high - 0.17437) < 1e-5, "Wilson: %g to %g", low,
-	   high);
-	sy_wilson(0, 10, &low, &high);
-	ok(low == 0 && fabs(high - 0.27753) < 1e-5, "Wilson, none of 10: up to %g", high);
-	for (int hits = 0; hits <= 40; hits++)
-		wrong +=
-		    fabs(sy_binomial_tail(hits, 40, 0.3) / slow_tail(hits, 40, 0.3) - 1) > 1e-9;
-	is_int(wrong, 0, "the binomial tail is the sum of its probabilities");
-	ok(sy_binomial_tail(100000000, 10000000000, 0.01) > 0.49, "also of 10^10 packets");
-	/* With r = 1 - p the states do not depend on each other: the binomial's variance. */
-	ok(fabs(sy_gemodel_loss(&independent, &variance) - 0.1) < 1e-12, "mean of the chain");
-	ok(fabs(variance - 0.09) < 1e-12, "variance of the chain");
-}
-
-/* The chain, thrown: of 99.9 % intervals about one in a thousand misses. */
-static void test_chain_by_throwing(void)
-{
-	struct sy_netem spec;
-	int outside = 0, packets = 20000;
-	struct sy_drops drops;
-
-	(void)sy_netem_parse("loss=gemodel:1%:10%:70%:0.1%", &spec, NULL);
-	drops = sy_drops_expected(&spec, packets);
-	srandom(1);
-	for (int run = 0; run < 400; run++) {
-		int bad = 0, lost = 0;
-
-		for (int i = 0; i < packets; i++) {
-			lost += (double)random() / RAND_MAX < (bad ? 0.7 : 0.001);
-			bad ^= (double)random() / RAND_MAX < (bad ? 0.1 : 0.01);
-		}
-		outside += lost < drops.low || lost > drops.high;
-	}
-	ok(drops.judged && outside <= 4, "%d of 400 runs outside of %" PRId64 " to %" PRId64,
-	   outside, drops.low, drops.high);
-	ok(drops.high - drops.low < 1100, "and the interval is not all there is");
+	judge_new(document(0.2, 0.3, 0.2, 100, 0), "slot=10ms:20ms", NULL);
+	judge_new(document(0.2, 20.3, 0.2, 100, 0), "slot=10ms:20ms", NULL);
+	judge_new(document(0.2, 25, 0.2, 100, 0), "slot=10ms:20ms",
+		  "asked were 0.00 ms and the time to the next slot, tolerance 1.00 ms");
+	judge_new(document(0.2, 15, 0.2, 100, 0), "delay=20ms,slot=10ms", "asked were 20.00 ms");
+	/* An echo of 98 bytes and 1402 more takes 12 ms at 1 mbit. */
+	judge_new(document(0.2, 12.2, 0.2, 100, 0), "rate=1mbit:1402", NULL);
+	judge_new(document(0.2, 14, 0.2, 100, 0), "rate=1mbit:1402", "tolerance 13.00 ms");
 }
 
 static bool holds(json_t *conditions, const char *moment)
@@ -383,9 +256,6 @@ int main(void)
 	test_qdisc();
 	test_drops();
 	test_full_queue();
-	test_bursts();
-	test_first_reason_stands();
-	test_statistics();
-	test_chain_by_throwing();
+	test_slots();
 	return done_testing();
 }

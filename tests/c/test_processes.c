@@ -248,7 +248,7 @@ static void test_a_daemon_that_is_found_before_it_is_named(void)
 	reap(0, 1);
 	sy_processes_refresh(all, false);
 	is_written(1, "its child was waited for");
-	sy_processes_done(all, actor[0], &(struct sy_usage){{BURN_MS * 1000000, MB, MB, 0, 0}});
+	sy_processes_done(all, actor[0], &(struct sy_usage){{BURN_MS * 1000000, MB, MB, 0, 0}}, -1);
 	sy_processes_refresh(all, true);
 	is_burnt(1, "told at its end");
 	is_written(1, "told at its end");
@@ -292,7 +292,7 @@ static void test_what_a_daemon_starts_after_its_tasks(void)
 	sy_processes_keeper(all, getpid());
 	enter(0, -1);
 	sy_processes_root(all, actor[0]);
-	sy_processes_done(all, actor[0], &(struct sy_usage){{0}});
+	sy_processes_done(all, actor[0], &(struct sy_usage){{0}}, -1);
 	sy_processes_refresh(all, false);
 	enter(1, 0);
 	work(1);

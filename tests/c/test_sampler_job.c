@@ -194,7 +194,6 @@ static void test_a_daemon_in_the_group_is_not_the_job(void)
 	cpu_us = line.cell[SY_CPU];
 	before_ns = sy_process_clock_ns(actor[0]);
 	(void)tell(0, ACT_BURN_MS, 50);
-	(void)usleep(20000); /* until it sleeps */
 	used_us = (sy_process_clock_ns(actor[0]) - before_ns) / 1000;
 	set_group(5000000 + used_us + 300000, 3 * MB);
 	take(SY_LOOK_DUE);
@@ -249,6 +248,51 @@ static void test_what_a_daemon_uses_at_its_end(void)
 	end();
 }
 
+static void set_parts(int64_t user_us, int64_t system_us)
+{
+	char path[sizeof(folder) + 32];
+	FILE *out;
+
+	(void)snprintf(path, sizeof(path), "%s/step_0/user/cpu.stat", folder);
+	out = fopen(path, "w");
+	if (!out)
+		exit(ok(false, "a group of tasks"));
+	(void)fprintf(out,
+		      "usage_usec %" PRId64 "\nuser_usec %" PRId64 "\nsystem_usec %" PRId64 "\n",
+		      user_us + system_us, user_us, system_us);
+	(void)fclose(out);
+}
+
+/* As the groups of the tasks have told it, of all of it; not where nobody told it of some. */
+static void test_user_and_system_time_of_steps(void)
+{
+	begin_step();
+	status.user_us = status.system_us = SY_UNKNOWN;
+	set_tasks(100000);
+	take(SY_LOOK_DUE);
+	sy_job_split(job, &status);
+	is_int(status.user_us, SY_UNKNOWN, "a group that tells of no parts");
+	set_parts(300000, 100000);
+	take(SY_LOOK_DUE);
+	sy_job_split(job, &status);
+	is_int(status.user_us, 300000, "user time");
+	is_int(status.system_us, 100000, "system time");
+	sy_step_groups_done(&job->steps, actor[0], 404000);
+	sy_step_groups_add(&job->steps, INT32_MAX);
+	sy_step_groups_done(&job->steps, INT32_MAX, 4000);
+	take(SY_LOOK_DUE);
+	sy_job_split(job, &status);
+	is_int(status.user_us, 306000, "with what its daemon has waited for, and a short step");
+	is_int(status.system_us, 102000, "the rest");
+	status.user_us = status.system_us = SY_UNKNOWN;
+	sy_step_groups_add(&job->steps, INT32_MAX - 1);
+	sy_step_groups_done(&job->steps, INT32_MAX - 1, 5000);
+	take(SY_LOOK_DUE);
+	sy_job_split(job, &status);
+	is_int(status.user_us, SY_UNKNOWN, "more than a hundredth of short steps");
+	end();
+}
+
 /* A step so short that nobody saw its group, and one of which the daemon tells more. */
 static void test_a_step_tells_more_than_its_group(void)
 {
@@ -288,7 +332,6 @@ static void test_the_sleep_of_the_extern_step(void)
 	sy_step_groups_find(&groups);
 	is_int(sy_step_groups_cpu_us(&groups), 0, "what it had used before");
 	(void)tell(1, ACT_BURN_MS, 50);
-	(void)usleep(20000); /* until it sleeps */
 	used_us = (sy_process_clock_ns(actor[1]) - before_ns) / 1000;
 	set_tasks(90000000 + used_us + 7000);
 	cpu_us = sy_step_groups_cpu_us(&groups);
@@ -316,6 +359,7 @@ int main(void)
 	test_a_daemon_in_the_group_is_not_the_job();
 	test_what_a_daemon_uses_at_its_end();
 	test_a_step_tells_more_than_its_group();
+	test_user_and_system_time_of_steps();
 	test_the_sleep_of_the_extern_step();
 	(void)nftw(tree, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return done_testing();

@@ -11,9 +11,22 @@ int main(void)
 #else
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "spank_host.h"
+
+/* Who tells a process id is slow, as on a busy node: no word may overtake it (one did, and the log
+ * had a line without its first letters). */
+ssize_t write(int fd, const void *data, size_t size)
+{
+	const struct timespec slow = {.tv_nsec = 20000000};
+
+	if (size == sizeof(pid_t))
+		(void)nanosleep(&slow, NULL);
+	return syscall(SYS_write, fd, data, size);
+}
 
 static double now_s(void)
 {

@@ -38,7 +38,7 @@ static void test_submission(const char *path)
 	ok(strlen(last_error) < 600, "and does not repeat all of it");
 	refused("netem", "delay=1ms,to=10.1.1.2", "to=10.1.1.2 is an address of the scheduler");
 	is_int(give("netem", "delay=1ms,to=10.1.1.3", 0), 0, "another address");
-	refused("cache", "hot", "expected cold or warm");
+	refused("cache", "hot", "expected cold, warm or cold:cvmfs=MB");
 	write_text("netem.conf", "enabled no\n", 0644);
 	refused("netem", "delay=50ms", "--netem=delay=50ms");
 	refused("cache", "cold", "--cache=cold");

@@ -171,7 +171,7 @@ static void test_comment_scope(void)
 	totals.sum.exclusive = SY_ALONE;
 	totals.sum.known[SY_CPU_S] = true;
 	text = say(&comment);
-	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1010,") &&
+	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1011,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");

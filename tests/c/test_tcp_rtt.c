@@ -186,7 +186,7 @@ static void test_kernel(void)
  * closes has none (inet_twsk_diag_fill() in net/ipv4/inet_diag.c). */
 static int64_t retransmitted_after(struct sy_tcp *tcp, int kernel, uint32_t told, bool has_figures)
 {
-	static const struct sy_processes processes = {.named = true};
+	static struct sy_processes processes = {.named = true};
 	struct {
 		struct nlmsghdr header;
 		struct answer answer;

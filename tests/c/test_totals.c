@@ -258,8 +258,12 @@ static void test_files(void)
 	ok(symlink("own.100.csv", path) == 0, "a link");
 	(void)snprintf(path, sizeof(path), "%s/e.100.csv", dir);
 	ok(mkfifo(path, 0600) == 0, "a pipe");
-	is_int(sy_newest_start(dir, "own", ".csv"), 100, "the newest start of a node");
-	is_int(sy_newest_start(dir, "b", ".csv"), 0, "none of a node that is not there");
+	json_t *own = sy_starts(dir, "own", ".csv", 1), *none = sy_starts(dir, "b", ".csv", 1);
+
+	is_int(json_integer_value(json_array_get(own, 0)), 100, "the start of a node");
+	is_int((long long)json_array_size(none), 0, "none of a node that is not there");
+	json_decref(own);
+	json_decref(none);
 	sy_job_totals_add_others(&job, &others);
 	ok(job.nodes_weighed == 1 && job.sum.value[SY_CPU_S] == 2,
 	   "the other node of this start; no older one, no link, no pipe, not our own");

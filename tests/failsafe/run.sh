@@ -78,11 +78,25 @@ fuzzer() {
     build/venv/bin/python -P tests/fuzz/fuzz.py --seconds 1 "$scratch/fuzz_netem"
 }
 
+# A source is looked at again when its header has changed.
+lint() { # TARGET
+    local -r at=build/test/planted_lint
+    local -a check=(env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -f Makefile -f tests/lint.mk
+        LINT_SRC="$at.c" CROSS_SRC="$at.c" "$1")
+    echo 'int planted(void);' >$at.h
+    printf '#include "planted_lint.h"\nint planted(void) { return 0; }\n' >$at.c
+    "${check[@]}" || return 0 # not by the planted failure
+    echo 'int nobody_calls_me();' >>$at.h
+    "${check[@]}"
+}
+
 mkdir -p build/test build/sanitized
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
 must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child.h' layers_c
+must_fail 'lint-c of a header that changed' nobody_calls_me lint lint-c
+must_fail 'lint-cross of a header that changed' nobody_calls_me lint lint-cross
 must_fail pytest '1 failed' pytest tests/failsafe/planted_pytest.py
 must_fail 'pytest with workers' '1 failed' pytest -n 2 --dist worksteal tests/failsafe/planted_pytest.py
 must_fail 'pytest that skips everything' 'every test was skipped' pytest tests/failsafe/planted_skips.py

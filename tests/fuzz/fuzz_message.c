@@ -19,6 +19,8 @@ static void take(const char *text, const struct sy_told *told)
 	if (message.word == SY_WORD_ROOT || message.word == SY_WORD_DONE ||
 	    message.word == SY_WORD_SESSION)
 		must(message.pid > 0);
+	for (int i = 0; message.word == SY_WORD_ROOT && i < 2; i++)
+		must(message.number[i] >= -1 && message.number[i] < INT64_MAX);
 	for (int i = 0; message.word == SY_WORD_DONE && i < 5; i++)
 		must(message.number[i] >= 0);
 	sy_message_apply(&message, told);

@@ -20,6 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(size >= sizeof(struct nlmsghdr));
 		must(memchr(counters.kind, '\0', sizeof(counters.kind)) != NULL);
 		must(counters.sent_packets >= 0 && counters.dropped_packets >= 0);
+		must(counters.sent_bytes >= 0 && counters.lost >= 0 && counters.corrupted >= 0);
+		must(counters.duplicated >= 0 && counters.reordered >= 0 && counters.marked >= 0);
 	}
 	free(block);
 	return 0;

@@ -32,7 +32,7 @@ class Job:
     @property
     def record(self) -> dict[str, Any]:
         if not self._record:
-            (self._record,) = self.lab.records(self.id, 1)
+            (self._record,) = self.lab.records(self.id, 1, complete=False)
         return self._record
 
     @property

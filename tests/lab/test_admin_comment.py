@@ -84,9 +84,8 @@ def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
     # too, on a busy machine.
     until(lambda: 1 <= updates(log, tagged) <= 3, "its lines", seen=lambda: lines_of(log, tagged))
     assert refused(log, tagged) <= 1
-    # One that took longer has an update; whether srun ends it meanwhile is not ours to say.
-    if lab.records(alone, 1)[0]["elapsed_s"] < 1:
-        assert lines_of(log, alone) == []
+    # srun ends it before its update comes, mostly; a busy one does so later, or meanwhile.
+    until(lambda: 0 <= updates(log, alone) <= 1, "whole lines", seen=lambda: lines_of(log, alone))
     assert refused(log, alone) <= 1
 
 

@@ -47,6 +47,23 @@ iterations = 1000000
 """
 
 
+MANY = """
+[study]
+name = "small"
+repeat = 1
+[job]
+nodes = 4
+time_limit = "00:03:00"
+[factors]
+clients = [1, 3]
+[[benchmark]]
+use = "xrootd"
+mode = "xrdcp"
+events = 4000
+cluster = 500
+"""
+
+
 def servers(lab: Lab) -> set[str]:
     """Folders of the XRootD servers that the test's jobs have started on this machine."""
     lines = " ".join(command_line(pid) for pid in processes_of(lab.work))
@@ -59,7 +76,7 @@ def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     lab.steelyard("submit", "small.toml")
     tags = "small.study/runs/*/*/tags.0"  # written when the server is ready
     until(
-        lambda: [p.read_text() for p in lab.work.glob(tags)] == ["server_node=n2\n"],
+        lambda: [p.read_text()[:14] for p in lab.work.glob(tags)] == ["server_node=n2"],
         "the server runs, on the other node",
         seen=lambda: [path.read_text() for path in lab.work.glob(tags)],
     )
@@ -70,6 +87,23 @@ def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     until(lambda: not servers(lab), "the server has ended")
     until(lambda: not any(folder.exists() for folder in folders), "its files are gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "the job is over")
+
+
+def test_clients_are_on_all_nodes_but_the_servers(lab: Lab) -> None:
+    """One server, three nodes: each client copies the whole file, and its time is told."""
+    (lab.work / "small.toml").write_text(MANY, encoding="utf-8")
+    known = datafile.keep(lab.work / "small.study" / "data", RECIPE)
+    lab.steelyard("submit", "small.toml")
+    until(lambda: not lab.queued(), "both runs are over", limit_s=400)
+    lab.collect("small.toml")
+    assert lab.rows("small", "SELECT state, reason FROM runs") == [("completed", None)] * 2
+    sql = "SELECT value FROM tags WHERE key = 'client_nodes' ORDER BY value"
+    assert [value for (value,) in lab.rows("small", sql)] == ["n1", "n1 n3 n4"]
+    sql = "SELECT value FROM results WHERE metric = 'bytes_read' ORDER BY value"
+    sizes = [value for (value,) in lab.rows("small", sql)]
+    assert sizes == [known["bytes"], 3 * known["bytes"]]
+    sql = "SELECT count(*) FROM results WHERE metric = 'client_seconds'"
+    assert lab.rows("small", sql) == [(4,)]
 
 
 def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -> None:

@@ -114,7 +114,7 @@ def test_repeated_tags_reach_every_node_that_runs_a_step(lab: Lab) -> None:
     job = lab.sbatch(
         "-N2", "-w", "n1,n2", "--tag=a=1", "--tag", "b=x y", "--tag=a=2", script=script
     )
-    first, second = lab.records(job, 2)
+    first, second = lab.records(job, 2, complete=False)
     assert first["tags"] == second["tags"] == {"a": "2", "b": "x y", "step": "1"}
     assert lab.comment(job)["tags"] == {"a": "2", "b": "x y"}
 
@@ -123,10 +123,10 @@ def test_tags_survive_a_job_without_environment_and_do_not_leak_into_jobs_of_job
     inner = "sbatch --parsable -w n1 -o /dev/null --wrap true > inner"
     path = lab.run("sh", "-c", "echo $PATH").stdout.strip()
     job = lab.sbatch("--export=NONE", "-w", "n1", "--tag=k=v", script=f"PATH={path}; {inner}")
-    assert lab.records(job, 1)[0]["tags"] == {"k": "v"}
+    assert lab.records(job, 1, complete=False)[0]["tags"] == {"k": "v"}
     inner_job = (lab.work / "inner").read_text().strip()
     lab.jobs.append(inner_job)
-    assert lab.records(inner_job, 1)[0]["tags"] == {}
+    assert lab.records(inner_job, 1, complete=False)[0]["tags"] == {}
 
 
 def test_without_samples_there_are_totals(lab: Lab) -> None:
@@ -194,7 +194,7 @@ def test_wrong_options_are_refused_before_anything_is_queued(
 def test_right_options_are_taken(lab: Lab) -> None:
     longest = "k" * 64 + "=" + "v" * 256
     job = lab.srun("--tag", longest, "--sample-rate=100", "-w", "n1")
-    assert lab.records(job, 1)[0]["tags"] == {"k" * 64: "v" * 256}
+    assert lab.records(job, 1, complete=False)[0]["tags"] == {"k" * 64: "v" * 256}
 
 
 def test_help_says_whose_options_they_are(lab: Lab) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import each_process, of_process
 
 from .conftest import Lab, until
 from .test_ends import parent_of
@@ -97,6 +98,11 @@ class Job:
     def stepds(self, *steps: str) -> list[int]:
         return [pid for step in steps for pid in self.lab.stepds(self.id, step)]
 
+    def scripts(self) -> list[int]:
+        """Whom the batch step's daemon waits for: nobody waits for what such a one leaves."""
+        tasks = (Path(f"/proc/{pid}/task/{pid}/children") for pid in self.stepds("batch"))
+        return [int(pid) for path in tasks for pid in path.read_text().split()]
+
     def stop(self) -> None:
         """A load that nobody kills any more ends itself."""
         (self.lab.work / f"end.{self.id}").touch()
@@ -105,18 +111,16 @@ class Job:
     def left(self) -> list[str]:
         """Processes with the job's number, but Slurm's own, in their environment."""
         found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (path / "environ").read_bytes().split(b"\0")
-                if f"SLURM_JOB_ID={self.id}".encode() in words and str(self.lab.work).encode() in (
-                    b"\0".join(words)
-                ):
-                    found.append(f"{path.name} {(path / 'comm').read_text().strip()}")
+        for pid, words in each_process("environ"):
+            is_of_job = f"SLURM_JOB_ID={self.id}".encode() in words.split(b"\0")
+            if is_of_job and str(self.lab.work).encode() in words:
+                found.append(f"{pid} {of_process(pid, 'comm').decode().strip()}")
         return found
 
 
 Victims = Callable[[Job], list[int]]
 VICTIMS: dict[str, Victims] = {
+    "the batch script": lambda job: job.scripts(),
     "slurmd": lambda job: [slurmd(job.lab)],
     "all slurmstepd": lambda job: job.stepds("extern", "batch"),
     "slurmstepd of the batch step": lambda job: job.stepds("batch"),
@@ -157,6 +161,7 @@ def is_requeued(job: Job, chance: random.Random) -> None:
     assert done.returncode == 0, done.stderr
     job.met = True
     until(lambda: job.lab.job(job.id)["JobState"] == "PENDING", "its first start is over")
+    until(lambda: not job.stepds("extern", "batch"), "slurmd has killed it", 60)
     time.sleep(2.1)  # slurmd refuses a job that it has killed in the same second
     done = job.lab.run("scontrol", "update", f"JobId={job.id}", "StartTime=now")
     assert done.returncode == 0, done.stderr

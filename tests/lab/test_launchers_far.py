@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.jobscripts.launcher_lab import bridge_of
 
 from .conftest import Lab, command_line, processes_of, until
 
@@ -86,6 +89,31 @@ def test_ranks_on_the_other_node_are_in_a_container_there(lab: Lab) -> None:
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network between containers is root's")
+def test_one_program_spans_the_containers_of_both_nodes(lab: Lab) -> None:
+    """Two on each node, each with a network namespace of its own, on two bridges."""
+    level = "unshare,network=bridge,containers=2,ranks=across"
+    folder = lab.work / "across"
+    folder.mkdir()
+    (folder / "cg.S.4").write_text(PROGRAM)
+    (folder / "cg.S.4").chmod(0o755)
+    benchmark = f'use = "npb"\nkernel = "cg"\nclass = "S"\nranks = 4\nfolder = "{folder}"'
+    assert states(lab, write(lab, benchmark, level)) == {level: "completed"}
+    lines = (folder / f"cg.S.4.{level}").read_text().splitlines()
+    assert sorted(line.split()[0] for line in lines) == ["0", "1", "2", "3"]
+    assert len({line.split()[1] for line in lines}) == 4
+    noted = dict(lab.rows("far", "SELECT key, value FROM tags WHERE key LIKE 'launcher_add%'"))
+    addresses = noted["launcher_addresses"].split()
+    assert len(set(addresses)) == 4
+    bridges = {Path("/sys/class/net", bridge_of(address)) for address in addresses}
+    assert len(bridges) == 2
+    until(
+        lambda: not left_over(lab) and not any(bridge.exists() for bridge in bridges),
+        "nothing of the study runs any more, and no bridge is left",
+        seen=lambda: left_over(lab),
+    )
+
+
 @pytest.fixture
 def image(tmp_path: Path) -> Iterator[str]:
     """With iperf3 in it."""
@@ -137,3 +165,31 @@ def running(lab: Lab, *words: str) -> bool:
         if all(word in line for word in words):
             return True
     return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="networks of their own and marks are root's")
+def test_a_job_killed_altogether_leaves_nothing_when_it_has_ended(lab: Lab) -> None:
+    """By the plugin, at the extern step's end; its log tells what."""
+    level = "unshare,network=bridge,memory=64MiB"
+    file = write(lab, 'use = "app"\ncommand = "sleep 97.375"', level)
+    (lab.work / file).write_text((lab.work / file).read_text().replace("nodes = 2\n", ""))
+    lab.steelyard("submit", file)
+    until(lambda: running(lab, "sleep", "97.375"), "it measures")
+    marks = [path for path in MARKS.glob("steelyard-*") if of_study(lab, path)]
+    lines = [line.split(" ", 1) for path in marks for line in path.read_text().splitlines()]
+    named = {word: Path(IN.get(word, "/"), value) for word, value in lines[2:]}
+    assert set(named) == {"cgroup", "space", "link"}
+    assert all(path.exists() for path in named.values())
+    for pid in processes_of(lab.work):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(path.exists() for path in (*marks, *named.values())), "nothing is left")
+
+
+MARKS = Path("/run/steelyard-containers")
+IN = {"space": "/run/netns", "link": "/sys/class/net"}
+
+
+def of_study(lab: Lab, mark: Path) -> bool:
+    """Whether the process that wrote a mark is of the lab's jobs."""
+    return int(mark.name.split("-")[1]) in processes_of(lab.work)

@@ -42,7 +42,7 @@ def test_a_rate_holds_for_the_job_and_is_undone_after_it(lab: Lab, before: str) 
     lab.wait_state(job, "COMPLETED")
     wait_undone(lab, before)
     assert "tbf" in (lab.work / "during").read_text()
-    (record,) = lab.records(job, 1)
+    (record,) = lab.records(job, 1, complete=False)
     conditions = record["network_conditions"]
     assert conditions["requested"] == RATE
     assert conditions["scope"] == "job"
@@ -67,7 +67,7 @@ def test_steps_of_a_job_share_its_conditions_and_cannot_have_others(lab: Lab, be
 def test_a_job_of_srun_alone_has_conditions_on_each_node(lab: Lab, before: str) -> None:
     job = lab.srun("-w", "n[1-2]", "-N2", f"--netem={RATE}")
     wait_undone(lab, before)
-    records = lab.records(job, 2)
+    records = lab.records(job, 2, complete=False)
     assert [record["network_conditions"]["requested"] for record in records] == [RATE, RATE]
 
 
@@ -131,7 +131,7 @@ def test_a_request_forged_in_the_jobs_environment_is_refused(lab: Lab, before: s
 
 def test_a_job_that_asks_for_nothing_leaves_no_trace(lab: Lab, before: str) -> None:
     job = lab.srun("-w", "n1")
-    (record,) = lab.records(job, 1)
+    (record,) = lab.records(job, 1, complete=False)
     assert record["network_conditions"] is None
     assert tree() == before
 
@@ -140,13 +140,13 @@ def test_none_is_noted_and_touches_nothing(lab: Lab, before: str) -> None:
     job = lab.sbatch("-w", "n1", "--netem=none", script=f"tc qdisc show dev {DEVICE} >during")
     lab.wait_state(job, "COMPLETED")
     assert (lab.work / "during").read_text() in before
-    assert lab.records(job, 1)[0]["tags"] == {"network": "none"}
+    assert lab.records(job, 1, complete=False)[0]["tags"] == {"network": "none"}
 
 
 def test_a_cold_cache_is_made_once_and_noted(lab: Lab) -> None:
     job = lab.sbatch("-w", "n1", "--cache=cold", script="srun true; sleep 0.3")
     lab.wait_state(job, "COMPLETED")
-    (record,) = lab.records(job, 1)
+    (record,) = lab.records(job, 1, complete=False)
     assert record["tags"]["cache"] == "cold"
     assert record["cache"]["requested"] == "cold"
     assert record["cache"]["done"]
@@ -165,7 +165,7 @@ def test_a_cold_cache_that_is_refused_is_refused_to_every_step(lab: Lab) -> None
     *codes, word = done.stdout.splitlines()
     assert codes == ["4", "4"]
     assert done.stderr.count("steelyard: --cache=cold: ") == 2
-    (record,) = lab.records(word.split()[1], 1)
+    (record,) = lab.records(word.split()[1], 1, complete=False)
     assert record["cache"] is None
     assert record["missing"]["cache"].startswith("refused: --cache=cold: ")
 
@@ -178,7 +178,7 @@ def test_packets_are_captured_on_request_and_belong_to_the_user(lab: Lab, before
     job = lab.sbatch("-w", "n1", "--capture", f"--netem={RATE}", script=script)
     lab.wait_state(job, "COMPLETED")
     wait_undone(lab, before)
-    (record,) = lab.records(job, 1)
+    (record,) = lab.records(job, 1, complete=False)
     capture = record["capture"]
     assert capture["bytes"] > 5 * 28
     assert (lab.folder(job) / capture["file"]).stat().st_uid == os.getuid()
@@ -197,4 +197,4 @@ def test_the_jobs_tasks_and_nobody_else_are_in_its_cgroup(lab: Lab, before: str)
     assert int((lab.work / "step").read_text()) in pids
     assert any("slurm_script" in line for line in lines.values())
     assert not any("slurmstepd" in line for line in lines.values()), lines
-    assert not Path(state["join_path"]).exists()
+    until(lambda: not Path(state["join_path"]).exists(), "the job's cgroup is gone")

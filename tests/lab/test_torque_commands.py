@@ -82,7 +82,7 @@ def test_the_doors_of_torque_lead_nowhere_there(lab: Lab) -> None:
     asked = "other=steelyard:tag=a%3Db"
     job_id = qsub(lab, "true", "-l", asked, lines="#STEELYARD --tag=c=d")
     lab.wait_state(job_id, "COMPLETED")
-    assert lab.records(job_id, 1)[0]["tags"] == {}
+    assert lab.records(job_id, 1, complete=False)[0]["tags"] == {}
 
 
 def test_a_study_by_pbs_is_refused_and_told_why(lab: Lab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.processes import each_process
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
@@ -23,7 +23,7 @@ from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
-from .conftest import Lab, until
+from .conftest import Lab, is_whole, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.guests]
 IFF_NOARP = 0x80  # netdevice(7)
@@ -83,7 +83,8 @@ def test_records_of_a_job_on_all_nodes_are_complete(virtual_lab: Lab) -> None:
         "ping -c5 -i.2 -s1400 -q n1; sleep 1'",
     )
     virtual_lab.wait_state(job, "COMPLETED")
-    records = virtual_lab.records(job, 3)
+    records = virtual_lab.records(job, 3, complete=False)
+    assert all(map(is_whole, records)), [record["incomplete_reason"] for record in records]
     assert [record["node"] for record in records] == ["n1", "v1", "v2"]
     for record in records[1:]:
         assert 4 << 20 <= record["io"]["wchar_bytes"] < 5 << 20, record["io"]
@@ -173,10 +174,7 @@ def assert_nothing_is_left(folder: Path, network: Network) -> None:
     assert not Path("/sys/class/net", network.name).exists()
     assert cluster_state.leftovers(Layout(folder).slurm_conf) == []
     mark = f"{folder}/".encode()
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit():
-                assert mark not in (entry / "cmdline").read_bytes(), entry
+    assert not [pid for pid, words in each_process("cmdline") if mark in words]
     assert not list(Path("/dev/shm").glob("vm_file*")), "a guest's memory has no name"
     assert not list(Path("~/.uml").expanduser().glob("v1*"))
 

@@ -6,7 +6,7 @@
 # seen from that root), SY_OUT (a folder of the host's).
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-readonly modules=/usr/lib/uml/modules
+readonly modules="${SY_MODULES:-/usr/lib/uml/modules}"
 
 make_root() {
     mount -t proc proc /proc
@@ -81,7 +81,7 @@ make_network() {
 if [ "${1:-}" = inside ]; then
     mount_cgroups
     make_network
-    exec bash "$SY_SOURCE/tests/layouts/inside.sh"
+    exec bash "$SY_SOURCE/${SY_INSIDE:-tests/layouts/inside.sh}"
 fi
 make_root
 rc=0

@@ -174,7 +174,17 @@ weigh_well() { # NAME FUNCTION
 # What shells have said by `times`, minutes and seconds of themselves and their children.
 # shellcheck disable=SC2317 # weigh_well runs it
 seconds() { # FILE…
-    sed -E 's/([0-9]+)m([0-9.]+)s/\1 \2/g' "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
+    columns "$@" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }'
+}
+
+# shellcheck disable=SC2317 # weigh_well runs it
+user_seconds() { # FILE…
+    columns "$@" | awk '{ s += 60 * $1 + $2 } END { print s }'
+}
+
+# shellcheck disable=SC2317 # those above run it
+columns() { # FILE…
+    sed -E 's/([0-9]+)m([0-9.]+)s/\1 \2/g' "$@"
 }
 
 # shellcheck disable=SC2016 # the job's own
@@ -200,13 +210,23 @@ spin $spins $site/tmp/times.batch")
     until_done "$patience_s" has_record "$job"
     cp "$site/records/$job/"*.json "$out/record.json"
     truth=$(seconds "$site"/tmp/times.*)
-    whole=$(of_record "$job" cpu.cpu_s)
+    whole=$(of_record "$job" cpu.cpu_s) last=$whole
+    in_programs=$(of_record "$job" cpu.user_s) in_kernel=$(of_record "$job" cpu.system_s)
+    truth_in_programs=$(user_seconds "$site"/tmp/times.*)
     cpu=$(of_record "$job" cpu.source) memory=$(of_record "$job" memory.source)
 }
 
 weigh() {
     weigh_well "cpu_s is what the shells have used" weigh_steps
     weighed="$whole of $truth"
+    [[ $cpu != cgroup* ]] || judge_parts
+}
+
+# `whole` and `truth` are of the middle one of three; the parts of the last.
+judge_parts() {
+    check "user time is what the shells have used" weighed_right "$in_programs" "$truth_in_programs"
+    check "user and system time are all there is" \
+        near "$(awk -v u="$in_programs" -v s="$in_kernel" 'BEGIN { print u + s }')" "$last" 0.00001
 }
 
 # A group that the task is in, from its own text; in version 2 what is above /step_ is the job's.

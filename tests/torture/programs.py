@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parents[1] / "data"
 TREE = DATA / "trees" / "physical"
+METERS = ("amd-energy", "cray-ex", "perf-power", "grace-hopper")
 CUT = next((DATA / "records" / "cut").glob("*.csv"))
 # What differs from run to run: times, and what the machine was busy with.
 VOLATILE = (
@@ -56,6 +58,7 @@ def differs(found: dict[str, Any], truth: dict[str, Any]) -> str:
     missing = found.get("missing") or {}
     probed = (found.get("probe") or {}).get("missing") or {}
     reasons = missing | {f"probe.{path}": why for path, why in probed.items()}
+    integrated = (truth.get("energy") or {}).get("integrated")  # over another time in each run
     whole = found.get("complete", True)
     if not whole:
         return "" if found.get("incomplete_reason") else "incomplete without a reason"
@@ -64,6 +67,7 @@ def differs(found: dict[str, Any], truth: dict[str, Any]) -> str:
             path == "complete"
             or path.startswith(("missing", "probe.missing", *VOLATILE))
             or path.endswith("elapsed_s")
+            or (integrated and path.startswith("energy.") and told.get(path) is not None)
             or not isinstance(value, int | float)
         ):
             continue
@@ -198,6 +202,18 @@ def with_folders(folder: Path) -> None:
         (folder / name).mkdir(mode=0o755)
 
 
+def with_meter_file(folder: Path) -> None:
+    """Of a program of the administrator's, just now."""
+    with_folders(folder)
+    place = folder / "tree" / "run" / "steelyard-meters" / "site"
+    place.mkdir(parents=True)
+    for path in (place, place.parent):
+        path.chmod(0o755)
+    said = f"covers node\nwatts 344\nat {time.monotonic():.6f}\nperiod 60\n"
+    (place / "node.meter").write_text(said)
+    (place / "node.meter").chmod(0o644)
+
+
 def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], None]]]:
     """(name, words, judge, what is there before)."""
     dd = ["dd", "if=/dev/zero", "of={}/eight", "bs=1M", "count=8", "status=none"]
@@ -219,6 +235,17 @@ def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], N
         ("sample at 20 Hz", ["sample", *weighed, "--rate", "20", "--root", str(TREE), "--", *dd],
          Judge(weigh_record, the_record), with_folders),
     ]  # fmt: skip
+    for name in METERS:
+        tree = ["--root", str(DATA / "meters" / name)]
+        words.append(
+            (f"probe {name}", ["probe", *tree], Judge(weigh_document, answer), with_folders)
+        )
+    for name in ("cray-ex", "grace-hopper"):  # read with every sample; by a process of their own
+        tree = ["--root", str(DATA / "meters" / name)]
+        said = ["sample", *weighed, "--rate", "20", *tree, "--", *dd]
+        words.append((f"sample {name}", said, Judge(weigh_record, the_record), with_folders))
+    said = ["sample", *weighed, "--rate", "20", "--root", "{}/tree", "--", *dd]
+    words.append(("sample a file", said, Judge(weigh_record, the_record), with_meter_file))
     return [(name, [node, *said], judge, before) for name, said, judge, before in words]
 
 

@@ -8,9 +8,9 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.processes import of_process, pids
 
 MARK = "STEELYARD_TESTS"
 PATIENCE_S = 30.0  # what ends by itself (guards, servers that were told to) may take so long
@@ -33,17 +33,9 @@ def nothing_is_left_running(
     assert not left, "still running after the test, and killed: " + "; ".join(left)
 
 
-def pids() -> set[int]:
-    """All that there are."""
-    return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
-
-
 def read(pid: int, name: str) -> str:
     """A file of the process; empty when it is gone, or not ours to read."""
-    try:
-        return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
+    return of_process(pid, name).decode(errors="replace")
 
 
 def parent(pid: int) -> int:

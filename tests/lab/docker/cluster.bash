@@ -4,6 +4,9 @@
 
 bats_require_minimum_version 1.5.0
 
+# Daemons on a machine that does other things, too: tests/run_bats.sh tells who has needed it.
+# shellcheck disable=SC2034 # bats reads it
+BATS_TEST_RETRIES=1
 readonly RECORDS=/var/lib/steelyard/records
 
 on() { # ROLE COMMAND…: as root
@@ -54,10 +57,21 @@ weighed() { # JOB: the totals are in the accounting
     until_on login 30 "[[ \$(sacct -X -n -P -j $1 -o AdminComment) == *elapsed_s* ]]"
 }
 
-record() { # JOB NODE: that of its last start there, when it is finished
-    local -r last="\$(ls $RECORDS/$1/$2.*.json | tail -n 1)"
-    until_on login 30 "grep -q '\"complete\": true' $last"
+record_that_says() { # PATTERN JOB NODE: that of its last start there, when it is finished
+    local -r last="\$(ls $RECORDS/$2/$3.*.json | tail -n 1)"
+    until_on login 30 "grep -Eq '$1' $last" || {
+        alice bash -c "grep -h 'incomplete_reason' $last" >&2
+        return 1
+    }
     alice bash -c "cat $last"
+}
+
+record() { record_that_says '"complete": true' "$@"; } # JOB NODE
+
+# As record, of a job that is killed: what was at work just then (srun, that is told of a lost
+# node) has used something that no sample saw, and the record has to say so.
+record_if_killed() { # JOB NODE
+    record_that_says '"complete": true|ended without anyone.s waiting for them' "$@"
 }
 
 seconds() { # JOB [-X]: Slurm's Elapsed, of the last start; one that has lost a node has a row for each part

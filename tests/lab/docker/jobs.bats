@@ -41,7 +41,7 @@ refused() { # SENTENCE COMMAND OPTION
     refused "another character in VALUE" sbatch --tag=$'k=a\nb'
     refused "a VALUE of 257 bytes" sbatch "--tag=k=$(printf 'x%.0s' {1..257})"
     refused "0 (totals only), or 0.001 to 100" sbatch --sample-rate=101
-    refused "expected cold or warm" sbatch --cache=lukewarm
+    refused "expected cold, warm or cold:cvmfs=MB" sbatch --cache=lukewarm
     refused "dealy=50ms: unknown part; known are delay, loss" sbatch --netem=dealy=50ms
     refused "expected a percentage from 0% to 100%" sbatch --netem=loss=200%
     run -0 alice sacct -X -n --name=faulty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -10,15 +11,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.processes import each_process, of_process
+from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.registry import Result
 
 pytestmark = pytest.mark.slow
@@ -204,6 +206,7 @@ class Here:
         self.script.parent.mkdir(parents=True)
         programs = {"STEELYARD_PYTHON": sys.executable}
         programs["STEELYARD_MPIPROF"] = str(ROOT / "build" / "bin" / "steelyard-mpiprof")
+        programs["STEELYARD_MPITEST"] = str(ROOT / "build" / "bin" / "steelyard-mpitest")
         programs["STEELYARD_NPB"] = str(ROOT / "build" / "bin" / "steelyard-npb")
         text = runscript.render(
             self.benchmark, given, study_dir=folder, run_id="r", environment=programs
@@ -228,21 +231,16 @@ class Here:
 def processes(run: Here) -> dict[int, str]:
     """The run's processes: id and name of the program."""
     mark = f"SY_STUDY_DIR={run.folder}".encode()
-    found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (path / "environ").read_bytes().split(b"\0"):
-                found[int(path.name)] = (path / "comm").read_text().strip()
-        except OSError:
-            continue
-    return found
+    mine = [pid for pid, words in each_process("environ") if mark in words.split(b"\0")]
+    names = {pid: of_process(pid, "comm").decode().strip() for pid in mine}
+    return {pid: name for pid, name in names.items() if name}
 
 
-def until(ready: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + 90
-    while not ready():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
+def kill(pids: Iterable[int]) -> None:
+    """Those that have not ended with another one."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
@@ -262,30 +260,37 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path, signal_number: signal.Sig
     run = Here(tmp_path, "iperf3", {"seconds": 5})
     process = run.start()
     try:
-        until(lambda: list(processes(run).values()).count("iperf3") >= 2, "server and client run")
+        wait_for(
+            "server and client run", lambda: list(processes(run).values()).count("iperf3") >= 2
+        )
         if signal_number == signal.SIGKILL:
-            for pid, program in processes(run).items():
-                if program == "bash":
-                    os.kill(pid, signal_number)
+            kill(pid for pid, program in processes(run).items() if program == "bash")
         else:
             process.send_signal(signal_number)
         process.wait(timeout=90)
-        until(lambda: "iperf3" not in processes(run).values(), "server and client have ended")
+        wait_for("server and client have ended", lambda: "iperf3" not in processes(run).values())
     finally:
-        for pid in processes(run):
-            os.kill(pid, signal.SIGKILL)
+        kill(processes(run))
 
 
-def test_mpi_measures_all_on_this_node(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["python", "c"])
+def test_mpi_measures_all_on_this_node(tmp_path: Path, program: str) -> None:
     given: Given = {"iterations": 10, "largest": "4KiB", "repetitions": 1, "ranks": 3}
+    given["program"] = program
     run = Here(tmp_path, "mpi", given)
     found = run.done()
     assert found.keys() == {
-        name for name, spec in run.benchmark.results.items() if spec.unit in ("s", "bytes_per_s")
+        name
+        for name, spec in run.benchmark.results.items()
+        if spec.unit in ("s", "bytes_per_s") and not spec.help.startswith("profile: ")
     }
     assert all(value > 0 for value in found.values())
     tags = dict(line.split("=") for line in run.read("tags.0").splitlines())
     assert float(tags["mpi.latency_s"]) == pytest.approx(found["latency_s"], abs=1e-9)
+    assert tags["mpi.program"] == program
+    with pytest.raises(OutputError, match=f"program is {program} instead of "):
+        other = {"python": "c", "c": "python"}[program]
+        run.benchmark.parse(run.attempt, 0, {**given, "program": other})
 
 
 def test_sizes_in_the_wrong_order_are_said(tmp_path: Path) -> None:
@@ -312,6 +317,32 @@ def test_profile_adds_shares_messages_and_their_bytes(
     assert min(shares) >= 0
     assert found["messages"] > 0
     assert found["message_bytes"] > 0
+
+
+def test_a_profiles_seconds_are_the_mean_of_the_ranks(tmp_path: Path) -> None:
+    """Table 1 of Ruiz et al. 2015 tells them in ms: about 1,040 of MPI_Init with 16 processes."""
+    sums = {"init_s": 16 * 1.04, "communication_s": 16 * 0.26, "computation_s": 16 * 2.7}
+    total = {**sums, "total_s": 16 * 4.0, "calls_without_size": 1}
+    document = {"format": "steelyard-mpiprof", "version": 2, "ranks": [{}] * 16, "total": total}
+    (tmp_path / "mpiprof.0.json").write_text(json.dumps(document))
+    found = {one.metric: one.value for one in profile_results(tmp_path, 0, {"profile": True})}
+    assert found == pytest.approx(
+        {
+            "compute_share": 0.675,
+            "compute_s": 2.7,
+            "communication_share": 0.065,
+            "communication_s": 0.26,
+            "init_share": 0.26,
+            "init_s": 1.04,
+        }
+    )
+
+
+def test_a_profile_without_ranks_is_refused(tmp_path: Path) -> None:
+    document = {"format": "steelyard-mpiprof", "version": 2, "ranks": [], "total": {"total_s": 1.0}}
+    (tmp_path / "mpiprof.0.json").write_text(json.dumps(document))
+    with pytest.raises(OutputError, match=r"mpiprof.0.json: no profile: it lists no 'ranks'"):
+        profile_results(tmp_path, 0, {"profile": True})
 
 
 def test_a_run_without_its_profile_is_refused(tmp_path: Path) -> None:

@@ -162,3 +162,23 @@ def test_two_runs_in_one_output_are_refused(tmp_path: Path) -> None:
 )
 def test_what_mpirun_says_is_told(name: str, wanted: str, tmp_path: Path) -> None:
     assert refusal(tmp_path, "", CG, err=read(name)).startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"implementation": "nasa"}, "implementation is steelyard (Steelyard "),
+        ({"messages": "nasa"}, "messages are steelyard instead of nasa"),
+    ],
+)
+def test_ours_is_not_taken_for_another(
+    given: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    assert words in refusal(tmp_path, read("ours.cg.S.2.out"), {**CG, **given})
+
+
+def test_nasas_is_not_taken_for_ours(tmp_path: Path) -> None:
+    given = {**CG, "implementation": "steelyard"}
+    words = refusal(tmp_path, read("mpi.cg.S.2.r1.out"), given)
+    assert words.endswith(") instead of steelyard")
+    assert parse(tmp_path, read("mpi.cg.S.2.r1.out"), {**CG, "implementation": "nasa"})

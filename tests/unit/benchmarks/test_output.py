@@ -36,13 +36,30 @@ IOZONE_AUTO: Given = {
     "most_record": "128KiB",
 }
 SAME_PROGRAM = {"hpl", "hpcc"}
+HPCG: Given = {"program": "/opt/xhpcg", "ranks": 2, "nx": 16, "ny": 24, "nz": 32}
+IOR_OWN: Given = {"program": "/opt/ior", "repetitions": 3}
+IOR_JSON: Given = {"program": "/opt/ior", "repetitions": 2, "summary": "json"}
+MDTEST: Given = {"program": "/opt/mdtest", "files": 200, "kind": "both"}
+IO500: Given = {"program": "/opt/io500", "config": "/opt/io500.ini", "invalid": True}
 XROOTD: Given = {"events": 3000, "cluster": 1000, "step": 1000, "clients": 2, "iterations": 2}
 
 GOOD: list[tuple[str, str, Given]] = [
     ("hpl", "hpcc/hpccoutf.N1000.np2.txt", HPCC),
     ("hpl", "hpcc/hpccoutf.N200.np1.txt", HPCC_SMALL),
     ("hpl", "hpl/N1000.np2.NB64.out", XHPL),
+    ("hpl", "hpl/N1000.np2.openblas-serial.out", {**XHPL, "nb": "16 64"}),
+    ("stream", "stream/stream.5.10.out", {"elements": 2000000, "threads": 2}),
+    ("stream", "stream/ours.out", {"elements": 2000000, "repetitions": 5}),
     ("hpcc", "hpcc/hpccoutf.N1000.np2.txt", HPCC),
+    ("hpcg", "hpcg/HPCG-Benchmark_3.1.txt", HPCG),
+    ("hpcg", "hpcg/HPCG-Benchmark-3.0.yaml", HPCG),
+    ("ior_own", "ior_own/easy.3.3.0.out", IOR_OWN),
+    ("ior_own", "ior_own/easy.4.0.0.out", IOR_OWN),
+    ("ior_own", "ior_own/hard.3.3.0.json", IOR_JSON),
+    ("ior_own", "ior_own/hard.4.0.0.json", IOR_JSON),
+    ("mdtest", "mdtest/both.3.3.0.out", MDTEST),
+    ("mdtest", "mdtest/files.4.0.0.out", {**MDTEST, "kind": "files"}),
+    ("io500", "io500/invalid.out", IO500),
     ("fio", "fio/randrw.3.33.json", {**FIO, "rw": "randrw"}),
     ("fio", "fio/two_groups.3.33.json", {"job_file": "/opt/two_groups.fio"}),
     ("iozone", "iozone/throughput.3.471.out", IOZONE),
@@ -108,6 +125,16 @@ def test_fstest_gives_three_figures_per_iteration(tmp_path: Path) -> None:
     assert first[1].value == pytest.approx(51200 / 0.019321328)
     assert first[2].value == pytest.approx(50 / 0.019321328)
     assert [r.iteration for r in found] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_times_with_a_process_for_each_file_have_a_name_of_their_own(tmp_path: Path) -> None:
+    _, file, given = FSTEST
+    text = read(file).replace("}", ',"process":"each","keep":true}', 1)
+    given = {**given, "process": "each", "overwrite": True}
+    found = parse(tmp_path, "filesystem", text, given)
+    assert [r.metric for r in found[:3]] == ["seconds_by_processes", "throughput", "files_per_s"]
+    words = refusal(tmp_path, "filesystem", read(file), given)
+    assert words == "out.0 line 1: process is 'one' instead of 'each'"
 
 
 def test_results_are_the_described_ones(tmp_path: Path) -> None:
@@ -205,9 +232,67 @@ def test_hpcc_that_solved_a_problem_of_its_own_is_refused(tmp_path: Path) -> Non
     assert "(3520, 80, 1, 2) was solved instead of (1000, 80, 2, 2)" in words
 
 
-def test_two_problems_in_one_run_are_refused(tmp_path: Path) -> None:
-    words = refusal(tmp_path, "hpl", read("hpl/N1000.np2.openblas-serial.out"), XHPL)
-    assert words == "out.0: 2 results and 2 residuals, not one each"
+THESIS: Given = {
+    "xhpl": "/opt/xhpl",
+    "n": 494,
+    "nb": 16,
+    "q": 4,
+    "pfact": "left crout right",
+    "rfact": "left crout right",
+    "nbmin": "2 4 6",
+    "bcast": "1ring",
+    "depth": 0,
+}
+SYSTEMS = "hpl/N494.np4.27systems.out"
+
+
+def test_the_27_systems_of_the_thesis_are_one_run(tmp_path: Path) -> None:
+    found = parse(tmp_path, "hpl", read(SYSTEMS), THESIS)
+    rates = [r.value for r in found if r.metric == "system_gflops"]
+    lines = re.findall(r"^WR00\S+ .* (\S+)$", read(SYSTEMS), re.MULTILINE)
+    assert rates == [float(line) for line in lines]
+    assert len(rates) == 27
+    one = {r.metric: r.value for r in found}
+    assert one["gflops"] == max(rates) == rates[int(one["best_system"]) - 1]
+    assert one["mean_gflops"] == pytest.approx(sum(rates) / 27)
+
+
+TWO = "hpl/N1000.np2.openblas-serial.out"
+XHPL_TWO: Given = {**XHPL, "nb": "16 64"}
+
+
+def test_two_systems_where_one_was_asked_for_are_refused(tmp_path: Path) -> None:
+    words = refusal(tmp_path, "hpl", read(TWO), XHPL)
+    assert "(n, nb, p, q) = (1000, 16, 1, 2) was solved instead of (1000, 64, 1, 2)" in words
+
+
+def test_of_two_systems_each_is_told_and_the_fastest_is_the_run_s(tmp_path: Path) -> None:
+    found = {(r.metric, r.iteration): r.value for r in parse(tmp_path, "hpl", read(TWO), XHPL_TWO)}
+    assert found[("gflops", 1)] == found[("system_gflops", 1)] == 19.523
+    assert found[("system_gflops", 2)] == 8.8125
+    assert found[("best_system", 1)] == 1
+    assert found[("mean_gflops", 1)] == pytest.approx((19.523 + 8.8125) / 2)
+    assert found[("residual", 1)] == found[("system_residual", 2)] == 3.98750446e-03
+    assert found[("system_residual", 1)] == 3.74884414e-03
+    assert found[("hpl_s", 1)] == pytest.approx(668.1667e6 / 19.523e9, rel=1e-6)
+    assert len(found) == 9
+
+
+def test_a_system_that_failed_fails_the_run(tmp_path: Path) -> None:
+    text = read(TWO).replace("3.98750446e-03 ...... PASSED", "3.98750446e+03 ...... FAILED")
+    words = refusal(tmp_path, "hpl", text, XHPL_TWO)
+    assert words == "HPL's residual check failed in 1 of 2 systems, WR11C2R4 with 3.98750446e+03"
+
+
+def test_a_system_that_is_missing_or_another_one_is_refused(tmp_path: Path) -> None:
+    words = refusal(tmp_path, "hpl", read(TWO), {**XHPL_TWO, "rfact": "crout left"})
+    assert words == (
+        "out.0: 2 systems were solved, 4 were asked for, WR11L2R4 with NB 16 is missing"
+    )
+    words = refusal(tmp_path, "hpl", read(TWO), {**XHPL_TWO, "depth": 0})
+    assert words == (
+        "out.0: 2 systems were solved, 2 were asked for, WR01C2R4 with NB 16 is missing"
+    )
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ WRONG = [
     ('why = "it does the work"', "", "Invalid"),
     (', why = "it does the work"', "", "needs.programs[1].why: missing: a text is needed"),
     ("[needs]", "[need]", "need: unknown key; known: name, summary, span, parameters, results"),
-    ("[needs]", "[[needs]]", "needs = [{'programs': "),
+    ("[needs]", "[[needs]]", "needs = [{ programs = [{ "),
     ('name = "tiny"', "name = ", "Invalid value"),
     ("[parameters.n]", 'span = "all"\n[parameters.n]', 'span = "all": allowed is one of node, job'),
     ('iterations = "single"', "", "iterations: missing: a text is needed"),
@@ -142,11 +142,11 @@ WRONG = [
         BULK.replace('= "rate"\nk', '= "speed"\nk'),
         'bulk.metric = "speed": allowed is one of seconds, rate',
     ),
-    ("[needs]", BULK.replace("file", "disk"), 'bulk.kind = "disk": allowed is one of file, stream'),
+    ("[needs]", BULK.replace("file", "disk"), 'bulk.kind = "disk": allowed is one of file, timed'),
     (
         "[needs]",
-        BULK.replace("file", "stream"),
-        'bulk.kind = "stream": allowed is "stream" only with a parameter seconds',
+        BULK.replace("file", "timed"),
+        'bulk.kind = "timed": allowed is "timed" only with a parameter seconds',
     ),
     ("[needs]", BULK.replace("when", "if"), "bulk.if: unknown key; known: metric, kind, when"),
     ("[needs]", BULK.replace("mode", "m"), "bulk.when.m: no parameter of this benchmark; there"),
@@ -302,8 +302,7 @@ def test_the_page_of_benchmarks_is_up_to_date() -> None:
 
 
 def test_the_example_on_the_page_is_a_benchmark(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs/benchmarks.md").read_text(encoding="utf-8")
-    page = page.split("## How to add one\n")[1]
+    page = (Path(__file__).parents[3] / "docs/add-a-benchmark.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
     folder = tmp_path / "stream"
     folder.mkdir()
@@ -317,8 +316,9 @@ def test_a_page_without_its_marks_is_refused() -> None:
         docs.renewed("nothing")
 
 
-def test_the_demo_gives_only_what_the_benchmarks_take() -> None:
-    demo = (Path(__file__).parents[3] / "jobscripts/demo.toml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("study", ["clients", "distance", "virtual"])
+def test_the_demo_gives_only_what_the_benchmarks_take(study: str) -> None:
+    demo = (Path(__file__).parents[3] / f"jobscripts/demo/{study}.toml").read_text(encoding="utf-8")
     for table in tomllib.loads(demo)["benchmark"]:
         benchmark = registry.load(table.pop("use"))
         tests = table.pop("test", ["large_file_copy"])

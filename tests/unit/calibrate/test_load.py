@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -138,9 +139,9 @@ def test_a_failed_load_leaves_no_result(tmp_path: Path) -> None:
 
 
 def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
-    """The record of `steelyard run` around a load."""
+    """The record of `steelyard run --no-bpf` around a load."""
     node = ROOT / "build/bin/steelyard-node"
-    argv = [node, "sample", f"--record-dir={tmp_path}", "--job-id=1", "--rate=50", "--"]
+    argv = [node, "sample", f"--record-dir={tmp_path}", "--job-id=1", "--rate=50", "--bpf=no", "--"]
     subprocess.run([*argv, LOAD, "%p.result", *actions], cwd=tmp_path, check=True, timeout=60)
     (path,) = tmp_path.glob("1/*.json")
     return dict(json.loads(path.read_bytes()))
@@ -149,21 +150,19 @@ def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
 def test_children_of_a_parent_that_ignores_sigchld_are_weighed_as_far_as_samples_saw_them(
     tmp_path: Path,
 ) -> None:
-    """The kernel adds them to nobody. These rest for a second before they end: all was seen. On a
-    loaded machine their waking up may be seen, too, and then nobody knows what followed; or no
-    sample comes while they rest."""
-    record = run_of(tmp_path, "ignored=2:0.4:300000:1", "sleep=0.1")
-    reason = record["incomplete_reason"]
-    assert record["complete"] or "at work ended without anyone's waiting" in reason
+    """The kernel adds them to nobody. These do little and rest for a second before they end, and
+    their waking up is no work: all was seen."""
+    record = run_of(tmp_path, "ignored=2:0.04:300000:1.5", "sleep=0.1")
+    assert record["incomplete_reason"] is None
     assert 600_000 <= record["io"]["wchar_bytes"] < 602_000
-    least_s = 0.4 if record["complete"] else 0.2
-    assert least_s <= record["cpu"]["cpu_s"] < 0.45
+    assert 0.04 <= record["cpu"]["cpu_s"] < 0.06
 
 
 def test_of_those_that_work_to_their_end_the_record_says_that_it_lacks_some(tmp_path: Path) -> None:
     record = run_of(tmp_path, "ignored=2:1.2:300000:0", "sleep=0.1")
     assert record["complete"] is False
-    assert "2 processes at work ended without anyone's waiting" in record["incomplete_reason"]
+    told = r"[12] processes at work ended without anyone's waiting"  # a busy machine's samples
+    assert re.match(told, record["incomplete_reason"])
     assert 600_000 <= record["io"]["wchar_bytes"] < 602_000
     assert 0.1 < record["cpu"]["cpu_s"] < 1.25
 

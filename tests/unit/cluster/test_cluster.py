@@ -36,7 +36,7 @@ def lines(text: str) -> dict[str, str]:
 
 def test_nodes_have_names_features_and_ports_of_their_own(config: ClusterConfig) -> None:
     text = cluster_config.slurm_conf(config, PORTS)
-    nodes = re.findall(r"NodeName=(\S+) .*Port=(\d+) CPUs=3 Feature=(\S+)", text)
+    nodes = re.findall(r"NodeName=(\S+) .*Port=(\d+) CPUs=3 RealMemory=\d+ Feature=(\S+)", text)
     assert nodes == [
         ("n1", "20003", "physical"),
         ("n2", "20004", "virtual"),

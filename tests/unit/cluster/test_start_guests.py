@@ -49,7 +49,9 @@ def able(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_guests_have_addresses_of_their_own_and_one_cpu(config: ClusterConfig) -> None:
     text = cluster_config.slurm_conf(config, PORTS)
-    nodes = re.findall(r"NodeName=(\S+) .*NodeAddr=(\S+) .*CPUs=(\d) Feature=(\S+)", text)
+    nodes = re.findall(
+        r"NodeName=(\S+) .*NodeAddr=(\S+) .*CPUs=(\d) RealMemory=\d+ Feature=(\S+)", text
+    )
     assert nodes == [
         ("n1", "10.79.26.2", "4", "physical"),
         ("v1", "10.79.26.11", "1", "virtual"),

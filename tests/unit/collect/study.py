@@ -6,6 +6,7 @@ with the recorded output of steelyard-fstest, and records with samples in a reco
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from steelyard.analysis.collect.records_in import Gap
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.store import sample_store
+from steelyard.analysis.store.spool import quote
 
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"
@@ -267,9 +269,34 @@ def write_record(
 
 def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
     """Rows of the study's database."""
-    with duckdb.connect(str(study.dir / "study.duckdb"), read_only=True) as connection:
-        sample_store.attach(connection, study.dir)
-        return connection.execute(sql).fetchall()
+    engine = one_engine()
+    engine.execute(f"ATTACH {quote(str(study.dir / 'study.duckdb'))} AS study (READ_ONLY)")
+    try:
+        engine.execute("USE study")
+        sample_store.attach(engine, study.dir)
+        return engine.execute(sql).fetchall()
+    finally:
+        engine.execute("USE memory")
+        engine.execute("DETACH study")
+
+
+def content(study: Any) -> dict[str, list[str]]:
+    """All rows of all tables as sorted text; the moment of the collect left out, and what tells the
+    next one that nothing has changed."""
+    tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
+    assert len(tables) == 16
+    tables[tables.index("sample_parts")] = "samples"  # the view; names of files may differ
+    skip = {"meta": "EXCLUDE collected_unix_s", "attempts": "EXCLUDE stamp"}
+    return {
+        table: sorted(map(repr, query(study, f"SELECT * {skip.get(table, '')} FROM {table}")))
+        for table in tables
+    }
+
+
+@functools.cache
+def one_engine() -> duckdb.DuckDBPyConnection:
+    """To make one takes as long as ten queries."""
+    return duckdb.connect()
 
 
 def whats(gaps: Sequence[Gap]) -> list[str]:

@@ -50,6 +50,20 @@ def test_programs_and_libraries_stand_once_per_node(study: Any) -> None:
     assert rows == [("n9", "program", "/usr/bin/hpcc", SUM)]
 
 
+def test_parts_of_its_time_stand_once_and_only_whole_lines(study: Any) -> None:
+    folder = folder_of(study, "twonodes")
+    line = '{"span":"iteration","iteration":%s,"begin_unix_s":%s,"end_unix_s":%s}\n'
+    right, backward, nothing = line % (1, 10.5, 20.5), line % (2, 9, 8), line % (3, "NaN", 8)
+    note(folder, spans=right + right + backward + nothing + 'no JSON\n[]\n{"span":"cut","b')
+    (folder / "spans.run").write_text(
+        '{"span":"idle_before","begin_unix_s":1,"end_unix_s":2}\n'
+        '{"span":"No word","begin_unix_s":1,"end_unix_s":2}\n'
+    )
+    study.collect()
+    rows = query(study, "SELECT * EXCLUDE (run_id, attempt) FROM spans ORDER BY begin_unix_s")
+    assert rows == [("idle_before", 1, 1.0, 2.0), ("iteration", 1, 10.5, 20.5)]
+
+
 def test_tries_are_counted(study: Any) -> None:
     row = study.row("11")
     folder = folder_of(study, "twonodes")

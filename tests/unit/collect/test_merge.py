@@ -15,7 +15,7 @@ from . import study as HELP
 
 pytestmark = pytest.mark.slow
 
-query, run_id = HELP.query, HELP.run_id
+query, run_id, content = HELP.query, HELP.run_id, HELP.content
 
 
 RELEASES = ["22.05", "24.11", "26.05"]
@@ -45,18 +45,6 @@ def study_of_each(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
 def study(tmp_path: Path) -> Any:
     """To be collected; what is looked at does not depend on the release."""
     return made(tmp_path, HELP.RELEASE)
-
-
-def content(study: Any) -> dict[str, list[str]]:
-    """All rows of all tables as sorted text; the moment of the collect left out."""
-    tables = [row[0] for row in query(study, "SELECT table_name FROM duckdb_tables()")]
-    assert len(tables) == 15
-    tables[tables.index("sample_parts")] = "samples"  # the view; names of files may differ
-    skip = {"meta": "EXCLUDE collected_unix_s"}
-    return {
-        table: sorted(map(repr, query(study, f"SELECT * {skip.get(table, '')} FROM {table}")))
-        for table in tables
-    }
 
 
 def state(study: Any, name: str, task: int = 0) -> tuple[str, int, str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,9 @@ def test_the_first_of_two_has_done_its_work(study: Any, monkeypatch: pytest.Monk
     """The second takes the database between the commit of the first and its Parquet files."""
     real = merge.export_again
 
-    def export_again(work: merge.Work) -> None:
+    def export_again(work: merge.Merge, but: Collection[str]) -> None:
         with held(study):
-            real(work)
+            real(work, but)
 
     monkeypatch.setattr(merge, "export_again", export_again)
     done = study.collect()

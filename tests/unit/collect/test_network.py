@@ -59,9 +59,9 @@ def test_the_table_has_a_row_per_node(study: Any) -> None:
     )
     assert first == (
         "delay=50ms", "delay=50ms", "node", "netem", ["eth0"], "10.0.0.9", 0.0003, 0.0503, 0.0504,
-        0.0003, 0.0, 0.0, 0.00096, 4000, 4000, 0, 0.012, 0.009, True, None, True,
+        0.0003, 0.0, 0.0, 0.00096, 4000, None, None, None, 4000, 0, 0.012, 0.009, True, None, True,
     )  # fmt: skip
-    assert second[5:14] == (None,) * 9  # not measured is NULL
+    assert second[5:17] == (None,) * 12  # not measured is NULL
 
 
 @pytest.mark.parametrize(
@@ -141,6 +141,10 @@ def test_levels_compare_by_what_they_mean(one: str, other: str, same: bool) -> N
         *("loss=0.0%", "loss=0.10%", "loss=gemodel:1%:99%", "loss=gemodel:1%:10%:100%"),
         *("loss=gemodel:1%:10%:100%:0%", "loss=gemodel:1%:99%:50%:0%", "loss=gemodel:0%:100%"),
         *("loss=gemodel:0.5%:10%:70%:0.1%", "rate=1000kbit", "rate=0.5gbit", "delay=1.5ms"),
+        *("loss=state:1%:99%:0%", "loss=state:1%:10%:0%:100%:0.1%", "loss=state:2%:98%:0%:100%:0%"),
+        *("rate=1000kbit:24:0:0", "rate=1mbit:-14:48", "slot=10ms:0.01s", "slot=1ms:2ms:0:0"),
+        *("slot=10ms~0.002s/normal:3:0", "slot=10ms~2ms/pareto:0:1500", "trace=wan:repeat"),
+        *("slot=1ms:1ms:0:1500", "slot=1ms:1ms:3:0", "loss=1%,seed=042,ecn=yes"),
         *("delay=1ms,limit=01000", "port=080,delay=0.001s", "delay=1ms,to=10.0.0.1/32"),
         *("delay=1ms,direction=egress", "delay=1ms,rto_min=0.002s", "delay=1ms,to=2001:DB8::/32"),
     ],
@@ -152,6 +156,13 @@ def test_a_level_means_what_the_node_writes_into_the_record(level: str) -> None:
         [node, "netem", "parse", level], check=True, capture_output=True, timeout=90
     )
     assert network.canonical(json.loads(done.stdout)["requested"]) == network.canonical(level)
+
+
+def test_what_chance_did_is_in_the_table() -> None:
+    share = {"achieved": 0.011, "low": 0.01, "high": 0.012, "packets": 1000}
+    row = network.columns(conditions(duplicate=share, corrupt=None))
+    names = [f"{name}_achieved" for name in ("duplicate", "corrupt", "reorder")]
+    assert [row[name] for name in names] == [0.011, None, None]
 
 
 def test_a_field_of_another_type_is_null(tmp_path: Path) -> None:

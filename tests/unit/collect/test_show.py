@@ -11,10 +11,11 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import one_job
+from steelyard.analysis.job import several
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.commands import show as cmd_show
+from steelyard.wrappers.show import document, screen, told
 
 from . import study as HELP
 from .conditions import conditions
@@ -31,8 +32,8 @@ def look_up(study: Any, job_id: str) -> one_job.JobView:
     return one_job.look_up(job_id, [study.record_dir], study.accounting)
 
 
-def screen(view: one_job.JobView, capsys: pytest.CaptureFixture[str]) -> str:
-    cmd_show.print_view(view)
+def shown(view: one_job.JobView, capsys: pytest.CaptureFixture[str]) -> str:
+    screen.print_job(told.tell(view))
     return capsys.readouterr().out
 
 
@@ -41,7 +42,7 @@ def test_a_job_on_two_nodes(study: Any, capsys: pytest.CaptureFixture[str]) -> N
     assert view.total("cpu_s") == 10.0
     assert view.total("max_memory_bytes") == 3000
     assert view.total("energy_j") is None
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert "job 11: twonodes, of root on steelyard" in text
     assert "completed, exit code 0" in text
     for node in study.row("11").nodes:
@@ -58,7 +59,7 @@ def test_a_name_that_would_command_the_terminal(
     assert view.row is not None
     view.row = dataclasses.replace(view.row, name="\x1b]0;title\x07\x9b31m\u202ex\nline 2")
     view.nodes[0].record.document["tags"] = {"evil": "\x1b[2J"}
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert "job 11: ?]0;title??31m?x?line 2, of root" in text
     assert "evil=?[2J" in text
     assert text.replace("\n", "").isprintable()
@@ -70,7 +71,7 @@ def test_an_array_task_by_both_of_its_names(study: Any, capsys: pytest.CaptureFi
         view = look_up(study, name)
         assert view.row is not None and view.row.job_id == raw
         assert [node.record.path.parent.name for node in view.nodes] == [raw]
-        assert heading in screen(view, capsys)
+        assert heading in shown(view, capsys)
 
 
 def test_a_whole_array_is_no_job(study: Any) -> None:
@@ -83,12 +84,12 @@ def test_the_last_start_of_a_requeued_job(study: Any, capsys: pytest.CaptureFixt
     assert len(view.earlier_starts) == 2
     assert view.row is not None and view.row.state == "completed"
     assert [node.record.tags for node in view.nodes] == [{"restart": "2"}]
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert "started 2 times before" in text and "2 records of other starts of this id" in text
 
 
 def test_a_job_that_never_started(study: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    text = screen(look_up(study, "7"), capsys)
+    text = shown(look_up(study, "7"), capsys)
     assert "cancelled (cancelled by user id 0)" in text and "started –" in text
 
 
@@ -100,7 +101,7 @@ def test_a_record_cut_short_is_said_and_its_last_sample_shown(
     view = look_up(study, "11")
     assert {n.node: n.values["cpu_s"] for n in view.nodes} == dict.fromkeys(row.nodes, 5.0)
     assert view.total("cpu_s") is None  # a part is not the whole
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert f"{row.nodes[0]} (cut short)" in text and "was cut short" in text
 
 
@@ -116,7 +117,7 @@ def test_records_alone_will_do(study: Any, capsys: pytest.CaptureFixture[str]) -
     study.accounting.is_away = True
     view = look_up(study, "11")
     assert view.row is None and len(view.nodes) == 2
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert "job 11, from its records alone" in text and "sacct does not answer" in text
 
 
@@ -134,9 +135,31 @@ def test_admin_comment_alone_will_do(study: Any, capsys: pytest.CaptureFixture[s
     view.admin_comment = admin_comment.own(
         '{"steelyard":{"node_type":"virtual","vm":"kvm","kernel":"6.1.0","nodes":1,"cpu_s":1.5}}'
     )
-    text = screen(view, capsys)
+    text = shown(view, capsys)
     assert "from the accounting: virtual kvm none, kernel 6.1.0; sums over 1 of 1 nodes" in text
     assert "– (of the whole nodes), 1.5 s of CPU" in text
+    view.admin_comment = admin_comment.own('{"steelyard":{"nodes":1,"cpu_s":1.5}}')
+    text = shown(view, capsys)
+    assert "from the accounting: type of node not told, kernel not told; sums" in text
+
+
+def test_a_refusal_is_told_by_the_accounting_where_no_record_can_be_read(
+    study: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "--netem=delay=1ms: this kernel has no sch_netem"
+    comment = {"node_type": "virtual", "nodes": 1, "netem": "delay=1ms", "refused": why}
+    kept = json.dumps({"steelyard": comment})
+    recorded = study.accounting.rows
+    monkeypatch.setattr(
+        study.accounting,
+        "rows",
+        lambda ids: (dataclasses.replace(row, admin_comment=kept) for row in recorded(ids)),
+    )
+    text = shown(look_up(study, "1"), capsys)
+    assert f"  refused: {why} (from the accounting)\n" in text
+    assert "its record cannot be read" not in text
+    (line,) = several.look_up_all(["1"], [study.record_dir], study.accounting)[0][0].refused
+    assert line == f"refused: {why} (from the accounting)"
 
 
 def test_an_unknown_job_is_told_what_to_do(study: Any) -> None:
@@ -189,7 +212,7 @@ def test_network_conditions_in_a_few_lines(study: Any, capsys: pytest.CaptureFix
     )
     bad = conditions(valid=False, invalid_reason="3 packets dropped", undone=False, rtt=None)
     study.record(both, second, network_conditions=bad)
-    text = screen(look_up(study, "11"), capsys)
+    text = shown(look_up(study, "11"), capsys)
     assert f"{first}: delay=50ms asked for, applied: as asked, on eth0 (netem, scope node)" in text
     assert (
         f"{first}: round trip to 10.0.0.9: before 300 µs, during 50.30 ms and 50.40 ms, after "
@@ -213,14 +236,14 @@ def test_conditions_that_were_refused_are_told(
     missing = {"cache": reason, "network_conditions": "none were asked for"}
     study.record(row, row.nodes[0], cache=None, network_conditions=None, missing=missing)
     view = look_up(study, "11")
-    assert view.missing == [f"{row.nodes[0]}: {reason}"]
-    assert reason in screen(view, capsys)
+    assert view.refused == [f"{row.nodes[0]}: {reason}"]
+    assert reason in shown(view, capsys)
 
 
 def test_a_job_without_conditions_says_nothing_of_them(
     study: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "network conditions" not in screen(look_up(study, "11"), capsys)
+    assert "network conditions" not in shown(look_up(study, "11"), capsys)
 
 
 def shared_node(study: Any) -> Any:
@@ -243,19 +266,20 @@ def test_what_of_a_shared_nodes_joules_can_be_the_jobs(
     """Of 2,000 J above idle; the arithmetic is that of tests/unit/store/test_energy_shares.py."""
     node = shared_node(study)
     view = look_up(study, "11")
-    shares = cmd_show.energy_shares(view, IdlePower(elsewhere_w=60.0))
+    found = told.tell(view, IdlePower(elsewhere_w=60.0))
+    shares = found.shares
     assert list(shares) == [node]  # the other node is the job's own
     low, high = 2000 * 2 / (2 + 3 * 6.18), 2000 * 6 / (6 + 5.82)
     assert (shares[node].low_j, shares[node].high_j) == pytest.approx((low, high))
-    cmd_show.print_view(view, shares)
+    screen.print_job(found)
     text = capsys.readouterr().out
     assert (
         f"energy of the job on {node}, above idle: 194.7 J … 1.015 kJ; the node idle: 1.2 kJ"
         in (text)
     )
-    told = {n["node"]: n["energy_share"] for n in cmd_show.as_json(view, shares)["nodes"]}  # type: ignore[attr-defined]
-    assert told[node]["low_j"] == pytest.approx(low)
-    assert [told[n] for n in told if n != node] == [None]
+    by_node = {n["node"]: n["energy_share"] for n in document.as_json(found)["nodes"]}  # type: ignore[attr-defined]
+    assert by_node[node]["low_j"] == pytest.approx(low)
+    assert [by_node[n] for n in by_node if n != node] == [None]
 
 
 def test_a_shared_node_whose_samples_are_gone_says_so(
@@ -264,7 +288,7 @@ def test_a_shared_node_whose_samples_are_gone_says_so(
     node = shared_node(study)
     next((study.record_dir / "11").glob(f"{node}.*.csv")).unlink()
     view = look_up(study, "11")
-    cmd_show.print_view(view, cmd_show.energy_shares(view, IdlePower()))
+    screen.print_job(told.tell(view, IdlePower()))
     assert f"energy of the job on {node}: not known: its samples are not there" in (
         capsys.readouterr().out
     )

@@ -54,6 +54,50 @@ def test_a_task_by_both_of_its_names(
     assert document["job"]["array_job_id"] == "8[].vm"
 
 
+def test_several_are_a_table_and_an_array_its_tasks(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(capsys, "0.vm", "8").splitlines()
+    ids = [line.split()[0] for line in lines if ".vm" in line]
+    assert ids == ["0.vm", "8[1].vm", "8[2].vm", "8[3].vm", "8[4].vm"]
+    (first,) = (line.split() for line in lines if line.startswith(" 0.vm"))
+    # 2 s of CPU on one for 6 s; a limit of 2 minutes.
+    assert " ".join(first[1:]) == "ok_job completed 1 1 6 s 5.0 % 33.3 % – – –"
+    assert cli.main(["show", "0.vm", "4711.vm", "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [job["job_id"] for job in document["jobs"]] == ["0.vm"]
+    assert document["jobs"][0]["efficiency"]["cpu"]["share"] == pytest.approx(2 / 6)
+    assert "job 4711.vm is not known" in document["unknown"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "which job?"),
+        (["--since", "7d"], "--since goes with --mine"),
+        (["--mine", "8"], "leave out the job ids"),
+        (["--mine", "--since", "7 days"], "expected a time such as 90m, 12h, 7d or 2w"),
+        (["8", "x"], "'x' is no job id"),
+    ],
+)
+def test_what_does_not_go_together(
+    records: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["show", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_mine(
+    records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "labpbs")
+    monkeypatch.setattr("time.time", lambda: 1795240400.0)
+    text = shown(capsys, "--mine", "--since", "2d")
+    assert "ok_job" in text and "8[4].vm" in text
+    monkeypatch.setattr("getpass.getuser", lambda: "nobody")
+    assert shown(capsys, "--mine") == "no jobs in the last 1d\n"
+
+
 @pytest.mark.parametrize("typed", ["8", "8[]", "8[].vm", "8.vm"])
 def test_a_whole_array_is_no_job(
     records: Path, typed: str, capsys: pytest.CaptureFixture[str]

@@ -17,6 +17,7 @@ LISTED = """Hook steelyard
     type = site
     enabled = true
     event = queuejob,modifyjob,execjob_begin,execjob_epilogue,execjob_end,
+\texecjob_attach,
 \texecjob_abort,
 \texechost_periodic,
 \texechost_startup

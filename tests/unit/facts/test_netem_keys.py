@@ -15,9 +15,10 @@ from steelyard.wrappers.netem import words
 
 ROOT = Path(__file__).parents[3]
 NODE = ROOT / "build" / "bin" / "steelyard-node"
-GEMODEL = "loss=gemodel:1%:10%:70%:0.1%"  # with numbers for p:r:1-h:1-k
+# With numbers for the letters.
+NUMBERS = {"gemodel": "loss=gemodel:1%:10%:70%:0.1%", "state": "loss=state:1%:10%:30%:50%:0.1%"}
 # What stands beside an example that cannot stand alone.
-BESIDE = {"reorder": "delay=9ms,", "to": "rate=8mbit,", "port": "rate=8mbit,",
+BESIDE = {"ecn": "loss=1%,", "reorder": "delay=9ms,", "to": "rate=8mbit,", "port": "rate=8mbit,",
           "device": "rate=8mbit,", "direction": "rate=8mbit,"}  # fmt: skip
 BOUNDED = [value for value in VALUES if value.bound in ("MOST", "LEAST")]
 SPECIFICATION = re.compile(r"\b[a-z_]+=[\w.%~/:]+(?:,[a-z_]+=[\w.%~/:]+)*")
@@ -25,7 +26,7 @@ SPECIFICATION = re.compile(r"\b[a-z_]+=[\w.%~/:]+(?:,[a-z_]+=[\w.%~/:]+)*")
 
 def asked(value: Value) -> str:
     """A specification that has this value."""
-    return BESIDE.get(value.id, "") + (GEMODEL if value.id == "gemodel" else value.example)
+    return BESIDE.get(value.id, "") + NUMBERS.get(value.id, value.example)
 
 
 def netem(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 from pathlib import Path
@@ -108,6 +109,18 @@ def test_one_factor_gives_no_heat_map(demo_summary: Summary) -> None:
     rows = [row for row in demo_summary.rows if row.group.variant == "hpl N=4000"]
     assert draw_heat(demo_summary, rows) is None
     assert drawn(factor_draws(demo_summary, "hpl N=4000")) == []
+
+
+def test_a_heat_map_of_no_differences_at_all(synthetic: ModuleType, tmp_path: Path) -> None:
+    factors = {"network": ["none", "delay=1ms"], "launcher": ["bare", "podman"]}
+    maker = synthetic.StudyMaker("same", factors, {"network": "none", "launcher": "bare"})
+    for number, network, launcher in itertools.product(range(1, 6), *factors.values()):
+        run = maker.run("x", {}, {"network": network, "launcher": launcher}, number)
+        maker.result(run, "seconds", 10.0 + number, "s")
+    summary = summarize(maker.write(tmp_path))
+    rows = [row for row in summary.rows if row.metric.name == "seconds"]
+    drawing = draw_heat(summary, rows)
+    assert drawing is not None and "<svg" in inline_svg(drawing)
 
 
 def test_the_stack_is_the_mean_shares(drawings: dict[str, Drawing]) -> None:

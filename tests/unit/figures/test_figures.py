@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
 
+import duckdb
 import pytest
 
 from steelyard.analysis.figures import drawing as figures
@@ -17,6 +19,8 @@ from steelyard.analysis.figures.over_time import draw_times, rates
 from steelyard.analysis.figures.series import draw_series
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.readable import mean_words, quantity, scale
+from steelyard.analysis.store.database import FILE_NAME
+from steelyard.analysis.summary.opening import opened
 from steelyard.analysis.summary.summary import Row, Summary, summarize
 
 COPY = "filesystem test=large_file_copy"
@@ -214,3 +218,29 @@ def test_files_of_two_variants_never_have_one_name(one: str, other: str) -> None
 def test_plain_names_stay_as_they_read() -> None:
     assert slug("bars", "hpl N=4000", "gflops") == "bars-hpl-n-4000-gflops"
     assert slug("bars", "filesystem test=large_file_copy") == "bars-filesystem-test-large-file-copy"
+
+
+def test_time_shows_a_link_that_varied(energy_folder: Path, tmp_path: Path) -> None:
+    """Below the rest, as long as each step held; nothing where a trace does not say it."""
+    folder = shutil.copytree(energy_folder, tmp_path / "study")
+    with opened(folder) as connection:
+        begins = connection.execute(
+            "SELECT min(unix_s - elapsed_s), run_id FROM samples GROUP BY run_id"
+        ).fetchall()
+    told = "{{'unix_s': {} + ?, 'delay_s': {}, 'rate_bit_per_s': NULL, 'loss': NULL}}"
+    steps = f"[{told.format(-0.5, 0.02)}, {told.format(1, 0.08)}]"
+    with duckdb.connect(str(folder / FILE_NAME)) as connection:
+        connection.executemany(
+            "UPDATE records SET record = json_merge_patch(record, to_json("
+            f"{{'network_conditions': {{'trace': {{'told': {steps}}}}}}})) WHERE run_id = ?",
+            [(begun, begun, run) for begun, run in begins],
+        )
+    drawing = dict(draw_times(summarize(folder), [COPY]))[COPY]
+    assert "delay (ms)" in texts(drawing)
+    assert not {"rate (Mbit/s)", "loss (%)"} & set(texts(drawing))
+    assert "the link of a trace as the kernel was told" in drawing.caption
+    (axes,) = (a for a in drawing.figure.axes if a.get_ylabel() == "delay (ms)")
+    (line,) = axes.lines
+    assert list(line.get_ydata()) == [20, 80, 80]
+    times = [float(time) for time in line.get_xdata()]
+    assert times[0] == 0 and times[1] == pytest.approx(1, abs=0.3) and times[2] > 1.5

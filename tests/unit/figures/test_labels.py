@@ -139,6 +139,22 @@ def test_a_level_that_is_no_number_is_named_below_the_lines(drawings: dict[str, 
     assert "no number" not in drawings["heat"].caption
 
 
+def test_what_levels_have_in_common_makes_room_for_what_differs() -> None:
+    end = "to=10.99.250.8/29"
+    names = [f"rate=20mbit,{end}", f"rate=20mbit,delay=25ms,{end}", f"rate=20mbit,delay=50ms,{end}"]
+    assert list(shortened(names, 30).values()) == [
+        "rate=20mbit,…",
+        "rate=20mbit,delay=25ms,…",
+        "rate=20mbit,delay=50ms,…",
+    ]
+    assert list(shortened(names, 60).values()) == names, "where there is room nothing is left out"
+    assert shortened(names[:1], 9) == {names[0]: "rate…8/29"}, "nothing to compare with"
+    rows = [f"rate=20mbit,delay={ms}ms,to=10.68.116.8/29 · seconds" for ms in (25, 50)]
+    assert list(shortened(["xrootd", *rows], 46).values()) == [
+        "xrootd", "rate=20mbit,delay=25ms,… · seconds", "rate=20mbit,delay=50ms,… · seconds",
+    ], "a heading among them leaves out nothing, and keeps nothing in"  # fmt: skip
+
+
 def test_names_that_look_alike_when_cut_get_numbers() -> None:
     names = ["a" * 20 + "1" + "b" * 20, "a" * 20 + "2" + "b" * 20, "short"]
     found = shortened(names, 9)

@@ -18,6 +18,8 @@ import pytest
 
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.hep import datafile
+from steelyard.jobscripts.parameters import shell_text
+from steelyard.jobscripts.registry import Result
 
 RECIPE = {
     "structure": "jagged",
@@ -26,6 +28,7 @@ RECIPE = {
     "cluster": 1000,
     "seed": 7,
 }
+RUN_ID = "hep-0123abcd-001"
 SMALL: dict[str, object] = {"events": 3000, "cluster": 1000, "seed": 7, "step": 1000}
 
 
@@ -50,7 +53,7 @@ class Server:
 def parameters(benchmark: str, **given: object) -> dict[str, str]:
     """The variables of run.sh."""
     values = registry.load(benchmark).check_parameters(given)
-    return {f"SY_PARAM_{k.upper()}": runscript.shell_text(v) for k, v in values.items()}
+    return {f"SY_PARAM_{k.upper()}": shell_text(v) for k, v in values.items()}
 
 
 def own_folder(pid: int) -> str:
@@ -63,6 +66,60 @@ def own_folder(pid: int) -> str:
     )
     found = re.search(r"/tmp/steelyard-xrootd\.\w+(?= )", done.stdout)
     return found[0] if found else ""
+
+
+class Study:
+    """A study's folder with the input in it, and one run."""
+
+    def __init__(self, folder: Path, base: Path, data: Path) -> None:
+        self.folder, self.scratch = folder / "my study", base / "scratch"
+        self.run_folder = self.folder / "runs" / RUN_ID
+        for path in (self.run_folder, self.folder / "lib", self.scratch):
+            path.mkdir(parents=True)
+        shutil.copytree(data, self.folder / "data")
+        (self.folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
+
+    def run(self, benchmark: str, **given: object) -> dict[str, Any]:
+        """Execute it; result.json. The parser gets the same parameters."""
+        self.benchmark, self.given = registry.load(benchmark), {**small(benchmark), **given}
+        text = runscript.render(
+            self.benchmark, self.given, study_dir=self.folder, run_id=RUN_ID,
+            environment={"STEELYARD_PYTHON": sys.executable},
+        )  # fmt: skip
+        (self.run_folder / "run.sh").write_text(text, encoding="utf-8")
+        outside = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SY_"))}
+        subprocess.run(
+            ["bash", str(self.run_folder / "run.sh")],
+            env={**outside, "SY_SCRATCH_BASE": str(self.scratch)},
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        self.attempt = max(self.run_folder.glob("local.*"))
+        found: dict[str, Any] = json.loads((self.attempt / "result.json").read_bytes())
+        assert list(self.scratch.iterdir()) == [], "nothing is left behind"
+        return found
+
+    def iteration(self, number: int) -> dict[str, Any]:
+        """What the clients said of it."""
+        lines = [json.loads(line) for line in (self.attempt / "out.0").read_text().splitlines()]
+        return next(line for line in lines if line.get("iteration") == number)
+
+    def results(self) -> list[Result]:
+        return self.benchmark.parse(self.attempt, 0, self.given)
+
+    def figures(self) -> dict[str, float]:
+        """Those of the first iteration."""
+        return {r.metric: r.value for r in self.results() if r.iteration == 1}
+
+    def completed(self, benchmark: str, **given: object) -> dict[str, float]:
+        """The figures of a run that must go well."""
+        found = self.run(benchmark, **given)
+        assert found["state"] == "completed", found["reason"]
+        return self.figures()
+
+
+def small(benchmark: str) -> dict[str, object]:
+    extra = {"structure": "jagged"} if benchmark == "roottree" else {}
+    return {**SMALL, **extra}
 
 
 @pytest.fixture(scope="session")
@@ -115,3 +172,8 @@ def start(data: Path, base: Path, tmp_path: Path) -> Iterator[Callable[..., Serv
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def study(data: Path, base: Path, tmp_path: Path) -> Study:
+    return Study(tmp_path, base, data)

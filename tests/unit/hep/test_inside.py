@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uproot
-from tests.unit.hep.conftest import RECIPE, SMALL
-from tests.unit.hep.test_run import Study, study  # noqa: F401
+from tests.unit.hep.conftest import RECIPE, SMALL, Study
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import client_tasks, datafile
@@ -109,7 +108,7 @@ def test_a_file_that_ends_too_early_is_named(data: Path, tmp_path: Path) -> None
     assert re.match(r"expected the bytes up to \d+; found: the file's end at \d+$", words)
 
 
-def test_a_run_gives_the_cause_as_its_reason(study: Study) -> None:  # noqa: F811
+def test_a_run_gives_the_cause_as_its_reason(study: Study) -> None:
     """Of a tree with another name: nobody has to look for a traceback."""
     path = study.folder / "data" / datafile.file_name(RECIPE)
     another_tree(path)

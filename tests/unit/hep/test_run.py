@@ -9,73 +9,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.unit.hep.conftest import RECIPE, SMALL, Server
+from tests.processes import each_process
+from tests.unit.hep.conftest import RECIPE, RUN_ID, SMALL, Server, Study
 
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.hep import datafile
-from steelyard.jobscripts.registry import FailedError, OutputError, Result
+from steelyard.jobscripts.registry import FailedError, OutputError
 
 pytestmark = pytest.mark.slow
 
-RUN_ID = "hep-0123abcd-001"
 NAME = datafile.file_name(RECIPE)
-
-
-class Study:
-    """A study's folder with the input in it, and one run."""
-
-    def __init__(self, folder: Path, base: Path, data: Path) -> None:
-        self.folder, self.scratch = folder / "my study", base / "scratch"
-        self.run_folder = self.folder / "runs" / RUN_ID
-        for path in (self.run_folder, self.folder / "lib", self.scratch):
-            path.mkdir(parents=True)
-        shutil.copytree(data, self.folder / "data")
-        (self.folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
-
-    def run(self, benchmark: str, **given: object) -> dict[str, Any]:
-        """Execute it; result.json. The parser gets the same parameters."""
-        self.benchmark, self.given = registry.load(benchmark), {**small(benchmark), **given}
-        text = runscript.render(
-            self.benchmark, self.given, study_dir=self.folder, run_id=RUN_ID,
-            environment={"STEELYARD_PYTHON": sys.executable},
-        )  # fmt: skip
-        (self.run_folder / "run.sh").write_text(text, encoding="utf-8")
-        outside = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SY_"))}
-        subprocess.run(
-            ["bash", str(self.run_folder / "run.sh")],
-            env={**outside, "SY_SCRATCH_BASE": str(self.scratch)},
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        self.attempt = max(self.run_folder.glob("local.*"))
-        found: dict[str, Any] = json.loads((self.attempt / "result.json").read_bytes())
-        assert list(self.scratch.iterdir()) == [], "nothing is left behind"
-        return found
-
-    def results(self) -> list[Result]:
-        return self.benchmark.parse(self.attempt, 0, self.given)
-
-    def figures(self) -> dict[str, float]:
-        """Those of the first iteration."""
-        return {r.metric: r.value for r in self.results() if r.iteration == 1}
-
-    def completed(self, benchmark: str, **given: object) -> dict[str, float]:
-        """The figures of a run that must go well."""
-        found = self.run(benchmark, **given)
-        assert found["state"] == "completed", found["reason"]
-        return self.figures()
-
-
-def small(benchmark: str) -> dict[str, object]:
-    extra = {"structure": "jagged"} if benchmark == "roottree" else {}
-    return {**SMALL, **extra}
-
-
-@pytest.fixture
-def study(data: Path, base: Path, tmp_path: Path) -> Study:
-    return Study(tmp_path, base, data)
 
 
 # --- xrootd ---
@@ -91,10 +36,16 @@ def test_an_analysis_by_two_clients_over_a_server_of_the_runs_own(study: Study) 
     assert found["server_bytes"] > 2 * found["bytes_read"] > 0
     assert 0 < found["wait_share"] < 1
     assert found["events_per_s"] == pytest.approx(6000 / found["seconds"])
-    assert {r.iteration for r in study.results()} == {1, 2}
+    assert {r.iteration for r in study.results() if r.metric == "seconds"} == {1, 2}
+    lines = (study.attempt / "spans.0").read_text().splitlines()
+    spans = {(s["span"], s["iteration"]): s for s in map(json.loads, lines)}
+    for span, metric in (("iteration", "seconds"), ("until_first", "first_end_s")):
+        took_s = spans[span, 1]["end_unix_s"] - spans[span, 1]["begin_unix_s"]
+        assert took_s == pytest.approx(found[metric], abs=1e-6)
+    assert spans["until_first", 2]["begin_unix_s"] >= spans["iteration", 1]["end_unix_s"]
     tags = (study.attempt / "tags.0").read_text().splitlines()
     assert {line.partition("=")[0] for line in tags} == {
-        *("server_node", "uproot_version", "awkward_version", "numpy_version"),
+        *("server_node", "client_nodes", "uproot_version", "awkward_version", "numpy_version"),
         *("xrootd_version", "xrootd_server_version"),
     }
 
@@ -174,18 +125,9 @@ def test_a_run_that_is_stopped_leaves_no_server(study: Study) -> None:
     (path,) = study.run_folder.glob("local.1/result.json")
     assert json.loads(path.read_bytes())["state"] == "timeout"
     assert list(study.scratch.iterdir()) == []
-    assert str(study.folder).encode() not in b"".join(command_lines())
-
-
-def command_lines() -> list[bytes]:
-    """Of all processes that there are."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(path.read_bytes())
-        except OSError:
-            continue
-    return found
+    assert not [
+        words for _, words in each_process("cmdline") if str(study.folder).encode() in words
+    ]
 
 
 # --- roottree ---

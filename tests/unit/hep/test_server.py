@@ -6,12 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import each_process
 from tests.unit.hep.conftest import RECIPE, Server, parameters
+from tests.waiting import wait_for
 
 from steelyard.jobscripts.hep import client, datafile, server
 from steelyard.jobscripts.hep.reader import ReadError, Tally, XRootDReader, open_reader
@@ -23,31 +24,15 @@ RECIPE_PARAMETERS = {key: value for key, value in RECIPE.items() if key != "stru
 FEW = [(0, 100), (500, 501), (2000, 2077)]
 
 
-def until(ready: Callable[[], object], what: str) -> None:
-    """Poll; the test fails after a minute."""
-    end = time.monotonic() + 60
-    while not ready():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
 def processes(running: Server) -> list[int]:
     """The server and its guard."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if running.own in words:
-            found.append(int(path.parent.name))
-    return found
+    return [pid for pid, words in each_process("cmdline") if running.own.encode() in words]
 
 
 def gone(running: Server) -> None:
     """No process, no file."""
-    until(lambda: not processes(running), "a process is left")
-    until(lambda: not list(running.base.iterdir()), f"something is left in {running.base}")
+    wait_for("a process is left", lambda: not processes(running))
+    wait_for(f"something is left in {running.base}", lambda: not list(running.base.iterdir()))
     assert not Path(running.own).exists()
 
 

@@ -10,29 +10,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 
 TIMEOUT_S = 90
 USER = 65533
 MOM = Path(__file__).with_name("mom.py")
-
-
-def wait_for(what: str, condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> Any:
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"waited {timeout_s} s for {what}")
 
 
 def make_old(path: Path) -> None:
@@ -103,6 +94,9 @@ class Node:
     """One node's folders, and the commands on it."""
 
     base: Path
+    apart: tuple[
+        str, ...
+    ] = ()  # where a bpf filesystem is that nobody else sees: the kernel counts
     moms: list[Mom] = field(default_factory=list)
     mom: Mom = field(init=False)
 
@@ -129,7 +123,7 @@ class Node:
 
     def call(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [find_node_program(), "job", *words],
+            [*self.apart, find_node_program(), "job", *words],
             capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
 
@@ -151,11 +145,14 @@ class Node:
         return [
             "begin", f"--job-id={job_id}", *self.where(), f"--owner={USER}:{USER}",
             f"--parent={self.mom.pid}", f"--mark={mark(job_id)}", f"--mark=PBS_NODENUM={node}",
-            "--job=scheduler=pbs", *more,
+            "--job=scheduler=pbs", f"--bpf={'yes' if self.apart else 'no'}", *more,
         ]  # fmt: skip
 
     def begin(self, job_id: str, *more: str) -> subprocess.CompletedProcess[str]:
         return self.call(*self.begin_words(job_id, *more))
+
+    def attach(self, job_id: str, pid: int) -> subprocess.CompletedProcess[str]:
+        return self.call("attach", f"--job-id={job_id}", f"--pid={pid}", *self.where())
 
     def end(self, job_id: str, *more: str) -> dict[str, Any]:
         done = self.call("end", f"--job-id={job_id}", *self.where(), *more)

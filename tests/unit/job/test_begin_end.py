@@ -15,7 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.unit.job.conftest import USER, is_there, make_old, mark, wait_for
+from tests.unit.job.conftest import USER, is_there, make_old, mark
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.unit import set_clock
-from tests.unit.job.conftest import TIMEOUT_S, make_old, wait_for
+from tests.unit.job.conftest import TIMEOUT_S, make_old
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 

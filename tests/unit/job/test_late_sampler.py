@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.job.conftest import state_of, wait_for
+from tests.unit.job.conftest import state_of
 from tests.unit.job.test_trouble import kill_tree, ours
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 

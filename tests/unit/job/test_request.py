@@ -35,7 +35,10 @@ def test_every_wish_in_one_word() -> None:
         ("--netem=delay=50m", "--netem=delay=50m: "),
         ("--netem=dealy=50ms", "--netem=dealy=50ms: "),
         ("--tag=1=b", "--tag=1=b: expected KEY=VALUE, KEY a letter"),
-        ("--cache=hot", "--cache=hot: expected cold or warm"),
+        ("--cache=hot", "--cache=hot: expected cold, warm or cold:cvmfs=MB"),
+        ("--cache=cold:cvmfs=0", "--cache=cold:cvmfs=0: "),
+        ("--cache=cold:cvmfs=300MB", "--cache=cold:cvmfs=300MB: "),
+        ("--cache=warm:cvmfs=300", "--cache=warm:cvmfs=300: expected cold, warm"),
         ("--sample-rate=x", "--sample-rate=x: "),
     ],
 )

@@ -16,7 +16,9 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.unit.job.conftest import is_there, make_old, mark, wait_for
+from tests.processes import each_process
+from tests.unit.job.conftest import is_there, make_old, mark
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 
@@ -374,11 +376,4 @@ def kill_sampler(node: Any) -> None:
 
 def ours(run: Path) -> list[int]:
     """Processes that were started with that folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(run).encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
+    return [pid for pid, words in each_process("cmdline") if str(run).encode() in words]

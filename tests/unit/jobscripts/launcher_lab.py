@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import ipaddress
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.processes import each_process
 
 from steelyard.wrappers.launchers import launcher as launchers
 
@@ -125,11 +125,10 @@ def of_ended_runs(paths: Iterable[Path]) -> list[Path]:
     return [path for path in paths if not Path("/proc", path.name.split("-")[1]).exists()]
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+def bridge_of(address: str) -> str:
+    """The bridge of an address: blocks of 16 from 198.18.0.0 on (RFC 2544)."""
+    offset = int(ipaddress.ip_address(address)) - int(ipaddress.ip_address("198.18.0.0"))
+    return f"syb{offset // 16}"
 
 
 def containers(study: Study) -> list[str]:
@@ -145,11 +144,12 @@ def containers(study: Study) -> list[str]:
     return listed.stdout.split()
 
 
-def processes(marker: str) -> list[str]:
+# Behind the seconds that a test's program sleeps: the same test with another launcher, in another
+# worker of pytest, is not to be taken for it.
+OWN = f"{os.getpid():07}"
+
+
+def processes(marker: str) -> list[int]:
     """Processes with a word in their command line; containers' are among them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if marker in path.read_bytes().decode(errors="replace").split("\0"):
-                found.append(path.parent.name)
-    return found
+    word = marker.encode()
+    return [pid for pid, words in each_process("cmdline") if word in words.split(b"\0")]

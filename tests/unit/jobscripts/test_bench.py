@@ -57,7 +57,7 @@ def test_what_is_mounted_becomes_tags(
     study: Study, tmp_path: Path, line: str, expected: dict[str, str]
 ) -> None:
     program(tmp_path / "bin", "findmnt", f"printf '%s\\n' '{line}'")
-    program(tmp_path / "bin", "lfs", "[[ $1 == getstripe ]] && echo 4")
+    program(tmp_path / "bin", "lfs", "[[ \"$1 $2\" == 'getstripe -d' ]] && echo 4")
     study.body('sy_mount_tags "$SY_SCRATCH"')
     done = study.run(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert (done.returncode, done.stderr) == (0, "")
@@ -77,8 +77,10 @@ def test_the_real_mount_is_what_findmnt_says(study: Study) -> None:
 def test_the_mounts_own_part_of_mountstats_is_kept(study: Study, tmp_path: Path) -> None:
     program(tmp_path / "bin", "findmnt", "echo '/nfs nfs4 nfs:/ rw,vers=4.2'")
     study.body('sy_mount_counters "$SY_SCRATCH" before')
+    (tmp_path / "root/proc/self").mkdir(parents=True)
+    shutil.copy(DATA / "mounts/nfs4/mountstats", tmp_path / "root/proc/self")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    done = study.run(PATH=path, SY_MOUNTSTATS=str(DATA / "mounts/nfs4/mountstats"))
+    done = study.run(PATH=path, SY_MOUNT_ROOT=str(tmp_path / "root"))
     assert done.returncode == 0
     lines = (study.attempt() / "mount.0.before").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "device nfs:/ mounted on /nfs with fstype nfs4 statvers=1.1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import shutil
@@ -12,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.processes import each_process, of_process
+from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
 
 from ..somebody import open_way
 from .launcher_lab import (
     DOCKER,
+    OWN,
     containers,
     docker,
     needs_root,
@@ -26,7 +28,6 @@ from .launcher_lab import (
     processes,
     tags,
     told,
-    wait_for,
 )
 
 pytestmark = pytest.mark.slow
@@ -39,11 +40,13 @@ def test_the_whole_of_sy_client_is_executed_inside(study: Study, launcher: str) 
     study.body(
         'printf "%s\\n" "$(id -u)" "$PWD" "$SY_SCRATCH" "$SY_CLIENT/$SY_CLIENTS"\n'
         'read -r pid _ </proc/self/stat; ((pid < 200)) && echo "own processes"\n'
+        'read -r -d "" hosts </etc/hosts; [[ $hosts == *localhost* && ${PATH@a} == x ]] && echo "names"\n'
         "echo words >&2; return 7"
     )
     assert study.run(**told(launcher)).returncode == 1
-    uid, folder, scratch, client, processes_ = out(study)
+    uid, folder, scratch, client, processes_, names = out(study)
     assert (int(uid), client, processes_) == (os.geteuid(), "0/1", "own processes")
+    assert names == "names"  # MPI asks for its own and finds its programs by an exported PATH
     assert folder == scratch
     assert "words" in (study.attempt() / "err.0").read_text().splitlines()
     found = study.result()
@@ -73,31 +76,31 @@ def test_the_quality_of_a_run_holds_inside_too(study: Study, launcher: str) -> N
 
 
 def test_a_stopped_run_is_told_inside_and_leaves_no_container(study: Study, launcher: str) -> None:
-    study.body('trap "echo told" TERM; echo here; sleep 61.01; echo after; return 3')
+    study.body('trap "echo told" TERM; echo here; sleep 61.01' + OWN + "; echo after; return 3")
     with study.start(**told(launcher)) as child:
-        wait_for(lambda: bool(processes("61.01")), "the benchmark runs")
+        wait_for("the benchmark runs", lambda: bool(processes("61.01" + OWN)))
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=90) == 143
     assert set(out(study)) == {"here", "told", "after"}
     assert study.result()["exit_codes"] == [3]
-    assert processes("61.01") == []
+    assert processes("61.01" + OWN) == []
     assert containers(study) == []
 
 
 def test_a_run_killed_with_9_leaves_no_container(study: Study, launcher: str) -> None:
-    study.body("echo here; trap '' TERM; sleep 61.02")
+    study.body("echo here; trap '' TERM; sleep 61.02" + OWN)
     with study.start(**told(launcher)) as child:
-        wait_for(lambda: bool(processes("61.02")), "the benchmark runs")
+        wait_for("the benchmark runs", lambda: bool(processes("61.02" + OWN)))
         os.killpg(child.pid, signal.SIGKILL)
-    wait_for(lambda: not processes("61.02"), "the container's processes are gone")
-    wait_for(lambda: not containers(study), "the container is gone")
+    wait_for("the container's processes are gone", lambda: not processes("61.02" + OWN))
+    wait_for("the container is gone", lambda: not containers(study))
 
 
 @pytest.mark.parametrize("launcher", ["unshare", "docker"], indirect=True)
 def test_a_container_that_ends_by_itself_is_no_result(study: Study, launcher: str) -> None:
-    study.body("sleep 61.03")
+    study.body("sleep 61.03" + OWN)
     with study.start(**told(launcher)) as child:
-        wait_for(lambda: bool(processes("61.03")), "the benchmark runs")
+        wait_for("the benchmark runs", lambda: bool(processes("61.03" + OWN)))
         if launcher == DOCKER:
             docker("kill", *containers(study))
         else:
@@ -112,12 +115,11 @@ def test_a_container_that_ends_by_itself_is_no_result(study: Study, launcher: st
 def first_of(study: Study) -> list[int]:
     """The first process of each of the study's containers of unshare."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):
-            words = path.with_name("cmdline").read_bytes().decode(errors="replace")
-            inner = [line for line in path.read_text().splitlines() if line.startswith("NSpid:")]
-            if str(study.folder) in words and inner and inner[0].split()[2:] == ["1"]:
-                found.append(int(path.parent.name))
+    for pid, words in each_process("cmdline"):
+        status = of_process(pid, "status").splitlines()
+        inner = [line for line in status if line.startswith(b"NSpid:")]
+        if str(study.folder).encode() in words and inner and inner[0].split()[2:] == [b"1"]:
+            found.append(pid)
     return found
 
 
@@ -162,19 +164,17 @@ def test_a_network_of_its_own_reaches_the_node_and_is_removed(study: Study) -> N
 
 @needs_root
 def test_what_a_killed_run_left_is_removed_by_the_next(study: Study) -> None:
-    """A network whose owner is gone goes, one whose owner lives stays."""
-    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    mine, gone = f"steelyard-{os.getpid()}-{ticks}", f"steelyard-{os.getpid()}-1"
-    for name in (mine, gone):
-        subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
-        study.body("true")
-        assert study.run(**told("unshare")).returncode == 0
-        assert Path(f"/run/netns/{mine}").exists()
-        assert not Path(f"/run/netns/{gone}").exists()
-    finally:
-        for name in (mine, gone):
-            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+    study.body("sleep 61.375" + OWN)
+    with study.start(**told("unshare,network=bridge")) as child:
+        wait_for("it measures", lambda: processes("61.375" + OWN))
+        spaces = set(Path("/run/netns").glob("steelyard-*"))
+        os.killpg(child.pid, signal.SIGKILL)
+    wait_for("it has ended", lambda: not processes("61.375" + OWN))
+    wait_for("its client is gone", lambda: of_ended_runs(spaces))
+    left = of_ended_runs(spaces)
+    study.body("true")
+    assert study.run(**told("unshare")).returncode == 0
+    assert not [path for path in left if path.exists()]
 
 
 def test_dockers_orphans_of_the_study_are_removed_by_its_next_run(study: Study, image: str) -> None:
@@ -284,3 +284,11 @@ def test_an_ordinary_user_has_unshare_with_a_loopback_only(study: Study) -> None
     assert [line.split()[0] for line in links] == ["lo"]
     assert int(capabilities, 16) == 0
     assert tags(study)["launcher_network"] == "loopback"
+
+
+def test_systemd_nspawn_ends_without_a_word_and_leaves_no_folder(study: Study, nspawn: str) -> None:
+    """Where /run is on a disk it complained of its own folder there, and left it."""
+    study.body("echo $HOSTNAME")
+    assert study.run(**told(nspawn)).returncode == 0
+    assert (study.attempt() / "err.0").read_text() == ""
+    assert not Path("/run/systemd/nspawn/propagate", out(study)[0]).exists()

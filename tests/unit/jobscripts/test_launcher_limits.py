@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import launcher as launchers
@@ -18,6 +19,7 @@ from steelyard.wrappers.launchers import trials as launcher_trials
 
 from ..somebody import open_way
 from .launcher_lab import (
+    OWN,
     containers,
     needs_root,
     of_ended_runs,
@@ -25,7 +27,6 @@ from .launcher_lab import (
     processes,
     tags,
     told,
-    wait_for,
 )
 
 pytestmark = pytest.mark.slow
@@ -59,10 +60,10 @@ def test_eight_containers_a_node_have_the_limits_that_were_asked_for(
     launcher: str,
 ) -> None:
     """Looked at from outside, in the kernel's own files, while all eight run."""
-    study.body(': >"$SY_STUDY_DIR/here.$SY_CLIENT"; sleep 61.04', 8)
+    study.body(': >"$SY_STUDY_DIR/here.$SY_CLIENT"; sleep 61.04' + OWN, 8)
     with study.start(**told(f"{launcher},containers=8,cpus=1,memory=64MiB")) as child:
-        wait_for(lambda: len(processes("61.04")) == 8, "all eight run")
-        pids = processes("61.04")
+        wait_for("all eight run", lambda: len(processes("61.04" + OWN)) == 8)
+        pids = processes("61.04" + OWN)
         assert {limit_bytes(pid) for pid in pids} == {MIB_64}
         have = os.sched_getaffinity(0)
         given = [os.sched_getaffinity(int(pid)) for pid in pids]

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.waiting import wait_for
+
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
 
@@ -39,6 +41,35 @@ def test_a_failed_warm_up_fails_the_run_with_its_words(study: Study) -> None:
     assert study.run(SY_WARM_UP="1").returncode == 1
     reason = study.result()["reason"]
     assert "warm-up 1 failed (exit code 7): no such file" in reason
+
+
+def test_nothing_runs_before_and_after_and_the_times_are_kept(study: Study) -> None:
+    """Once, also where the run is begun again; what fails waits for nothing."""
+    study.body(COUNT + "((n > 1))")
+    assert study.run(SY_IDLE_S="1", SY_RETRIES="1").returncode == 0
+    lines = (study.attempt() / "spans.run").read_text().splitlines()
+    before, after = (json.loads(line) for line in lines)
+    assert (before["span"], after["span"]) == ("idle_before", "idle_after")
+    for span in (before, after):
+        assert span["end_unix_s"] - span["begin_unix_s"] > 0.9
+    found = study.result()
+    assert before["end_unix_s"] <= found["start_unix_s"]
+    assert found["end_unix_s"] <= after["begin_unix_s"]
+    study.body("false")
+    assert study.run(SY_IDLE_S="1").returncode == 1
+    lines = (study.attempt("local.2") / "spans.run").read_text().splitlines()
+    assert [json.loads(line)["span"] for line in lines] == ["idle_before"]
+
+
+def test_a_run_that_is_stopped_while_idle_is_no_run(study: Study) -> None:
+    study.body("true")
+    run = study.start(SY_IDLE_S="600")
+    wait_for("it has begun", lambda: (study.attempt() / "result.json").exists())
+    run.terminate()
+    run.communicate(timeout=60)
+    assert run.returncode == 143
+    assert study.result()["state"] == "failed"
+    assert not (study.attempt() / "spans.run").exists()
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_says_so(study: Study) -> None:

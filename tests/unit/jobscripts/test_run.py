@@ -91,29 +91,6 @@ def test_hpl_on_two_ranks_ignores_the_scheduler_around_it(study: Study) -> None:
     assert benchmark.parse(study.attempt(), 0, given)
 
 
-def test_the_users_own_xhpl_gets_its_input_and_is_read(study: Study, tmp_path: Path) -> None:
-    """No xhpl is packaged: a script prints a recorded output, if the input is as it should be."""
-    recorded = ROOT / "tests/data/hpl/N1000.np2.NB64.out"
-    xhpl = tmp_path / "my xhpl"
-    xhpl.write_text(
-        "#!/bin/bash\n"
-        '[[ $(sed -n "6p;12p" HPL.dat) == "1000  Ns"$\'\\n\'"2  Qs" ]] || exit 9\n'
-        f'[[ $OPENBLAS_NUM_THREADS == 3 ]] || exit 8\nexec cat "{recorded}"\n',
-        encoding="utf-8",
-    )
-    xhpl.chmod(0o755)
-    launcher = tmp_path / "launch"  # not Open MPI: gets -np and no more
-    launcher.write_text('#!/bin/bash\n[[ $1 == -np && $2 == 2 ]] && exec "$3"\n', encoding="utf-8")
-    launcher.chmod(0o755)
-    benchmark = registry.load("hpl")
-    given: dict[str, object] = {"n": 1000, "q": 2, "threads": 3, "xhpl": str(xhpl)}
-    given["mpirun"] = str(launcher)
-    study.write(benchmark, 1, **given)
-    done = study.run()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert benchmark.parse(study.attempt(), 0, given)[0].value == 8.8125
-
-
 def test_clients_start_together_and_know_who_they_are(study: Study) -> None:
     study.body(
         'echo "$SY_CLIENT/$SY_CLIENTS $SY_PARAM_SIZE ${PWD##*/}"; [[ $PWD == "$SY_SCRATCH" ]]', 3
@@ -359,7 +336,9 @@ def test_a_run_script_is_clean_for_shellcheck(study: Study) -> None:
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is missing: apt-get install shellcheck")
     for name in registry.names():
-        study.write(registry.load(name), 2, **({"command": "true"} if name == "app" else {}))
+        parameters = registry.load(name).parameters
+        needed = {key: "/usr/bin/true" for key, one in parameters.items() if one.required}
+        study.write(registry.load(name), 2, **needed)
         script = study.run_folder / "run.sh"
         done = subprocess.run(
             ["shellcheck", "--exclude=SC1091,SC2016,SC2153", str(script)],

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import each_process
+from tests.waiting import wait_for
 
-from steelyard.wrappers.base import process_start
+from steelyard.wrappers.base import own_folder, process_start
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.run import left_behind as run_left
 
@@ -26,21 +25,10 @@ pytestmark = pytest.mark.slow
 RUN = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run"]
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def sleepers(marker: str) -> list[int]:
     """Processes `sleep MARKER`."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes() == f"sleep\0{marker}\0".encode():
-                found.append(int(path.parent.name))
-    return found
+    line = f"sleep\0{marker}\0".encode()
+    return [pid for pid, words in each_process("cmdline") if words == line]
 
 
 def marker_of(place: Path) -> str:
@@ -61,11 +49,11 @@ def test_the_command_ends_with_the_run(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     marker = marker_of(tmp_path)
     child = subprocess.Popen([*RUN, "--in", launcher, "--", "sleep", marker])
-    wait_for(lambda: sleepers(marker), "the command runs")
+    wait_for("the command runs", lambda: sleepers(marker))
     child.kill()
     child.wait()
-    wait_for(lambda: not sleepers(marker), "the command has ended")
-    wait_for(lambda: not clients_folders(tmp_path), "the client has tidied up")
+    wait_for("the command has ended", lambda: not sleepers(marker))
+    wait_for("the client has tidied up", lambda: not clients_folders(tmp_path))
 
 
 def test_what_a_run_leaves_that_was_killed_altogether_goes_with_the_next(
@@ -75,10 +63,10 @@ def test_what_a_run_leaves_that_was_killed_altogether_goes_with_the_next(
     marker = marker_of(tmp_path)
     words = [*RUN, "--in", "unshare", "--", "sleep", marker]
     child = subprocess.Popen(words, start_new_session=True)
-    wait_for(lambda: sleepers(marker), "the command runs")
+    wait_for("the command runs", lambda: sleepers(marker))
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-    wait_for(lambda: not sleepers(marker), "the command has ended")
+    wait_for("the command has ended", lambda: not sleepers(marker))
     assert clients_folders(tmp_path)
     assert subprocess.run([*RUN, "--", "true"], capture_output=True, check=False).returncode == 0
     assert not list(tmp_path.iterdir())
@@ -91,7 +79,7 @@ def test_folders_of_runs_that_were_killed_are_removed(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     alive = f"{os.getpid()}-{process_start.start_ticks(os.getpid())}"
     gone = f"{os.getpid()}-1"
-    here = run_left.namespace()
+    here = own_folder.namespace()
     names = [f"{alive}-{here}-a", f"{gone}-{here}-b", f"{gone}-1-c", "x", f"{gone}-{here}-d"]
     for name in names:
         (tmp_path / f"steelyard-run-{name}").mkdir()
@@ -127,9 +115,9 @@ def test_ctrl_c_at_a_terminal_ends_a_container_of_lxc(lxc: str, tmp_path: Path) 
     if pid == 0:
         os.execv(RUN[0], [*RUN, "--in", lxc, "--", "sleep", marker])
     try:
-        wait_for(lambda: sleepers(marker), "the command runs")
+        wait_for("the command runs", lambda: sleepers(marker))
         os.write(terminal, b"\x03")
-        wait_for(lambda: not sleepers(marker), "the command has ended")
+        wait_for("the command has ended", lambda: not sleepers(marker))
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 130
     finally:

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import wait_for
 
 from .launcher_lab import told
 
@@ -17,13 +17,6 @@ pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 # --- runs that are stopped ---
@@ -42,7 +35,7 @@ def test_a_killed_run_is_still_started(study: Study, clients: int) -> None:
     study.body("echo here; sleep 60", clients)
     with study.start() as child:
         last = study.attempt() / f"out.{clients - 1}"
-        wait_for(lambda: last.exists() and last.stat().st_size > 0, "the clients run")
+        wait_for("the clients run", lambda: last.exists() and last.stat().st_size > 0)
         os.killpg(child.pid, signal.SIGKILL)
         assert child.wait(timeout=90) == -signal.SIGKILL
     result = study.result()
@@ -65,7 +58,7 @@ def test_a_stopped_run_says_so_and_leaves_nothing_behind(
     study.body("echo here; bash -c 'sleep 61; true' & sleep 60; echo never", 2)
     with study.start(SY_TIME_LIMIT_S=limit) as child:
         wait_for(
-            lambda: sum("sleep 61" in args for args in in_session(child.pid)) >= 2, "clients run"
+            "clients run", lambda: sum("sleep 61" in args for args in in_session(child.pid)) >= 2
         )
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=90) == 143
@@ -82,7 +75,7 @@ def test_a_client_that_does_not_listen_is_killed_after_the_grace(study: Study) -
     study.body("trap '' TERM; echo here; sleep 60")
     with study.start(SY_GRACE_S="1") as child:
         out = study.attempt() / "out.0"
-        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the client runs")
+        wait_for("the client runs", lambda: out.exists() and out.stat().st_size > 0)
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=90) == 143
         assert in_session(child.pid) == []
@@ -93,7 +86,7 @@ def test_ctrl_c_stops_a_run(study: Study) -> None:
     study.body("echo here; sleep 60")
     with study.start() as child:
         out = study.attempt() / "out.0"
-        wait_for(lambda: out.exists() and out.stat().st_size > 0, "the client runs")
+        wait_for("the client runs", lambda: out.exists() and out.stat().st_size > 0)
         os.killpg(child.pid, signal.SIGINT)
         assert child.wait(timeout=90) == 130
     assert study.result()["reason"] == "stopped by SIGINT before its end"
@@ -107,7 +100,7 @@ def test_a_stopped_benchmarks_own_exit_code_is_kept(study: Study, inside: bool) 
     level = told("unshare,containers=8") if inside else {}
     with study.start(**level) as child:
         outs = [study.attempt() / f"out.{client}" for client in range(8)]
-        wait_for(lambda: all(out.exists() and out.stat().st_size for out in outs), "all run")
+        wait_for("all run", lambda: all(out.exists() and out.stat().st_size for out in outs))
         for _ in range(3):
             os.killpg(child.pid, signal.SIGTERM)
             time.sleep(0.002)
@@ -120,7 +113,7 @@ def test_sigterm_after_sigterm_to_every_process_spoils_nothing(study: Study) -> 
     study.body("echo here; sleep 60", 2)
     with study.start(SY_TIME_LIMIT_S="1") as child:
         outs = [study.attempt() / f"out.{client}" for client in range(2)]
-        wait_for(lambda: all(out.exists() and out.stat().st_size for out in outs), "both run")
+        wait_for("both run", lambda: all(out.exists() and out.stat().st_size for out in outs))
         while child.poll() is None:
             os.killpg(child.pid, signal.SIGTERM)
             time.sleep(0.002)

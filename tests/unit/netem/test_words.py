@@ -28,6 +28,27 @@ SPECS: dict[str, tuple[dict[str, object], list[str]]] = {
         {"gemodel": {"p": 0.01, "r": 0.1, "one_minus_h": 1.0, "one_minus_k": 0.0}},
         ["packets are lost in bursts (Gilbert-Elliott: p 1 %, r 10 %, 1-h 100 %, 1-k 0 %)"],
     ),
+    "four states and marks": (
+        {"loss_state": {"p13": 0.01, "p31": 0.1, "p32": 0.0, "p23": 1.0, "p14": 0.0}, "ecn": True},
+        [
+            "packets are lost by a chain of four states (p13 1 %, p31 10 %, p32 0 %, p23 100 %, p14 0 %)",
+            "packets of connections that know ECN are marked instead of lost",
+        ],
+    ),
+    "another link": (
+        {
+            "rate_bit_per_s": 1e6,
+            "rate_overhead": {"packet_bytes": -14, "cell_bytes": 48, "cell_overhead_bytes": 5},
+            "slot": {"min_s": 0.01, "max_s": 0.02, "packets": 32, "bytes": 0},
+            "seed": 42,
+        },
+        [
+            "at most 1 Mbit/s",
+            "of which a packet takes more than its own bytes (-14 bytes, in cells of 48 bytes and 5 more)",
+            "packets leave in slots (every 10 ms to 20 ms, at most 32 packets each)",
+            "chance begins from 42",
+        ],
+    ),
     "a rate and a queue": (
         {"rate_bit_per_s": 1.5e6, "limit_packets": 100, "rto_min_s": 0.002},
         [

@@ -117,7 +117,7 @@ def mom(tmp_path: Path, hook: Path) -> Iterator[Mom]:
     tmp_path.chmod(0o755)
     home = tmp_path / "mom"
     folders = {"record_dir": str(home / "records"), "run_dir": str(home / "run")}
-    made = Mom(home, hook, {"node_program": str(find_node_program()), **folders})
+    made = Mom(home, hook, {"node_program": str(find_node_program()), "bpf": "no", **folders})
     yield made
     for state in (home / "run/job").glob("*.json"):
         job_id = state.name.removeprefix("vm.").removesuffix(".json")

@@ -20,6 +20,7 @@ EVENTS = (
     "EXECJOB_ABORT",
     "EXECHOST_STARTUP",
     "EXECHOST_PERIODIC",
+    "EXECJOB_ATTACH",
 )
 
 
@@ -83,6 +84,7 @@ class Event:
             self.job = Job(said, answer)
         self.job_list = dict.fromkeys(said["job_list"])
         self.vnode_list = {name: Vnode(ncpus) for name, ncpus in said["vnodes"].items()}
+        self.pid = said.get("pid")
         self.answer = answer
 
     def accept(self):

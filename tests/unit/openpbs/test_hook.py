@@ -95,6 +95,17 @@ def test_begun_twice_is_one_record(mom: Mom) -> None:
     assert mom.record("41.vm")["complete"] is True
 
 
+def test_what_pbs_attach_brings_is_told(mom: Mom) -> None:
+    """Nobody counts it here: the record says so."""
+    mom.run({"event": "EXECJOB_BEGIN", "job": job()})
+    told = mom.run({"event": "EXECJOB_ATTACH", "job": job(), "pid": os.getpid()})
+    assert (told["accepted"], told["log"]) == (True, [])
+    mom.run({"event": "EXECJOB_EPILOGUE", "job": {**job(), "Exit_status": "0"}})
+    record = mom.record("41.vm")
+    assert record["complete"] is False
+    assert record["incomplete_reason"].startswith("pbs_attach brought 1 processes: ")
+
+
 def test_a_task_of_an_array(mom: Mom) -> None:
     task = job(id="8[1].vm")
     assert mom.run({"event": "EXECJOB_BEGIN", "job": task})["log"] == []
@@ -215,6 +226,7 @@ def test_a_configuration_that_is_wrong(mom: Mom, text: str) -> None:
         ("protect", "ldap", "a list of hosts"),
         ("exclusive_by_ncpus", "no", "true or false"),
         ("record_dir", ["/r"], "a text or a number"),
+        ("bpf", False, '"yes" or "no"'),
     ],
 )
 def test_a_setting_of_another_kind_is_told_and_not_used(

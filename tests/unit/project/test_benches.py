@@ -34,6 +34,20 @@ def test_a_small_one_ends_with_a_line_of_json(name: str, runs: int, told: set[st
     assert all(figures[key] > 0 for key in told)
 
 
+def test_a_months_rows_and_records_are_what_its_maker_says() -> None:
+    done = subprocess.run(
+        [sys.executable, BENCH / "scale.py", "--jobs", "200", "--shows", "1"],
+        capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["sums_agree"] is True
+    assert figures["top_agrees"] is True
+    assert figures["jobs"] == 200
+    assert figures["rows"] > figures["records"] > 200
+    assert all(value > 0 for name, value in figures.items() if name.startswith("ratio_"))
+
+
 LINES = 200  # bytes: what the storm's parent reads and writes itself
 
 

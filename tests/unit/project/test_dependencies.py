@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 TOP = ("facts", "analysis", "jobscripts", "wrappers")
-AT_RUN_TIME = ("hep", "mpi", "notebook", "spark")  # of the extras
+AT_RUN_TIME = ("hep", "man", "mpi", "notebook", "spark")  # of the extras
 BROUGHT = {"markupsafe", "cramjam"}  # part of the interface of jinja2, and of uproot
 
 
@@ -21,7 +21,8 @@ def declared() -> set[str]:
     parser.read(ROOT / "setup.cfg")
     extras = parser["options.extras_require"]
     lists = [parser["options"]["install_requires"], *(extras[name] for name in AT_RUN_TIME)]
-    return {name for text in lists for name in re.findall(r"^([a-z0-9-]+)", text, re.MULTILINE)}
+    names = [name for text in lists for name in re.findall(r"^([a-z0-9-]+)", text, re.MULTILINE)]
+    return {name.replace("-", "_") for name in names}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from steelyard.wrappers.commands import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -26,7 +27,7 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_commands_exist(page: Path) -> None:
     """`steelyard WORD` at the start of a line of code, or in backquotes."""
     text = page.read_text(encoding="utf-8")
-    used = set(re.findall(r"(?:^\s*\$ |`|^    )steelyard ([a-z]+)", text, re.MULTILINE))
+    used = set(re.findall(r"(?:^\s*\$ |`|^    )steelyard ([a-z]+(?:-[a-z]+)?)", text, re.MULTILINE))
     assert used <= set(cli.COMMANDS)
 
 
@@ -70,7 +71,7 @@ def test_the_tools_named_in_setup_lists_are_debian_packages() -> None:
     """A misspelt package would stop every fresh machine."""
     names = [
         line.partition("#")[0].strip()
-        for file in ("run.txt", "test.txt")
+        for file in ("run.txt", "bpf.txt", "test.txt")
         for line in (ROOT / "setup" / file).read_text(encoding="utf-8").splitlines()
     ]
     known = subprocess.run(
@@ -78,3 +79,15 @@ def test_the_tools_named_in_setup_lists_are_debian_packages() -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert set(known.stdout.split()) == {"installed"}, known.stderr
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_every_link_of_it_leads_somewhere(tmp_path: Path) -> None:
+    """Anchors within pages too, which Sphinx knows and we do not."""
+    command = [sys.executable, "-P", "-m", "sphinx", "-q", "-W", "-E", "-c", ROOT / "docs/site"]
+    done = subprocess.run(
+        [*command, "-d", tmp_path / "doctrees", ROOT / "docs", tmp_path / "html"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "What does it cost my job" in (tmp_path / "html/index.html").read_text(encoding="utf-8")

@@ -6,10 +6,11 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.processes import pids
+from tests.waiting import wait_for
 
 from .. import leftovers
 
@@ -23,7 +24,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_child_that_is_left_is_named_and_ended(tmp_path: Path) -> None:
-    before = leftovers.pids()
+    before = pids()
     with subprocess.Popen(["sleep", "601"], env={}) as child:
         assert leftovers.end(before, str(tmp_path)) == ["sleep 601"]
         assert child.wait(90) == -9
@@ -34,7 +35,7 @@ def test_a_child_that_is_left_is_named_and_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", ["ours", "none"])
 def test_one_that_has_left_our_tree_is_known(tmp_path: Path, environment: str) -> None:
     """By our mark in its environment, or by the folder of the tests on its command line."""
-    before = leftovers.pids()
+    before = pids()
     script = tmp_path / "script" if environment == "none" else Path("script")
     (tmp_path / "script").write_text("sleep 602; true\n")
     words = (
@@ -42,24 +43,19 @@ def test_one_that_has_left_our_tree_is_known(tmp_path: Path, environment: str) -
     )
     line = f"{shlex.join(words)} >&- 2>&- &"
     subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True)
-    wait_for("sleep 602", before, tmp_path)
+    wait_for("sleep 602", lambda: is_running("sleep 602", before, tmp_path))
     found = leftovers.end(before, str(tmp_path))
     assert sorted(found) == [f"sh {script}", "sleep 602"]
 
 
-def wait_for(line: str, before: set[int], folder: Path) -> None:
-    """Until a process of ours has that command line."""
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        ours = leftovers.running(before, str(folder))
-        if any(leftovers.read(pid, "cmdline").replace("\0", " ").strip() == line for pid in ours):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"no '{line}' after 90 s")
+def is_running(line: str, before: set[int], folder: Path) -> bool:
+    """Has a process of ours that command line?"""
+    ours = leftovers.running(before, str(folder))
+    return any(leftovers.read(pid, "cmdline").replace("\0", " ").strip() == line for pid in ours)
 
 
 def test_one_that_ends_by_itself_is_waited_for(tmp_path: Path) -> None:
-    before = leftovers.pids()
+    before = pids()
     subprocess.run(["sh", "-c", "sleep 0.3 >&- 2>&- &"], check=True)
     assert leftovers.end(before, str(tmp_path)) == []
 

@@ -31,6 +31,7 @@ class Accounting(sacct.Sacct):
 
     def starts(self, fields: Any, *which: str) -> list[AccountingRow]:
         """All of them."""
+        self.which = which
         return list(self.said)
 
 
@@ -72,6 +73,31 @@ def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:
     assert own["missing"]["energy_j"] == "no RAPL"
     again = look(tmp_path, row(comment=text))
     assert (again.wishes, again.had) == ([], 1)
+
+
+def test_which_jobs_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever zone this is: sacct reads UTC from us. And by state: without, slurmdbd passes over jobs
+    that it was never told the eligible time of."""
+    accounting = Accounting()
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        publish.look(publish.Asked(3600, []), accounting, NOW)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    words = list(accounting.which)
+    assert words[words.index("-S") + 1] == "2023-11-14T21:13:20"
+    assert words[words.index("-E") + 1] == "2023-11-14T22:13:20"
+    assert {"R", "CD", "F", "TO"} <= set(words[words.index("-s") + 1].split(","))
+
+
+def test_why_a_node_has_refused_a_condition_is_told(tmp_path: Path) -> None:
+    why = "--netem=delay=1ms: this kernel has no sch_netem"
+    missing = {"network_conditions": f"refused: {why}", "energy.energy_j": "no RAPL"}
+    HELP.write_record(tmp_path / "7", "n1", START, "7", missing=missing)
+    own = admin_comment.own(written(look(tmp_path, row()))["admin_comment"])
+    assert own is not None and own["refused"] == why
 
 
 def test_totals_in_place_of_what_the_start_had(tmp_path: Path) -> None:

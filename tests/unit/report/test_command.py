@@ -82,8 +82,8 @@ def test_report_with_figures_in_the_asked_formats(
     arguments = [str(demo_folder), "-o", str(output), "--figures", "--format", "svg,csv"]
     assert main(["report", *arguments]) == 0
     written = [path.suffix for path in (tmp_path / "figures").iterdir()]
-    assert (written.count(".svg"), written.count(".csv"), len(written)) == (13, 13, 26)
-    assert f"figures: 26 files in {tmp_path / 'figures'}" in capsys.readouterr().out
+    assert (written.count(".svg"), written.count(".csv"), len(written)) == (14, 14, 28)
+    assert f"figures: 28 files in {tmp_path / 'figures'}" in capsys.readouterr().out
 
 
 def test_report_as_json_has_null_for_what_is_not_known(
@@ -112,7 +112,7 @@ def test_json_has_every_figure_as_its_csv_has_it(
     capsys.readouterr()
     assert main(["report", str(demo_folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["figures"]
-    assert len(told) == 13
+    assert len(told) == 14
     for figure in told:
         path = tmp_path / "figures" / f"{figure['name']}.csv"
         with path.open(newline="", encoding="utf-8") as lines:

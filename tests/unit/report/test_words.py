@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.report.words import answer, terminal
+from steelyard.analysis.findings.registry import find
+from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.as_json import row_document
+from steelyard.analysis.report.links import run_anchors
+from steelyard.analysis.report.tables import asked_table, metric_table
+from steelyard.analysis.report.words import terminal
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
@@ -80,4 +85,45 @@ def test_of_few_runs_outliers_are_not_said_to_be_none(
     table = text[text.index("<caption>app: seconds (s)</caption>") :]
     row = table[table.index(">clients=2</a>") :]
     cells = re.findall(r"<td>([^<]*)</td>", row[: row.index("</tr>")])
-    assert cells == ["1", "3", "–", "&lt; 95 %", "3", "–", "–", "3", "3", "–", "0", "0", "0"]
+    assert cells == [
+        "1",
+        "3.00",
+        "–",
+        "&lt; 95 %",
+        "3.00",
+        "–",
+        "–",
+        "3.00",
+        "3.00",
+        "–",
+        "0",
+        "0",
+        "0",
+    ]
+
+
+def test_cancelled_runs_are_told_apart_from_failed_ones(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    maker = synthetic.StudyMaker("stopped", {"clients": [1, 2]}, {"clients": 1})
+    for clients in (1, 2):
+        for number, state in enumerate(("completed",) * 3 + ("failed", "cancelled", "cancelled")):
+            key = maker.run("x", {}, {"clients": clients}, number + 1, state=state)
+            if state == "completed":
+                maker.result(key, "seconds", 3.0 + number * clients / 100, "s")
+    folder, page = maker.write(tmp_path), tmp_path / "r.html"
+    summary = summarize(folder)
+    assert [(g.counts.failed, g.counts.cancelled) for g in summary.groups] == [(1, 2), (1, 2)]
+    assert terminal(summary, []).startswith(
+        "stopped: 6 of 12 runs completed, 2 failed, 4 cancelled\n"
+    )
+    assert dict(asked_table(summary).rows)["… cancelled"] == "4"
+    rows = [row for row in summary.rows if row.metric.name == "seconds"]
+    _, table = metric_table(rows, run_anchors(summary))
+    assert table.headings[-4:] == ("Failed", "Invalid", "No value", "Cancelled")
+    assert [row[-4:] for row in table.rows] == [("1", "0", "0", "2")] * 2
+    assert row_document(rows[0])["failed"] == 1 and row_document(rows[0])["cancelled"] == 2
+    (finding,) = (one for one in find(summary) if one.kind.code == "SY01")
+    assert finding.text == "6 of 12 runs gave no result: 4 cancelled, 2 failed."
+    assert main(["report", str(folder), "-o", str(page)]) == 0
+    assert "cancelled: " in page.read_text("utf-8")

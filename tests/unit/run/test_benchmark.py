@@ -28,10 +28,12 @@ def test_its_own_figures_come_first_and_are_means_over_the_runs(
     assert cli.main([*words, "-p", "file_size=4KiB", "-p", "direct=true"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["benchmark"] == "filesystem"
-    first = said["metrics"][0]
+    first = said["commands"][0]["metrics"][0]
     assert (first["metric"], first["unit"], first["n"]) == ("seconds", "s", 2)
-    assert {"throughput", "files_per_s", "elapsed"} <= {m["metric"] for m in said["metrics"]}
-    assert "nfs_read_bytes" not in {m["metric"] for m in said["metrics"]}
+    assert {"throughput", "files_per_s", "elapsed"} <= {
+        m["metric"] for m in said["commands"][0]["metrics"]
+    }
+    assert "nfs_read_bytes" not in {m["metric"] for m in said["commands"][0]["metrics"]}
     lines = [
         json.loads(line)
         for attempt in ("local.1", "local.2")
@@ -49,13 +51,15 @@ def test_elapsed_is_the_runs_as_in_a_study(capfd: Capture, tmp_path: Path, launc
     words = ["run", "--benchmark", "app", "-p", "command=sleep 0.1", "--json", "-o", str(tmp_path)]
     assert cli.main([*words, "--in", launcher]) == 0
     said = json.loads(capfd.readouterr().out)
-    (one,) = said["runs"]
+    (one,) = said["commands"][0]["runs"]
     result = json.loads((tmp_path / "benchmark/runs/run/local.1/result.json").read_bytes())
     (record,) = (tmp_path / "run-001").rglob("*.json")
     assert one["values"]["elapsed"] == result["elapsed_s"]
     assert 0.1 <= result["elapsed_s"] < json.loads(record.read_bytes())["exit"]["elapsed_s"]
     assert ("start" in one["values"]) == (launcher != "bare")
-    whole = {entry["metric"] for entry in said["metrics"] if entry["scope"] == "whole run"}
+    whole = {
+        entry["metric"] for entry in said["commands"][0]["metrics"] if entry["scope"] == "whole run"
+    }
     assert ("cpu" in whole) == (launcher != "bare")
 
 
@@ -83,7 +87,7 @@ def test_figures_that_are_not_found_fail_the_run(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give a command after --, or --benchmark NAME, and not both"),
+        ([], "give a command, or --benchmark NAME, and not both"),
         (["--benchmark", "hpl", "--", "true"], "and not both"),
         (["-p", "n=3", "--", "true"], "-p n=3: goes with --benchmark"),
         (["--benchmark", "hpll"], "unknown benchmark 'hpll'; known: "),

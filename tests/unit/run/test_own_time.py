@@ -34,7 +34,7 @@ def weigh(capfd: Capture, place: Path, *words: str) -> Run:
     assert cli.main(["run", "--json", "-o", str(place), *words]) == 0
     document = json.loads(capfd.readouterr().out)
     (record,) = (place / "run-001").rglob("*.json")
-    return document["runs"][0]["values"], json.loads(record.read_bytes()), document
+    return document["commands"][0]["runs"][0]["values"], json.loads(record.read_bytes()), document
 
 
 def attempt(place: Path) -> Path:
@@ -77,7 +77,7 @@ def test_bytes_are_the_same_with_and_without_a_container(
     count = 2 if "=2" in launcher else 1
     assert said["write calls"] == 1234567 * count
     assert 1234567 * count <= said["read calls"] < (1234567 + 65536) * count
-    scopes = {entry["metric"]: entry["scope"] for entry in document["metrics"]}
+    scopes = {entry["metric"]: entry["scope"] for entry in document["commands"][0]["metrics"]}
     whole = {name for name, scope in scopes.items() if scope == "whole run"}
     assert whole == (set() if launcher == "bare" else {"energy", "memory"})
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.commands import run as cmd_run
-from steelyard.wrappers.run import run
+from steelyard.wrappers.run import run, shown
 
 Capture = pytest.CaptureFixture[str]
 RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
@@ -39,9 +38,9 @@ def test_repeats_have_intervals_and_show_the_first_output_only() -> None:
     assert done.returncode == 0
     assert done.stderr.count("once") == 1
     document = json.loads(done.stdout)
-    metrics = {entry["metric"]: entry for entry in document["metrics"]}
+    metrics = {entry["metric"]: entry for entry in document["commands"][0]["metrics"]}
     elapsed = metrics["elapsed"]
-    values = [entry["values"]["elapsed"] for entry in document["runs"]]
+    values = [entry["values"]["elapsed"] for entry in document["commands"][0]["runs"]]
     mean = sum(values) / 3
     # Student's t for 2 degrees of freedom, from a printed table: 4.303.
     half = 4.303 * math.sqrt(sum((v - mean) ** 2 for v in values) / 2) / math.sqrt(3)
@@ -58,7 +57,7 @@ def test_bytes_and_memory_are_the_commands(tmp_path: Path) -> None:
     code = "x = b'a' * 50_000_000; open('f', 'wb').write(x)"
     command = [sys.executable, "-c", f"import os; os.chdir({str(tmp_path)!r}); {code}"]
     document = json.loads(steelyard("--json", "--", *command).stdout)
-    values = document["runs"][0]["values"]
+    values = document["commands"][0]["runs"][0]["values"]
     assert 50_000_000 <= values["write calls"] < 51_000_000
     assert values["memory"] > 50_000_000
     assert values["cpu"] > 0
@@ -66,7 +65,9 @@ def test_bytes_and_memory_are_the_commands(tmp_path: Path) -> None:
 
 def test_what_cannot_be_measured_says_why() -> None:
     document = json.loads(steelyard("--json", "--", "true").stdout)
-    energy = next(entry for entry in document["metrics"] if entry["metric"] == "energy")
+    energy = next(
+        entry for entry in document["commands"][0]["metrics"] if entry["metric"] == "energy"
+    )
     if energy["mean"] is None:  # a machine without RAPL
         assert energy["n"] == 0
         assert "RAPL" in energy["reason"]
@@ -77,17 +78,17 @@ def test_what_cannot_be_measured_says_why() -> None:
 def test_failed_runs_are_told_and_kept_apart(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"if test -e {flag}; then exit 0; fi; touch {flag}; echo broken >&2; exit 3"
-    done = steelyard("--repeat", "3", "--json", "--", "sh", "-c", script)
+    done = steelyard("-i", "--repeat", "3", "--json", "--", "sh", "-c", script)
     assert done.returncode == 5
     assert "broken" in done.stderr
     document = json.loads(done.stdout)
-    assert [entry["exit_code"] for entry in document["runs"]] == [3, 0, 0]
-    assert next(e for e in document["metrics"] if e["metric"] == "elapsed")["n"] == 2
+    assert [entry["exit_code"] for entry in document["commands"][0]["runs"]] == [3, 0, 0]
+    assert next(e for e in document["commands"][0]["metrics"] if e["metric"] == "elapsed")["n"] == 2
 
 
 def test_a_run_that_was_killed_names_its_signal() -> None:
     done = steelyard("--", "sh", "-c", "kill -9 $$")
-    assert done.returncode == 5
+    assert done.returncode == 128 + 9
     assert "run 1 failed (signal 9): it is not in the figures" in done.stdout
 
 
@@ -153,17 +154,19 @@ def test_an_old_sampler_has_no_time_of_the_command(tmp_path: Path) -> None:
     assert "older than this command" in found.missing["elapsed"]
 
 
-def test_an_interval_may_reach_below_zero() -> None:
-    assert [cmd_run.formatted(value, "s") for value in (-0.0589, -2.0, 0.0)] == [
-        "-58.9 ms", "-2 s", "0 µs",
-    ]  # fmt: skip
+def test_figures_read_as_in_the_report() -> None:
+    """All of a row in one unit, and to the decimals that its spread allows."""
 
+    def row(values: list[float], unit: str) -> tuple[str, ...]:
+        runs = [run.Weighed(n, 0, None, {"x": v}, {}) for n, v in enumerate(values, 1)]
+        return tuple(map(str, shown.row(run.summary("x", unit, runs))[1:]))
 
-def test_a_benchmarks_units_are_read_as_in_the_report() -> None:
-    pairs = [(197200, "bytes_per_s"), (192.61, "files_per_s"), (0.004122, "1"), (1.633, "Gflop/s")]
-    assert [cmd_run.formatted(*pair) for pair in pairs] == [
-        "197.2 kB/s", "192.6 files/s", "0.004122", "1.633 Gflop/s",
-    ]  # fmt: skip
+    assert row([30430.0, 30410.0, 30450.0], "files_per_s") == (
+        "30430 ± 20 files/s", "30380 … 30480", "30410 … 30450", "3",
+    )  # fmt: skip
+    assert row([0.0120, 0.0128, 0.0124], "s")[0] == "12.40 ± 0.40 ms"
+    assert row([0.004122], "1") == ("0.004122", "None", "None", "1")
+    assert row([0.0, 0.0], "bytes")[0] == "0 ± 0 B"
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two", "1.5"])
@@ -176,7 +179,7 @@ def test_how_often_is_a_whole_number(count: str, capsys: Capture) -> None:
 
 def test_no_value_is_not_zero() -> None:
     runs = [run.Weighed(1, 0, None, dict.fromkeys(run.METRICS), {"energy": "no RAPL"})]
-    energy = run.summaries(runs)[1]
+    energy = next(one for one in run.summaries(runs) if one.metric == "energy")
     assert (energy.mean, energy.min, energy.n, energy.reason) == (None, None, 0, "no RAPL")
 
 

@@ -7,28 +7,17 @@ import json
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_for
 
 from steelyard.wrappers.base.node import find_node_program
 
 TIMEOUT_S = 90
-
-
-def wait_for(what: str, condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> Any:
-    """The first true value of `condition`."""
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"waited {timeout_s} s for {what}")
 
 
 @dataclass
@@ -87,6 +76,10 @@ class Attached(Weighed):
     def end(self) -> dict[str, Any]:
         if self.process.poll() is None:
             self.send("end")
+        return self.ended()
+
+    def ended(self) -> dict[str, Any]:
+        """Of one that ends without being told: what it is sent may find it gone."""
         assert self.process.wait(TIMEOUT_S) == 0
         return self.record
 

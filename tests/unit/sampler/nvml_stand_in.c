@@ -1,10 +1,15 @@
 /* In the place of libnvidia-ml.so.1, after the NVML API Reference Guide: two GPUs, whose joules
- * stand in files of the folder NVML_STAND_IN, "mJ" or "error CODE". NVML_STAND_IN_MS: how long a
- * call takes. It refuses whoever still has a right of root's, and calls before nvmlInit_v2. */
+ * stand in files of the folder NVML_STAND_IN (a variable, or a macro for those whose environment is
+ * made for them), "mJ" or "error CODE". NVML_STAND_IN_MS: how long a call takes. It refuses whoever
+ * still has a right of root's, and calls before nvmlInit_v2. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#ifndef NVML_STAND_IN
+#define NVML_STAND_IN ""
+#endif
 
 enum {
 	SUCCESS = 0,
@@ -82,7 +87,8 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj)
 	if (!device || !mj)
 		return INVALID_ARGUMENT;
 	take_time();
-	(void)snprintf(path, sizeof(path), "%s/%s", folder ? folder : "", (const char *)device);
+	(void)snprintf(path, sizeof(path), "%s/%s", folder ? folder : NVML_STAND_IN,
+		       (const char *)device);
 	file = fopen(path, "r");
 	if (!file)
 		return UNKNOWN;

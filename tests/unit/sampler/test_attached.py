@@ -265,3 +265,62 @@ def test_of_many_processes_what_each_did_last_is_read_though_it_sleeps(
     waiting("all their memory", lambda: attached.totals()["max_memory_bytes"] >= memory)
     end_root(root, children)
     assert attached.end()["io"]["wchar_bytes"] < written + (1 << 20)
+
+
+# Works, starts a child that works for as long, and ends once it is told to.
+PROGRAM = """
+import subprocess, sys, time
+BURN = "import time\\nwhile time.process_time() < 0.5: pass"
+exec(BURN)
+print("ready", flush=True)
+sys.stdin.readline()
+subprocess.run([sys.executable, "-c", BURN])
+while time.process_time() < 1: pass
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_program_that_runs_is_weighed_with_its_descendants_until_it_ends(
+    sampler: Any, tmp_path: Path
+) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdin and program.stdout and program.stdout.readline() == "ready\n"
+    file = tmp_path / "vm.pid"
+    file.write_text(f"{program.pid}\n")
+    attached = sampler.attach("--process-file", file, "--rate", "10")
+    before_s = psutil.Process(program.pid).cpu_times()
+    program.stdin.write("\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "ready\n"
+    after_s = psutil.Process(program.pid).cpu_times()
+    program.communicate("\n", timeout=60)
+    assert attached.process.wait(60) == 0
+    # Its own and its child's, nothing of what it had used before.
+    used_s = sum(after_s) - sum(before_s)
+    assert used_s > 0.9 and attached.record["cpu"]["cpu_s"] == pytest.approx(used_s, abs=0.15)
+    assert attached.record["processes"]["max_processes"] == 2
+    # Whoever started it has waited for it, not the sampler: what it did last may be told to lack.
+    reason = attached.record["incomplete_reason"]
+    assert reason is None or "1 processes at work ended without anyone's waiting" in reason
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--process", "4194304"), "--process 4194304: there is no process of that id"),
+        (("--process", "0"), "--process '0': expected a whole number from 1 to 2147483647"),
+        (("--process-file", "/no/such"), "cannot open --process-file /no/such: No such file"),
+        (("--process", "1", "--watch", "1"), "--process and --watch exclude each other"),
+        (("--process", "1", "--", "true"), "--pid, --process and a command exclude each other"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(
+    sampler: Any, options: tuple[str, ...], words: str
+) -> None:
+    arguments, _ = sampler.arguments(*options)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert words in done.stderr

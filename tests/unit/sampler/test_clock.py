@@ -61,8 +61,9 @@ def test_a_clock_that_is_set_moves_no_sample(
     assert all(0 <= b - a < 60 for a, b in itertools.pairwise(times))
     assert now - 1 <= record["start_unix_s"] <= time.time()
     # The first may be told as of the end of START's second.
+    # The two clocks are read one after the other, and a busy machine may do something in between.
     took = record["end_unix_s"] - record["start_unix_s"]
-    assert record["elapsed_s"] - 0.001 <= took <= record["elapsed_s"] + 1
+    assert record["elapsed_s"] - 0.02 <= took <= record["elapsed_s"] + 1
     assert int(record["start_unix_s"]) == int(attached.record_path.name.split(".")[-2])
 
 

@@ -95,3 +95,24 @@ def test_more_cpu_than_the_node_has_is_no_number(sampler: Any, root: Any) -> Non
     assert record["incomplete_reason"].startswith(
         "the job's processes were found to have used 9000.00 s more CPU than"
     )
+
+
+@pytest.mark.parametrize(
+    ("named", "done", "complete"),
+    [("{pid} 0", False, False), ("{pid} 0", True, True), ("{pid}", False, True)],
+)
+def test_a_steps_daemon_that_was_killed_leaves_a_record_that_says_so(
+    sampler: Any, root: Any, named: str, done: bool, complete: bool
+) -> None:
+    """It was complete. Who names a process by hand (no page faults) has promised nothing."""
+    attached = sampler.attach("--rate", "10")
+    attached.send(f"root {named.format(pid=root.pid)}")
+    if done:
+        attached.send(f"done {root.pid} {FIRST} 0 0")
+    root.kill()
+    root.wait()
+    record = attached.end()
+    assert record["complete"] is complete
+    if not complete:
+        assert record["incomplete_reason"].startswith("1 steps' daemons ended without telling")
+        assert record["incomplete_of"] == "processes"

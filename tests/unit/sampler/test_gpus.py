@@ -2,54 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-TREE = HERE.parents[1] / "data" / "meters" / "two-gpus"
-BUSES = ("0000:3b:00.0", "0000:86:00.0")
+from .gpu_lab import Gpus, gpus
 
-
-@dataclass
-class Gpus:
-    """The library, the folder it reads joules from, and a tree that lists its GPUs."""
-
-    folder: Path
-    tree: Path
-
-    def set(self, gpu: int, text: str) -> None:
-        path = self.folder / BUSES[gpu]
-        part = path.with_suffix(".part")
-        part.write_text(text)
-        part.chmod(0o644)
-        part.rename(path)
-
-
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Gpus]:
-    """Where whoever has no rights can read it: pytest's own folders are only for their user."""
-    with tempfile.TemporaryDirectory(prefix="steelyard-nvml-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        subprocess.run(
-            ["cc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1",
-             HERE / "nvml_stand_in.c"],
-            check=True,
-        )  # fmt: skip
-        monkeypatch.setenv("LD_LIBRARY_PATH", name)
-        monkeypatch.setenv("NVML_STAND_IN", name)
-        made = Gpus(folder, Path(shutil.copytree(TREE, tmp_path / "tree")))
-        made.set(0, "7000000000")
-        made.set(1, "9000000000")
-        yield made
+__all__ = ["gpus"]  # a fixture
 
 
 def zones(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -65,6 +25,7 @@ def test_joules_of_each_gpu_are_those_of_the_library(
         gpus.set(0, str(7_000_000_000 + step * 12_345))
         gpus.set(1, str(9_000_000_000 + step * 678))
         time.sleep(0.05)
+    waiting("all joules", lambda: attached.column("energy_j:gpu-0")[-1:] == [123.45])
     record = attached.end()
     assert [zone["energy_j"] for zone in zones(record)] == [123.45, 6.78]
     assert attached.column("energy_j:gpu-0")[-1] == 123.45
@@ -106,6 +67,7 @@ def test_what_nvml_refuses_is_null_with_its_words(
     attached = sampler.attach("--root", gpus.tree, "--rate", "20")
     waiting("a first reading", lambda: attached.samples and attached.samples[-1]["energy_j:gpu-0"])
     gpus.set(0, "7000001000")
+    waiting("its joules", lambda: attached.column("energy_j:gpu-0")[-1:] == [1.0])
     record = attached.end()
     assert [zone["energy_j"] for zone in zones(record)] == [1.0, None]
     assert record["missing"]["energy.zones.1.energy_j"] == why
@@ -115,6 +77,7 @@ def test_a_counter_that_began_anew_is_null(gpus: Gpus, sampler: Any, waiting: An
     attached = sampler.attach("--root", gpus.tree, "--rate", "20")
     waiting("a first reading", lambda: attached.samples and attached.samples[-1]["energy_j:gpu-0"])
     gpus.set(0, "1000")
+    waiting("an empty cell", lambda: attached.column("energy_j:gpu-0")[-1:] == [None])
     record = attached.end()
     assert zones(record)[0]["energy_j"] is None
     assert "went down" in record["missing"]["energy.zones.0.energy_j"]

@@ -253,7 +253,7 @@ def test_what_was_read_survives_a_killed_child(sampler: Any, net: Net, waiting: 
     job = net.run(client(20))
     waiting("a round-trip time", lambda: any(attached.column("rtt_s")))
     os.kill(attached.child_pid, 9)
-    record = attached.end()
+    record = attached.ended()
     job.kill()
     job.wait()
     assert record["complete"] is False

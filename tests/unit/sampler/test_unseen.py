@@ -167,14 +167,72 @@ def test_children_at_work_that_nobody_waits_for_make_a_record_incomplete(sampler
     assert record["incomplete_of"] == "processes"
 
 
+# As a step's daemon: its script is killed -9, and what that has started a moment later.
+KILLING = """
+import os, signal, subprocess, sys, time
+script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+sys.stdin.readline()
+child = subprocess.Popen([sys.executable, "-c", script, sys.argv[1]], stdout=subprocess.PIPE)
+orphan = int(child.stdout.readline())
+time.sleep(1)
+child.kill()
+child.wait()
+time.sleep(float(sys.argv[2]))
+os.kill(orphan, signal.SIGSTOP)
+time.sleep(0.01)
+print(open(f"/proc/{orphan}/io").read().split()[3], flush=True)
+os.kill(orphan, signal.SIGKILL)
+time.sleep(0.5)
+"""
+# Who adopts orphans, and waits for them at once: none of the job's.
+ADOPTING = """
+import contextlib, ctypes, os, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+root = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]])
+print(root.pid, flush=True)
+with contextlib.suppress(ChildProcessError):
+    while True: os.wait()
+"""
+WORKING = """
+import os, time
+print(os.getpid(), flush=True)
+null = os.open("/dev/null", os.O_WRONLY)
+while True:
+    os.write(null, bytes(100_000))
+    time.sleep(0.01)
+"""
+RESTING = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+@pytest.mark.parametrize("later_s", [0, 0.5])
+@pytest.mark.parametrize("working", [True, False])
+def test_what_a_killed_script_leaves(sampler: Any, working: bool, later_s: float) -> None:
+    """Complete, and too little, was told of what its child had done since the last sample."""
+    attached = sampler.attach("--rate", "5")
+    child = WORKING if working else RESTING
+    argv = [sys.executable, "-c", ADOPTING, KILLING, child, str(later_s)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as outer:
+        assert outer.stdout is not None
+        attached.send(f"root {int(outer.stdout.readline())}")
+        written = int(outer.communicate(b"\n")[0])
+    record = attached.end()
+    assert 0 <= written - record["io"]["wchar_bytes"] <= written * working / 3
+    assert record["complete"] is not working, record["incomplete_reason"]
+    if working:
+        why = r"[12] processes at work ended without .* \(at most \d\.\d\d s of CPU by the threads"
+        assert re.match(why, record["incomplete_reason"])
+
+
 # It leaves the tree at birth, does what is known, and lives on to be seen.
 LEAVING = """
 import os, sys, time
 sys.stdin.readline()
+open("/proc/self/comm", "w").write(os.path.basename(sys.argv[3]))
 if os.fork() == 0:
     if os.fork() == 0:
         os.setsid()
-        os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], sys.argv[2]])
+        os.execv(sys.argv[3], [sys.executable, "-c", sys.argv[1], sys.argv[2]])
     os._exit(0)
 os.wait()
 """
@@ -188,14 +246,21 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("mine", [True, False])
+@pytest.mark.parametrize(
+    ("name", "node", "mine"),
+    [("program", "n1", True), ("program", "n11", False), ("steelyard-node", "n1", False)],
+)
 def test_an_orphan_is_known_by_its_environment(
-    sampler: Any, waiting: Any, tmp_path: Path, mine: bool
+    sampler: Any, waiting: Any, tmp_path: Path, name: str, node: str, mine: bool
 ) -> None:
+    """What Steelyard itself has started around a job was taken for a process of root's job."""
+    if name == "steelyard-node" and os.geteuid() != 0:
+        pytest.skip("only root's process of that name is ours")
     job, ready = str(os.getpid()), tmp_path / "ready"
+    (tmp_path / name).symlink_to(sys.executable)
     attached = sampler.attach("--rate", "20", "--orphan", f"JOB={job}", "--orphan", "NODE=n1")
-    environment = os.environ | {"JOB": job, "NODE": "n1" if mine else "n11"}
-    argv = [sys.executable, "-c", LEAVING, ORPHAN, str(ready)]
+    environment = os.environ | {"JOB": job, "NODE": node}
+    argv = [sys.executable, "-c", LEAVING, ORPHAN, str(ready), str(tmp_path / name)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment) as root:
         attached.send(f"root {root.pid}")
         root.communicate(b"\n")

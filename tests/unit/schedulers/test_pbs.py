@@ -203,7 +203,7 @@ def test_states_of_waiting_running_and_ended_runs(
                            "7[2].vm": {status: 271, "run_count": 1, "exec_host": "vm/0"},
                            "7[3].vm": {status: 3, "run_count": 1, "exec_host": "vm/0"}})  # fmt: skip
     seen = progress(path, capsys)
-    assert (seen["running"], seen["waiting"], seen["failed"]) == (1, 13, 2)
+    assert (seen["running"], seen["waiting"], seen["failed"], seen["cancelled"]) == (1, 13, 1, 1)
     assert seen["waiting_reasons"] == {"Not Running: no room": 1}
     failures = seen["failures"]
     assert isinstance(failures, list)

@@ -28,7 +28,7 @@ from steelyard.wrappers.study.reader import Table
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}
-SHARED = {"base", "known", "ledger"}
+SHARED = {"base", "known", "ledger", "place"}
 # Slurm's own, in other rooms: the throwaway cluster, and its jobs as `calibrate` weighs them.
 SLURMS_OWN = ("wrappers/schedulers/", "wrappers/cluster/", "wrappers/calibrate/")
 
@@ -104,6 +104,7 @@ SHELL = """
 SY_SCHEDULERS+=(torque)
 sy_torque_is_ours() { [[ -n ${PBS_JOBID:-} ]]; }
 sy_torque_variables() { printf '%s\\n' "${!PBS_@}"; }
+sy_torque_job_id() { :; }
 sy_torque_memory_kib() { :; }
 sy_torque_begin() { SY_JOB_ID=$PBS_JOBID; }
 sy_torque_attempt_name() { printf '%s.0' "$PBS_JOBID"; }

@@ -76,6 +76,19 @@ def test_alone_on_the_node_all_that_is_above_idle(connection: duckdb.DuckDBPyCon
     assert found.low_j == pytest.approx(400 * 4 / (4 + R * 0.1)) and found.low_j > 370
 
 
+@pytest.mark.parametrize("fifths", range(1, 10))
+def test_what_others_did_since_the_last_reading_is_anything(
+    connection: duckdb.DuckDBPyConnection, fifths: int
+) -> None:
+    """The job at work on one processor, others on three, 15 W each; cut short after some fifths of a
+    second, where the node's CPU time is read each second."""
+    rows = [(n / 5, (60 + 4 * 15.0) * n / 5, n / 5, 4.0 * (n // 5)) for n in range(fifths + 1)]
+    put(connection, rows)
+    found = only(connection, IdlePower({"n1": 60.0}))
+    assert found.low_j is not None and found.high_j is not None
+    assert found.low_j <= 15 * fifths / 5 <= found.high_j
+
+
 def test_idle_power_not_known_is_from_nothing_to_the_least_seen(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -37,3 +37,9 @@ def test_what_is_no_database_is_left_alone(study: Any) -> None:
     (study.dir / "study.duckdb").write_bytes(b"x" * 8192)
     with pytest.raises(UsageError, match="cannot be opened"):
         study.collect()
+
+
+def test_the_page_of_formats_has_the_version() -> None:
+    """It said 4 when the version was 5."""
+    page = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert f"`meta.schema_version` is {SCHEMA_VERSION};" in page

@@ -77,8 +77,12 @@ def factors(line: str) -> bytes:
             "a level is named once",
         ),
         ('cache = ["direct"]', 'factors.cache: "direct": going around the cache', "direct = true"),
-        ('cache = ["hot"]', 'factors.cache = "hot": allowed is "cold" or "warm"', ""),
-        ("cache = [1]", 'factors.cache = 1: allowed is "cold" or "warm"', ""),
+        (
+            'cache = ["hot"]',
+            'factors.cache = "hot": allowed is "cold", "warm", or "cold:cvmfs=300"',
+            "",
+        ),
+        ("cache = [1]", 'factors.cache = 1: allowed is "cold", "warm", or "cold:cvmfs=300"', ""),
     ],
 )
 def test_a_level_that_cannot_be_is_one_line_that_names_it(line: str, begin: str, part: str) -> None:
@@ -91,8 +95,11 @@ def test_a_level_that_cannot_be_is_one_line_that_names_it(line: str, begin: str,
 
 
 def test_levels_stay_as_they_were_written() -> None:
-    found = study.parse(factors('network = ["none", "loss=1%,delay=50.0ms"]'), Path("s.toml"))
-    assert found.factors["network"] == ("none", "loss=1%,delay=50.0ms")
+    levels = 'network = ["none", "loss=1%,delay=50.0ms", "trace=wan:repeat,to=10.1.0.0/16"]'
+    found = study.parse(factors(levels), Path("s.toml"))
+    assert found.factors["network"] == (
+        "none", "loss=1%,delay=50.0ms", "trace=wan:repeat,to=10.1.0.0/16",
+    )  # fmt: skip
     assert found.baseline == {"network": "none"}
 
 

@@ -19,12 +19,22 @@ ROOT = Path(__file__).parents[3]
 # Conditions × variants × repeats, as the heads of the files say.
 RUNS = {
     "bourilkov2012-network": 2 * 2 * 10,
+    "bourilkov2012-root": 2 * 2 * 10,
     "bourilkov2012-storage": 4 * 1 * 10,
     "bourilkov2012-trees": 4 * 12 * 10,
-    "jungels2012-files": 8 * 9 * 35,
+    "bourilkov2012-wan": 2 * 3 * 2 * 10,
+    "jungels2012-files": 8 * 3 * 3 * 35,
+    "jungels2012-files-as-run": 8 * 3 * 3 * 5,
     "jungels2012-hpc": 2 * 9 * 35,
-    "kommeri2016": 11 * 2 * 10,
-    "ruiz2015": 7 * 6 * 20,
+    "jungels2012-hpc-in-a-row": 2 * 9 * 35,
+    "kommeri2016-blades": 3 * 5 * 2 * 10,
+    "kommeri2016-cvmfs": 4 * 1 * 10,
+    "kommeri2016-local": 13 * 2 * 2 * 10,
+    "kommeri2016-sites": 4 * 2 * 10,
+    "ruiz2015-q1": 5 * 6 * 20,
+    "ruiz2015-q1-kernels": 4 * 6 * 20,
+    "ruiz2015-q2": 4 * 6 * 20,
+    "ruiz2015-q3": 2 * 2 * 5 * 20,
 }
 
 

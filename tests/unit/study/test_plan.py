@@ -73,6 +73,18 @@ def test_another_seed_is_another_order_of_the_same_runs(write_study: Callable[..
     assert sorted(ids) == sorted(others)
 
 
+def test_a_study_may_keep_the_order_as_written() -> None:
+    text = (
+        '[study]\nrepeat = 3\nblocks = 1\norder = "as_written"\n[factors]\nclients = [2, 1]\n'
+        '[[benchmark]]\nuse = "npb"\nkernel = ["lu", "cg"]\n'
+    )
+    runs = plan.make_plan(study.parse(text.encode(), Path("s.toml")))
+    assert [(run.parameters["kernel"], run.condition["clients"], run.repeat) for run in runs] == [
+        (kernel, clients, repeat) for kernel in ("lu", "cg") for clients in (2, 1) for repeat in (1, 2, 3)
+    ]  # fmt: skip
+    assert [run.position for run in runs] == list(range(1, 13))
+
+
 def test_blocks_do_not_all_begin_with_the_same_condition() -> None:
     text = (
         "[study]\nrepeat = 20\nblocks = 20\n[factors]\nclients = [1, 2, 3, 4]\n"
@@ -192,6 +204,22 @@ def test_mode_of_clients_is_no_parameter(write_study: Callable[..., Path]) -> No
         ("sequential", "throughput"),
         ("parallel", "throughput"),
     }
+
+
+def test_clients_of_a_benchmark_that_has_the_whole_job_are_its_own(
+    write_study: Callable[..., Path],
+) -> None:
+    """One instance, on the nodes of [job]; else clients are instances, a node for each."""
+    head = "[job]\nnodes = 4\n[factors]\nclients = [1, 5, 10]\n"
+    wide = study.load(write_study(text=head + '[[benchmark]]\nuse = "xrootd"\n'))
+    runs = plan.make_plan(wide)
+    assert {(run.clients, run.parameters["clients"]) for run in runs} == {(1, 1), (1, 5), (1, 10)}
+    both = (
+        head.replace("nodes = 4", "")
+        + '[[benchmark]]\nuse = "xrootd"\n[[benchmark]]\nuse = "hpl"\n'
+    )
+    with pytest.raises(UsageError, match="xrootd works on all nodes of a job at once"):
+        study.load(write_study(text=both))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from steelyard.wrappers.study.job import time_limit_s
 
 ROOT = Path(__file__).resolve().parents[3]
 USE = '[[benchmark]]\nuse = "filesystem"\n'
-MEANT = "clients, node_type, network, launcher, cache, mode"
+MEANT = "clients, node_type, kernel_release, network, launcher, cache, mode"
 NAME = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
 
 # What stands in s.toml, and the message after "s.toml: ".
@@ -29,7 +29,7 @@ BAD = {
     ),
     "an unknown key": (
         "[study]\nrepeats = 3\n" + USE,
-        "study.repeats: unknown key; known: name, repeat, blocks, seed, stop; did you mean 'repeat'?",
+        "study.repeats: unknown key; known: name, repeat, blocks, seed, order, stop, equivalent, max_core_hours, paper; did you mean 'repeat'?",
     ),
     "a section that is a value": ("study = 1\n" + USE, "study = 1: allowed is a table: [study]"),
     "a name for a folder elsewhere": (
@@ -72,6 +72,14 @@ BAD = {
         "[study]\nrepeat = 3\nblocks = 4\n" + USE,
         "study.blocks = 4: allowed is at most repeat = 3: every block holds every condition",
     ),
+    "an equivalence without its unit": (
+        "[study]\nequivalent = 2\n" + USE,
+        'study.equivalent = 2: allowed is the largest overhead that does not matter, such as "2%"',
+    ),
+    "an equivalence of nothing": (
+        '[study]\nequivalent = "0%"\n' + USE,
+        'study.equivalent = "0%": allowed is the largest overhead that does not matter, such as "2%"',
+    ),
     "a half-width without unit": (
         '[study]\nstop = { half_width = "1" }\n' + USE,
         'study.stop.half_width = "1": allowed is a share of the mean above zero, such as "1%"',
@@ -84,21 +92,25 @@ BAD = {
         '[job]\ntime_limit = "00:00:00"\n' + USE,
         'job.time_limit = "00:00:00": allowed is "HH:MM:SS" or "D-HH:MM:SS", longer than zero',
     ),
+    "more idle than the run may last": (
+        '[job]\ntime_limit = "00:01:00"\nidle_s = 30\n' + USE,
+        "job.idle_s = 30: allowed is less than half of time_limit = 00:01:00: it comes twice",
+    ),
     "a partition with a blank": (
         '[job]\npartition = "a b"\n' + USE,
         "job.partition = \"a b\": allowed is letters, digits and any of '_.,@+-'",
     ),
     "an option of ours": (
         '[job]\noptions = ["--array=1-2"]\n' + USE,
-        'job.options: "--array=1-2": Steelyard sets this option itself',
+        'job.options: "--array=1-2": Steelyard sets this option itself: leave it out',
     ),
     "the beginning of an option of ours": (
         '[job]\noptions = ["--outp=x"]\n' + USE,
-        'job.options: "--outp=x": Steelyard sets this option itself',
+        'job.options: "--outp=x": Steelyard sets this option itself: leave it out',
     ),
     "a short option of ours": (
         '[job]\noptions = ["-ox"]\n' + USE,
-        'job.options: "-ox": Steelyard sets this option itself',
+        'job.options: "-ox": Steelyard sets this option itself: leave it out',
     ),
     "an option that has a key": (
         '[job]\noptions = ["-t5"]\n' + USE,
@@ -125,7 +137,10 @@ BAD = {
     ),
     "a factor that is no list": (
         "[factors]\nclients = 2\n" + USE,
-        "factors.clients = 2: allowed is a list of levels, at least one",
+        (
+            "factors.clients = 2: allowed is a list of levels, at least one; a range "
+            '{ from = 1, to = 8 }, with step or factor; or { files = "data/*.root" }, with sample'
+        ),
     ),
     "a level twice": (
         "[factors]\nclients = [1, 2, 1]\n" + USE,
@@ -179,7 +194,7 @@ BAD = {
     ),
     "a place without node_type": (
         '[place.virtual]\nslurm = "--constraint=vm"\n' + USE,
-        "place: levels of the factor node_type go here, and [factors] has no node_type",
+        "place: levels of the factors node_type and kernel_release go here, and [factors] has neither",
     ),
     "a place of no level": (
         '[factors]\nnode_type = ["virtual"]\n[place.virtuel]\nslurm = "-C vm"\n' + USE,
@@ -202,7 +217,7 @@ BAD = {
     ),
     "a place with an option of ours": (
         '[factors]\nnode_type = ["virtual"]\n[place.virtual]\nslurm = "--array=1"\n' + USE,
-        'place.virtual.slurm: "--array=1": Steelyard sets this option itself',
+        'place.virtual.slurm: "--array=1": Steelyard sets this option itself: leave it out',
     ),
     "no benchmark": (
         "[study]\nrepeat = 2\n",
@@ -223,7 +238,8 @@ BAD = {
         USE + "iteration = 3\n",
         (
             "benchmark[1].iteration: unknown key; known: use, test, directory, size, copy_files, "
-            "write_files, file_size, iterations, buffer, sync, direct; did you mean 'iterations'?"
+            "write_files, file_size, iterations, buffer, sync, direct, process, overwrite, rest; did "
+            "you mean 'iterations'?"
         ),
     ),
     "a parameter in another unit": (
@@ -349,8 +365,34 @@ def test_the_reference_names_every_key() -> None:
 
 
 def test_the_wishes_of_a_run_reach_its_script(tmp_path: Path) -> None:
-    text = '[job]\nwarm_up = 2\ntime_out = "00:01:30"\nretries = 1\nbind = "core"\n' + USE
+    text = (
+        '[job]\nwarm_up = 2\ntime_out = "00:01:30"\nretries = 1\nbind = "core"\nidle_s = 30\n' + USE
+    )
     job = study.parse(text.encode(), tmp_path / "s.toml").job
     wanted = {"SY_WARM_UP": "2", "SY_TIME_OUT_S": "90", "SY_RETRIES": "1", "SY_BIND": "core"}
+    wanted["SY_IDLE_S"] = "30"
     assert job.quality() == wanted
     assert study.parse(USE.encode(), tmp_path / "s.toml").job.quality() == {}
+
+
+def test_a_study_of_a_paper_says_whose_programs_run(write_study: Callable[..., Path]) -> None:
+    head = '[study]\nname = "again"\npaper = "ruiz2015"\n[[benchmark]]\nuse = "npb"\n'
+    with pytest.raises(UsageError) as caught:
+        study.load(write_study(text=head))
+    assert "study.paper: npb would run our programs" in str(caught.value)
+    assert 'folder = "/path", or say implementation = "steelyard"' in str(caught.value)
+    for told in ('implementation = "steelyard"', 'folder = "/opt/npb"'):
+        assert study.load(write_study(text=f"{head}{told}\n")).variants
+    assert study.load(write_study(text=head.replace('paper = "ruiz2015"\n', ""))).variants
+
+
+def test_several_values_of_one_run_are_one_variant(write_study: Callable[..., Path]) -> None:
+    text = '[[benchmark]]\nuse = "hpl"\nnbmin = "2 4 6"\npfact = ["left", "right"]\n'
+    found = study.load(write_study(text=text)).variants
+    assert [(one.values()["nbmin"], one.values()["pfact"]) for one in found] == [
+        ("2 4 6", "left"),
+        ("2 4 6", "right"),
+    ]
+    for wrong in ("2 four", "2 2", "2 0"):
+        with pytest.raises(UsageError, match="or several different ones in one text"):
+            study.load(write_study(text=text.replace("2 4 6", wrong)))

@@ -66,8 +66,14 @@ def sbatch():
     if ARGS == ["--help"]:
         say((STATE / "sbatch.help").read_text())
         return
-    _, rest = options({"--parsable"})
+    found, rest = options({"--parsable", "--test-only"})
     text = Path(rest[0]).read_text()
+    if "--test-only" in found:
+        refused = load().get("refused")
+        if refused:
+            sys.stderr.write(f"allocation failure: {refused}\n")
+            raise SystemExit(1)
+        return
     wrong = fault()
     if wrong and not wrong.startswith("accepted: "):
         refuse(wrong)
@@ -108,12 +114,12 @@ def squeue():
             # As the real one: what its options do not say its variables do.
             states = os.environ.get("SQUEUE_STATES", "PENDING,RUNNING").split(",")
             if state in ("PENDING", "RUNNING") and state in states:
-                show_task(found["--format"], key, index, state)
+                show_task(found["--format"], key, index, state, job.get("reason", "Priority"))
 
 
-def show_task(layout, key, index, state):
+def show_task(layout, key, index, state, waits_for):
     raw = key if state == "PENDING" else f"{key}{index:03}"
-    reason = "Priority" if state == "PENDING" else "None"
+    reason = waits_for if state == "PENDING" else "None"
     values = {"%F": key, "%K": str(index), "%A": raw, "%T": state, "%r": reason}
     say(re.sub(r"%[A-Za-z]", lambda match: values[match[0]], layout))
 
@@ -161,6 +167,10 @@ def sinfo():
 
 
 def scontrol():
+    if ARGS[:2] == ["-o", "show"] and ARGS[2:] in (["node"], ["partition"]):
+        for line in load().get(ARGS[2], []):  # none: nothing is known of them
+            say(line)
+        return
     if ARGS != ["show", "config"]:
         unknown(ARGS)
     wrong = fault()

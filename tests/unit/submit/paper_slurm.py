@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import patience
+from steelyard.wrappers.study import folder as studydir
+from steelyard.wrappers.study.folder import StudyDir
 
 PLUGIN_HELP = """\
 Usage: sbatch [OPTIONS(0)...] executable [args(0)...]
@@ -67,8 +70,9 @@ class FakeSlurm:
         found: dict[str, Any] = self.state["jobs"]
         return found
 
-    def set_tasks(self, job_id: str, state: str) -> None:
+    def set_tasks(self, job_id: str, state: str, waits_for: str = "Priority") -> None:
         jobs = self.jobs
+        jobs[job_id]["reason"] = waits_for
         jobs[job_id]["tasks"] = [state] * len(jobs[job_id]["tasks"])
         self.change(jobs=jobs)
 
@@ -123,6 +127,14 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def submitted(slurm: Any, write_study: Callable[..., Path]) -> StudyDir:
+    """The small study of 16 runs, submitted as jobs 100 to 103."""
+    path = write_study()
+    assert cli.main(["submit", str(path)]) == 0
+    return StudyDir(studydir.folder_of(path).absolute())
 
 
 def finish(run_dir: Path, attempt: str, state: str = "completed", **fields: object) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import each_process
 
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger
@@ -110,15 +111,8 @@ def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subpro
 
 
 def processes_naming(text: str) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in line:
-            found.append(line)
-    return found
+    lines = (words.replace(b"\0", b" ") for _, words in each_process("cmdline"))
+    return [line.decode(errors="replace") for line in lines if text.encode() in line]
 
 
 def test_ctrl_c_stops_the_run_and_leaves_states_right(write_study: Write) -> None:
@@ -228,3 +222,24 @@ def test_missing_benchmark_programs_are_said_before_anything_runs(
     assert "apt install hpcc" in err
     assert "apt install openmpi-bin" in err
     assert not folder_of(path).plan.exists()
+
+
+def test_after_ctrl_c_the_next_submit_executes_the_rest_of_the_block_too(
+    write_study: Write, capsys: Capture
+) -> None:
+    text = (
+        '[study]\nname = "rest"\nrepeat = 2\nblocks = 2\n[factors]\nn = [1, 2, 3]\n'
+        '[[benchmark]]\nuse = "app"\ncommand = "echo {n}; sleep 0.5"\n'
+    )
+    path = write_study(text=text)
+    child = start_submit(path)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 130
+    before = status.snapshot(folder_of(path).path)
+    assert before.planned >= 4
+    assert cli.main(["submit", str(path), "--scheduler", "local"]) == (5 if before.failed else 0)
+    words = f"{before.planned} of 6 runs executed here (0 failed"
+    assert words in capsys.readouterr().out
+    after = status.snapshot(folder_of(path).path)
+    assert (after.planned, after.done + after.failed) == (0, 6)
+    assert after.failed == before.failed <= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,15 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.plan import Run
-from steelyard.wrappers.submit import status, status_time, status_watch
+from steelyard.wrappers.submit import status, status_time
 from steelyard.wrappers.submit.status import RunState
 
-Write = Callable[..., Path]
 Finish = Callable[..., None]
 
 
 @pytest.fixture
-def study(slurm: Any, write_study: Write) -> StudyDir:
-    """The small study, submitted as jobs 100 to 103."""
-    path = write_study()
-    assert cli.main(["submit", str(path)]) == 0
-    return StudyDir(studydir.folder_of(path).absolute())
+def study(submitted: StudyDir) -> StudyDir:
+    return submitted
 
 
 def runs_of(study: StudyDir) -> list[Run]:
@@ -47,6 +44,23 @@ def test_a_fresh_study_waits_with_the_queues_reason(study: StudyDir) -> None:
     assert (found.total, found.waiting, found.ended) == (16, 16, False)
     assert found.waiting_reasons == {"Priority": 16}
     assert found.time_left_s is None
+
+
+def test_a_result_that_is_written_anew_is_seen_at_the_next_look(
+    study: StudyDir, slurm: Any, finish_run: Finish
+) -> None:
+    run_id = json.loads(first_lines(study, 1)[0])["run_ids"][0]
+    slurm.set_tasks("100", "COMPLETED")
+    finish_run(study.run(run_id), "1000.0", "completed")
+    (file,) = study.run(run_id).glob("*/result.json")
+    before = file.stat()
+    assert states(study)[run_id] == "completed"
+    text = file.read_text(encoding="utf-8")
+    # As long as before, and under the same times.
+    file.write_text(text.replace('"completed"', '"failed"   '), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    assert states(study)[run_id] == "failed"
 
 
 def test_counts_are_of_the_files_and_the_queue(
@@ -286,14 +300,3 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(
     assert "no such study; did you mean 'small'?; studies in" in err
     assert cli.main(["status", str(study.path / "runs")]) == 2
     assert "has no plan.json" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("columns", "drawn"), [("40", "[###] study: 3 done"), ("19", "study: 3 done")]
-)
-def test_a_narrow_terminal_has_the_words_rather_than_the_bar(
-    columns: str, drawn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    status_watch.draw("[###] ", "study: 3 done")
-    assert capsys.readouterr().out == f"\r\x1b[K{drawn}"

@@ -25,7 +25,7 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import Job
-from steelyard.wrappers.submit import submit
+from steelyard.wrappers.submit import batches
 
 USE = '[[benchmark]]\nuse = "filesystem"\n'
 Write = Callable[..., Path]
@@ -230,7 +230,7 @@ def test_a_level_outside_ascii_can_be_submitted_again() -> None:
         study = study_file.parse(text.encode(), Path("s.toml"))
         runs = [run for run in plan.make_plan(study) if run.condition["directory"] == level]
         system = known.by_name("slurm", Path("/s.study"))
-        batch = submit.make_batch(study, StudyDir(system.study_dir), runs[:1], 0, system)
+        batch = batches.make_batch(study, StudyDir(system.study_dir), runs[:1], 0, system)
         tags = dict(batch.tags)
         assert (
             tags["directory"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.report.words import energy
+from steelyard.analysis.report.answer import energy
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.store.energy_shares import NOT_KNOWN, IdlePower

@@ -135,7 +135,7 @@ def test_json_and_page_have_them(make: Any, tmp_path: Path, capsys: Any) -> None
     )
     assert main(["report", str(folder), "-o", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert '<h2 id="split">Latency and throughput</h2>' in page and 'href="#split"' in page
+    assert '<h2 id="split-title">Latency and throughput</h2>' in page and 'href="#split"' in page
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ def test_a_second_view_is_held_against_the_first() -> None:
     assert told(*views) == [("powercap", "powercap (MMIO)")]
 
 
+def test_files_of_one_part_are_held_against_each_other_and_never_summed() -> None:
+    def file(name: str, energy_j: float) -> dict[str, Any]:
+        more = {"covers": "node", "unit": None, "measures": "power", "name": name}
+        return zone("file", energy_j, **more)
+
+    bmc = zone("dcmi", 10_000.0, covers="node", unit=None, measures="power")
+    assert told(bmc, file("file-a", 10_000.0), file("file-b", 10_000.0)) == []
+    assert told(file("file-a", 10_000.0), file("file-b", 15_000.0)) == [("file-a", "file-b")]
+
+
 def test_what_has_no_value_is_compared_with_nothing() -> None:
     assert told(zone("powercap", 10_000.0), zone("perf", None)) == []
     assert told(zone("powercap", 1.0), zone("perf", 1.0, covers="dram")) == []

@@ -26,6 +26,7 @@ START = "the container's start and end included"
         ("rchar_bytes", {"launcher": "podman:a,containers=4,cpus=1"}, BARE, f"a sum: 4 clients against 1, {START}"),
         ("cpu_s", {"clients": 1}, {"clients": 2}, "a sum: 1 client against 2"),
         ("cpu_s", {"clients": 2, "launcher": "unshare,containers=2"}, {"clients": 4, "launcher": "unshare"}, "both containers' start and end included"),
+        ("cpu_s", {"launcher": "podman:a,ranks=across,containers=4"}, BARE, START),
         ("cpu_s", {"cache": "cold"}, {"cache": "warm"}, ""),
     ],
 )  # fmt: skip

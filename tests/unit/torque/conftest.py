@@ -145,7 +145,7 @@ class Cluster:
         return self.base / "run"
 
     def turn_on(self, *more: str) -> None:
-        lines = [f"record_dir={self.records}", f"run_dir={self.run}", "rate=5", *more]
+        lines = [f"record_dir={self.records}", f"run_dir={self.run}", "rate=5", "bpf=no", *more]
         self.config.write_text("".join(f"{line}\n" for line in lines))
 
     def given(self, dump: str, job: str = "", **changed: str) -> Recorded:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.job.conftest import wait_for
 from tests.unit.torque.conftest import NOBODY, Cluster
+from tests.waiting import wait_for
 
 TRIES = 30
 ASKED = "nodes=1,other=steelyard:netem=rate%3D100mbit%2Cdev%3Dlo"

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.job.conftest import is_there, wait_for
+from tests.unit.job.conftest import is_there
 from tests.unit.torque.conftest import NOBODY, Cluster, Node, Recorded
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,122 @@
+/* Where a job's files lie: by day under the mark, as safely made as the flat folders. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+#include "../../plugins/node/base/folder.h"
+#include "../../plugins/node/job/record_folder.h"
+
+static char top[] = "/tmp/steelyard-test-XXXXXX";
+
+static void command(const char *text)
+{
+	char line[600];
+
+	(void)snprintf(line, sizeof(line), "cd %s && %s", top, text);
+	ok(system(line) == 0, "%s", text);
+}
+
+static int opened(char place[SY_PLACE_SIZE], struct sy_error *err)
+{
+	int fd = sy_job_folder(top, "7.srv", "n1", place, err);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd;
+}
+
+static void test_names(void)
+{
+	char place[SY_PLACE_SIZE];
+
+	sy_place(place, true, "7", 1795478399);
+	is_string(place, "2026-11/23/7", "the last second of a day in UTC");
+	sy_place(place, true, "7", 1795478400);
+	is_string(place, "2026-11/24/7", "and the next");
+	sy_place(place, false, "7", 1795478400);
+	is_string(place, "7", "without the mark");
+}
+
+static void test_the_mark(void)
+{
+	char place[SY_PLACE_SIZE];
+	struct sy_error err;
+
+	ok(opened(place, &err) >= 0 && !strcmp(place, "7.srv"), "flat");
+	command("ln -s /etc/passwd " SY_RECORDS_MARK);
+	ok(opened(place, &err) >= 0 && !strcmp(place, "7.srv"), "a link is no mark");
+	command("rm " SY_RECORDS_MARK " && touch " SY_RECORDS_MARK);
+	ok(opened(place, &err) >= 0 && place[7] == '/' && place[10] == '/', "by day: %s", place);
+}
+
+/* Another's folder, or a link, on any level: nothing is written through it. */
+static void test_what_another_put_there(void)
+{
+	char place[SY_PLACE_SIZE], day[SY_PLACE_SIZE], line[600];
+	struct sy_error err;
+
+	(void)opened(place, &err);
+	(void)snprintf(day, sizeof(day), "%.10s", place);
+	(void)snprintf(line, sizeof(line), "chmod 0777 %s", day);
+	command(line);
+	ok(opened(place, &err) < 0 && strstr(err.text, "written by others"), "%s", err.text);
+	(void)snprintf(line, sizeof(line), "mv %.7s away && ln -s away %.7s", day, day);
+	command(line);
+	ok(opened(place, &err) < 0 && strstr(err.text, "links not followed"), "%s", err.text);
+	(void)snprintf(line, sizeof(line), "rm %.7s", day);
+	command(line);
+}
+
+static void write_record(const char *folder, const char *name)
+{
+	char line[600];
+
+	(void)snprintf(line, sizeof(line), "mkdir -p %s && touch %s/%s", folder, folder, name);
+	command(line);
+}
+
+/* The sampler began before midnight, the job goes on for days, or began before the mark was put. */
+static void test_found_again(void)
+{
+	char place[SY_PLACE_SIZE], path[SY_RECORD_PATH_SIZE], link[64];
+	time_t now = time(NULL);
+	struct sy_error err;
+	json_t *all;
+	int fd;
+
+	sy_place(place, true, "8", now - SY_DAY_S);
+	write_record(place, "n1.100.json");
+	fd = sy_job_folder_of_record(top, "8", "n1", &err);
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	path[0] = '\0';
+	path[readlink(link, path, sizeof(path) - 1)] = '\0';
+	ok(fd >= 0 && strstr(path, place), "what belongs to yesterday's record: %s", path);
+	(void)close(fd);
+	is_int(sy_record_newest(top, "8", "n1"), 100, "found by its node");
+	is_int(sy_record_newest(top, "8", "n2"), 0, "which another is not");
+	sy_place(place, true, "9", now - 40 * SY_DAY_S);
+	write_record(place, "n1.300.json");
+	is_int(sy_record_newest(top, "9", "n1"), 300, "40 days ago");
+	write_record("10", "n1.200.json");
+	is_int(sy_record_newest(top, "10", "n1"), 200, "of the time before the mark");
+	sy_record_folder(path, top, "10", now);
+	is_int((long long)strlen(path), (long long)strlen(top) + 3, "where it is");
+	write_record("8", "n1.101.json");
+	all = sy_record_starts(top, "8", "n1", 1);
+	is_int((long long)json_array_size(all), 2, "every start of a job, by day and flat");
+	json_decref(all);
+}
+
+int main(void)
+{
+	if (!ok(mkdtemp(top) != NULL, "a folder"))
+		return done_testing();
+	test_names();
+	test_the_mark();
+	test_what_another_put_there();
+	test_found_again();
+	command("cd / && rm -rf \"$OLDPWD\"");
+	return done_testing();
+}

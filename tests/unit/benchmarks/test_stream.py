@@ -1,0 +1,91 @@
+"""STREAM: our program run, planted errors, and what its parser refuses of either program's output."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from steelyard.jobscripts import registry
+from steelyard.jobscripts.registry import FailedError, OutputError
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = ROOT / "build/bin/steelyard-stream"
+RECORDED = (ROOT / "tests/data/stream/stream.5.10.out").read_text(encoding="utf-8")
+GIVEN: dict[str, object] = {"elements": 2000000, "threads": 2}
+
+
+def parsed(folder: Path, text: str, given: dict[str, object]) -> dict[str, float]:
+    (folder / "out.0").write_text(text, encoding="utf-8")
+    return {r.metric: r.value for r in registry.load("stream").parse(folder, 0, given)}
+
+
+def test_the_rates_of_the_original_are_in_bytes_per_second(tmp_path: Path) -> None:
+    assert parsed(tmp_path, RECORDED, GIVEN) == {
+        "copy": 2739.2e6,
+        "scale": 16384.0e6,
+        "add": 44111.9e6,
+        "triad": pytest.approx(33102.0e6),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ours_runs_and_is_read(tmp_path: Path, threads: int) -> None:
+    done = subprocess.run(
+        [PROGRAM, "300001", "3"], env={"OMP_NUM_THREADS": str(threads)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    given = {"elements": 300001, "repetitions": 3, "threads": threads}
+    assert set(parsed(tmp_path, done.stdout, given)) == {"copy", "scale", "add", "triad"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["1000"], ["1000", "1"], ["0", "5"], ["x", "5"]])
+def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str]) -> None:
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "steelyard-stream: expected ELEMENTS and REPETITIONS (2 to 1000)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Array size = 2000000", "Array size = 1000000", "elements = 1000000 instead of 2000000"),
+        ("executed 10 times", "executed 2 times", "repetitions = 2 instead of 10"),
+        ("counted = 2", "counted = 1", "threads = 1 instead of 2"),
+        ("33102.0", "93102.0", "Triad: 93102.0 MB/s in 0.00145 s do not go together"),
+        ("Copy:    ", "Kopie:   ", "loops"),
+        ("0.029916     0.001450", "0.001016     0.001450", "are not mean, least and most"),
+        ("Solution Validates", "Solution", "does not end with"),
+    ],
+)
+def test_a_result_of_another_problem_or_a_damaged_one_is_refused(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    assert RECORDED.count(old) == 1
+    with pytest.raises(OutputError) as caught:
+        parsed(tmp_path, RECORDED.replace(old, new), GIVEN)
+    assert words in str(caught.value)
+
+
+def test_wrong_arrays_are_a_failed_benchmark(tmp_path: Path) -> None:
+    said = "Failed Validation on array a[], AvgRelAbsErr > epsilon (1.000000e-13)\n"
+    text = RECORDED.replace("Solution Validates", said + "Solution Validates")
+    with pytest.raises(FailedError, match="STREAM's arrays are wrong: Failed Validation on array"):
+        parsed(tmp_path, text, GIVEN)
+
+
+def test_a_planted_error_in_a_loop_is_seen(tmp_path: Path) -> None:
+    """The same program whose triad multiplies by another factor."""
+    source = (ROOT / "jobscripts/stream/stream.c").read_text(encoding="utf-8")
+    wrong = source.replace("a[i] = b[i] + FACTOR * c[i];", "a[i] = b[i] + 3.0000001 * c[i];")
+    assert wrong != source
+    (tmp_path / "wrong.c").write_text(wrong, encoding="utf-8")
+    flags = ["-std=gnu11", "-O1", "-fopenmp", "-o", tmp_path / "wrong", tmp_path / "wrong.c", "-lm"]
+    subprocess.run(["cc", *flags], check=True)
+    done = subprocess.run(
+        [tmp_path / "wrong", "1000", "3"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    with pytest.raises(FailedError, match="arrays are wrong"):
+        parsed(tmp_path, done.stdout, {"elements": 1000, "repetitions": 3})

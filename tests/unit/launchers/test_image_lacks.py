@@ -1,0 +1,86 @@
+"""What an image lacks: looked at inside, told with the command that makes a better one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from steelyard.jobscripts import registry
+from steelyard.wrappers.launchers import image_lacks
+from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.submit import images
+
+BOX = launchers.parse("podman:my-app:1,cpus=1")
+Patch = pytest.MonkeyPatch
+
+
+def entered_here(monkeypatch: Patch) -> None:
+    """This machine in the container's place."""
+    monkeypatch.setattr(image_lacks, "entering", lambda launcher, programs: ["env"])
+
+
+def test_the_machine_itself_lacks_nothing_and_a_program_that_nobody_has(
+    monkeypatch: Patch, tmp_path: Path
+) -> None:
+    entered_here(monkeypatch)
+    shell = Path(shutil.which("bash") or "").resolve()
+    assert image_lacks.lacks(BOX, image_lacks.Wanted({"env": ""}, (shell,))) is None
+    wanted = image_lacks.Wanted({"env": "", "none-such": "none-such-bin"}, (shell,))
+    said = image_lacks.lacks(BOX, wanted)
+    assert said == (
+        "podman:my-app:1,cpus=1: the image lacks none-such: say `steelyard image make "
+        "podman:my-app:1 --include=none-such-bin --force`, or another name"
+    )
+
+
+def test_libraries_are_told_by_the_program_and_by_their_packages(monkeypatch: Patch) -> None:
+    lines = (
+        "library\t/a/cg.S.4\t\tlibmpi.so.40 => not found\n"
+        "library\t/a/ep.S.4\t\tlibmpi.so.40 => not found\n"
+        "library\t/a/cg.S.4\t\tlibgfortran.so.5 => not found\n"
+        "library\t/a/cg.S.4\t/a/cg.S.4: /lib/libc.so.6: version `GLIBC_2.38' not found (required)\n"
+    )
+    packages = {"*/libmpi.so.40": "libopenmpi3:amd64: /usr/lib/libmpi.so.40\n"}
+
+    def ask(*argv: str) -> subprocess.CompletedProcess[str]:
+        if argv[0] == "dpkg-query":
+            told = packages.get(argv[-1], "")
+            return subprocess.CompletedProcess(argv, 0 if told else 1, told, "")
+        return subprocess.CompletedProcess(argv, 0, lines, "")
+
+    monkeypatch.setattr(image_lacks, "ask", ask)
+    said = image_lacks.lacks(BOX, image_lacks.Wanted({}, (Path("/a/cg.S.4"),)))
+    assert said is not None
+    assert (
+        "lacks libmpi.so.40, libgfortran.so.5 (of cg.S.4); libraries as new as GLIBC_2.38" in said
+    )
+    assert "`steelyard image make podman:my-app:1 --include=libopenmpi3 --force`" in said
+
+
+def test_where_it_does_not_start_nothing_is_said(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(image_lacks, "entering", lambda launcher, programs: ["false"])
+    assert image_lacks.lacks(BOX, image_lacks.Wanted({"none-such": ""}, ())) is None
+    assert image_lacks.lacks(launchers.BARE, image_lacks.Wanted({"none-such": ""}, ())) is None
+
+
+def run(benchmark: str, **parameters: object) -> Run:
+    """Of a study."""
+    found = registry.load(benchmark)
+    values = {name: one.default for name, one in found.parameters.items()} | parameters
+    return Run("r", 1, 1, benchmark, values, "v", {"launcher": BOX.text}, "c", False, 1)
+
+
+def test_what_a_run_starts_is_the_benchmarks_ours_and_the_users(tmp_path: Path) -> None:
+    """Of the user's own a folder's programs, too; what lies below /usr is the image's."""
+    mine = tmp_path / "cg.S.2"
+    shutil.copy(Path(shutil.which("true") or "").resolve(), mine)
+    (tmp_path / "README").write_text("no program")
+    runs = [run("npb", ranks=2, folder=str(tmp_path)), run("app", command=f"/usr/bin/x {mine} 1")]
+    benchmarks = {name: registry.load(name) for name in ("npb", "app")}
+    wanted = images.wanted(benchmarks, runs)
+    assert wanted.commands["mpirun"] == "openmpi-bin"
+    assert mine in wanted.programs and tmp_path / "README" not in wanted.programs

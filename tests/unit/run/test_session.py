@@ -1,0 +1,162 @@
+"""The order of several commands' runs, what is done around each, and when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.stats.basics import mean_interval
+from steelyard.analysis.stats.planning import FIRST_LOOK
+from steelyard.wrappers.run import judged
+from steelyard.wrappers.run.line import from_words
+from steelyard.wrappers.run.run import Weighed
+from steelyard.wrappers.run.session import Course, Hooks, Plan, Session
+
+NO_HOOKS = Hooks()
+
+
+def one(number: int, seconds: float | None, code: int = 0) -> Weighed:
+    return Weighed(number, code, None, {"elapsed": seconds}, {})
+
+
+def course(
+    plan: Plan,
+    count: int = 3,
+    hooks: Hooks = NO_HOOKS,
+    weigh: Callable[[int, int, bool], Weighed] = lambda place, number, _: one(number, 1.0 + place),
+) -> Course:
+    commands = [from_words(["true", str(place)]) for place in range(count)]
+    return Session(commands, [hooks] * count, plan, weigh, lambda _: None).go()
+
+
+def test_every_round_has_each_command_once_in_a_drawn_order() -> None:
+    found = course(Plan(repeat=20)).order
+    rounds = [tuple(found[place : place + 3]) for place in range(0, 60, 3)]
+    assert {tuple(sorted(one)) for one in rounds} == {(0, 1, 2)}
+    assert len(set(rounds)) > 3  # of 6
+    assert course(Plan(repeat=20)).order == found
+
+
+def test_blocks_are_one_command_after_the_other() -> None:
+    assert course(Plan(repeat=2, interleaved=False)).order == [0, 0, 1, 1, 2, 2]
+
+
+def log(path: Path) -> Hooks:
+    return Hooks(*(f"echo {name} >>{path}" for name in ("setup", "prepare", "conclude", "cleanup")))
+
+
+def test_what_is_done_around_runs_is_done_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+
+    def weigh(place: int, number: int, warm_up: bool) -> Weighed:
+        with path.open("a") as out:
+            out.write(f"{'warm' if warm_up else 'run'} {place} {number}\n")
+        return one(number, 1.0)
+
+    found = course(Plan(repeat=1, warm_up=1, interleaved=False), 2, log(path), weigh)
+    assert path.read_text().splitlines() == [
+        line
+        for place in (0, 1)
+        for line in (
+            *("setup", "prepare", f"warm {place} 1", "conclude"),
+            *("prepare", f"run {place} 1", "conclude", "cleanup"),
+        )
+    ]
+    assert [len(runs) for runs in found.runs] == [1, 1]
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_the_first_failure_ends_it_unless_it_is_to_go_on(go_on: bool, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    plan = Plan(repeat=3, go_on=go_on)
+    found = course(plan, 1, log(path), lambda _, n, __: one(n, 1.0, code=3 if n == 2 else 0))
+    assert [run.failed for run in found.runs[0]] == [False, True, False][: 3 if go_on else 2]
+    assert path.read_text().splitlines()[-1] == "cleanup"
+    if go_on:
+        assert found.ended is None
+    else:
+        assert found.ended is not None
+        assert (found.ended.exit_code, found.ended.text) == (
+            3, "run 2 of true 0 failed (exit code 3)",
+        )  # fmt: skip
+
+
+def test_ctrl_c_keeps_what_is_known_and_cleans_up(tmp_path: Path) -> None:
+    def weigh(place: int, number: int, warm_up: bool) -> Weighed:
+        if number == 3:
+            raise KeyboardInterrupt
+        return one(number, 1.0)
+
+    found = course(Plan(repeat=9), 2, log(tmp_path / "log"), weigh)
+    assert found.ended is not None
+    assert found.ended.exit_code == 130
+    assert [len(runs) for runs in found.runs] == [2, 2]
+    assert (tmp_path / "log").read_text().splitlines().count("cleanup") == 2
+
+
+@pytest.mark.parametrize("name", ["setup", "prepare", "conclude", "cleanup"])
+def test_a_hook_that_fails_ends_it_with_its_last_words(name: str) -> None:
+    hooks = replace(Hooks(), **{name: "echo first >&2; echo oops >&2; exit 4"})
+    found = course(Plan(repeat=2), 1, hooks)
+    assert found.ended is not None
+    assert found.ended.exit_code == 5
+    assert found.ended.text.endswith("failed (exit code 4): oops")
+    assert found.ended.text.startswith(f"--{name} '")
+
+
+def drawn(spread: float) -> Callable[[int, int, bool], Weighed]:
+    """Around 1 s, `spread` to both sides in turn."""
+    return lambda _, number, __: one(number, 1 + spread * (-1) ** number)
+
+
+def test_until_stops_at_the_first_look_that_is_narrow_enough() -> None:
+    found = course(Plan(until=0.02), 1, weigh=drawn(0.1))
+    values = [run.values["elapsed"] or 0.0 for run in found.runs[0]]
+    assert found.enough is True
+    assert len(values) > FIRST_LOOK
+    wide, narrow = mean_interval(values[:-2], 0.96), mean_interval(values, 0.96)
+    assert (narrow.half_width or 9) <= 0.02 * narrow.mean < (wide.half_width or 0)
+
+
+@pytest.mark.parametrize(("most", "seconds", "runs"), [(30, 600.0, 30), (1000, 1e-9, 1)])
+def test_until_has_limits(most: int, seconds: float, runs: int) -> None:
+    plan = Plan(until=0.001, max_repeat=most, max_time_s=seconds)
+    found = course(plan, 2, weigh=drawn(0.1))
+    assert found.enough is False
+    assert [len(one) for one in found.runs] == [runs, runs]
+
+
+def of(values: Sequence[float], **more: int) -> list[Weighed]:
+    return [one(number, value, **more) for number, value in enumerate(values, 1)]
+
+
+def test_rounds_are_compared_as_pairs_since_drift_hits_both() -> None:
+    """Twice as long in every round, on a machine that becomes ten times slower."""
+    base = [1.0 + number for number in range(12)]
+    runs = [of([2 * value * (1.001 if n % 2 else 0.999) for n, value in enumerate(base)]), of(base)]
+    (paired,) = judged.compare(runs, 1, in_rounds=True)
+    (apart,) = judged.compare(runs, 1, in_rounds=False)
+    assert paired.ratio == apart.ratio == pytest.approx(2, rel=1e-3)
+    assert paired.low is not None and paired.high is not None and apart.low is not None
+    assert 1.99 < paired.low < 2 < paired.high < 2.01
+    assert 0 <= apart.low < 1.5
+    assert paired.is_shown
+    assert "paired in 12 rounds" in paired.design
+
+
+def test_two_runs_have_no_interval_and_say_why() -> None:
+    (found,) = judged.compare([of([1.0, 2.0]), of([3.0, 4.0])], 0, in_rounds=True)
+    assert (found.low, found.high, found.reason) == (None, None, "2 runs each")
+    assert not found.is_shown
+
+
+def test_a_slow_first_run_and_those_that_stand_apart_are_told() -> None:
+    quiet = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01]
+    assert judged.notes(of(quiet), warmed_up=False) == []
+    (first,) = judged.notes(of([9.0, *quiet]), warmed_up=False)
+    assert first == "the first run was slow (9 s, the median 1 s): --warmup leaves it out"
+    (later,) = judged.notes(of([*quiet, 9.0]), warmed_up=False)
+    assert later == "1 of 8 runs stands apart (run 8: 9 s): was the machine busy?"

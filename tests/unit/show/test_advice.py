@@ -1,0 +1,145 @@
+"""What to ask for next time: only where it is safe to say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.collect import one_job
+from steelyard.analysis.job import advice, use
+from steelyard.analysis.job.course import Course
+from steelyard.analysis.sources.accounting import Held
+from steelyard.analysis.sources.records import read_record
+
+from ..collect import study as HELP
+
+GIB = 1 << 30
+# An hour on 8 CPUs and 64 GiB, of which it used one CPU and 3 GiB.
+HELD = Held("main", "root", 1, 8, 8, 64 * GIB, 0, 8 * 3600.0, 3600.0, 3 * GIB, 3 * GIB)
+COURSE = Course(("n1",), 0.0, 60.0, {"cpus_busy": [1.0] * 60}, 1.02, 1.0)
+
+
+def view(folder: Path, held: Held = HELD, nodes: int = 1, **row: object) -> one_job.JobView:
+    """A job with a record of each node; `idle`: how many of them no step came to."""
+    idle = row.pop("idle", 0)
+    record: Any = row.pop("record", {})
+    names = tuple(f"n{n + 1}" for n in range(nodes))
+    base = next(r for r in HELP.recorded_rows("22.05") if r.step is None and r.job_id == "1")
+    fields = {"nodes": names, "state": "completed", "elapsed_s": 3600, **row}
+    found = one_job.JobView("1", dataclasses.replace(base, **fields), held=held)
+    records = [
+        HELP.write_record(
+            folder, name, 1e9, "1",
+            **{"memory": {"max_memory_bytes": 3 * GIB}, "cpu": {"cpu_s": 3600.0},
+               "processes": {"named": n >= int(str(idle))}, **record},
+        )
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    found.nodes = one_job.node_views([read_record(path) for path in records])
+    return found
+
+
+def said(job: one_job.JobView, course: Course | None = COURSE) -> dict[str, str]:
+    found = advice.advise(job, use.efficiency(job), course)
+    return {one.about: one.text for one in found}
+
+
+def test_asked_64_used_3(tmp_path: Path) -> None:
+    told = said(view(tmp_path))
+    assert told.keys() == {"memory", "cpus", "time"}
+    assert "held 64 GiB, used 3 GiB at most: 4608 MiB would have" in told["memory"]
+    assert "held 8 CPUs, never more than 1 were busy" in told["cpus"]
+    assert "Else 1 will do" in told["cpus"]
+    assert "was 8:00:00, it took 1:00:00: 2:00:00 has" in told["time"]
+
+
+def test_a_limit_that_is_not_long_is_left_alone(tmp_path: Path) -> None:
+    held = dataclasses.replace(HELD, time_limit_s=3 * 3600.0)
+    assert "time" not in said(view(tmp_path, held))
+
+
+def test_nodes_without_a_step(tmp_path: Path) -> None:
+    told = said(view(tmp_path, nodes=4, idle=3))
+    assert told.keys() == {"nodes", "time"}  # of several nodes nobody knows what each was given
+    assert "nothing was started on 3 of them (n1, n2, n3)" in told["nodes"]
+    assert said(view(tmp_path, nodes=4, idle=4)).keys() == {"time"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"state": "timeout"},
+        {"state": "out_of_memory"},
+        {"state": "failed"},
+        {"state": "running"},
+        {"elapsed_s": 59},
+        {"record": {"complete": False, "incomplete_reason": "killed"}},
+        {"record": {"sampler": {"samples": 9, "samples_lost": 1}}},
+    ],
+)
+def test_where_it_is_not_safe_nothing_is_said(tmp_path: Path, changed: dict[str, Any]) -> None:
+    job = view(tmp_path, **changed)
+    assert said(job) == {}
+    assert advice.why_none(job)
+
+
+def test_with_a_record_that_lacks_nothing_is_said(tmp_path: Path) -> None:
+    job = view(tmp_path, nodes=2)
+    job.nodes.pop()
+    assert said(job) == {}
+    assert advice.why_none(job) == "1 of 2 nodes have a whole record"
+
+
+def test_a_task_of_an_array_gets_none(tmp_path: Path) -> None:
+    """--mem is for all of them, and another one may need it."""
+    job = view(tmp_path, dataclasses.replace(HELD, is_part=True))
+    assert said(job) == {}
+    assert "it is one of an array" in str(advice.why_none(job))
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"),
+    [
+        ({"resident_high_bytes": 40 * GIB}, {"cpus", "time"}),  # Slurm has seen more
+        ({"memory_bytes": 4 * GIB}, {"cpus", "time"}),  # 3 of 4: nothing to save
+        ({"memory_bytes": None}, {"cpus", "time"}),
+        ({"cpus_asked": 1}, {"memory", "time"}),  # the node was given whole
+        ({"cpu_s": 20000.0}, {"memory", "time"}),  # Slurm has counted what the record has not
+        ({"cpus": 1}, {"memory", "time"}),
+    ],
+)
+def test_one_that_is_not_safe_is_left_out(
+    tmp_path: Path, changed: dict[str, Any], left: set[str]
+) -> None:
+    assert said(view(tmp_path, dataclasses.replace(HELD, **changed))).keys() == left
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        None,
+        dataclasses.replace(COURSE, most_cpus=7.9),  # it was busy once
+        dataclasses.replace(COURSE, period_s=60.0),  # too rare to see a peak
+    ],
+)
+def test_without_a_peak_nothing_is_said_of_cpus(tmp_path: Path, course: Course | None) -> None:
+    assert said(view(tmp_path), course).keys() == {"memory", "time"}
+
+
+def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:
+    job = view(tmp_path, dataclasses.replace(HELD, cpu_s=None, resident_low_bytes=None), nodes=2)
+    job.nodes.pop()
+    found = use.efficiency(job)
+    assert (found.cpu.used, found.cpu.is_least, found.cpu.source) == (3600.0, True, use.RECORDS)
+    assert found.cpu.share == pytest.approx(1 / 8)
+    assert (found.memory.used, found.memory.is_least) == (3 * GIB, True)
+    job.held = HELD  # the accounting has counted all of it
+    assert use.efficiency(job).cpu == use.Use(8 * 3600.0, 3600.0, False, use.ACCOUNTING, None)
+
+
+def test_a_job_that_ended_within_a_second_has_no_share(tmp_path: Path) -> None:
+    found = use.efficiency(view(tmp_path, elapsed_s=0))
+    assert (found.cpu.share, found.cpu.reason) == (None, use.WITHIN_A_SECOND)

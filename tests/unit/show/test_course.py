@@ -1,0 +1,90 @@
+"""What samples say over time: what was counted is all there, in its place."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.job import course
+from steelyard.analysis.sources.records import read_record
+from steelyard.wrappers.show.sparkline import narrowed, sparkline
+
+from ..collect.study import write_record
+
+START = 1_700_000_000.0
+HEAD = "unix_s,elapsed_s,cpu_s,memory_bytes,energy_j"
+
+
+def told(
+    folder: Path, nodes: dict[str, list[tuple[float, str, str, str]]], pieces: int = 10
+) -> course.Course | None:
+    """Samples of nodes: seconds, CPU, memory, joules."""
+    records = {}
+    for node, lines in nodes.items():
+        path = write_record(folder, node, START, "1")
+        text = [HEAD, *(f"{START + s},{s},{cpu},{mem},{j}" for s, cpu, mem, j in lines), ""]
+        path.with_suffix(".csv").write_text("\n".join(text))
+        records[node] = read_record(path)
+    return course.course(records, pieces)
+
+
+def test_a_job_that_was_busy_in_its_second_half(tmp_path: Path) -> None:
+    lines = [(float(s), str(max(0, 2 * (s - 50))), "1000", str(60 * s)) for s in range(101)]
+    found = told(tmp_path, {"n1": lines})
+    assert found is not None
+    assert found.series["cpus_busy"] == pytest.approx([0.0] * 5 + [2.0] * 5)
+    assert found.series["power_w"] == pytest.approx([60.0] * 10)
+    assert found.series["memory_bytes"] == [1000.0] * 10
+    assert (found.piece_s, found.end_s, found.period_s) == pytest.approx((10, 100, 1))
+    assert found.most_cpus == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_pieces_add_up_to_what_was_counted(tmp_path: Path, seed: int) -> None:
+    """Whatever the samples' distances, of two nodes whose clocks and samples differ."""
+    rng = random.Random(seed)
+    nodes, total = {}, 0.0
+    for node in ("n1", "n2"):
+        at, cpu, last, lines = rng.uniform(0, 0.5), 0.0, 0.0, []
+        for _ in range(200):
+            empty = not lines or rng.random() < 0.1
+            lines.append((at, "" if empty else f"{cpu:.6f}", "", ""))
+            last = last if empty else round(cpu, 6)
+            step = rng.choice([0.001, 0.5, 1.0, 3.0])
+            at, cpu = at + step, cpu + step * rng.uniform(0, 4)
+        nodes[node], total = lines, total + last
+    found = told(tmp_path, nodes, pieces=7)
+    assert found is not None
+    busy = [value or 0.0 for value in found.series["cpus_busy"]]
+    assert sum(busy) * found.piece_s == pytest.approx(total, rel=1e-6)
+
+
+def test_two_nodes_add_up_and_one_that_ended_adds_nothing(tmp_path: Path) -> None:
+    short = [(float(s), str(s), "500", "") for s in range(51)]
+    long = [(float(s), str(s), "1000", "") for s in range(101)]
+    found = told(tmp_path, {"n1": short, "n2": long})
+    assert found is not None
+    assert found.series["cpus_busy"] == pytest.approx([2.0] * 5 + [1.0] * 5)
+    assert found.series["power_w"] == [None] * 10
+    memory = found.series["memory_bytes"]
+    assert (memory[0], memory[-1]) == (1500.0, 1000.0)
+
+
+def test_too_few_samples_are_no_course(tmp_path: Path) -> None:
+    assert told(tmp_path, {"n1": [(float(s), "0", "1", "") for s in range(4)]}) is None
+
+
+def test_a_last_sample_1_ms_after_another_is_no_time_for_a_rate(tmp_path: Path) -> None:
+    lines = [(float(s), str(s), "1", "") for s in range(20)] + [(19.001, "19.5", "1", "")]
+    found = told(tmp_path, {"n1": lines})
+    assert found is not None and found.most_cpus == pytest.approx(1.0)
+
+
+def test_a_sparkline_has_a_letter_for_each_value() -> None:
+    assert sparkline([0.0, None, 5.0, 10.0]) in ("▁·▅█", ". +@")
+    assert sparkline([0.0, 0.0]) in ("▁▁", "..")
+    assert sparkline([5.0], 10.0) in ("▅", "+")
+    assert narrowed([1.0, 3.0, None, None, 5.0, 7.0], 3) == [2.0, None, 6.0]
+    assert narrowed([1.0], 3) == [1.0]

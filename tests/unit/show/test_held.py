@@ -1,0 +1,157 @@
+"""What a job held and used by the scheduler's account, held against what Slurm's seff computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.collect.one_job import Start, starts
+from steelyard.analysis.sources import sacct, slurm_held
+from steelyard.analysis.sources.accounting import AccountingRow, Held
+from steelyard.analysis.sources.pbs.accounting import Pbs
+
+DATA = Path(__file__).parents[2] / "data"
+FOLDER = DATA / "sacct" / "held"
+ASKED = [name for name in sacct.FIELDS if name not in sacct.OPTIONAL]  # 22.05 has none of them
+
+
+def found() -> list[Start]:
+    with (FOLDER / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
+        return starts(sacct.parse_light(file, ASKED))
+
+
+def held_of(start: Start) -> Held:
+    return sacct.Sacct().held(start.row, start.steps)
+
+
+def by_id(job: str) -> Held:
+    return next(held_of(s) for s in found() if job in (s.row.task_id, s.row.job_id))
+
+
+def seff() -> Iterator[tuple[str, float, float]]:
+    """Job, CPU and memory efficiency in percent, as contribs/seff/seff computes them: TotalCPU of
+    CPUs × elapsed; of the steps the largest sum of its tasks' memory, of what was allocated."""
+    jobs: dict[str, list[list[str]]] = {}
+    for line in (FOLDER / "seff.txt").read_text().splitlines():
+        cells = line.split("|")
+        jobs.setdefault(cells[0].partition(".")[0], []).append(cells)
+    for name, (job, *steps) in jobs.items():
+        walltime = int(job[1]) * int(job[2])
+        minutes, _, seconds = job[3].rpartition(":")
+        cpu_s = 60 * float(minutes.rpartition(":")[2]) + float(seconds)
+        used = [int(part[4:]) for s in steps for part in s[5].split(",") if part[:4] == "mem="]
+        (held,) = (part for part in job[4].split(",") if part.startswith("mem="))
+        mib = float(held[4:-1])
+        if walltime and cpu_s and used:
+            yield name, 100 * cpu_s / walltime, 100 * max(used) / mib / 2**20
+
+
+def test_it_is_what_seff_computes() -> None:
+    told = {name: (cpu, memory) for name, cpu, memory in seff()}
+    assert set(told) == {"1", "2", "7", "8"}
+    for start in found():
+        if start.row.job_id not in told:
+            continue
+        held, (cpu, memory) = held_of(start), told[start.row.job_id]
+        assert held.cpus and held.cpu_s and held.memory_bytes and start.row.elapsed_s
+        assert 100 * held.cpu_s / (held.cpus * start.row.elapsed_s) == pytest.approx(cpu, rel=1e-9)
+        assert held.resident_low_bytes and held.resident_high_bytes
+        low, high = held.resident_low_bytes, held.resident_high_bytes
+        # sacct tells kilobytes of the largest task.
+        assert low / held.memory_bytes <= memory / 100 * 1.001
+        assert high / held.memory_bytes >= memory / 100 * 0.999
+
+
+@pytest.mark.parametrize(
+    ("job", "cpus", "cpus_asked", "memory", "limit_s", "is_part"),
+    [
+        ("1", 2, 2, 4 << 30, 7200, False),
+        ("2", 2, 2, 4 << 30, 600, False),
+        ("3_0", 1, 1, 1 << 30, 525600 * 60, True),
+        ("5", 1, 1, 1 << 30, None, True),
+        ("7", 2, 1, 1 << 30, 525600 * 60, False),  # a node given whole
+        ("9", 1, 1, 600 << 20, 1200, False),
+    ],
+)
+def test_what_was_held(
+    job: str, cpus: int, cpus_asked: int, memory: int, limit_s: float | None, is_part: bool
+) -> None:
+    held = by_id(job)
+    assert (held.partition, held.account, held.gpus) == ("main", "root", 0)
+    assert (held.cpus, held.cpus_asked, held.memory_bytes) == (cpus, cpus_asked, memory)
+    assert (held.time_limit_s, held.is_part) == (limit_s, is_part)
+    assert (limit_s is None) == (held.missing.get("time_limit_s") == "there is none")
+
+
+def test_of_a_job_that_runs_no_cpu_time_is_known() -> None:
+    """sacct says 0 until its steps end."""
+    assert by_id("9").cpu_s is None
+
+
+def test_a_cluster_that_hands_out_no_memory_says_so() -> None:
+    with (DATA / "sacct/22.05/jobs.txt").open(encoding="utf-8", newline="\n") as file:
+        start = next(iter(starts(sacct.parse_light(file, ASKED))))
+    held = sacct.Sacct().held(start.row, start.steps)
+    assert held.memory_bytes is None and held.cpus == 1
+    assert held.missing["memory_bytes"] == slurm_held.NO_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("00:06.431", 6.431),
+        ("01:02:03", 3723),
+        ("2-01:02:03", 176523),
+        ("", None),
+        ("INVALID", None),
+    ],
+)
+def test_times_of_sacct(text: str, seconds: float | None) -> None:
+    assert slurm_held.clock_s(text) == seconds
+
+
+def test_gpus_are_counted_once_although_they_are_named_twice() -> None:
+    row = next(s.row for s in found())
+    cells = list(row.fields)
+    cells[sacct.INDEX["AllocTRES"]] = "billing=2,cpu=2,gres/gpu:a100=2,gres/gpu=2,mem=1G,node=1"
+    other = sacct.parse_row(cells)
+    assert other is not None and slurm_held.read(other, sacct.FIELDS, []).gpus == 2
+
+
+@pytest.fixture
+def pbs_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", str(tmp_path))
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.is_here", lambda: False)
+    yield "", tmp_path
+
+
+@pytest.mark.parametrize(
+    ("log", "account", "cpu_s", "used"),
+    [
+        ("openpbs/accounting-1-classic-pelog.log", "acct1", 2, None),  # mem=0kb: not looked at
+        ("torque/accounting-mixed.log", "acct1", 3, 44048 << 10),
+    ],
+)
+def test_of_pbs_what_its_log_tells(
+    pbs_rows: tuple[str, Path], log: str, account: str, cpu_s: float, used: int | None
+) -> None:
+    (pbs_rows[1] / "20261121").write_bytes((DATA / log).read_bytes())
+    (row,) = Pbs().rows(["0.vm"])
+    assert isinstance(row, AccountingRow)
+    held = Pbs().held(row, [])
+    assert (held.partition in ("workq", "batch"), held.account) == (True, account)
+    assert (held.cpus, held.nodes, held.time_limit_s) == (1, 1, 120)
+    assert (held.cpu_s, held.resident_low_bytes) == (cpu_s, used)
+    assert held.memory_bytes is None and "Resource_List.mem" in held.missing["memory_bytes"]
+
+
+def test_the_jobs_of_a_user_are_found_in_the_logs_of_pbs(pbs_rows: tuple[str, Path]) -> None:
+    log = DATA / "openpbs/accounting-1-classic-pelog.log"
+    (pbs_rows[1] / "20261121").write_bytes(log.read_bytes())
+    ids = Pbs().recent("labpbs", 1795240000)
+    assert "0.vm" in ids and "8[].vm" in ids and len(ids) == len(set(ids)) > 5
+    assert not any(text.startswith("8[1]") for text in ids)  # the array stands for its tasks
+    assert Pbs().recent("nobody", 1795240000) == []
+    assert Pbs().recent("labpbs", 1795240000 + 5 * 86400) == []

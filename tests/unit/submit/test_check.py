@@ -1,0 +1,163 @@
+"""`steelyard check`: what it prints, and that it writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.wrappers.commands import cli
+
+Write = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+NODES = [
+    f"NodeName=n{i} CPUTot=8 ThreadsPerCore=2 State={state} Partitions=main CurrentWatts={watts}"
+    for i, state, watts in ((1, "IDLE", 100), (2, "IDLE", 300), (3, "ALLOCATED", 0))
+]
+PARTITION = "PartitionName=main Default=YES MaxNodes={nodes} MaxTime={time} State={state}"
+HOUR = ("[factors]", '[job]\ntime_limit = "01:00:00"\n[factors]')
+
+
+def cluster(
+    slurm: Any, nodes: str = "UNLIMITED", time: str = "UNLIMITED", state: str = "UP"
+) -> None:
+    slurm.change(node=NODES, partition=[PARTITION.format(nodes=nodes, time=time, state=state)])
+
+
+def told(path: Path, capsys: Capture, *words: str, code: int = 0) -> dict[str, Any]:
+    assert cli.main(["check", str(path), "--json", *words]) == code
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_it_tells_all_and_writes_nothing(slurm: Any, write_study: Write, capsys: Capture) -> None:
+    cluster(slurm)
+    path = write_study(HOUR)
+    before = sorted(path.parent.iterdir())
+    found = told(path, capsys)
+    # Two variants, of each four runs with one client and four with two, on nodes of four cores.
+    assert (found["runs"], found["to_submit"], found["comparisons"]) == (16, 16, 2)
+    assert found["cost"]["core_hours_at_most"] == 2 * (4 * 1 + 4 * 2) * 4
+    assert (found["cost"]["idle_nodes"], found["cost"]["known_nodes"]) == (2, 3)
+    assert found["problems"] == []
+    assert cli.main(["check", str(path)]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        "study       small, on slurm: 4 conditions",
+        "runs        4 of each condition, in 2 blocks: 16 of 16 are to be submitted, as 4 subm",
+        "core-hours  not known",
+        "at most     96 core-hours are possible by the time limit",
+        "not known   of 16 runs there is no earlier run of the same benchmark: submit a small",
+        "any benchmark   1 %      a guess",
+        "nothing known stands against it",
+    ):
+        assert words in out
+    assert sorted(path.parent.iterdir()) == before
+    assert not slurm.jobs
+
+
+@pytest.mark.parametrize(
+    ("partition", "words", "sure"),
+    [
+        (
+            {"nodes": "1"},
+            "clients: 2: 2 nodes are asked for, and partition main allows a job 1",
+            True,
+        ),
+        ({"time": "00:30:00"}, 'time_limit = "01:00:00": partition main allows 30 minutes', True),
+        ({"state": "DOWN"}, "partition main is not up: jobs will wait", False),
+    ],
+)
+def test_what_the_partition_does_not_allow(
+    slurm: Any,
+    write_study: Write,
+    capsys: Capture,
+    partition: dict[str, str],
+    words: str,
+    sure: bool,
+) -> None:
+    cluster(slurm, **partition)
+    found = told(write_study(HOUR), capsys, code=3 if sure else 0)
+    (problem,) = found["problems"]
+    assert problem["text"].endswith(words)
+    assert problem["sure"] is sure
+
+
+def test_a_budget_is_kept_by_submit_and_told_by_check(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    cluster(slurm)
+    path = write_study(HOUR, ("seed = 7", "seed = 7\nmax_core_hours = 95"))
+    words = (
+        f"{path}: study.max_core_hours = 95: 96 core-hours are possible by [job] time_limit: fewer "
+        "repeats or levels, a shorter time_limit, or a larger limit"
+    )
+    assert told(path, capsys, code=3)["problems"] == [{"text": words, "sure": True}]
+    assert cli.main(["submit", str(path)]) == 2
+    assert capsys.readouterr().err == f"steelyard submit: {words}\n"
+    assert not slurm.jobs
+    path = write_study(HOUR, ("seed = 7", "seed = 7\nmax_core_hours = 96"))
+    assert cli.main(["submit", str(path)]) == 0
+    assert slurm.jobs
+
+
+def test_kinds_of_jobs_that_nobody_was_asked_about_are_told(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    """Each level of `network` is one."""
+    for count, told in ((40, False), (43, True)):
+        levels = ", ".join(f'"delay={n}ms"' for n in range(count))
+        path = write_study(
+            text=f'[factors]\nnetwork = [{levels}]\n[[benchmark]]\nuse = "filesystem"\n'
+        )
+        cli.main(["check", str(path)])
+        words = (
+            "warning: slurm was asked about 40 of the study's 43 kinds of jobs (options and numbers "
+            "of nodes), those for different nodes first: nothing is known of the other 3\n"
+        )
+        assert (words in capsys.readouterr().out) is told
+    assert not slurm.jobs
+
+
+@pytest.mark.parametrize("watts", ["0", "-3", "inf", "nan"])
+def test_a_power_that_is_none(write_study: Write, capsys: Capture, watts: str) -> None:
+    assert cli.main(["check", str(write_study()), f"--node-power={watts}"]) == 2
+    assert "allowed is watts above 0" in capsys.readouterr().err
+
+
+def test_a_power_in_use_is_that_of_the_nodes_that_tell_it(slurm: Any) -> None:
+    from steelyard.wrappers.schedulers.place import Place
+    from steelyard.wrappers.schedulers.slurm import places
+
+    rows = [dict(places.WORD.findall(line)) for line in NODES]
+    found = Place("x", tuple(places.nodes(rows)))
+    assert (found.watts, found.cores, found.idle_nodes) == (200.0, 4, 2)
+    assert slurm
+
+
+def test_a_failure_of_an_earlier_submit_is_told_apart() -> None:
+    from steelyard.wrappers.submit.submit import Outcome, sentence
+
+    done = Outcome("s", "/s.study", "local", 12, 8, ["b001"], [], 3, 1, 2.0)
+    assert sentence(done) == (
+        "8 of 12 runs executed here (2 failed, 1 failed before, 2.0 s): /s.study"
+    )
+
+
+def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Write) -> None:
+    from steelyard.wrappers.schedulers.base import Batch
+    from steelyard.wrappers.schedulers.place import Node, Place
+    from steelyard.wrappers.study import plan, study
+    from steelyard.wrappers.submit import preflight
+
+    found = study.load(write_study())
+    run = next(run for run in plan.make_plan(found) if run.clients == 2)
+    batch = Batch("b001-1", "small", Path("/s"), 1, 2, (), (), (run.run_id,), found.job)
+    for is_all in (True, False):
+        place = Place("the cluster", (Node("n1"),), is_all=is_all)
+        (problem,) = preflight.of_place(found, run, batch, place)
+        assert problem.sure is is_all

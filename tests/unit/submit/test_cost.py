@@ -1,0 +1,152 @@
+"""What a study will cost, by hand-made earlier runs: node time, core-hours, joules, the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.summary.earlier import Earlier, Seen, keys
+from steelyard.wrappers.base.errors import UsageError
+from steelyard.wrappers.schedulers.place import Node, Place
+from steelyard.wrappers.study import plan, study
+from steelyard.wrappers.submit import cost, seen
+
+TEXT = """\
+[study]
+repeat = 4
+{head}
+[job]
+{job}
+[factors]
+n = [1, 2]
+[[benchmark]]
+use = "app"
+command = "x {{n}}"
+"""
+
+
+def parsed(head: str = "", job: str = "") -> study.Study:
+    return study.parse(TEXT.format(head=head, job=job).encode(), Path("s.toml"))
+
+
+def place(nodes: int = 4, idle: int | None = 4, **more: Any) -> Place:
+    one = (Node(f"n{i}", idle=None if idle is None else i < idle, cores=8) for i in range(nodes))
+    return Place("partition main", tuple(one), **more)
+
+
+def earlier_of(found: study.Study, **seconds: list[float]) -> Earlier:
+    """Runs of n = 1 and n = 2."""
+    by_key = {}
+    for run in plan.make_plan(found):
+        key = keys(run.benchmark, run.parameters, run.condition)[0]
+        values = seconds[f"n{run.condition['n']}"]
+        by_key[key] = Seen(values, [100.0] * len(values), values)
+    return Earlier(by_key, ("before",))
+
+
+def estimate(found: study.Study, earlier: Earlier, where: Place, **more: Any) -> cost.Cost:
+    return cost.estimate(found, plan.make_plan(found), [], earlier, lambda _: where, **more)
+
+
+def test_core_hours_joules_and_the_end_are_those_of_earlier_runs() -> None:
+    found = parsed(job='time_limit = "01:00:00"')
+    earlier = earlier_of(found, n1=[900.0, 900.0], n2=[1800.0])
+    told = estimate(found, earlier, place())
+    assert told.expected_s == 4 * 900 + 4 * 1800
+    assert told.core_hours == pytest.approx(4 * 8 * 0.25 + 4 * 8 * 0.5)
+    assert told.core_hours_at_most == pytest.approx(8 * 8 * 1.0)
+    assert told.energy_j == 800.0
+    assert told.earlier == {"the same condition": 8}
+    # On four nodes: the area is 2700 s; the last run of 1800 s begins at 900 s or 1800 s.
+    assert told.end_s in (2700.0, 3600.0)
+    alone = estimate(found, earlier, place(idle=1))
+    assert (alone.end_s, alone.end_all_s) == (4 * 900 + 4 * 1800, told.end_s)
+
+
+def test_at_once_and_this_machine_are_one_after_another() -> None:
+    found = parsed(job="at_once = 1\nnodes = 2\nwarm_up = 1")
+    earlier = earlier_of(found, n1=[10.0], n2=[20.0])
+    told = estimate(found, earlier, place())
+    assert told.end_s == 2 * (4 * 10 + 4 * 20)
+    assert told.core_hours == pytest.approx(2 * 8 * told.end_s / 3600)
+    here = estimate(found, earlier, place(1, 1), runs_here=True)
+    assert here.end_s == told.end_s
+    assert here.core_hours == pytest.approx(8 * told.end_s / 3600)
+
+
+def test_shared_nodes_cost_the_cores_of_their_tasks() -> None:
+    found = parsed(job="exclusive = false\ntasks_per_node = 3")
+    told = estimate(found, earlier_of(found, n1=[3600.0], n2=[3600.0]), place())
+    assert told.core_hours == pytest.approx(8 * 3)
+
+
+def test_joules_by_power_where_none_were_measured() -> None:
+    found = parsed(job="nodes = 2")
+    earlier = earlier_of(found, n1=[10.0], n2=[20.0])
+    for one in earlier.by_key.values():
+        one.energy_j.clear()
+    assert estimate(found, earlier, place()).energy_j is None
+    assert "--node-power" in estimate(found, earlier, place()).missing["energy_j"]
+    told = estimate(found, earlier, place(), node_watts=200.0)
+    assert told.energy_j == 200.0 * 2 * (4 * 10 + 4 * 20)
+
+
+def test_what_is_not_known_has_a_reason() -> None:
+    told = estimate(parsed(), Earlier({}, ()), place(idle=None))
+    for name in ("expected_s", "core_hours", "core_hours_at_most", "energy_j", "end_s"):
+        assert getattr(told, name) is None
+        assert told.missing[name]
+    assert told.bound is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "job", "fault"),
+    [
+        (63.9, 'time_limit = "01:00:00"', "64 core-hours are possible by [job] time_limit"),
+        (64, 'time_limit = "01:00:00"', None),
+        (64, "", "what the runs may take cannot be told: no [job] time_limit"),
+    ],
+)
+def test_max_core_hours_is_kept(limit: float, job: str, fault: str | None) -> None:
+    found = parsed(f"max_core_hours = {limit}", job)
+    told = estimate(found, Earlier({}, ()), place())
+    if fault is None:
+        cost.keep(found, told)
+        return
+    with pytest.raises(UsageError) as caught:
+        cost.keep(found, told)
+    assert fault in str(caught.value)
+    assert str(caught.value).startswith(f"s.toml: study.max_core_hours = {limit:g}: ")
+
+
+def test_what_was_used_counts_and_what_is_expected_goes_before_the_time_limit() -> None:
+    found = parsed("max_core_hours = 10", 'time_limit = "01:00:00"')
+    runs = plan.make_plan(found)
+    earlier = earlier_of(found, n1=[900.0], n2=[900.0])
+    told = cost.estimate(
+        found, runs[4:], [(r, 900.0) for r in runs[:4]], earlier, lambda _: place()
+    )
+    assert (told.core_hours, told.core_hours_used) == (8.0, 8.0)
+    with pytest.raises(UsageError, match="16 core-hours are expected, 8 of them used"):
+        cost.keep(found, told)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", '"5"', "true", "inf", "nan"])
+def test_a_limit_that_is_none_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match="study.max_core_hours = .*: allowed is a number above 0"):
+        parsed(f"max_core_hours = {value}")
+
+
+def test_the_difference_that_is_seen_comes_from_the_spread_of_earlier_runs() -> None:
+    found = parsed("blocks = 4")
+    runs = plan.make_plan(found)
+    earlier = earlier_of(found, n1=[99.0, 100.0, 101.0], n2=[1.0])
+    (one,) = seen.sights(found, runs, earlier)
+    assert (one.variant, one.runs) == ("app", 3)
+    assert one.spread == pytest.approx(0.01)
+    # One comparison of 4 runs with 4: 2.3808 standard deviations (statsmodels 0.14.6).
+    assert one.seen == pytest.approx(0.023808, rel=1e-3)
+    guesses = seen.sights(found, runs, Earlier({}, ()))
+    assert [guess.runs for guess in guesses] == [0, 0, 0]

@@ -1,0 +1,214 @@
+"""steelyard sweep: packed, found again, removed; killed anywhere, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.sweep.swept_site import DAY_S, NOW, Site, several
+
+from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.wrappers.base.errors import MissingError
+from steelyard.wrappers.commands import cli
+from steelyard.wrappers.sweep import folders, pack, sweep
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from steelyard.wrappers.sweep import sweep
+from steelyard.wrappers.sweep.done import Asked
+calls, last = 0, int(sys.argv[2])
+def event(name, args):
+    global calls
+    if name in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir") and sys.argv[1] in str(args):
+        calls += 1
+        if calls == last:
+            os._exit(9)
+sys.addaudithook(event)
+sweep.sweep(Asked(Path(sys.argv[1]), 7 * 86400))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "records")
+
+
+def test_all_of_old_jobs_is_packed_and_found(site: Site) -> None:
+    several(site)
+    site.leave("young", DAY_S)
+    site.leave("running", 20 * DAY_S, end=None)
+    site.leave("private", 20 * DAY_S, mode=0o400)
+    done = site.sweep()
+    assert site.loose() == {"young", "running", "private"}
+    assert (done.packed_jobs, done.packed_files, done.failed) == (8, 16, [])
+    assert site.found() == site.truth
+    records = list(record_folders.each_record(site.dir))
+    assert len(records) == len(site.truth) // 2
+    assert all(site.truth[r.job_id, r.path.name][0] == r.read() for r in records)
+    assert site.sweep().packed_files == 0
+    assert site.found() == site.truth
+
+
+def test_a_record_that_never_ended_is_packed_in_the_end(site: Site) -> None:
+    site.leave("lost", 70 * DAY_S, end=None)
+    site.sweep()
+    assert site.loose() == set()
+    assert site.found() == site.truth
+
+
+def test_a_dry_run_changes_nothing(site: Site) -> None:
+    several(site)
+    before = sorted(site.dir.rglob("*"))
+    done = site.sweep(dry_run=True, older_than_s=15 * DAY_S)
+    assert (done.packed_jobs, done.packed_files) == (8, 16)
+    assert sorted(set(site.dir.rglob("*")) - {site.dir / sweep.LOCK}) == before
+
+
+def test_killed_anywhere(site: Site, tmp_path: Path) -> None:
+    """By the kernel's own word for it, at every call that opens, makes, renames or removes."""
+    several(site)
+    killed = 0
+    for call in (3, 1, 14, 19, 23, 24, 25, 26, 27, 28, 29, 31, 33, 36, 40, 60):
+        ended = subprocess.run(
+            [sys.executable, "-P", "-c", KILLED, str(site.dir), str(call)], check=False, timeout=300
+        )
+        killed += ended.returncode == 9
+        assert site.found() == site.truth, f"killed at call {call}"
+    assert killed > 5
+    site.sweep()
+    assert site.found() == site.truth
+    assert site.loose() == set()
+    assert not [p for p in site.dir.rglob("*.tmp")]
+
+
+def test_what_comes_late_gets_a_pack_of_its_own(site: Site) -> None:
+    site.leave("7", 20 * DAY_S)
+    site.sweep()
+    site.leave("8", 20 * DAY_S)
+    site.leave("7", 20 * DAY_S + 1 if NOW % DAY_S > 1 else 20 * DAY_S - 1)
+    assert site.found() == site.truth
+    site.sweep()
+    assert site.found() == site.truth
+    assert len(list(site.dir.rglob("*.parquet"))) == 2
+
+
+def test_a_file_that_was_changed_since_counts_once(site: Site) -> None:
+    folder = site.leave("7", 20 * DAY_S)
+    site.sweep()
+    folder.mkdir(parents=True)
+    (name,) = (name for _, name in site.truth if name.endswith(".csv"))
+    (folder / name).write_bytes(b"changed")
+    os.utime(folder / name, (1, 1))
+    site.truth["7", name] = (b"changed", 10**9)
+    (folder / name).chmod(0o440)
+    assert site.found() == site.truth
+    site.sweep()
+    assert site.loose() == set()
+    assert site.found() == site.truth
+
+
+def test_old_days_go_and_nothing_else(site: Site) -> None:
+    site.leave("old", 100 * DAY_S)
+    site.leave("captured", 100 * DAY_S).joinpath("n1.1.pcapng").write_bytes(b"packets")
+    site.leave("younger", 50 * DAY_S)
+    done = site.sweep(older_than_s=90 * DAY_S)
+    assert done.left_jobs == 2, "not packed yet"
+    assert site.found().keys() >= site.truth.keys()
+    done = site.sweep(older_than_s=90 * DAY_S)
+    assert (len(done.removed_days), done.left_jobs) == (1, 1)  # its capture is of just now
+    assert record_folders.job_ids(site.dir) == {"younger", "captured"}
+    for path in site.dir.rglob("*.pcapng"):
+        os.utime(path, (NOW - 89 * DAY_S,) * 2)
+    assert site.sweep(older_than_s=90 * DAY_S).left_jobs == 1, "touched since"
+    assert site.sweep(older_than_s=88 * DAY_S).removed_files == 1
+    assert record_folders.job_ids(site.dir) == {"younger"}
+
+
+def test_what_is_not_packed_yet_goes_when_it_is_said(site: Site) -> None:
+    site.leave("old", 100 * DAY_S)
+    site.leave("younger", 50 * DAY_S)
+    assert site.sweep(older_than_s=90 * DAY_S, unpacked=True).removed_jobs == 1
+    assert record_folders.job_ids(site.dir) == {"younger"}
+
+
+def test_a_quota_takes_the_oldest_first(site: Site) -> None:
+    for age in (30, 20, 10):
+        site.leave(f"{age}", age * DAY_S)
+    used = site.sweep().used_bytes
+    done = site.sweep(quota_bytes=used - 1)
+    assert record_folders.job_ids(site.dir) == {"20", "10"}
+    assert len(done.removed_days) == 1
+    site.leave("1", DAY_S)
+    done = site.sweep(quota_bytes=1)
+    assert record_folders.job_ids(site.dir) == {"1"}, "what is not packed stays"
+    assert "the quota is 1" in done.failed[0]
+
+
+def test_temporary_files_of_killed_writers(site: Site) -> None:
+    killed, living = site.leave("killed", 20 * DAY_S), site.leave("living", 20 * DAY_S)
+    for folder in (killed, living):
+        (path,) = folder.glob("*.json")
+        temporary = folder / f".{path.name}.tmp"
+        temporary.write_bytes(bytes(16384))
+        os.utime(temporary, (1, 1))
+    os.utime(next(living.glob("*.csv")))
+    assert site.sweep().temporary_files == 1
+    assert next(site.dir.rglob(".*.json.tmp")).parent == living
+
+
+def test_one_at_a_time_and_its_owner_alone(site: Site) -> None:
+    site.sweep()
+    with (site.dir / sweep.LOCK).open("r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        with pytest.raises(MissingError, match="another sweep"):
+            site.sweep()
+    site.dir.chmod(0o777)
+    with pytest.raises(MissingError, match="chmod go-w"):
+        site.sweep()
+
+
+def test_a_pack_that_cannot_be_read_is_named(site: Site) -> None:
+    site.leave("7", 20 * DAY_S)
+    site.sweep()
+    (made,) = site.dir.rglob("*.parquet")
+    made.chmod(0o640)
+    made.write_bytes(b"broken")
+    assert record_folders.job_folders(site.dir, "7") == [made]
+
+
+def test_readers_of_a_pack_are_those_of_its_files(site: Site) -> None:
+    site.leave("7", 20 * DAY_S)
+    site.leave("8", 20 * DAY_S, mode=0o444)
+    site.sweep()
+    modes = {p.name.split("-")[2]: p.stat().st_mode & 0o777 for p in site.dir.rglob("*.parquet")}
+    assert modes == {"440": 0o440, "444": 0o444}
+
+
+def test_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    several(site)
+    assert cli.main(["sweep", "--record-dir", str(site.dir), "--older-than", "90d"]) == 0
+    assert "8 jobs (16 files) packed, 0 days removed" in capsys.readouterr().out
+    assert cli.main(["sweep", "--record-dir", str(site.dir), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["packed_jobs"] == 0
+    for words in (["--quota", "5"], ["--older-than", "x"], ["--unpacked"]):
+        with contextlib.suppress(SystemExit):
+            assert cli.main(["sweep", "--record-dir", str(site.dir), *words]) == 2
+        assert "expected" in capsys.readouterr().err or words == ["--unpacked"]
+
+
+def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack, "MOST_FILES", 4)
+    monkeypatch.setattr(pack, "AT_ONCE", 3)
+    for number in range(7):
+        site.leave(str(number), 20 * DAY_S)
+    assert site.sweep().packs == 4
+    assert site.found() == site.truth
+    assert folders.files_in(site.dir / "absent") == []
+    assert record_packs.job_ids(site.dir / "absent.parquet") == []

@@ -1,0 +1,28 @@
+"""How every tier waits for what others do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+LIMIT_S = 90.0  # of what takes a second or two where nothing else runs
+POLL_S = 0.01
+
+
+def wait_for(
+    what: str,
+    condition: Callable[[], Any],
+    limit_s: float = LIMIT_S,
+    poll_s: float = POLL_S,
+    seen: Callable[[], Any] = str,
+) -> Any:
+    """The first true value of `condition`; AssertionError after limit_s. `seen`: what was found."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {limit_s:.0f} s: {what} {seen()}")
+        time.sleep(poll_s)
