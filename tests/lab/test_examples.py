@@ -64,6 +64,7 @@ SMALL: dict[str, dict[str, str]] = {
         '"delay=20ms,loss=0.1%,duplicate=1%,corrupt=0.1%,rate=100mbit,to={to}"]',
         "[baseline]\nnetwork": '"loss=0%,to={to}"',
         "nodes": '2\nconstraint = "virtual"',
+        "idle_s": "2",
         "mode": '"analysis"',
         "events": "2000",
     },
