@@ -71,9 +71,13 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;
 	s->line.cell[SY_ELAPSED] = now - s->start_us;
-	sy_node_read(s->child->node, now, first || s->end, &s->line);
+	/* The node's at both ends around the job's: what a job has is never more than its node's. */
+	if (!s->end)
+		sy_node_read(s->child->node, now, first, &s->line);
 	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);
 	sy_sampler_tcp(s, now, first || s->end);
+	if (s->end)
+		sy_node_read(s->child->node, now, true, &s->line);
 	sy_sampler_line(s, now, now + s->period_us);
 	sy_meters_tell(&s->child->node->meters, now, s->end, s->status.wraps, s->status.meter_us,
 		       s->child->shared->meter_why);

@@ -236,7 +236,9 @@ def test_nothing_is_left_behind(counted: Node, place: Place) -> None:
     counted.end("7.srv")
     wait_for("it is unloaded", lambda: place.pinned() == [])
     assert counted.begin("8.srv").stderr == ""
-    for pid in processes_of(counted.sampler("8.srv")):
+    killed = processes_of(counted.sampler("8.srv"))
+    for pid in killed:
         os.kill(pid, signal.SIGKILL)
+    wait_for("they are gone", lambda: not any(is_there(pid) for pid in killed))
     counted.sweep("--only-alive")
     wait_for("it is unloaded", lambda: place.pinned() == [])
