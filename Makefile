@@ -102,7 +102,7 @@ build/obj/plugins/node/bpf/place.o: $(BPF_LAYOUT)
 
 build/bpf/job_usage.bpf.o: $(BPF_LAYOUT) plugins/bpf/kernel_types.h
 	@mkdir -p $(@D)
-	clang -std=gnu11 -O2 -g -Wall -Werror -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Iplugins/node $(KERNEL_ASM:%=-I%) -c -o $@ plugins/bpf/job_usage.bpf.c
+	clang -std=gnu11 -O2 -g -Wall -Werror -target bpf -mcpu=v1 -D__TARGET_ARCH_$(BPF_ARCH) -Iplugins/node $(KERNEL_ASM:%=-I%) -c -o $@ plugins/bpf/job_usage.bpf.c
 
 build/bin/steelyard-left: jobscripts/lib/launcher_left.sh
 	@mkdir -p $(@D)

@@ -95,9 +95,8 @@ static __always_inline void take_from_now(const struct task_struct *task, __u64 
 	if (!enter(task, id, kind) || !job || !counts(kind))
 		return;
 	READ_USAGE(BPF_CORE_READ, task, &used);
-	used.threads = used.processes = 0;
 	__sync_fetch_and_add(&job->ending_begun, 1);
-	add_to(&job->ended, &used, (__u64)-1);
+	add_counters(&job->ended, &used, (__u64)-1);
 	__sync_fetch_and_add(&job->ending_done, 1);
 }
 

@@ -78,7 +78,7 @@ static __always_inline void leave(const struct task_struct *task, struct sy_bpf_
 	if (job && member->kind == SY_BPF_MEMBER) {
 		READ_USAGE(BPF_CORE_READ, task, &used);
 		__sync_fetch_and_add(&job->ending_begun, 1);
-		add_to(&job->ended, &used, 1);
+		add_to(&job->ended, &used);
 		forget(job, (__u64)task, member);
 		__sync_fetch_and_add(&job->ending_done, 1);
 	} else {

@@ -120,9 +120,10 @@ static __always_inline void read_usage(const struct task_struct *t, struct sy_bp
 	READ_USAGE(DIRECT, t, u);
 }
 
-/* `sign`: 1, or -1 as an unsigned number. */
-static __always_inline void add_to(struct sy_bpf_usage *sum, const struct sy_bpf_usage *u,
-				   __u64 sign)
+/* `sign`: 1, or -1 as an unsigned number. What was used, not by how many: of a constant 0 that is
+ * added clang makes an OR, which Linux 5.12 and later have. */
+static __always_inline void add_counters(struct sy_bpf_usage *sum, const struct sy_bpf_usage *u,
+					 __u64 sign)
 {
 	__sync_fetch_and_add(&sum->cpu_ns, sign * u->cpu_ns);
 	__sync_fetch_and_add(&sum->user_ns, sign * u->user_ns);
@@ -133,8 +134,13 @@ static __always_inline void add_to(struct sy_bpf_usage *sum, const struct sy_bpf
 	__sync_fetch_and_add(&sum->write_bytes, sign * u->write_bytes);
 	__sync_fetch_and_add(&sum->minflt, sign * u->minflt);
 	__sync_fetch_and_add(&sum->majflt, sign * u->majflt);
-	__sync_fetch_and_add(&sum->threads, sign * u->threads);
-	__sync_fetch_and_add(&sum->processes, sign * u->processes);
+}
+
+static __always_inline void add_to(struct sy_bpf_usage *sum, const struct sy_bpf_usage *u)
+{
+	add_counters(sum, u, 1);
+	__sync_fetch_and_add(&sum->threads, u->threads);
+	__sync_fetch_and_add(&sum->processes, u->processes);
 }
 
 /* Its counters read while it lives, too, as soon as its job is read again. */
@@ -187,7 +193,7 @@ static __always_inline void settle(const struct task_struct *task, struct sy_bpf
 		read_usage(task, &member->seen);
 	else
 		__sync_fetch_and_add(&job->missed, 1);
-	add_to(&job->ended, &member->seen, 1);
+	add_to(&job->ended, &member->seen);
 	forget(job, (__u64)task, member);
 	__sync_fetch_and_add(&job->ending_done, 1);
 }
