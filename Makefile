@@ -108,9 +108,9 @@ build/bin/steelyard-left: jobscripts/lib/launcher_left.sh
 	@mkdir -p $(@D)
 	install -m 0755 $< $@
 
-build/bin/steelyard-bpf: plugins/bpf/steelyard_bpf.c plugins/bpf/loader.c plugins/bpf/loader.h build/bpf/job_usage.bpf.o build/lib/libsteelyard.a
+build/bin/steelyard-bpf: $(wildcard plugins/bpf/*.c plugins/bpf/*.h) build/bpf/job_usage.bpf.o build/lib/libsteelyard.a
 	@mkdir -p $(@D)
-	$(CC) $(SY_CFLAGS) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter plugins/%.c,$^) build/lib/libsteelyard.a -lbpf -ljansson
+	$(CC) $(SY_CFLAGS) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter-out %.bpf.c,$(filter plugins/%.c,$^)) build/lib/libsteelyard.a -lbpf -ljansson
 
 # Preloaded into the virtual nodes of the throwaway cluster. Moved into place: one that runs keeps its own.
 build/lib/libsteelyard-uml.so: plugins/uml/uml_registers.c

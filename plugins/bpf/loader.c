@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/place.h"
+#include "bpf/rights.h"
 
 /* The compiled program: make compiles it first, in the folder that it starts in. */
 __asm__(".pushsection .rodata\n"
@@ -27,14 +28,15 @@ struct loaded {
 	struct sy_bpf_can can;
 };
 
-static char last_words[256]; /* of libbpf, which tells the verifier's, too */
+static char
+    first_words[256]; /* of libbpf since the last try: what it says next follows from that */
 
 __attribute__((format(printf, 2, 0))) static int keep_words(enum libbpf_print_level level,
 							    const char *format, va_list list)
 {
-	if (level == LIBBPF_WARN)
-		(void)vsnprintf(last_words, sizeof(last_words), format, list);
-	last_words[strcspn(last_words, "\n")] = '\0';
+	if (level == LIBBPF_WARN && !first_words[0])
+		(void)vsnprintf(first_words, sizeof(first_words), format, list);
+	first_words[strcspn(first_words, "\n")] = '\0';
 	return 0;
 }
 
@@ -62,9 +64,12 @@ static void leave_out(struct loaded *loaded, const char *program)
 
 static int load_with(struct loaded *loaded, unsigned tasks, struct sy_bpf_can can)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
 	int result;
 
-	loaded->object = bpf_object__open_mem(sy_object, (size_t)(sy_object_end - sy_object), NULL);
+	first_words[0] = '\0';
+	loaded->object =
+	    bpf_object__open_mem(sy_object, (size_t)(sy_object_end - sy_object), &named);
 	if (!loaded->object)
 		return -errno;
 	for (size_t i = 0; !can.walk && i < CALLED; i++)
@@ -105,14 +110,16 @@ static bool is_wanted(const struct sy_bpf_can *can, const struct sy_bpf_limits *
 
 static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
+	struct rlimit before = sy_bpf_lift_limit(); /* older releases of libbpf do not */
 	int result = -EINVAL;
 
 	libbpf_set_print(keep_words);
 	for (size_t i = 0; i < TRIES && result < 0 && result != -EPERM; i++)
 		if (is_wanted(&tries[i], limits))
 			result = load_with(loaded, limits->tasks, tries[i]);
+	sy_bpf_restore_limit(&before);
 	return result < 0 ? sy_fail(err, "the kernel does not take the program that counts: %s: %s",
-				    strerror(-result), last_words)
+				    strerror(-result), first_words)
 			  : 0;
 }
 
@@ -123,7 +130,7 @@ static int attach(struct loaded *loaded, const char *name, struct sy_error *err)
 	struct bpf_link *link = bpf_program__attach(program);
 
 	if (!link)
-		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, last_words);
+		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, first_words);
 	loaded->link[loaded->links++] = link;
 	return 0;
 }
@@ -141,18 +148,6 @@ static int attach_all(struct loaded *loaded, struct sy_error *err)
 		if (attach(loaded, grouping[i], err) < 0)
 			return -1;
 	return 0;
-}
-
-int sy_loader_try(struct sy_bpf_can *can, struct sy_error *err)
-{
-	struct loaded loaded = {0};
-	int result = load(&loaded, &(struct sy_bpf_limits){0}, err);
-
-	if (result == 0)
-		result = attach_all(&loaded, err);
-	*can = result == 0 ? loaded.can : (struct sy_bpf_can){0};
-	let_go(&loaded);
-	return result;
 }
 
 /* --- pinned --- */
@@ -219,12 +214,13 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 	if (pin_maps(loaded, loading) == 0 && attach_all(loaded, err) == 0 &&
 	    pin_programs(loaded, loading) == 0 && rename(loading, folder) == 0)
 		return 0;
-	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, last_words);
+	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, first_words);
 	sy_bpf_unpin(base, "loading");
 	return -1;
 }
 
-int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
+int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_bpf_can *can,
+		  struct sy_error *err)
 {
 	struct loaded loaded = {0};
 	int result;
@@ -234,6 +230,8 @@ int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct s
 	result = load(&loaded, limits, err);
 	if (result == 0)
 		result = pin(&loaded, base, err);
+	if (can)
+		*can = loaded.can;
 	let_go(&loaded);
 	return result;
 }

@@ -19,10 +19,9 @@ struct sy_bpf_limits {
 	bool no_walk, no_tick, no_group; /* as if the kernel could not */
 };
 
-/* Load it and let it go again. */
-int sy_loader_try(struct sy_bpf_can *can, struct sy_error *err);
-
-/* Load it and pin it below `base`, unless that was done: with the lock held. */
-int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err);
+/* Load it and pin it below `base`, unless that was done: with the lock held. What was loaded goes
+ * into `can`, unless that is NULL. */
+int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_bpf_can *can,
+		  struct sy_error *err);
 
 #endif

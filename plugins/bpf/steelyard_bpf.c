@@ -18,6 +18,7 @@
 #include "bpf/job.h"
 #include "bpf/place.h"
 #include "loader.h"
+#include "trial.h"
 
 #define LOOKS 4 /* a second, while it lingers */
 
@@ -38,9 +39,9 @@ static const char usage_text[] =
     "  --after S   sweep: once no job was there for so many seconds; not at all when one comes\n"
     "  --json      of status: for programs\n"
     "  --tasks N   load: of how many tasks of jobs at once there is room for\n"
-    "  --no-walk   load: do without what Linux 5.17 and later have\n"
-    "  --no-tick   load: do without a timer in the kernel\n"
-    "  --no-group  load: do without membership by cgroup, and of PBS' tasks\n"
+    "  --no-walk   load, status: do without what Linux 5.17 and later have\n"
+    "  --no-tick   load, status: do without a timer in the kernel\n"
+    "  --no-group  load, status: do without membership by cgroup, and of PBS' tasks\n"
     "  --cgroup P  count: who is moved into P, too; as in /proc/PID/cgroup\n";
 
 struct options {
@@ -63,8 +64,9 @@ static int load(const struct options *options)
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, -1, &err);
 
-	return lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ? complain(&err)
-										    : DONE;
+	return lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0
+		   ? complain(&err)
+		   : DONE;
 }
 
 /* What there is to do in a folder that is there; where none is, nothing is left. */
@@ -133,26 +135,20 @@ static void print(json_t *value)
 
 static int status(const struct options *options)
 {
-	struct sy_error err = {"the kernel counts what jobs use"};
-	struct sy_bpf_can can;
+	struct sy_bpf_trial trial;
+	bool able = sy_bpf_try(&options->limits, &trial) == 0;
+	const struct sy_bpf_can *can = &trial.can;
 	int jobs = sy_bpf_count_jobs(options->base), tasks = sy_bpf_count_tasks(options->base);
 	long long bytes = sy_bpf_memory(options->base);
-	bool able = sy_loader_try(&can, &err) == 0;
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb sb sb si si sI ss}", "able", able, "walk", can.walk,
-				"tick", can.tick, "group", can.group, "root", geteuid() == 0,
-				"loaded", jobs >= 0, "jobs", jobs < 0 ? 0 : jobs, "tasks",
-				tasks < 0 ? 0 : tasks, "memory_bytes", (json_int_t)bytes, "says",
-				err.text));
+		print(json_pack("{sb sb sb sb sb sb sb si si sI ss}", "able", able, "walk",
+				can->walk, "tick", can->tick, "group", can->group, "right",
+				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
+				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
+				(json_int_t)bytes, "says", trial.says.text));
 	else
-		(void)printf("%s%s%s\n%s, %d jobs, %d tasks, %.1f MB\n", err.text,
-			     able && !can.walk ? ", slowly: before Linux 5.17 by going through all "
-						 "tasks of the node"
-			     : able && !can.tick ? ", without a timer: before Linux 5.15"
-						 : "",
-			     able && !can.group ? "; by descent alone, so not of PBS: " SY_NO_GROUPS
-						: "",
+		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
 			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,
 			     tasks < 0 ? 0 : tasks, (double)bytes / 1e6);
 	return able ? DONE : FAILED;

@@ -11,44 +11,61 @@
 
 #define NOBODY 65534
 
-/* /proc/PID/io of another user's process asks for both: to open it and to read it. */
-#define NEEDED (1U << CAP_SYS_PTRACE | 1U << CAP_DAC_READ_SEARCH)
+#ifndef CAP_BPF
+#define CAP_BPF 39 /* from Linux 5.8 on */
+#endif
 
-static int set_capabilities(uint32_t effective, uint32_t permitted, uint32_t inheritable)
+#define RIGHT(capability) (1ULL << (capability))
+
+/* /proc/PID/io of another user's process asks for both: to open it and to read it. */
+#define NEEDED (RIGHT(CAP_SYS_PTRACE) | RIGHT(CAP_DAC_READ_SEARCH))
+
+struct rights {
+	uint64_t effective, permitted, inheritable;
+};
+
+/* The kernel's two halves. */
+static int set_rights(uint64_t effective, uint64_t permitted, uint64_t inheritable)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2] = {{effective, permitted, inheritable}, {0, 0, 0}};
+	struct __user_cap_data_struct data[2] = {
+	    {(uint32_t)effective, (uint32_t)permitted, (uint32_t)inheritable},
+	    {(uint32_t)(effective >> 32), (uint32_t)(permitted >> 32),
+	     (uint32_t)(inheritable >> 32)},
+	};
 
 	return (int)syscall(SYS_capset, &header, data);
 }
 
 /* Of what this process has, the needed ones: in a container some may be missing already. */
-static uint32_t permitted_capabilities(void)
+static struct rights own_rights(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
 
 	if (syscall(SYS_capget, &header, data) < 0)
-		return 0;
-	return data[0].permitted;
+		return (struct rights){0};
+	return (struct rights){data[0].effective | (uint64_t)data[1].effective << 32,
+			       data[0].permitted | (uint64_t)data[1].permitted << 32,
+			       data[0].inheritable | (uint64_t)data[1].inheritable << 32};
 }
 
-static int become_nobody(uint32_t needed, uint32_t inheritable, struct sy_error *err)
+static int become_nobody(uint64_t needed, uint64_t inheritable, struct sy_error *err)
 {
-	uint32_t keep = permitted_capabilities() & needed;
+	uint64_t keep = own_rights().permitted & needed;
 
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-		if (c > 31 || !(inheritable & 1U << c))
+		if (!(inheritable & RIGHT(c)))
 			(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
 		return sy_fail_errno(err, errno, "cannot become uid %d", NOBODY);
-	if (set_capabilities(keep, keep, keep & inheritable) < 0)
+	if (set_rights(keep, keep, keep & inheritable) < 0)
 		return sy_fail_errno(err, errno, "cannot give up capabilities");
 	return 0;
 }
 
-static int drop_to(uint32_t needed, struct sy_error *err)
+static int drop_to(uint64_t needed, struct sy_error *err)
 {
 	if (geteuid() == 0 && become_nobody(needed, 0, err) < 0)
 		return -1;
@@ -57,9 +74,21 @@ static int drop_to(uint32_t needed, struct sy_error *err)
 	return 0;
 }
 
-int sy_rights_drop(struct sy_error *err)
+int sy_rights_drop(bool bpf, struct sy_error *err)
 {
-	return drop_to(NEEDED, err);
+	return drop_to(bpf ? NEEDED | RIGHT(CAP_BPF) : NEEDED, err);
+}
+
+bool sy_rights_are_asked_for(int (*call)(const void *context), const void *context)
+{
+	struct rights own = own_rights();
+	int result;
+
+	if (set_rights(0, own.permitted, own.inheritable) < 0)
+		return false;
+	result = call(context);
+	(void)set_rights(own.effective, own.permitted, own.inheritable);
+	return result == -EPERM;
 }
 
 /* Of init, who is another user. */
@@ -70,15 +99,15 @@ static bool others_are_seen(void)
 
 bool sy_rights_drop_ptrace(void)
 {
-	uint32_t all = permitted_capabilities();
+	uint64_t all = own_rights().permitted, keep = all & RIGHT(CAP_BPF);
 
-	if (geteuid() != NOBODY || set_capabilities(0, all, 0) < 0)
+	if (geteuid() != NOBODY || set_rights(keep, all, 0) < 0)
 		return false;
 	if (!others_are_seen()) {
-		(void)set_capabilities(all, all, 0);
+		(void)set_rights(all, all, 0);
 		return false;
 	}
-	return set_capabilities(0, 0, 0) == 0;
+	return set_rights(keep, keep, 0) == 0;
 }
 
 int sy_rights_none(struct sy_error *err)
@@ -89,7 +118,7 @@ int sy_rights_none(struct sy_error *err)
 /* Ambient rights stay over exec (capabilities(7)). */
 int sy_rights_capture(struct sy_error *err)
 {
-	const uint32_t raw = 1U << CAP_NET_RAW;
+	const uint64_t raw = RIGHT(CAP_NET_RAW);
 
 	if (geteuid() == 0 && become_nobody(raw, raw, err) < 0)
 		return -1;

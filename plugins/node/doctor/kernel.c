@@ -76,27 +76,20 @@ static bool is(const json_t *said, const char *key)
 	return json_is_true(json_object_get(said, key));
 }
 
+/* What it lacks it says itself. */
 static void say_able(struct sy_doctor *doctor, const json_t *said)
 {
 	const char *says = json_string_value(json_object_get(said, "says"));
-	const char *slowly = is(said, "walk") ? ""
-					      : ", slowly: before Linux 5.17 all tasks of the node "
-						"are gone through";
-	const char *alone = is(said, "group")
-				? ""
-				: "; neither who is moved into a job's cgroup nor PBS' "
-				  "jobs (before Linux 5.17)";
 	char advice[SY_PATH_SIZE + 64];
 
 	if (doctor->config.bpf) {
-		sy_doctor_say(doctor, NAME, SY_OK, "", "%s%s%s; bpf=yes: of jobs, too",
-			      says ? says : "", slowly, alone);
+		sy_doctor_say(doctor, NAME, SY_OK, "", "%s; bpf=yes: of jobs, too",
+			      says ? says : "");
 		return;
 	}
 	(void)snprintf(advice, sizeof(advice), "take bpf=no out of %s: docs/sampler.md",
 		       doctor->place);
-	sy_doctor_say(doctor, NAME, SY_OK, advice, "%s%s%s; bpf=no: " LOST, says ? says : "",
-		      slowly, alone);
+	sy_doctor_say(doctor, NAME, SY_OK, advice, "%s; bpf=no: " LOST, says ? says : "");
 }
 
 static void say_unable(struct sy_doctor *doctor, const json_t *said, const char *why)

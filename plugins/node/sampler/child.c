@@ -130,7 +130,7 @@ static void begin(void)
 	struct sy_sample_buffer *lines = &s.child->shared->lines;
 
 	sy_in_kernel_keep(s.child->kernel);
-	if (sy_rights_drop(NULL) < 0)
+	if (sy_rights_drop(sy_in_kernel_wants_right(s.child->kernel), NULL) < 0)
 		_exit(1); /* never sample with more rights than needed: the record says why */
 	if (s.child->command) {
 		sy_in_kernel_own_parent(s.child->kernel);

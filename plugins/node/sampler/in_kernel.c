@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "bpf/groups.h"
 #include "bpf/place.h"
+#include "bpf/rights.h"
 #include "sampler/loader.h"
 #include "sampler/open_roots.h"
 
@@ -104,6 +105,11 @@ void sy_in_kernel_keep(struct sy_in_kernel *kernel)
 		kernel->counts = sy_bpf_join(&kernel->bpf, SY_BPF_KEEPER, &kernel->why) == 0;
 }
 
+bool sy_in_kernel_wants_right(const struct sy_in_kernel *kernel)
+{
+	return kernel->counts && geteuid() == 0 && sy_bpf_wants_right(&kernel->bpf);
+}
+
 /* What slurmstepd forks is the job's once it has become a program. */
 static bool is_stepd(pid_t pid)
 {
@@ -184,10 +190,14 @@ static bool misses_tasks(struct sy_in_kernel *kernel)
 
 bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
 {
+	int result;
+
 	if (!kernel->counts || !kernel->named || misses_tasks(kernel))
 		return false;
-	if (sy_bpf_read(&kernel->bpf, last, &kernel->now) < 0)
-		give_up(kernel, "its maps could not be read");
+	result = sy_bpf_read(&kernel->bpf, last, &kernel->now);
+	if (result < 0)
+		give_up(kernel, result == -EPERM ? "bpf(2) is refused to a sampler"
+						 : "its maps could not be read");
 	else if (kernel->now.lost)
 		give_up(kernel, "there was no room for all tasks");
 	else if (kernel->now.late)

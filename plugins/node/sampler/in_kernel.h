@@ -41,6 +41,9 @@ void sy_in_kernel_own_parent(struct sy_in_kernel *kernel);
 /* The child that takes samples, before it gives up its rights. */
 void sy_in_kernel_keep(struct sy_in_kernel *kernel);
 
+/* As root, before that: whether it must keep CAP_BPF to go on with this. */
+bool sy_in_kernel_wants_right(const struct sy_in_kernel *kernel);
+
 /* `faults`: what a step's daemon had waited for when it told of itself; -1: not told. `since_ns`:
  * of the job in which it counts already, by itself; 0: it does not. */
 void sy_in_kernel_root(struct sy_in_kernel *kernel, pid_t pid, int64_t faults, int64_t since_ns);

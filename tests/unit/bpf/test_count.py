@@ -140,6 +140,35 @@ def test_status_says_what_the_kernel_can(
     assert (before["loaded"], before["jobs"]) == (False, 0)
 
 
+COUNTS = "the kernel counts what jobs use"
+SLOWLY = ", slowly: before Linux 5.17 by going through all tasks of the node"
+NO_TIMER = "; without a timer in the kernel (Linux 5.17), so samplers wake up for each sample"
+NO_GROUP = "; neither who is moved into a job's cgroup nor PBS' jobs (before Linux 5.17)"
+
+
+@pytest.mark.parametrize(
+    ("without", "lacks"),
+    [
+        ("--no-walk --no-group", SLOWLY + NO_TIMER + NO_GROUP),
+        ("--no-tick", NO_TIMER),
+        ("--no-group", NO_GROUP),
+    ],
+)
+def test_status_says_in_one_line_what_an_older_kernel_lacks(
+    inside: Inside, without: str, lacks: str
+) -> None:
+    done = inside(f"$BPF status --base $BASE {without}")
+    assert done.stdout.splitlines() == [COUNTS + lacks, "not loaded, 0 jobs, 0 tasks, 0.0 MB"]
+
+
+def test_a_trial_leaves_nothing(inside: Inside) -> None:
+    """Not even a folder, nor where it is mounted."""
+    look = "ls -A /sys/fs/bpf $(dirname $BASE); findmnt -n -t bpf"
+    done = inside(f"{look}; echo ---; $BPF status --base $BASE >/dev/null; {look}")
+    before, after = done.stdout.split("---\n")
+    assert before.splitlines() == after.splitlines()
+
+
 def test_others_may_not_load(able: None) -> None:
     argv = ["setpriv", "--reuid=65534", "--clear-groups", str(PROGRAM), "status", "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

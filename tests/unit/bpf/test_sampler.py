@@ -31,9 +31,9 @@ def attach(able: None, sampler: Sampler, tmp_path: Path) -> Callable[..., Attach
     script = f'mount -t bpf bpf {place}; exec "$@"'
     prefix = ("unshare", "--mount", "bash", "-c", script, "sampler")
 
-    def start(*options: str, program: Path = PROGRAM) -> Attached:
+    def start(*options: str, program: Path = PROGRAM, before: tuple[str, ...] = ()) -> Attached:
         base = ("--bpf", str(program), "--bpf-base", f"{place}/steelyard")
-        return sampler.attach(*options, *base, prefix=prefix)
+        return sampler.attach(*options, *base, prefix=(*prefix, *before))
 
     return start
 

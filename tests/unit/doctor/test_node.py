@@ -189,7 +189,7 @@ SAYS = "the kernel counts what jobs use"
 
 
 def said(**more: Any) -> dict[str, Any]:
-    return {"able": True, "walk": True, "group": True, "root": True, "says": SAYS} | more
+    return {"able": True, "root": True, "says": SAYS} | more
 
 
 def bpf_that_says(folder: Path, answer: dict[str, Any] | None) -> Path:
@@ -205,8 +205,7 @@ def bpf_that_says(folder: Path, answer: dict[str, Any] | None) -> Path:
     [
         (said(), "yes", "ok", f"{SAYS}; bpf=yes: of jobs, too"),
         (said(), "no", "ok", f"{SAYS}; bpf=no: I/O of processes that no sample sees"),
-        (said(walk=False), "yes", "ok", "slowly: before Linux 5.17"),
-        (said(group=False), "yes", "ok", "neither who is moved into a job's cgroup nor PBS' jobs"),
+        (said(says=f"{SAYS}, slowly"), "yes", "ok", f"{SAYS}, slowly; bpf=yes: of jobs, too"),
         (said(able=False, says="no BTF"), "yes", "warning", "no BTF; bpf=yes: I/O of processes"),
         (said(able=False, says="no BTF"), "no", "ok", "no BTF; bpf=no"),
         (said(able=False, root=False), "yes", "ok", "only root can try"),

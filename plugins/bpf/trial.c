@@ -1,0 +1,131 @@
+#include "trial.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rights.h"
+#include "bpf/job.h"
+#include "bpf/place.h"
+#include "bpf/rights.h"
+#include "bpf/ticks.h"
+
+#define ABOVE	  "/sys/fs/bpf"
+#define PERIOD_US 1000000
+
+/* A bpf filesystem that goes with this process, whatever ends it. */
+static int make_place(struct sy_error *err)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return sy_fail_errno(err, errno, "cannot be tried in a mount namespace of its own");
+	if (mount("bpf", ABOVE, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") < 0)
+		return sy_fail_errno(err, errno, "cannot mount a bpf filesystem on " ABOVE);
+	return 0;
+}
+
+static int load(const struct sy_bpf_limits *limits, struct sy_bpf_can *can, struct sy_error *err)
+{
+	cleanup_close int lock = sy_bpf_lock(SY_BPF_BASE, true, -1, err);
+
+	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, can, err);
+}
+
+/* All that a sampler asks while a job runs. */
+static int ask(struct sy_bpf *bpf, const struct sy_bpf_can *can, struct sy_error *err)
+{
+	struct sy_bpf_answer answer;
+	int result = sy_bpf_adopt(bpf, getppid(), SY_BPF_ROOT, -1, err);
+
+	if (result < 0)
+		return -1;
+	result = can->tick ? sy_bpf_set_ticks(bpf, PERIOD_US) : 0;
+	if (result == 0)
+		result = sy_bpf_read(bpf, false, &answer);
+	return result < 0 ? sy_fail_errno(err, -result, "a job cannot be read") : 0;
+}
+
+static int as_sampler(struct sy_bpf_trial *trial)
+{
+	struct sy_error why;
+	struct sy_bpf bpf;
+
+	if (sy_bpf_begin(&bpf, SY_BPF_BASE, 0, SY_BPF_KEEPER, -1, &trial->says) < 0)
+		return -1;
+	trial->right = sy_bpf_wants_right(&bpf);
+	if (sy_rights_drop(trial->right, &trial->says) < 0)
+		return -1;
+	if (ask(&bpf, &trial->can, &why) < 0)
+		return sy_fail(&trial->says, "%s, with no more rights than a sampler keeps",
+			       why.text);
+	return 0;
+}
+
+/* Older kernels' part that lacks. */
+static void say(struct sy_bpf_trial *trial)
+{
+	const struct sy_bpf_can *can = &trial->can;
+
+	(void)sy_fail(&trial->says, "the kernel counts what jobs use%s%s%s%s",
+		      can->walk ? ""
+				: ", slowly: before Linux 5.17 by going through all tasks of the "
+				  "node",
+		      can->tick
+			  ? ""
+			  : "; without a timer in the kernel (Linux 5.17), so samplers wake up "
+			    "for each sample",
+		      can->group ? ""
+				 : "; neither who is moved into a job's cgroup nor PBS' jobs "
+				   "(before Linux 5.17)",
+		      trial->right ? "; samplers keep the right CAP_BPF, without which this kernel "
+				     "refuses bpf(2) (kernel.unprivileged_bpf_disabled)"
+				   : "");
+}
+
+static int try_here(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
+{
+	if (make_place(&trial->says) < 0 || load(limits, &trial->can, &trial->says) < 0 ||
+	    as_sampler(trial) < 0)
+		return -1;
+	say(trial);
+	return 0;
+}
+
+/* A child's, who has given up its rights. */
+static int hear(pid_t child, int from, struct sy_bpf_trial *trial)
+{
+	bool told = read(from, trial, sizeof(*trial)) == (ssize_t)sizeof(*trial);
+	int status = -1;
+
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (!told)
+		(void)sy_fail(&trial->says, "it was tried, and the trial ended before it told");
+	if (!told || status != 0)
+		trial->can = (struct sy_bpf_can){0};
+	return told && status == 0 ? 0 : -1;
+}
+
+int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
+{
+	int ends[2], result;
+	pid_t child;
+
+	*trial = (struct sy_bpf_trial){0};
+	if (pipe(ends) < 0)
+		return sy_fail_errno(&trial->says, errno, "cannot make a pipe");
+	child = fork();
+	if (child == 0) {
+		result = try_here(limits, trial) < 0;
+		result |= write(ends[1], trial, sizeof(*trial)) < 0;
+		_exit(result);
+	}
+	(void)close(ends[1]);
+	result = child < 0 ? sy_fail_errno(&trial->says, errno, "cannot fork")
+			   : hear(child, ends[0], trial);
+	(void)close(ends[0]);
+	return result;
+}
