@@ -101,6 +101,8 @@ static void add_usage(struct sy_exact *exact, const struct rusage *usage)
 	exact->user_us += user;
 	exact->system_us += system;
 	exact->cpu_us += user + system;
+	exact->minor_faults += usage->ru_minflt;
+	exact->major_faults += usage->ru_majflt;
 	if (memory > exact->max_memory_bytes)
 		exact->max_memory_bytes = memory;
 }

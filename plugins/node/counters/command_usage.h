@@ -10,6 +10,7 @@ struct sy_exact {
 	bool known;		      /* the command has ended */
 	int64_t begin_us, elapsed_us; /* CLOCK_MONOTONIC; from just before its fork to its end */
 	int64_t cpu_us, user_us, system_us, max_memory_bytes;
+	int64_t minor_faults, major_faults;
 	bool io_known;
 	int64_t io[4];	       /* rchar, wchar, read, write */
 	int exit_code, signal; /* -1: none */

@@ -79,6 +79,19 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 		      "sample saw and that were not waited for");
 }
 
+static const char *why_not_in_kernel(const struct sy_status *status)
+{
+	return status->nothing_named ? "no process of the job was named to the sampler"
+	       : status->bpf_why[0]  ? status->bpf_why
+				     : "the sampler has not asked the kernel";
+}
+
+static void put_faults(json_t *record, int64_t minor, int64_t major, const char *why)
+{
+	sy_record_put(record, sy_total_facts[SY_MINOR_FAULTS].path, whole(minor), why);
+	sy_record_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, whole(major), why);
+}
+
 static void put_job_sources(json_t *record, const struct sy_status *status)
 {
 	const char *why = "no process of the job was named to the sampler";
@@ -89,6 +102,7 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "cpu.source", cpu ? source(status->cpu_source) : json_null(), why);
 	put_seen(record, status, why);
 	put_unseen(record, status);
+	put_faults(record, status->minor_faults, status->major_faults, why_not_in_kernel(status));
 	if (status->io_unreadable)
 		why = "/proc/PID/io of a process of the job may not be read";
 	else if (status->io_unseen)
@@ -142,9 +156,7 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 
 void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 {
-	const char *why = status->nothing_named ? "no process of the job was named to the sampler"
-			  : status->bpf_why[0]	? status->bpf_why
-						: "the sampler has not asked the kernel";
+	const char *why = why_not_in_kernel(status);
 
 	sy_record_put(record, "bpf.missed_ends",
 		      status->io_source == SY_SOURCE_BPF && !status->nothing_named
@@ -175,12 +187,22 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 		(seen[SY_RCHAR] > exact->io[0] || seen[SY_WCHAR] > exact->io[1]));
 }
 
-static void put_exact_use(json_t *record, const struct sy_exact *exact)
+/* SY_UNKNOWN is below every number. */
+static int64_t larger_of(int64_t one, int64_t other)
+{
+	return one > other ? one : other;
+}
+
+static void put_exact_use(json_t *record, const struct sy_exact *exact,
+			  const struct sy_status *status)
 {
 	sy_record_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
 	sy_record_put(record, "cpu.user_s", micro(exact->user_us), NULL);
 	sy_record_put(record, "cpu.system_s", micro(exact->system_us), NULL);
 	sy_record_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
+	/* Of children that nobody waited for only the kernel's program may know. */
+	put_faults(record, larger_of(exact->minor_faults, status->minor_faults),
+		   larger_of(exact->major_faults, status->major_faults), NULL);
 	for (int i = 0; exact->io_known && i < 4; i++)
 		sy_record_put(record, sy_total_facts[SY_RCHAR_BYTES + i].path,
 			      json_integer(exact->io[i]), NULL);
@@ -204,7 +226,7 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 	if (!exact->known)
 		return;
 	if (!sy_exact_lacks(exact, status))
-		put_exact_use(record, exact);
+		put_exact_use(record, exact, status);
 	if (status->io_source != SY_SOURCE_BPF)
 		sy_record_put(record, "cpu.unseen_s", json_null(),
 			      "the kernel has added up all that ended below the command, but "

@@ -147,6 +147,7 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 	if (job->cgroup.memory_source == SY_SOURCE_NONE)
 		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
 	job->kernel->now.rss_pages = tick->rss_pages;
+	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
 }
 
 void sy_job_read_meanwhile(struct sy_job *job, struct sy_line *line, struct sy_status *status)

@@ -218,8 +218,12 @@ struct sy_usage sy_in_kernel_usage(const struct sy_in_kernel *kernel)
 void sy_in_kernel_tell(const struct sy_in_kernel *kernel, struct sy_status *status)
 {
 	bool gave_up = !kernel->counts && !status->bpf_why[0];
+	bool known = kernel->counts && kernel->named;
+	const struct sy_bpf_usage *used = &kernel->now.used;
 	const struct sy_bpf_job *told = kernel->bpf.mapped;
 
+	status->minor_faults = known ? (int64_t)used->minflt : SY_UNKNOWN;
+	status->major_faults = known ? (int64_t)used->majflt : SY_UNKNOWN;
 	status->missed_ends = kernel->counts && told ? (int64_t)told->missed : 0;
 	status->bpf_by_cgroup = kernel->counts && kernel->grouped;
 	(void)snprintf(status->bpf_why_no_group, sizeof(status->bpf_why_no_group), "%.159s",
