@@ -17,11 +17,11 @@ struct sy_status {
 	struct sy_sums sums;
 	int64_t lost, missed_deadlines;
 	int64_t wraps[SY_MAX_ZONES],
-	    meter_us[SY_MAX_ZONES];	  /* from its first reading to its last */
-	int64_t cpu_ns, max_memory_bytes; /* its own */
-	int64_t user_us, system_us;	  /* of the job; SY_UNKNOWN */
+	    meter_us[SY_MAX_ZONES];	    /* from its first reading to its last */
+	int64_t cpu_ns, max_memory_bytes;   /* its own */
+	int64_t user_us, system_us;	    /* of the job; SY_UNKNOWN */
 	int64_t minor_faults, major_faults; /* of the job, counted by the kernel; SY_UNKNOWN */
-	int64_t cpu_held_us;		  /* found, but more than can be */
+	int64_t cpu_held_us;		    /* found, but more than can be */
 	int64_t clock_steps,
 	    clock_step_us; /* of the wall clock: how often it was set, by how much */
 	double rate_hz;
