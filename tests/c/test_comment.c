@@ -42,7 +42,7 @@ static void test_short_comment(void)
 	    text,
 	    "{\"node_type\":\"virtual\",\"vm\":\"kvm\",\"kernel\":\"6.12.48+deb13-cloud-amd64\","
 	    "\"tags\":{\"input\":\"small\"},\"nodes\":2,\"elapsed_s\":86400.5,"
-	    "\"energy_j\":86400.5,\"cpu_s\":86400.5,"
+	    "\"energy_j\":86400.5,\"gpu_energy_j\":86400.5,\"cpu_s\":86400.5,"
 	    "\"cpu_unseen_s\":86400.5,\"max_memory_bytes\":123456789012,"
 	    "\"rchar_bytes\":123456789012,\"wchar_bytes\":123456789012,"
 	    "\"read_bytes\":123456789012,\"write_bytes\":123456789012,"

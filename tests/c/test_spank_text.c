@@ -152,7 +152,7 @@ static void test_comment_scope(void)
 	totals.unknown_on[SY_CPU_S] = 1;
 	text = say(&comment);
 	ok(strstr(text, "\"nodes_weighed\":2,\"nodes_idle\":1,\"elapsed_s\":1000.0,"
-			"\"energy_j\":null,\"cpu_s\":null,") &&
+			"\"energy_j\":null,\"gpu_energy_j\":1002.0,\"cpu_s\":null,") &&
 	       strstr(text, "\"rx_bytes\":null,\"tx_bytes\":null,") &&
 	       strstr(text,
 		      "\"exclusive\":null,\"missing\":{"
@@ -171,7 +171,7 @@ static void test_comment_scope(void)
 	totals.sum.exclusive = SY_ALONE;
 	totals.sum.known[SY_CPU_S] = true;
 	text = say(&comment);
-	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1011,") &&
+	ok(strstr(text, "\"energy_j\":1001.0,") && strstr(text, "\"tx_bytes\":1013,") &&
 	       strstr(text, "\"exclusive\":true,\"energy_scope\":\"node\","
 			    "\"network_scope\":\"node\""),
 	   "of one alone it is, with its scope");
@@ -187,6 +187,20 @@ static void test_comment_scope(void)
 	ok(strstr(text, "\"cpu_unseen_s\":null") &&
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
+	free(text);
+	totals.sum.known[SY_GPU_ENERGY_J] = false;
+	totals.unknown_on[SY_GPU_ENERGY_J] = 1;
+	sy_node_kind_from_record(&comment.kind,
+				 "{\"missing\":{\"energy.gpu_energy_j\":\"" SY_NOT_YET
+				 "\",\"energy.gpus.of_job\":\"two orders\"}}");
+	text = say(&comment);
+	ok(strstr(text, "\"gpu_energy_j\":null,") &&
+	       strstr(text, "\"gpu_energy_j\":\"two orders\""),
+	   "GPUs whose owner is not known: null, with the reason that the record begins with");
+	free(text);
+	totals.sum.no_gpus = true;
+	text = say(&comment);
+	ok(!strstr(text, "gpu_energy_j"), "a node without GPUs says nothing of them");
 	free(text);
 }
 
@@ -227,6 +241,7 @@ static void test_comment(void)
 		totals.sum.known[i] = i != SY_ELAPSED_S;
 	totals.unknown_on[SY_ELAPSED_S] = 1;
 	totals.sum.exclusive = SY_ALONE;
+	totals.sum.no_gpus = true;
 	totals.sum.value[SY_CPU_S] = 0.1 + 0.2;
 	totals.sum.value[SY_RX_BYTES] = 9007199254740992.0;
 	(void)sy_tags_add(&tags, "k=say \"hi\"", NULL);

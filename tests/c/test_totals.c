@@ -22,6 +22,10 @@ static void test_totals(void)
 				      "\"rchar_bytes\":7,\"energy_j\":null}"),
 	   "the sampler's answer");
 	ok(node.known[SY_CPU_S] && node.value[SY_CPU_S] == 1, "a number");
+	ok(node.no_gpus && !node.known[SY_GPU_ENERGY_J], "no word of GPUs: there are none");
+	ok(sy_totals_from_json(&other, "{\"gpu_energy_j\":null}") && !other.no_gpus &&
+	       !other.known[SY_GPU_ENERGY_J],
+	   "GPUs, and nobody knows whose");
 	ok(!node.known[SY_ENERGY_J] && !node.known[SY_TX_BYTES], "null, and not there");
 	ok(!sy_totals_from_json(&other, "[1]") && !sy_totals_from_json(&other, "{"), "no answer");
 

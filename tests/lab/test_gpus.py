@@ -199,6 +199,8 @@ def test_each_job_has_its_own_gpus_joules(lab: GpuLab, how: str) -> None:
     for record, own in zip((first, second), owned, strict=True):
         assert [zone["energy_j"] for zone in by_bus(record)] == used
         assert record["energy"]["gpu_energy_j"] == used[own.index(True)]
+        comment = lab.comment(record["job"]["job_id"])
+        assert comment["gpu_energy_j"] == pytest.approx(used[own.index(True)], rel=1e-8)
         assert record["energy"]["gpus"] == {"of_node": 2, "of_job": 1, "told_by": how}
         assert record["energy"]["idle_w"] == IDLE_W
         # The script's last `sleep` may be seen at work still: that is of CPU and bytes, not of joules.
@@ -249,3 +251,8 @@ def test_a_job_without_gpus(lab: GpuLab, how: str) -> None:
     else:
         assert record["energy"]["gpu_energy_j"] is None
         assert "nobody has told" in record["missing"]["energy.gpu_energy_j"]
+        comment = lab.comment(record["job"]["job_id"])
+        assert comment["gpu_energy_j"] is None
+        assert comment["missing"]["gpu_energy_j"] == (
+            "nobody has told which accelerators of the node are the job's"
+        )

@@ -19,6 +19,12 @@ static bool is_told(const struct sy_job_totals *totals, enum sy_total which)
 	       (sy_total_facts[which].whose != SY_OF_NODE || totals->sum.exclusive == SY_ALONE);
 }
 
+/* A node without GPUs has nothing to tell of them. */
+static bool is_named(const struct sy_job_totals *totals, enum sy_total which)
+{
+	return sy_is_in_comment(which) && (which != SY_GPU_ENERGY_J || !totals->sum.no_gpus);
+}
+
 static json_t *total_value(const struct sy_job_totals *totals, enum sy_total which)
 {
 	double value = totals->sum.value[which];
@@ -59,7 +65,7 @@ static json_t *reasons(const struct sy_comment *comment)
 	for (int i = 0; i < SY_TOTALS; i++) {
 		enum sy_total which = (enum sy_total)i;
 
-		if (sy_is_in_comment(which) && !is_told(comment->totals, which))
+		if (is_named(comment->totals, which) && !is_told(comment->totals, which))
 			(void)json_object_set_new(missing, sy_total_facts[i].name,
 						  why_not(comment, which));
 	}
@@ -135,7 +141,7 @@ static json_t *document_with_tags(const struct sy_comment *comment, size_t tags)
 		(void)json_object_set_new(object, "nodes_idle",
 					  json_integer(comment->totals->nodes_idle));
 	for (int i = 0; i < SY_TOTALS; i++)
-		if (sy_is_in_comment((enum sy_total)i))
+		if (is_named(comment->totals, (enum sy_total)i))
 			(void)json_object_set_new(object, sy_total_facts[i].name,
 						  total_value(comment->totals, (enum sy_total)i));
 	if (comment->totals->nodes_weighed || comment->totals->silent)
@@ -250,7 +256,10 @@ static void copy_reasons(struct sy_node_kind *kind, const json_t *missing)
 {
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const json_t *why = json_object_get(missing, sy_total_facts[i].path);
+		bool is_none = !json_is_string(why) || !strcmp(json_string_value(why), SY_NOT_YET);
 
+		if (is_none && i == SY_GPU_ENERGY_J) /* known before any reading */
+			why = json_object_get(missing, "energy.gpus.of_job");
 		if (json_is_string(why) && strcmp(json_string_value(why), SY_NOT_YET) != 0)
 			copy_text(kind->why[i], sizeof(kind->why[i]), why);
 	}

@@ -29,12 +29,15 @@ static json_t *at(json_t *json, const char *path)
 /* What a finished record tells is the last word. */
 static void totals_of(json_t *record, struct sy_totals *totals)
 {
+	const json_t *gpus = at(record, "energy.gpus.of_node"); /* null: not known */
+
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const json_t *value = at(record, sy_total_facts[i].path);
 
 		totals->known[i] = json_is_number(value);
 		totals->value[i] = json_number_value(value);
 	}
+	totals->no_gpus = !json_is_null(gpus) && json_integer_value(gpus) == 0;
 	totals->idle = json_is_false(at(record, "processes.named"));
 }
 

@@ -23,6 +23,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 		totals->value[i] = json_number_value(value);
 		totals->known[i] = json_is_number(value) && is_countable(totals->value[i]);
 	}
+	totals->no_gpus = !json_object_get(document, sy_total_facts[SY_GPU_ENERGY_J].name);
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;
@@ -154,6 +155,9 @@ void sy_job_totals_add(struct sy_job_totals *job, const struct sy_totals *node)
 		if (!node->idle || whose == SY_OF_NODE || whose == SY_OF_SAMPLER)
 			add_total(job, node, i);
 	}
+	/* As our own node: of others only their samples are known, which name no job's. */
+	if (!job->nodes_weighed)
+		job->sum.no_gpus = node->no_gpus;
 	job->sum.exclusive =
 	    job->nodes_weighed ? both(job->sum.exclusive, node->exclusive) : node->exclusive;
 	job->nodes_weighed++;

@@ -15,7 +15,8 @@ enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
 struct sy_totals {
 	bool known[SY_TOTALS]; /* false: null, never 0 */
 	double value[SY_TOTALS];
-	bool idle; /* no step of the job has come to this node */
+	bool no_gpus; /* on the node: nothing to tell of them */
+	bool idle;    /* no step of the job has come to this node */
 	enum sy_exclusive exclusive;
 	time_t start; /* in the names of the sampler's files; 0: not told */
 };

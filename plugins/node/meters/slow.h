@@ -8,6 +8,8 @@
 #include "base/quantities.h"
 #include "meters/energy.h"
 
+#define SY_LAST_READING_US 200000 /* who ends the job waits for it */
+
 /* Memory that both share. Whoever writes makes the version odd first. */
 struct sy_slow {
 	_Atomic unsigned version, asked, answered;

@@ -225,7 +225,7 @@ static void put(json_t *record, const struct gpus *gpus)
 		      gpus->told ? json_string(gpus->basis) : json_null(), gpus->why);
 }
 
-void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told)
+static struct gpus know(const struct sy_meters *meters, const struct sy_told *told)
 {
 	struct gpus gpus = {.lacking = meters->lacking};
 
@@ -236,9 +236,40 @@ void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct
 		gpus.why = NONE_THERE;
 	} else {
 		hear(&gpus, json_object_get(told->conditions, "gpus"));
-		settle(&gpus, json_object_get(record, "job"));
+		settle(&gpus, told->job);
 	}
+	return gpus;
+}
+
+void sy_record_gpus(json_t *record, const struct sy_meters *meters, const struct sy_told *told)
+{
+	struct gpus gpus = know(meters, told);
+
 	put(record, &gpus);
+}
+
+bool sy_has_gpus(const struct sy_meters *meters)
+{
+	for (int i = 0; i < meters->count; i++)
+		if (meters->meter[i].domain == SY_DOMAIN_ACCELERATOR)
+			return true;
+	return meters->lacking;
+}
+
+int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_told *told,
+			 const int64_t zone_uj[])
+{
+	struct gpus gpus = know(meters, told);
+	int64_t sum_uj = 0;
+
+	if (!gpus.told)
+		return SY_UNKNOWN;
+	for (int i = 0; i < gpus.count; i++) {
+		if (gpus.own[i] && zone_uj[gpus.zone[i]] == SY_UNKNOWN)
+			return SY_UNKNOWN;
+		sum_uj += gpus.own[i] ? zone_uj[gpus.zone[i]] : 0;
+	}
+	return sum_uj;
 }
 
 static const char *reason_of(const json_t *record, const char *path)

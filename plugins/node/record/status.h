@@ -21,6 +21,8 @@ struct sy_status {
 	int64_t cpu_ns, max_memory_bytes;   /* its own */
 	int64_t user_us, system_us;	    /* of the job; SY_UNKNOWN */
 	int64_t minor_faults, major_faults; /* of the job, counted by the kernel; SY_UNKNOWN */
+	int64_t gpu_energy_uj;		    /* of those that are the job's; SY_UNKNOWN */
+	bool has_gpus;			    /* the node */
 	int64_t cpu_held_us;		    /* found, but more than can be */
 	int64_t clock_steps,
 	    clock_step_us; /* of the wall clock: how often it was set, by how much */

@@ -3,6 +3,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Of columns, and what is known beside them. */
+static int64_t value_of(const struct sy_status *status, enum sy_total which)
+{
+	bool counted = status->io_source == SY_SOURCE_BPF;
+
+	if (which == SY_GPU_ENERGY_J)
+		return status->gpu_energy_uj;
+	if (which == SY_CPU_UNSEEN_S)
+		return status->unseen.known ? status->unseen.us : counted ? 0 : SY_UNKNOWN;
+	return sy_sums_total(&status->sums, which);
+}
+
 static size_t append(char *text, size_t size, size_t used, const char *name, int64_t value,
 		     bool micro)
 {
@@ -22,9 +34,6 @@ static size_t append(char *text, size_t size, size_t used, const char *name, int
 size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_status *status,
 		      char *text, size_t size)
 {
-	const struct sy_sums *sums = &status->sums;
-	bool counted = status->io_source == SY_SOURCE_BPF;
-	int64_t unseen_us = status->unseen.known ? status->unseen.us : counted ? 0 : SY_UNKNOWN;
 	size_t used = 1;
 
 	text[0] = '{';
@@ -33,12 +42,11 @@ size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_st
 	used = append(text, size - 1, used, "start", start_unix_s, false);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
-		int64_t value = sy_sums_total(sums, (enum sy_total)i);
+		bool is_there = i != SY_GPU_ENERGY_J || status->has_gpus;
 
-		if (sy_is_in_comment((enum sy_total)i))
+		if (sy_is_in_comment((enum sy_total)i) && is_there)
 			used = append(text, size - 1, used, fact->name,
-				      i == SY_CPU_UNSEEN_S ? unseen_us : value,
-				      sy_is_micro(fact->unit));
+				      value_of(status, (enum sy_total)i), sy_is_micro(fact->unit));
 	}
 	text[used++] = '}';
 	return used;

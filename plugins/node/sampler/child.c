@@ -15,8 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_READING_US 200000 /* for slow meters: who ends the job waits */
-#define SOON_US		50000  /* how often processes that may come at any moment are looked for */
+#define SOON_US 50000 /* how often processes that may come at any moment are looked for */
 
 static struct sy_sampler s;
 
@@ -73,7 +72,7 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
-	sy_slow_ask(s.child->node->meters.slow, LAST_READING_US);
+	sy_slow_ask(s.child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(&s, SY_LOOK_NOW);
 	sy_job_split(&s.job, &s.status);
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();

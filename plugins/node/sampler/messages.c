@@ -4,12 +4,44 @@
 #include "counters/processes_find.h"
 #include "counters/processes_handed.h"
 #include "counters/tcp_owner.h"
+#include "meters/slow.h"
+#include "record/gpus.h"
 #include "sampler/answer.h"
 #include "sampler/samples.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+/* What was told of the job the parent keeps; this copy of it is only to know whose GPUs are whose.
+ */
+static void read_notes(const struct sy_shared *shared, const struct sy_told *told)
+{
+	size_t used = atomic_load(&shared->notes_used);
+
+	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1) {
+		char copy[SY_MESSAGE_SIZE];
+		struct sy_message message;
+
+		(void)snprintf(copy, sizeof(copy), "%s", shared->notes + at);
+		if (sy_message_parse(copy, &message, NULL) == 0)
+			sy_message_apply(&message, told);
+	}
+}
+
+static void know_gpus(struct sy_sampler *s)
+{
+	const struct sy_meters *meters = &s->child->node->meters;
+	const struct sy_told *told = &s->child->sampling->told;
+
+	s->status.has_gpus = sy_has_gpus(meters);
+	if (!s->status.has_gpus)
+		return;
+	read_notes(s->child->shared, told);
+	s->status.gpu_energy_uj =
+	    sy_gpu_energy_uj(meters, told, &s->status.sums.last.cell[SY_ZONE]);
+}
 
 static void answer_totals(struct sy_sampler *s, int64_t question, const struct sockaddr_un *to,
 			  socklen_t length)
@@ -17,8 +49,11 @@ static void answer_totals(struct sy_sampler *s, int64_t question, const struct s
 	char text[1024];
 	size_t used;
 
+	if (question >= 0 && sy_has_gpus(&s->child->node->meters))
+		sy_slow_ask(s->child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(s, SY_LOOK_NOW);
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
+	know_gpus(s);
 	used = sy_totals_json(question, s->wall.start_unix_s, &s->status, text, sizeof(text));
 	(void)sendto(s->child->control_fd, text, used, MSG_DONTWAIT | MSG_NOSIGNAL,
 		     (const struct sockaddr *)to, length);

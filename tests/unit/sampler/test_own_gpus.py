@@ -31,7 +31,10 @@ def weighed(
         gpus.set(gpu, str(base + round(JOULES[gpu] * 1000)))
     columns = [f"energy_j:gpu-{gpu}" for gpu in range(2)]
     waiting("all joules", lambda: {attached.column(c)[-1] for c in columns} == set(JOULES))
-    return dict(attached.end())
+    told = attached.totals()["gpu_energy_j"]  # as AdminComment has it
+    record = dict(attached.end())
+    assert told == record["energy"]["gpu_energy_j"]
+    return record
 
 
 def owned(record: dict[str, Any]) -> list[bool | None]:
@@ -126,6 +129,7 @@ def test_one_that_could_not_be_read_makes_no_sum(gpus: Gpus, sampler: Any, waiti
     gpus.set(1, "error 3")
     gpus.set(0, "7000001000")
     waiting("an empty cell", lambda: attached.column("energy_j:gpu-1")[-1:] == [None])
+    assert attached.totals()["gpu_energy_j"] is None
     record = attached.end()
     assert owned(record) == [True, True]
     assert record["energy"]["gpu_energy_j"] is None
@@ -133,7 +137,9 @@ def test_one_that_could_not_be_read_makes_no_sum(gpus: Gpus, sampler: Any, waiti
 
 
 def test_a_node_without_accelerators_says_so(sampler: Any, tmp_path: Path) -> None:
-    record = sampler.attach("--root", tmp_path, "--rate", "20").end()
+    attached = sampler.attach("--root", tmp_path, "--rate", "20")
+    assert "gpu_energy_j" not in attached.totals()
+    record = attached.end()
     assert record["energy"]["gpus"] == {"of_node": 0, "of_job": None, "told_by": None}
     assert "no meter of an accelerator" in record["missing"]["energy.gpu_energy_j"]
 
