@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -33,8 +34,9 @@ SMALL = {
     },
     "kernel": FEW
     | {
-        "kernel-old": "virtual",
-        "kernel-new": "physical",
+        "kernel-6.12": "physical",
+        "kernel-6.1": "virtual",
+        '"6.12"': f'"{os.uname().release}"',
         '["cg", "ft"]': '["cg"]',
         'class = "A"': 'class = "S"',
         '"small_file_write"]': '"small_file_write"]\nwrite_files = 5',
@@ -100,7 +102,6 @@ def answers(lab: Lab, study: str) -> set[str]:
 ANSWERS = {
     "container": ("container", {"launcher=bare", "launcher=unshare"}),
     "nfs": ("disks", {"directory=/tmp cache=warm", "directory=/var/tmp cache=warm"}),
-    "kernel": ("kernel", {"node_type=old", "node_type=new"}),
     "virtual-node": ("virtual", {"node_type=physical", "node_type=virtual"}),
 }
 
@@ -117,9 +118,16 @@ def test_how_far_away_data_may_be(virtual_lab: Lab) -> None:
     assert answers(virtual_lab, "distance") == {"network=delay=0ms", "network=delay=20ms"}
 
 
+def test_whether_the_new_kernel_is_slower(virtual_lab: Lab) -> None:
+    """The guests have another one than their host."""
+    follow(virtual_lab, "kernel")
+    levels = {"kernel_release=6.1", f"kernel_release={os.uname().release}"}
+    assert answers(virtual_lab, "kernel") == levels
+
+
 def test_every_recipe_is_followed_here() -> None:
     assert (
         {path.stem for path in PAGES.glob("*.md")} - {"index"}
         == set(SMALL)
-        == {*ANSWERS, "distance"}
+        == {*ANSWERS, "distance", "kernel"}
     )
