@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from steelyard.analysis.findings.finding import counted
 from steelyard.analysis.report.words import mean_and_n
+from steelyard.analysis.stats import readable
 from steelyard.analysis.stats.overhead import (
+    AS_TIMES,
     NO_DURATION,
     SHOWN,
     Direction,
@@ -17,6 +19,7 @@ from steelyard.analysis.stats.overhead import (
     Side,
     amount,
     ends,
+    in_times,
     percent,
 )
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
@@ -114,17 +117,36 @@ def parts(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
         by_kind.setdefault(kind(row), []).append(row)
     for name, words in KINDS.items():
         members = by_kind.get(name, [])
-        if name == "little" and members:
-            most = upper(max(max(map(abs, limits(row))) for row in members))
-            yield f"nothing above {most} % for {listed([namer.figure(row) for row in members])}"
-        elif members:
+        if members:
             texts = [words(namer.figure(row), row) for row in members[:MAX_NAMES]]
             more = f"; and {len(members) - MAX_NAMES} more alike" if members[MAX_NAMES:] else ""
             yield "; ".join(texts) + more
+        if name == LITTLE_BEHIND:
+            yield from little(namer, by_kind.get("little", []))
+
+
+def little(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
+    """`at most 1 % worse or 9 % better for a and b`: both ends, for a gain is no cost."""
+    sided = [row for row in rows if row.metric.better is not None]
+    if sided:
+        found = [worse_and_better(row) for row in sided]
+        worse, better = (upper(max(ends)) for ends in zip(*found, strict=True))
+        names = listed([namer.figure(row) for row in sided])
+        yield f"at most {worse} % worse or {better} % better for {names}"
+    others = [row for row in rows if row.metric.better is None]
+    if others:
+        most = upper(max(max(map(abs, limits(row))) for row in others))
+        yield f"at most {most} % apart for {listed([namer.figure(row) for row in others])}"
+
+
+def worse_and_better(row: Row) -> tuple[float, float]:
+    """How far its interval reaches to either side."""
+    low, high = limits(row)
+    return (high, -low) if row.metric.better == "lower" else (-low, high)
 
 
 def kind(row: Row) -> str:
-    """Which of KINDS."""
+    """Which of KINDS, or `little`."""
     found = direction(row)
     if found is Direction.NOT_SHOWN:
         return "little" if max(map(abs, limits(row))) <= NARROW else "noisy"
@@ -154,22 +176,46 @@ def listed(names: Sequence[str]) -> str:
 
 
 def difference(row: Row) -> str:
-    """`12 % (9 … 15) more time`."""
+    """`12 % (9 … 15) more time`, `20 times as long (9 … 31)`."""
     found = row.overhead
     assert found is not None and found.value is not None
     low, high = limits(row)
-    return f"{amount(found.value, low, high)} {what(row, found.value > 0)}"
+    if found.value > AS_TIMES:
+        return in_times(found.value, low, high, as_much(row)) + side_word(row, more=True)
+    more = found.value > 0
+    return f"{amount(found.value, low, high)} {comparative(row, more)} {noun(row)}{side_word(row, more)}"
 
 
-def what(row: Row, more: bool) -> str:
-    """`more time`, `less energy`, `lower gflops (worse)`."""
+def is_time(row: Row) -> bool:
     metric = row.metric
-    if metric.unit == "s" and metric.better == "lower" and metric.name not in NO_DURATION:
-        return "more time" if more else "less time"
-    if metric.name == "energy_j":
-        return "more energy" if more else "less energy"
-    verdict = {Direction.WORSE: " (worse)", Direction.BETTER: " (better)"}.get(direction(row), "")
-    return f"{'higher' if more else 'lower'} {metric.name}{verdict}"
+    return metric.unit == "s" and metric.better == "lower" and metric.name not in NO_DURATION
+
+
+def comparative(row: Row, more: bool) -> str:
+    """`more` of time and energy, `higher` of everything else."""
+    if is_time(row) or row.metric.name == "energy_j":
+        return "more" if more else "less"
+    return "higher" if more else "lower"
+
+
+def noun(row: Row) -> str:
+    """`time`, `energy`, `gflops`."""
+    if is_time(row):
+        return "time"
+    return "energy" if row.metric.name == "energy_j" else row.metric.name
+
+
+def as_much(row: Row) -> str:
+    """Behind `20 times`."""
+    return "as long" if is_time(row) else f"the {noun(row)}"
+
+
+def side_word(row: Row, more: bool) -> str:
+    """` (worse)` of what is neither time nor energy, whose better side everybody knows."""
+    better = row.metric.better
+    if better is None or is_time(row) or row.metric.name == "energy_j":
+        return ""
+    return " (worse)" if more == (better == "lower") else " (better)"
 
 
 def shown(name: str, row: Row) -> str:
@@ -177,7 +223,7 @@ def shown(name: str, row: Row) -> str:
 
 
 def perhaps(name: str, row: Row) -> str:
-    return f"perhaps {difference(row)} for {name}, which may be chance"
+    return f"perhaps {difference(row)} for {name}, but these runs do not rule out chance"
 
 
 def equivalent(name: str, row: Row) -> str:
@@ -192,11 +238,15 @@ def non_inferior(name: str, row: Row) -> str:
 
 
 def noisy(name: str, row: Row) -> str:
+    """`…: 36 % less to 5 % more time`, `…: 49 % lower (worse) to 4.1 times the mops`."""
     low, high = limits(row)
     if math.isinf(low):
         return f"cannot tell for {name}"
-    where = f"{percent(low, low, high)} … {percent(high, low, high)}"
-    return f"too noisy to tell for {name}: {where} %"
+    less = f"{percent(abs(low), low, high)} % {comparative(row, False)}{side_word(row, False)}"
+    more = f"{percent(high, low, high)} % {comparative(row, True)} {noun(row)}"
+    if high > AS_TIMES:
+        more = f"{readable.times(1 + high, 1 + low, 1 + high)[0]} times {as_much(row)}"
+    return f"too noisy to tell for {name}: {less} to {more}"
 
 
 def unknown(name: str, row: Row) -> str:
@@ -209,10 +259,11 @@ KINDS = {
     "perhaps": perhaps,
     "equivalent": equivalent,
     "non_inferior": non_inferior,
-    "little": noisy,
     "noisy": noisy,
     "unknown": unknown,
 }
+
+LITTLE_BEHIND = "non_inferior"  # what is near nothing has one sentence, behind these
 
 
 def sentence(row: Row) -> str:

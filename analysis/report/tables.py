@@ -24,7 +24,7 @@ TOLD = (
     Direction.EQUIVALENT,
     Direction.NON_INFERIOR,
     Direction.PERHAPS,
-)  # that “Meaning” has
+)  # that “Verdict” has
 LISTED = 20  # names in one cell
 STOPPED = ", until intervals were narrow enough (stop): computed at 96 % and tested at 4 %, they hold 95 %"
 
@@ -104,7 +104,7 @@ OVERHEAD_HEADINGS = (
     "Condition",
     "Metric",
     "Overhead",
-    "Meaning",
+    "Verdict",
     "Baseline's mean",
     "Mean",
     "Effect size",

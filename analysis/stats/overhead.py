@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from steelyard.analysis.stats import readable
 from steelyard.analysis.stats.basics import CONFIDENCE, checked, student_quantile, variance
 from steelyard.analysis.stats.printed_decimals import coarse
 from steelyard.analysis.stats.ratio import fieller, welch_degrees
@@ -233,7 +234,7 @@ def verdict(
     if low <= 0 <= high:
         return around_0(low, high, evidence, counts, side)
     word, direction = comparison(result.value > 0, unit, better, metric)
-    by = f"{word} by {amount(result.value, low, high)}"
+    by = difference(word, result.value, low, high)
     if near := near_enough(low, high, evidence, side):
         where, what = near
         words = f"{where}: {by}" if evidence.differs else f"{where}{ends(low, high)}"
@@ -242,7 +243,7 @@ def verdict(
             what = Direction.BETTER  # which says more
         return Verdict(what, f"{words}, {counts}")
     if not evidence.differs:
-        why = doubt(evidence.p or 0.0, evidence.family, "a difference of the means")
+        why = doubt(evidence.p or 0.0, evidence.family, "show such a difference")
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
     return Verdict(direction, f"{by}, {counts}")
 
@@ -267,7 +268,7 @@ def around_0(
         return Verdict(what, f"{where}{ends(low, high)}, {counts}")
     if perhaps := perhaps_near(low, high, evidence, side):
         where, p = perhaps
-        why = doubt(p, evidence.family, f"being {where}")
+        why = doubt(p, evidence.family, f"look {where}")
         return Verdict(Direction.NOT_SHOWN, f"perhaps {where}{ends(low, high)}{why}, {counts}")
     nor = f", nor to be {evidence.within}" if evidence.margin is not None else ""
     return Verdict(Direction.NOT_SHOWN, f"not shown to differ{nor}{ends(low, high)}, {counts}")
@@ -286,11 +287,28 @@ def perhaps_near(
     return None
 
 
-def doubt(p: float, family: int, of: str) -> str:
-    """Why what the interval says is not told as shown."""
-    if family > 1:
-        return f": of {family} comparisons one may look so by chance (p = {p:.2g})"
-    return f": the test does not show {of} (p = {p:.2g})"
+def doubt(p: float, family: int, does: str) -> str:
+    """Why what the interval says is not told as shown: how often chance alone has it so."""
+    where = f" in one of {family} comparisons" if family > 1 else ""
+    often = f"{100 * p:.0f}" if p >= 0.1 else f"{100 * p:.2g}"
+    limit = f"more than {100 * (1 - CONFIDENCE):.0f} are too many to be sure"
+    return (
+        f": by chance alone {often} of 100 such studies would {does}{where}, {limit} (p = {p:.2g})"
+    )
+
+
+def difference(word: str, value: float, low: float, high: float) -> str:
+    """`slower by 12.1 % (11.3 … 12.9)`; of more than 100 % more `20 times as long (9 … 31)`."""
+    if value > AS_TIMES:
+        return in_times(value, low, high, "as long" if word == "slower" else "as high")
+    return f"{word} by {amount(value, low, high)}"
+
+
+def in_times(value: float, low: float, high: float, what: str = "") -> str:
+    """`20 times as long (9 … 31)`."""
+    ratio, ends = readable.times(1 + value, 1 + low, 1 + high)
+    words = f"{ratio} times {what}".rstrip()
+    return f"{words} ({ends})" if ends else words
 
 
 def amount(value: float, low: float, high: float) -> str:
@@ -302,8 +320,15 @@ def amount(value: float, low: float, high: float) -> str:
 
 
 def ends(low: float, high: float) -> str:
-    """` (−0.4 … 0.9 %)`; empty where there is no spread."""
-    return "" if low == high else f" ({percent_range(low, high)} %)"
+    """` (−0.4 … 0.9 %)`, ` (0.5 … 4.1 times)`; empty where there is no spread."""
+    return "" if low == high else f" ({between(low, high)})"
+
+
+def between(low: float, high: float) -> str:
+    """`−0.4 … 0.9 %`; `0.5 … 4.1 times` where more than 100 % more is in it."""
+    if high > AS_TIMES and low > -1 and not math.isinf(high):
+        return f"{readable.times(1.0, 1 + low, 1 + high)[1]} times"
+    return f"{percent_range(low, high)} %"
 
 
 def comparison(
@@ -319,6 +344,7 @@ def comparison(
     return word, Direction.WORSE if more == (better == "lower") else Direction.BETTER
 
 
+AS_TIMES = 1.0  # more than 100 % more is told as a factor
 MOST_DECIMALS = 12
 HUGE_PERCENT = 1e6  # from here on as 1.33e+09: nobody counts digits
 

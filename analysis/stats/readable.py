@@ -27,6 +27,7 @@ LEANING = 1.1  # above, against below the mean: from here on both ends are told
 MISSING = "–"
 MOST_DECIMALS = 6
 HUGE = 1e15  # from here on as 1.23e+15
+HUGE_RATIO = 1e6  # nobody counts digits
 
 
 def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
@@ -78,6 +79,28 @@ def text(value: float | None, factor: float = 1.0, places: int = 0) -> str:
     if abs(value / factor) >= HUGE or (value and places == MOST_DECIMALS and not float(words)):
         words = f"{value / factor:.3g}"
     return words.replace("-", "−") if float(words) else words.lstrip("-")
+
+
+def times(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """A ratio and its interval, `20` and `9 … 31`: to the place in which the half width is 2 or more,
+    and none is 0, nor 1, that is not."""
+    half = (high - low) / 2
+    if half <= 0:
+        return f"{ratio:.3g}", ""
+    beside_1 = (low - 1) * (high - 1) > 0
+
+    def rounded(value: float) -> str:
+        if value >= HUGE_RATIO:
+            return f"{value:.2g}"
+        least = [
+            half / 2,
+            value if value > 0 else half,
+            (abs(value - 1) if beside_1 else half) or half,
+        ]
+        places = min(math.ceil(-math.log10(min(least))), MOST_DECIMALS)
+        return text(round(value, places), 1.0, max(places, 0))
+
+    return rounded(ratio), f"{rounded(low)} … {rounded(high)}"
 
 
 def quantity(value: float | None, unit: str | None) -> str:

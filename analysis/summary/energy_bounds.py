@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.overhead import Direction, Verdict, percent, percent_range
+from steelyard.analysis.stats.overhead import Direction, Verdict, between, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +52,4 @@ def words(least: float, most: float) -> str:
     """What lies between both conditions' bounds."""
     if math.isinf(most):
         return f"bounds: {percent(least, least, least)} % and more"
-    return f"bounds: {percent_range(least, most)} %"
+    return f"bounds: {between(least, most)}"

@@ -124,10 +124,11 @@ def comparison_words(one: Comparison, name: str) -> str:
         return f"not to be compared with {name}: {one.reason}"
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g} times faster than {name}, without an interval: {one.reason}"
-    ratio, _, ends = times(one).partition(" ")
+    ratio, between = readable.times(one.ratio, one.low, one.high)
     if not one.is_shown:
-        return f"not shown to be faster {ends.removesuffix(')')} times) than {name}"
-    return f"{ratio} times faster {ends} than {name}"
+        return f"not shown to be faster ({between} times) than {name}"
+    ends = f" ({between})" if between else ""
+    return f"{ratio} times faster{ends} than {name}"
 
 
 def times(one: Comparison | None) -> str:
@@ -136,9 +137,8 @@ def times(one: Comparison | None) -> str:
         return readable.MISSING
     if one.low is None or one.high is None:
         return f"{one.ratio:.3g}"
-    places = readable.decimals(one.ratio, (one.high - one.low) / 2 or None)
-    low, ratio, high = (readable.text(v, 1.0, places) for v in (one.low, one.ratio, one.high))
-    return f"{ratio} ({low} … {high})"
+    ratio, between = readable.times(one.ratio, one.low, one.high)
+    return f"{ratio} ({between})" if between else ratio
 
 
 def name_of(outcome: Outcome, place: int) -> str:

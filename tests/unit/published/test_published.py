@@ -62,7 +62,7 @@ def found(report: PublishedReport) -> dict[str, Any]:
 def test_the_answer_has_a_sentence_a_condition(found: dict[str, Any]) -> None:
     assert len(found["answer"]) == 6 + 1 + 2  # the largest, how many more, counts, conclusions
     assert found["answer"][0].startswith(
-        "node_type=virtual (filesystem=NFS, concurrent_nodes=3): 159.1 % (155.0 … 163.2) more time "
+        "node_type=virtual (filesystem=NFS, concurrent_nodes=3): 2.59 times as long (2.55 … 2.63) "
         "for filesystem test=large_file_copy; "
     )
     assert found["answer"][-1].startswith(

@@ -124,9 +124,9 @@ def test_every_figure_has_a_caption_and_words_for_those_who_do_not_see(
 def test_the_answer_comes_first_and_in_words(page: str) -> None:
     words = visible(page)
     sentence = (
-        "clients=2: 37 % (32 … 43) more time for filesystem test=large_file_copy; nothing above "
-        "2.6 % for filesystem test=small_file_copy and hpl N=4000; too noisy to tell for filesystem "
-        "test=small_file_write: −31 … 27 %."
+        "clients=2: 37 % (32 … 43) more time for filesystem test=large_file_copy; at most 2.6 % "
+        "worse or 1.3 % better for filesystem test=small_file_copy and hpl N=4000; too noisy to tell "
+        "for filesystem test=small_file_write: 31 % less to 27 % more time."
     )
     assert sentence in words
     assert "1 worse, 3 not shown to differ; 39 of 40 runs gave a result." in words

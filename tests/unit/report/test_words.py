@@ -127,3 +127,41 @@ def test_cancelled_runs_are_told_apart_from_failed_ones(
     assert finding.text == "6 of 12 runs gave no result: 4 cancelled, 2 failed."
     assert main(["report", str(folder), "-o", str(page)]) == 0
     assert "cancelled: " in page.read_text("utf-8")
+
+
+# Figures of six runs each side; which metric of which unit, better which way; what is told of it.
+SPREAD = (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "better", "factor", "spread", "words"),
+    [
+        ("seconds", "s", "lower", 20, 1, "20.0 times as long (19.1 … 21.0) for app"),
+        ("mops", "Mop/s", "higher", 20, 1, "20.0 times the mops (19.1 … 21.0) (better) for app"),
+        ("mops", "Mop/s", "higher", 0.5, 1, "50.0 % (47.5 … 52.4) lower mops (worse) for app"),
+        ("seconds", "s", "lower", 0.97, 1, "at most 1.8 % worse or 7.6 % better for app"),
+        ("mops", "Mop/s", "higher", 0.97, 1, "at most 7.6 % worse or 1.8 % better for app"),
+        ("count", "1", None, 0.97, 1, "at most 7.6 % apart for app"),
+        ("mops", "Mop/s", "higher", 0.9, 4,
+         "too noisy to tell for app: 26 % lower (worse) to 9 % higher mops"),
+        ("seconds", "s", "lower", 1.2, 14, "too noisy to tell for app: 43 % less to 2.5 times as long"),
+    ],
+)  # fmt: skip
+def test_the_answer_names_figure_and_side(
+    metric: str,
+    unit: str,
+    better: str | None,
+    factor: float,
+    spread: float,
+    words: str,
+    synthetic: ModuleType,
+    tmp_path: Path,
+) -> None:
+    """What may be gained is not told as a cost; twice as much and more is told as a factor."""
+    maker = synthetic.StudyMaker("one", {"clients": [1, 2]}, {"clients": 1})
+    for clients, mean in ((1, 100.0), (2, 100.0 * factor)):
+        for number, part in enumerate(SPREAD):
+            key = maker.run("app", {}, {"clients": clients}, number + 1)
+            turn = SPREAD[(number + 3) % len(SPREAD)] if clients == 2 else part
+            maker.result(key, metric, mean * (1 + spread * turn), unit, better)
+    assert answer(summarize(maker.write(tmp_path)))[0] == f"clients=2: {words}."

@@ -51,7 +51,8 @@ def test_a_small_difference_among_many_is_not_told(folder: Path) -> None:
     assert near.overhead.low is not None and near.overhead.low > 0
     assert near.verdict.direction is Direction.PERHAPS
     assert re.fullmatch(
-        r"perhaps slower by 1\.2 % \(0\.\d+ … 2\.\d+\): of 11 comparisons one may look so by chance "
+        r"perhaps slower by 1\.2 % \(0\.\d+ … 2\.\d+\): by chance alone 1\d of 100 such studies would "
+        r"show such a difference in one of 11 comparisons, more than 5 are too many to be sure "
         r"\(p = 0\.1\d?\), n = 10 \+ 10",
         near.verdict.text,
     )

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.readable import decimals, mean_words, quantity, text
+from steelyard.analysis.stats.readable import decimals, mean_words, quantity, text, times
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,20 @@ def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
         value = chance.choice((-1, 1)) * 10 ** chance.uniform(-70, 70)
         words = text(value, 1.0, decimals(value, None))
         assert len(words) < 20 and float(words.replace("−", "-")) == pytest.approx(value, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "words"),
+    [
+        (19.61, 8.69, 30.57, ("20", "9 … 31")),
+        (196.0, 87.0, 305.0, ("200", "90 … 300")),
+        (196.0, 0.87, 305.0, ("200", "0.9 … 300")),  # no end is 0 that is not
+        (3.0, 1.004, 5.0, ("3.0", "1.004 … 5.0")),  # nor 1
+        (2.9, 2.9, 2.9, ("2.9", "")),
+        (1.33e9, 5e8, 3e9, ("1.3e+09", "5e+08 … 3e+09")),
+    ],
+)
+def test_times_have_no_more_digits_than_the_interval_allows(
+    ratio: float, low: float, high: float, words: tuple[str, str]
+) -> None:
+    assert times(ratio, low, high) == words
