@@ -1,4 +1,4 @@
-"""A study of one's own beside a paper: `steelyard report STUDY --beside NAME`."""
+"""Studies of one's own beside a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from steelyard.analysis.published.printed import (
     printed_tables,
     value_document,
 )
+from steelyard.analysis.published.together import told_apart
 from steelyard.analysis.published.verdicts import OUTCOMES, Judgement, judge_claims
 from steelyard.analysis.report.answer import answer
 from steelyard.analysis.report.as_json import document, figure_document
@@ -52,6 +53,10 @@ SIZES = (
     "Programs, sizes and machines are not the paper's: how both go up and down can be compared, the "
     "numbers themselves only where nothing stands under “Not as printed”."
 )
+ACROSS = (
+    "Where no study has both sides of a claim they are taken from two, which is said there: such sides "
+    "did not take turns. Look at the findings of each study's own report, too."
+)
 HEADINGS = ("Claim", "Verdict", "Printed", "Our size", "Seen", "From", "Our reading")
 NOT_ASKED = ("Claim", "Missing", "Printed", "From", "Our reading")
 CLAIM_COLUMNS = {
@@ -70,21 +75,31 @@ class BesideReport:
     """All that the command needs."""
 
     paper: Paper
-    summary: Summary
+    summaries: Sequence[Summary]  # the page is the first one's; all are judged together
     judged: Sequence[Judgement]
     values: Sequence[Beside]
     findings: list[Finding]
     draws: Sequence[Draw]
 
+    @property
+    def summary(self) -> Summary:
+        """Whose page it is."""
+        return self.summaries[0]
 
-def beside_report(summary: Summary, name: str) -> BesideReport:
-    """A study's summary beside one of papers.names()."""
+    @property
+    def others(self) -> list[str]:
+        """The other studies, by name."""
+        return [one.data.meta.study for one in self.summaries[1:]]
+
+
+def beside_report(summaries: Sequence[Summary], name: str) -> BesideReport:
+    """Summaries of studies beside one of papers.names()."""
     paper = read_paper(name)
-    known = Known.of(summary, made_rows(summary, paper))
+    known = Known.of([(one, made_rows(one, paper)) for one in told_apart(summaries)])
     judged = sorted(judge_claims(known, paper.claims), key=what_can_be_told)
     values = beside_values(known, paper.values)
     draws = list(beside_draws(known, paper, judged, values))
-    return BesideReport(paper, summary, judged, values, find(summary), draws)
+    return BesideReport(paper, summaries, judged, values, find(summaries[0]), draws)
 
 
 def what_can_be_told(one: Judgement) -> tuple[bool, int]:
@@ -95,7 +110,8 @@ def what_can_be_told(one: Judgement) -> tuple[bool, int]:
 def extra_of(report: BesideReport) -> Extra:
     """What is added to the page, the claims first."""
     meta = report.summary.data.meta
-    last = f"steelyard report {meta.study}.toml --beside {report.paper.name}"
+    files = " ".join(f"{name}.toml" for name in (meta.study, *report.others))
+    last = f"steelyard report {files} --beside {report.paper.name}"
     return Extra(
         when=f"Collected {moment(meta.collected_unix_s)} UTC; beside {report.paper.title}",
         answer=[outcome_words(report), *answer(report.summary)],
@@ -106,10 +122,11 @@ def extra_of(report: BesideReport) -> Extra:
 
 
 def outcome_words(report: BesideReport) -> str:
-    """`Of 14 claims of Ruiz et al. 2015, by this study: 3 holds, 1 does not hold, 10 cannot tell.`"""
+    """`14 claims of Ruiz et al. 2015, by this study: holds: 3, does not hold: 1, cannot tell: 10.`"""
     counts = Counter(one.outcome for one in report.judged)
     parts = ", ".join(f"{one}: {counts[one]}" for one in OUTCOMES)
-    return f"{len(report.judged)} claims of {report.paper.short}, by this study: {parts}."
+    by = "this study" if not report.others else f"{len(report.summaries)} studies"
+    return f"{len(report.judged)} claims of {report.paper.short}, by {by}: {parts}."
 
 
 def claims_section(report: BesideReport) -> Section:
@@ -117,10 +134,22 @@ def claims_section(report: BesideReport) -> Section:
     return Section(
         anchor=CLAIMS,
         title=f"Claims of {report.paper.short}",
-        sentences=[RULE],
+        sentences=[RULE, *others_words(report)],
         tables=claim_tables(report.judged),
         draws=report.draws,
     )
+
+
+def others_words(report: BesideReport) -> list[str]:
+    """Of which studies claims and numbers are, where there are several."""
+    if not report.others:
+        return []
+    first, others = report.summary.data.meta.study, ", ".join(report.others)
+    whose = (
+        f"Claims, printed numbers and the figures here are of {first} and of {others}, whose names "
+        "stand before their conditions; all else here is of the first."
+    )
+    return [whose, ACROSS]
 
 
 def claim_tables(judged: Sequence[Judgement]) -> list[tuple[str, Table]]:
@@ -175,6 +204,8 @@ def faults_section(paper: Paper) -> Section:
 def claim_lines(report: BesideReport) -> str:
     """The claims for a terminal."""
     lines = [*wrapped(outcome_words(report), "", "  "), ""]
+    for words in others_words(report):
+        lines += [*wrapped(words, "  ", "  "), ""]
     for one in report.judged:
         lines += wrapped(f"{one.outcome}: {one.claim.words}", "", "  ")
         if one.claim.printed:
@@ -207,6 +238,7 @@ def beside_document(report: BesideReport) -> dict[str, Any]:
         "beside": {
             "paper": report.paper.name,
             "title": report.paper.title,
+            "studies": [one.data.meta.study for one in report.summaries],
             "rule": RULE,
             "claims": [claim_document(one) for one in report.judged],
             "printed": [value_document(one) for one in report.values],
@@ -222,7 +254,7 @@ def claim_document(one: Judgement) -> dict[str, Any]:
         "words": claim.words,
         "place": claim.place,
         "kind": claim.kind,
-        "study": claim.study,
+        "study": ", ".join(claim.studies),
         "printed": claim.printed or None,
         "printed_share": claim.printed_share,
         "low": claim.low,
@@ -234,6 +266,7 @@ def claim_document(one: Judgement) -> dict[str, Any]:
         "seen": [
             {
                 "condition": seen.condition,
+                "against": seen.against or None,
                 "value": seen.value,
                 "low": seen.low,
                 "high": seen.high,

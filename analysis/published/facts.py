@@ -27,33 +27,51 @@ LAUNCHER_FACTS = frozenset(
     (CONTAINER, "launcher_kind", "containers", "launcher_network", "ranks_across")
 )
 RAW = frozenset((NETWORK, LAUNCHER))  # told apart by the facts that are made of them
+RANKS_EACH, MACHINES = "ranks_per_container", "client_machines"
+MADE = frozenset((RANKS_EACH, MACHINES))  # of facts that are compared themselves
 SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
 SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
 DELAY = "round_trip_ms"
 RTO = "rto_min"
 
 
+Key = tuple[str, str]  # variant, condition
+
+
 @dataclass(frozen=True)
 class Known:
-    """A study with the facts of each of its conditions."""
+    """Studies with the facts of each of their conditions; labels tell the studies apart."""
 
-    summary: Summary
-    facts: Mapping[tuple[str, str], dict[str, Any]]
+    summaries: Sequence[Summary]
+    facts: Mapping[Key, dict[str, Any]]
+    homes: Mapping[Key, Summary] = field(repr=False)
     rows: Mapping[str, list[Row]] = field(repr=False)  # with values, by metric
 
     @classmethod
-    def of(cls, summary: Summary, made: Sequence[Row] = ()) -> Known:
-        """All that can be known; `made`: rows that the summary itself has not."""
-        facts = {(g.variant, g.label): facts_of(summary, g) for g in summary.groups}
+    def of(cls, parts: Sequence[tuple[Summary, Sequence[Row]]]) -> Known:
+        """All that can be known of each study; beside it rows that its summary itself has not."""
+        facts, homes = {}, {}
         rows: dict[str, list[Row]] = {}
-        for row in (*summary.rows, *made):
-            if row.values:
-                rows.setdefault(row.metric.name, []).append(row)
-        return cls(summary, facts, rows)
+        for summary, made in parts:
+            for group in summary.groups:
+                key = group.variant, group.label
+                facts[key], homes[key] = facts_of(summary, group), summary
+            for row in (*summary.rows, *made):
+                if row.values:
+                    rows.setdefault(row.metric.name, []).append(row)
+        return cls([summary for summary, _ in parts], facts, homes, rows)
 
     def of_row(self, row: Row) -> dict[str, Any]:
         """The facts of a row's runs."""
         return self.facts[row.group.variant, row.group.label]
+
+    def home(self, row: Row) -> Summary:
+        """The study that a row is of."""
+        return self.homes[row.group.variant, row.group.label]
+
+    def in_words(self, summary: Summary, what: str) -> str:
+        """Of several studies with the study's name before it."""
+        return what if len(self.summaries) == 1 else f"{summary.data.meta.study}: {what}"
 
 
 def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
@@ -69,8 +87,10 @@ def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
         facts |= cache_facts(str(facts[CACHE]))
     if KERNEL in group.condition:
         facts |= kernel_facts(str(group.condition[KERNEL]), kernels_of(summary))
-    ends = 2 if facts.get("nodes", 1) > 1 else 1
-    return facts | network_facts(specification(str(facts.get(NETWORK, "none"))), ends)
+    alone = has_clients(name, group)
+    ends = 1 if alone or facts.get("nodes", 1) == 1 or facts.get("url") else 2
+    facts |= network_facts(specification(str(facts.get(NETWORK, "none"))), ends)
+    return facts | rank_facts(facts, 1 if alone else facts.get("nodes")) | machine_facts(facts)
 
 
 def defaults(benchmark: str) -> dict[str, Any]:
@@ -79,6 +99,37 @@ def defaults(benchmark: str) -> dict[str, Any]:
         return dict(load(benchmark).defaults())
     except UnknownBenchmarkError:
         return {}
+
+
+def has_clients(benchmark: str, group: Group) -> bool:
+    """Whether each of the run's nodes has a client that knows of no other: what it reads and writes
+    is on none of these nodes, and a delay stands on one end of the way."""
+    try:
+        return "clients" in group.condition and load(benchmark).span == "node"
+    except UnknownBenchmarkError:
+        return False
+
+
+def rank_facts(facts: Facts, nodes: int | None) -> dict[str, Any]:
+    """How many ranks of a program of so many nodes each container has, where all have as many."""
+    count, ranks = facts.get("containers"), facts.get("ranks")
+    if not isinstance(count, int) or not isinstance(ranks, int) or nodes is None:
+        return {}
+    if count > 1 and not facts["ranks_across"]:
+        return {}  # a program each
+    each, rest = divmod(ranks, count * nodes)
+    return {} if rest else {RANKS_EACH: each}
+
+
+def machine_facts(facts: Facts) -> dict[str, Any]:
+    """On how many nodes xrootd's clients are (its job.sh deals them)."""
+    clients, nodes = facts.get("clients"), facts.get("nodes")
+    if "client_nodes" not in facts or not isinstance(clients, int) or nodes is None:
+        return {}
+    if facts["mode"] == "local" or (facts["server"] == "same" and not facts["url"]):
+        return {MACHINES: 1}
+    free = nodes if facts["url"] else max(nodes - 1, 1)
+    return {MACHINES: min(clients, free, facts["client_nodes"] or free)}
 
 
 def launcher_facts(level: str) -> dict[str, Any]:
@@ -121,7 +172,7 @@ def version(release: str) -> list[int]:
 
 
 def network_facts(found: Specification, ends: int) -> dict[str, Any]:
-    """`loss_percent`, `rate_mbit` …; a delay stands on both ends of the way, and counts there twice."""
+    """`loss_percent`, `rate_mbit` …; a delay that stands on both ends of the way counts twice."""
     facts: dict[str, Any] = {DELAY: 0.0}
     for key, number in found.numbers.items():
         unit, scale = SCALES[key]
@@ -162,7 +213,7 @@ def fits_one(found: Any, wanted: Any) -> bool:
 
 def only_differ_in(first: Facts, second: Facts, names: set[str]) -> bool:
     """Whether all else that is known of two conditions is the same."""
-    free = names | RAW | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
+    free = names | RAW | MADE | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
     return all(first.get(n) == second.get(n) for n in (first.keys() | second.keys()) - free)
 
 

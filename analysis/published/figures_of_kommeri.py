@@ -14,7 +14,7 @@ from steelyard.analysis.published.facts import DELAY, Known, value_words
 from steelyard.analysis.published.printed import Beside
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.readable import scale
-from steelyard.analysis.summary.summary import Row
+from steelyard.analysis.summary.summary import Row, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,20 +26,23 @@ ENERGY = ("energy_j", "energy_low_j")
 def kommeri_draws(known: Known, values: Sequence[Beside]) -> Iterator[Draw]:
     """Figures 1, 2 and 3."""
     del values
-    for variant in dict.fromkeys(row.group.variant for row in known.rows.get("seconds", [])):
-        yield partial(draw_over_time, known, variant)
+    for summary in known.summaries:
+        mine = [row for row in known.rows.get("seconds", []) if known.home(row) is summary]
+        for variant in dict.fromkeys(row.group.variant for row in mine):
+            yield partial(draw_over_time, known, summary, variant)
     yield partial(draw_over_delay, known)
 
 
-def draw_over_time(known: Known, variant: str) -> Drawing | None:
+def draw_over_time(known: Known, summary: Summary, variant: str) -> Drawing | None:
     """Power and traffic in one picture; None where no run has samples."""
-    found = dict(draw_times(known.summary, [variant])).get(variant)
+    found = dict(draw_times(summary, [variant])).get(variant)
     if found is None:
         return None
+    words = known.in_words(summary, variant)
     return replace(
         found,
-        name=drawing.slug("kommeri2016-time", variant),
-        title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({variant})",
+        name=drawing.slug("kommeri2016-time", words),
+        title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({words})",
         caption=f"Theirs moves in cycles, power and traffic together, and a short constant peak "
         f"uses all of the bandwidth; it is printed as a figure only. Here: {found.caption}",
     )
@@ -81,19 +84,26 @@ Line = list[tuple[float, Row]]
 
 def delay_series(known: Known, metric: str) -> dict[str, Line]:
     """Rows over the round trip, by what else they are; only lines of two delays and more."""
+    rows = [row for row in known.rows.get(metric, []) if has_delay(known, row)]
+    several = len({row.group.variant for row in rows}) > 1
     found: dict[str, Line] = {}
-    for row in known.rows.get(metric, []):
-        facts = known.of_row(row)
-        place = facts.get(DELAY)
-        if place is None or facts.get("mode") == "xrdcp" or row.interval is None:
-            continue
-        name = others_of(known, row)
-        found.setdefault(name, []).append((place, row))
+    for row in rows:
+        words = others_of(known, row)
+        if several:
+            words = f"{row.group.variant} {words}".strip()
+        name = known.in_words(known.home(row), words)
+        found.setdefault(name, []).append((known.of_row(row)[DELAY], row))
     return {
         name: sorted(line, key=lambda pair: pair[0])
         for name, line in found.items()
         if len({place for place, _ in line}) > 1
     }
+
+
+def has_delay(known: Known, row: Row) -> bool:
+    """Whether it is an analysis' and has a place on the axis."""
+    facts = known.of_row(row)
+    return DELAY in facts and facts.get("mode") != "xrdcp" and row.interval is not None
 
 
 NETWORK_NAMES = ("rate_mbit", "loss_percent", "duplicate_percent", "corrupt_percent", "rto_min_ms")

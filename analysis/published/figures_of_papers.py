@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 # --- Ruiz: stacked shares of computing, communication and MPI_Init --------------------------------
 
 PARTS = {"cpu": "computation", "comm": "communication", "init": "initialization"}
-SHARE_COLUMNS = ("configuration", "benchmark", "part", "printed_percent", "ours_percent", "low",
-                 "high", "n", "not_as_printed")  # fmt: skip
-Bar = tuple[str, str]  # configuration, benchmark
+SHARE_COLUMNS = ("configuration", "benchmark", "our_runs", "part", "printed_percent",
+                 "ours_percent", "low", "high", "n", "not_as_printed")  # fmt: skip
+Bar = tuple[str, str, str]  # configuration, benchmark, the condition of ours
 
 
 def ruiz_draws(known: Known, values: Sequence[Beside]) -> Iterator[Draw]:
@@ -37,11 +37,12 @@ def ruiz_draws(known: Known, values: Sequence[Beside]) -> Iterator[Draw]:
 
 def draw_shares(values: Sequence[Beside]) -> Drawing | None:
     """Printed shares at the left, ours at the right; None without any of ours."""
-    found = [v for v in values if v.value.column == "share_percent" and v.row is not None]
     bars: dict[Bar, dict[str, Beside]] = {}
-    for one in found:
-        configuration, part, benchmark = one.value.place
-        bars.setdefault((configuration, benchmark), {}).setdefault(part, one)
+    for one in values:
+        if one.value.column == "share_percent" and one.row is not None:
+            configuration, part, benchmark = one.value.place
+            label = f"{one.row.group.variant} {one.row.group.label}"
+            bars.setdefault((configuration, benchmark, label), {})[part] = one
     if not bars:
         return None
     with drawing.style():
@@ -59,7 +60,7 @@ def shares_figure(bars: dict[Bar, dict[str, Beside]]) -> Drawing:
         draw_stacks(axes, list(shares.values()))
         axes.set_title(title)
         axes.set_xlabel("share of the time (%)")
-    left.set_yticks(range(len(bars)), [f"{benchmark}  {name}" for name, benchmark in bars])
+    left.set_yticks(range(len(bars)), [f"{benchmark}  {name}" for name, benchmark, _ in bars])
     left.set_ylim(len(bars) - 0.4, -0.6)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
@@ -115,20 +116,25 @@ NODE_TYPES = ("physical", "virtual")
 
 
 def jungels_draws(known: Known, values: Sequence[Beside]) -> Iterator[Draw]:
-    """A figure for each printed series that the study has a counterpart of."""
-    wanted = [one for one in values if one.row is not None]
-    for name in dict.fromkeys(printed_name(one) for one in wanted):
-        yield partial(draw_runs, known, name, [one for one in wanted if printed_name(one) == name])
+    """A figure for each printed series that the study has a counterpart of, and each counterpart."""
+    groups: dict[tuple[str, ...], dict[str, list[Beside]]] = {}
+    for one in values:
+        if one.row is not None:
+            mine = groups.setdefault(one.value.place[:-1], {})  # all but the node type
+            mine.setdefault(our_side(known, one.row), []).append(one)
+    for name, by_side in groups.items():
+        for side, found in by_side.items():
+            yield partial(draw_runs, name, side if len(by_side) > 1 else "", found)
 
 
-def printed_name(one: Beside) -> tuple[str, ...]:
-    """`CG`; `large_file_copy`, `NFS`, `2`: what is compared but for the node type."""
-    return one.value.place[:-1]
+def our_side(known: Known, row: Row) -> str:
+    """What a row is but for its node type: rows that are alike in it stand beside each other."""
+    levels = (f"{k}={v}" for k, v in row.group.condition.items() if k != "node_type")
+    return known.in_words(known.home(row), " ".join((row.group.variant, *levels)))
 
 
-def draw_runs(known: Known, name: tuple[str, ...], found: Sequence[Beside]) -> Drawing:
-    """The printed iterations at the left, our runs at the right."""
-    del known
+def draw_runs(name: tuple[str, ...], side: str, found: Sequence[Beside]) -> Drawing:
+    """The printed iterations at the left, our runs at the right; `side`: which of ours, if several."""
     printed = printed_levels(name)
     rows = {one.value.place[-1]: one.row for one in found}
     ours = [
@@ -156,8 +162,9 @@ def draw_runs(known: Known, name: tuple[str, ...], found: Sequence[Beside]) -> D
         left.set_ylabel(f"{words} ({unit})")
         figure.legend(handles=list(legend(ours, ())), loc="outside lower center", ncols=2)
     return Drawing(
-        name=drawing.slug("jungels2012", *name),
-        title=f"{words}: every run, physical and virtual nodes, printed and here",
+        name=drawing.slug("jungels2012", *name, *([side] if side else [])),
+        title=f"{words}: every run, physical and virtual nodes, printed and here"
+        + (f" ({side})" if side else ""),
         caption=(
             f"Every run in the order in which it ran; black lines and numbers are means. At the left the "
             f"thesis' iterations (of all nodes), at the right this study's runs. {sizes_words(found)}"
@@ -211,15 +218,16 @@ def bourilkov_draws(known: Known, values: Sequence[Beside]) -> Iterator[Draw]:
     """The clients of each condition on each other."""
     del values
     for metric in RATES:
-        rows = known.rows.get(metric, [])
-        for variant in dict.fromkeys(row.group.variant for row in rows):
-            members = [row for row in rows if row.group.variant == variant]
+        rows: dict[str, list[Row]] = {}
+        for row in known.rows.get(metric, []):
+            rows.setdefault(known.in_words(known.home(row), row.group.variant), []).append(row)
+        for name, members in rows.items():
             if len({known.of_row(row).get("mode") for row in members}) > 1:
-                yield partial(draw_stacked, known, members)
+                yield partial(draw_stacked, known, name, members)
 
 
-def draw_stacked(known: Known, rows: Sequence[Row]) -> Drawing | None:
-    """A bar a condition; None where no clients can be told apart."""
+def draw_stacked(known: Known, name: str, rows: Sequence[Row]) -> Drawing | None:
+    """A bar a condition of what is called `name`; None where no clients can be told apart."""
     stacks = [(row, stack) for row in rows if (stack := clients_of(known, row))]
     if not stacks:
         return None
@@ -234,10 +242,10 @@ def draw_stacked(known: Known, rows: Sequence[Row]) -> Drawing | None:
         axes.set_ylim(len(stacks) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{first.metric.name} ({unit})\nof the clients, stacked")
-        axes.set_title(first.group.variant, loc="left")
+        axes.set_title(name, loc="left")
     return Drawing(
-        name=drawing.slug("bourilkov2012", first.group.variant, first.metric.name),
-        title=f"{first.group.variant}: rates in turn, stacked, beside those at once",
+        name=drawing.slug("bourilkov2012", name, first.metric.name),
+        title=f"{name}: rates in turn, stacked, beside those at once",
         caption=(
             "Mean rate of each client, stacked: in turn (mode sequential) and all at once (parallel). "
             "Bars of one length mean that the clients do not hinder each other. The table of claims has "
@@ -269,7 +277,7 @@ def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
 def clients_of(known: Known, row: Row) -> Stack:
     """Each client's mean over the runs; of iperf3 an iteration is a client."""
     which = "s.iteration" if row.group.runs[0].benchmark == "iperf3" else "s.client"
-    with opened(known.summary.data.folder) as connection:
+    with opened(known.home(row).data.folder) as connection:
         lines = connection.execute(
             f"""
             SELECT {which} AS who, count(DISTINCT s.run_id), avg(s.value)

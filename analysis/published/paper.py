@@ -21,8 +21,9 @@ class Claim:
     words: str
     place: str  # where it is printed
     kind: str  # one of verdicts.KINDS
-    study: str  # the example study that asks it
+    studies: Sequence[str]  # the example studies that ask it: one, or several together
     metric: Sequence[str] = ()  # the first that has values counts
+    all_metrics: bool = False  # each that has values counts
     printed: str = ""  # its size, as printed
     printed_share: float | None = None  # the same as a number, to draw
     where: Facts = field(default_factory=dict)  # of both sides
@@ -58,7 +59,7 @@ class PrintedValue:
     scale: float  # ours times this is in the paper's unit
     facts: Facts
     size: Facts
-    study: str
+    studies: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,39 @@ def read_paper(name: str) -> Paper:
 def read_folder(folder: Path) -> Paper:
     """Any folder with such files; TypeError and KeyError for what is not of the form."""
     found = tomllib.loads((folder / CLAIMS).read_text(encoding="utf-8"))
+    shared = found.get("shared", {})
     return Paper(
         folder.name,
         found["title"],
         found["short"],
-        [Claim(**one) for one in found["claim"]],
+        [claim_of(shared, **one) for one in found["claim"]],
         [Fault(**one) for one in found.get("fault", ())],
-        [value for table in found.get("table", ()) for value in printed_values(folder, table)],
+        [
+            value
+            for table in found.get("table", ())
+            for value in printed_values(folder, table | {"where": where_of(shared, table)})
+        ],
     )
+
+
+def claim_of(shared: Mapping[str, Facts], study: str | list[str], **one: Any) -> Claim:
+    """A claim as it is written."""
+    where = where_of(shared, one)
+    one.pop("among", None)
+    return Claim(**one | {"studies": listed(study), "where": where})
+
+
+def where_of(shared: Mapping[str, Facts], one: Mapping[str, Any]) -> Facts:
+    """Its own facts, and those that it shares with others by names (`among`)."""
+    facts: dict[str, Any] = {}
+    for name in listed(one.get("among", [])):
+        facts |= shared[name]
+    return {**facts, **one.get("where", {})}
+
+
+def listed(names: str | list[str]) -> list[str]:
+    """One name is a list of one."""
+    return [names] if isinstance(names, str) else names
 
 
 def printed_values(folder: Path, table: Mapping[str, Any]) -> list[PrintedValue]:
@@ -110,25 +136,29 @@ def printed_values(folder: Path, table: Mapping[str, Any]) -> list[PrintedValue]
     ]
 
 
+OF_ROWS = ("metric", "unit", "size", "study")  # not facts: what else a row's key may give
+
+
 def value_of(
     table: Mapping[str, Any], row: Mapping[str, str], name: str, column: Mapping[str, Any]
 ) -> PrintedValue:
     """What one cell says; of the row's keys each has facts of its own."""
     keys: Mapping[str, Mapping[str, Any]] = table["keys"]
-    facts = dict(table.get("where", {})) | dict(column.get("where", {}))
+    facts = dict(table["where"]) | dict(column.get("where", {}))
+    size = dict(table.get("size", {}))
     for key, by_text in keys.items():
+        size |= by_text[row[key]].get("size", {})
         facts |= by_text[row[key]]
-    metric = facts.pop("metric", None) or column["metric"]  # of the row, else of the column
-    unit = str(facts.pop("unit", None) or column["unit"])
+    own = {name: facts.pop(name, None) for name in OF_ROWS}  # of the row, else of the column
     return PrintedValue(
         table=table["title"],
         place=tuple(row[key] for key in keys),
         column=name,
         printed=float(row[name]) if row[name] else None,
-        unit=unit,
-        metric=str(metric) + column.get("suffix", ""),
+        unit=str(own["unit"] or column["unit"]),
+        metric=str(own["metric"] or column["metric"]) + column.get("suffix", ""),
         scale=float(column.get("scale", 1.0)),
         facts=facts,
-        size=table.get("size", {}),
-        study=table["study"],
+        size=size,
+        studies=listed(own["study"] or table["study"]),
     )

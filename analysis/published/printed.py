@@ -89,9 +89,14 @@ def left_out(found: Sequence[Beside]) -> list[str]:
             more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
             sentences.append(
                 f"{title}: {len(absent)} of {len(members)} numbers have nothing beside them: "
-                f"{'; '.join(reasons[:3])}{more}. {absent[0].value.study}.toml asks for them."
+                f"{'; '.join(reasons[:3])}{more}. To ask for them: {files_of(absent)}."
             )
     return sentences
+
+
+def files_of(found: Sequence[Beside]) -> str:
+    """The example studies that measure such numbers."""
+    return ", ".join(dict.fromkeys(f"{name}.toml" for one in found for name in one.value.studies))
 
 
 def cells(one: Beside) -> tuple[str, ...]:

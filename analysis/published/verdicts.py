@@ -13,17 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from steelyard.analysis.published.facts import (
-    Known,
-    fact_words,
-    fits,
-    only_differ_in,
-    other_sizes,
-)
+from steelyard.analysis.published.facts import Known, fact_words, fits, other_sizes
 from steelyard.analysis.published.paper import Claim, Facts
+from steelyard.analysis.published.sides import Pair, across, pairs_of, rows_on, twins
 from steelyard.analysis.stats.readable import mean_words, text
 from steelyard.analysis.summary.latency_share import split_rows
-from steelyard.analysis.summary.slopes import factor_lines
+from steelyard.analysis.summary.slopes import FactorLine, factor_lines
 from steelyard.analysis.summary.summary import Row, judge
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot tell"
@@ -39,6 +34,7 @@ class Seen:
     outcome: str
     words: str  # with its interval and numbers of runs
     condition: str = ""
+    against: str = ""  # the condition it is compared with
     where: str = ""  # which benchmark, under what, in few words
     value: float | None = None
     low: float | None = None
@@ -129,20 +125,31 @@ def outcome_of(low: float | None, high: float | None, claim: Claim) -> str:
 # --- the kinds of claims -------------------------------------------------------------------------
 
 
-def overheads(known: Known, claim: Claim, more: Facts | None = None) -> Iterator[Seen]:
+def overheads(known: Known, claim: Claim) -> Iterator[Seen]:
     """Conditions of `level` against those of `against`, all else equal."""
-    for row, base in pairs_of(known, claim, more or {}):
-        found = judge(row, base)
-        facts = known.of_row(row)
-        remark = ", ".join(other_sizes(facts, claim.size))
-        result = found.overhead
-        words = f"{short(row)}: {row.metric.name} {found.verdict.text}"
-        if result is None or result.low is None or result.high is None:
-            yield Seen(UNKNOWN, words, row.group.label, remark=remark)
-            continue
-        outcome = outcome_of(result.low, result.high, claim)
-        numbers = (result.value, result.low, result.high)
-        yield Seen(outcome, words, row.group.label, short(row), *numbers, remark)
+    for pair in pairs_of(known, claim, {}):
+        yield overhead_of(known, claim, pair)
+
+
+def overhead_of(known: Known, claim: Claim, pair: Pair) -> Seen:
+    """One of them."""
+    row, base = pair
+    found = judge(row, base)
+    remark = ", ".join((*other_sizes(known.of_row(row), claim.size), *across(known, row, base)))
+    result = found.overhead
+    words = f"{short(row)}: {row.metric.name} {found.verdict.text}"
+    seen = Seen(UNKNOWN, words, row.group.label, base.group.label, remark=remark)
+    if result is None or result.low is None or result.high is None:
+        return seen
+    outcome = outcome_of(result.low, result.high, claim)
+    return replace(
+        seen,
+        outcome=outcome,
+        where=short(row),
+        value=result.value,
+        low=result.low,
+        high=result.high,
+    )
 
 
 def short(row: Row) -> str:
@@ -155,36 +162,23 @@ def short(row: Row) -> str:
     return f"{variant} ({', '.join(cut)})"
 
 
-def pairs_of(known: Known, claim: Claim, more: Facts) -> list[tuple[Row, Row]]:
-    """Of the first metric that has any; the paper's own sizes alone, where the study has them."""
-    names = {*claim.level, *claim.against}
-    for metric in claim.metric:
-        rows = known.rows.get(metric, [])
-        ours = [r for r in rows if fits(known.of_row(r), {**claim.where, **claim.level, **more})]
-        theirs = [r for r in rows if fits(known.of_row(r), {**claim.where, **claim.against})]
-        found = [
-            (row, base)
-            for row in ours
-            for base in theirs
-            if base is not row and only_differ_in(known.of_row(row), known.of_row(base), names)
-        ]
-        if found:
-            exact = [p for p in found if fits(known.of_row(p[0]), claim.size)]
-            return exact or found
-    return []
-
-
 def order(known: Known, claim: Claim) -> Iterator[Seen]:
-    """Overheads of `more` against overheads of `less`: one interval wholly above the other."""
-    larger, smaller = (list(overheads(known, claim, facts)) for facts in (claim.more, claim.less))
-    for one, other in product(larger, smaller):
-        words = f"{one.words} beside {other.words}"
-        remark = one.remark or other.remark
-        if None in (one.low, one.high, other.low, other.high):
-            yield Seen(UNKNOWN, words, remark=remark)
-            continue
-        outcome = apart(one, other)
-        yield Seen(outcome, words, one.condition, "", one.value, one.low, one.high, remark)
+    """Overheads of `more` against those of `less`, all else equal: one interval above the other."""
+    larger, smaller = (pairs_of(known, claim, facts) for facts in (claim.more, claim.less))
+    for pair in larger:
+        for twin in twins(known, pair, smaller, {*claim.more, *claim.less}):
+            yield order_of(known, claim, pair, twin)
+
+
+def order_of(known: Known, claim: Claim, pair: Pair, twin: Pair) -> Seen:
+    """Two overheads beside each other."""
+    one, other = (overhead_of(known, claim, each) for each in (pair, twin))
+    words = f"{one.words} beside {other.words}"
+    here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
+    seen = Seen(UNKNOWN, words, here, there, remark=one.remark or other.remark)
+    if None in (one.low, one.high, other.low, other.high):
+        return seen
+    return replace(seen, outcome=apart(one, other), value=one.value, low=one.low, high=one.high)
 
 
 def apart(one: Seen, other: Seen) -> str:
@@ -197,54 +191,62 @@ def apart(one: Seen, other: Seen) -> str:
 
 
 def means(known: Known, claim: Claim) -> Iterator[Seen]:
-    """The mean itself, in the metric's own unit."""
-    for metric in claim.metric:
-        for row in known.rows.get(metric, []):
-            if row.interval is None or not fits(known.of_row(row), {**claim.where, **claim.level}):
-                continue
-            words = (
-                f"{short(row)}: {metric} {mean_words(row.interval, row.metric.unit)}, n = {row.n}"
-            )
-            ends = row.interval.low, row.interval.high
-            remark = ", ".join(other_sizes(known.of_row(row), claim.size))
-            outcome = outcome_of(*ends, claim)
-            yield Seen(outcome, words, row.group.label, "", row.interval.mean, *ends, remark)
+    """The mean itself, in the metric's own unit; the paper's own sizes alone, where there are any."""
+    wanted = {**claim.where, **claim.level}
+    rows = [row for metric in claim.metric for row in known.rows.get(metric, [])]
+    rows = [row for row in rows if row.interval and fits(known.of_row(row), wanted)]
+    exact = [row for row in rows if fits(known.of_row(row), claim.size)]
+    for row in exact or rows:
+        assert row.interval is not None
+        mean = mean_words(row.interval, row.metric.unit)
+        words = f"{short(row)}: {row.metric.name} {mean}, n = {row.n}"
+        ends = row.interval.low, row.interval.high
+        remark = ", ".join(other_sizes(known.of_row(row), claim.size))
+        outcome = outcome_of(*ends, claim)
+        yield Seen(outcome, words, row.group.label, "", "", row.interval.mean, *ends, remark)
 
 
 def slopes(known: Known, claim: Claim) -> Iterator[Seen]:
     """More per unit of the factor `level` names: the interval of the slope."""
     (factor,) = claim.level
-    for found in factor_lines(known.summary):
-        is_factor = f"of {factor}" in found.factor_unit or found.factor == factor
-        rows = [r for r in known.rows.get(found.metric, []) if r.group.variant == found.variant]
-        if not is_factor or found.metric not in claim.metric:
-            continue
-        if not any(fits(known.of_row(row), claim.where) for row in rows):
-            continue
-        slope = found.line.slope
-        low, high, value = (
-            text(v, 1, 3 if abs(v) < 10 else 1) for v in (slope.low, slope.high, slope.value)
-        )
-        where = f"{found.variant} {found.others}".strip()
-        words = (
-            f"{where}: {value} ({low} … {high}) {found.unit} of {found.metric} per "
-            f"{found.factor_unit}, n = {slope.n}"
-        )
-        outcome = outcome_of(slope.low, slope.high, claim)
-        yield Seen(outcome, words, found.others, "", slope.value, slope.low, slope.high)
+    for summary in known.summaries:
+        for found in factor_lines(summary):
+            is_factor = f"of {factor}" in found.factor_unit or found.factor == factor
+            rows = rows_on(known, summary, found)
+            if not (is_factor and found.metric in claim.metric and rows):
+                continue
+            if all(fits(known.of_row(row), claim.where) for row in rows):
+                yield slope_of(found, claim)
+
+
+def slope_of(found: FactorLine, claim: Claim) -> Seen:
+    """One of them."""
+    slope = found.line.slope
+    low, high, value = (
+        text(v, 1, 3 if abs(v) < 10 else 1) for v in (slope.low, slope.high, slope.value)
+    )
+    words = (
+        f"{found.variant} {found.others}".strip()
+        + f": {value} ({low} … {high}) {found.unit} of {found.metric} per {found.factor_unit}, "
+        f"n = {slope.n}"
+    )
+    outcome = outcome_of(slope.low, slope.high, claim)
+    return Seen(outcome, words, found.others, "", "", slope.value, slope.low, slope.high)
 
 
 def shares(known: Known, claim: Claim) -> Iterator[Seen]:
     """Throughput's share in a difference, by the model of docs/report.md."""
-    for found in split_rows(known.summary):
+    for found in (row for summary in known.summaries for row in split_rows(summary)):
         share = found.split.throughput_share if found.split else None
         if not found.holds or share is None or not fits(known.of_row(found.row), claim.where):
             continue
-        words = f"{found.row.group.label}: throughput's share {100 * share.value:.0f} %"
+        label = found.row.group.label
+        words = f"{label}: throughput's share {100 * share.value:.0f} %"
         if share.low is not None and share.high is not None:
             words += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
         outcome = outcome_of(share.low, share.high, claim)
-        yield Seen(outcome, words, found.row.group.label, "", share.value, share.low, share.high)
+        base = found.base.group.label
+        yield Seen(outcome, words, label, base, "", share.value, share.low, share.high)
 
 
 def nothing(known: Known, claim: Claim) -> Iterator[Seen]:
@@ -269,7 +271,7 @@ KINDS: Mapping[str, Callable[[Known, Claim], Iterator[Seen]]] = {
 def what_is_missing(known: Known, parts: Sequence[Claim]) -> str:
     """Which conditions or values a study lacks, and where they are asked for."""
     claim = parts[0]
-    asked = f"; {claim.study}.toml asks it"
+    asked = f"; {asks(claim.studies, 'it')}"
     if claim.kind == "words":
         return claim.reading
     if claim.kind == "slope":
@@ -285,6 +287,14 @@ def what_is_missing(known: Known, parts: Sequence[Claim]) -> str:
     if claim.kind == "throughput_share":
         return f"no difference that the model of latency and throughput fits{asked}"
     return f"no two conditions differ in {fact_words(claim.level)} alone{asked}"
+
+
+def asks(studies: Sequence[str], what: str) -> str:
+    """`ruiz2015-q1.toml asks it`, `a.toml and b.toml together ask it`."""
+    files = [f"{name}.toml" for name in studies]
+    if len(files) == 1:
+        return f"{files[0]} asks {what}"
+    return f"{', '.join(files[:-1])} and {files[-1]} together ask {what}"
 
 
 def absent_facts(known: Known, sides: Sequence[Facts]) -> dict[str, list[Any]]:

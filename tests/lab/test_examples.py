@@ -43,6 +43,7 @@ SMALL: dict[str, dict[str, str]] = {
         "clients": "[2]",
         "[baseline]\nclients": "2",
         "cache": '["warm"]',
+        "network": '["none"]',
         "directory": '"{folder}"',
         "size": '"1MiB"',
         "most_size": '"1MiB"',
@@ -52,6 +53,7 @@ SMALL: dict[str, dict[str, str]] = {
         "[baseline]\nclients": "2",
         "mode": '["parallel"]',
         "cache": '["warm"]',
+        "network": '["none"]',
         "structure": '["flat", "unsplit"]',
         "compression": '["zlib"]',
         "data": '"{folder}"',
@@ -59,7 +61,6 @@ SMALL: dict[str, dict[str, str]] = {
     },
     "kommeri2016-local": {
         "cache": '["warm"]',
-        "clients": "[1]",
         "network": '["loss=0%,to={to}", '
         '"delay=20ms,loss=0.1%,duplicate=1%,corrupt=0.1%,rate=100mbit,to={to}"]',
         "[baseline]\nnetwork": '"loss=0%,to={to}"',
@@ -81,9 +82,15 @@ ELSEWHERE = {
     "jungels2012-hpc-in-a-row",
     "kommeri2016-blades",
     "kommeri2016-cvmfs",
+    "kommeri2016-jobs",
     "kommeri2016-sites",
     "ruiz2015-q1-kernels",
     "ruiz2015-q2",
+    "ruiz2015-q2-4",
+    "ruiz2015-q2-8",
+    "ruiz2015-q2-multinode",
+    "ruiz2015-q2-multinode-4",
+    "ruiz2015-q2-multinode-8",
     "ruiz2015-q3",
 }
 

@@ -19,14 +19,17 @@ CLUSTER_DIR = Path("/var/lib/steelyard/cluster")
 LATEST_UNIX_S = 2.0**35  # sacct's own times end there, in the year 3058
 
 
-def add_study(parser: argparse.ArgumentParser, optional: bool = False) -> None:
-    """STUDY, for studydir.resolve(); where `optional`, None stands for the only one here."""
+def add_study(
+    parser: argparse.ArgumentParser, optional: bool = False, several: bool = False
+) -> None:
+    """STUDY, for studydir.resolve(); where `optional`, None stands for the only one here. `several`:
+    a list, and an empty one for that."""
     text = "the study file, its folder or its name"
     parser.add_argument(
         "study",
         metavar="STUDY",
-        nargs="?" if optional else None,
-        help=f"{text} (default: the only study here)" if optional else text,
+        nargs="*" if several else "?" if optional else None,
+        help=f"{text} (default: the only study here)" if optional or several else text,
     )
 
 

@@ -2,12 +2,14 @@
 
 Prints the overheads in words. Collect again and report again at any time. `--preset jungels2012`
 reports the published measurements that come with Steelyard instead of a study; `--beside ruiz2015`
-sets a study beside a paper: its claims with a verdict for this study, its numbers beside ours.
+sets a study beside a paper: its claims with a verdict for this study, its numbers beside ours;
+several studies of that paper are judged together, and the page is the first one's.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +33,7 @@ REPORT = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_study(parser, optional=True)
+    options.add_study(parser, several=True)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path,
         help="where the report goes (NAME.html beside the study's folder NAME.study)",
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--beside", choices=PAPERS, metavar="PAPER",
-        help="the study beside a paper: each of its claims with a verdict for this study, its "
+        help="one study or several beside a paper: each of its claims with a verdict for them, its "
         f"printed numbers beside ours, its figures' shapes: {', '.join(PAPERS)}",
     )  # fmt: skip
     options.add_equivalent(parser)
@@ -82,12 +84,13 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.report.as_json import document
     from steelyard.analysis.summary.summary import summarize
 
-    folder = studydir.resolve(args.study)
+    folders = [studydir.resolve(one) for one in args.study or (None,)]
     idle = options.idle_power_of_shares(args)
-    summary = summarize(folder, args.include_invalid, idle, args.equivalent)
+    summaries = [summarize(one, args.include_invalid, idle, args.equivalent) for one in folders]
     if args.beside:
-        return report_beside(args, formats, exports, summary, folder)
-    args.page = args.output or page_of(folder)
+        return report_beside(args, formats, exports, summaries, folders[0])
+    (summary,) = summaries
+    args.page = args.output or page_of(folders[0])
     if args.json:
         console.print_json(document(summary))
         return DONE
@@ -109,9 +112,15 @@ def check_together(args: argparse.Namespace) -> None:
             f"--preset reports published data alone: leave it out, or --beside {args.beside}",
             args.preset,
         )
+    if len(args.study) > 1 and not args.beside:
+        raise UsageError(
+            f"{len(args.study)} studies: a report is of one; several are judged together beside a "
+            f"paper: add --beside {'|'.join(PAPERS)}, or report each by itself",
+            args.study[1],
+        )
     if args.format is not None and args.figures is None:
         raise UsageError("--format is of the files of --figures: add --figures", args.format)
-    if args.figures and args.study is None and is_study(args.figures):
+    if args.figures and not args.study and is_study(args.figures):
         raise UsageError(
             f"--figures {args.figures}: that is a study, not a folder for figures; write `steelyard "
             f"report {args.figures} --figures`",
@@ -149,9 +158,9 @@ def report_preset(
     args: argparse.Namespace, formats: tuple[str, ...], exports: tuple[str, ...]
 ) -> int:
     """Published measurements in place of a study."""
-    if args.study is not None:
+    if args.study:
         raise UsageError(
-            f"--preset reports published data: leave out the study '{args.study}'", args.study
+            f"--preset reports published data: leave out the study '{args.study[0]}'", args.study[0]
         )
     from steelyard.analysis.published.report import (
         outcome_words,
@@ -173,21 +182,34 @@ def report_beside(
     args: argparse.Namespace,
     formats: tuple[str, ...],
     exports: tuple[str, ...],
-    summary: Summary,
+    summaries: Sequence[Summary],
     folder: Path,
 ) -> int:
-    """A study beside a paper; its page does not take the place of the study's own."""
+    """Studies beside a paper; the page does not take the place of the first one's own."""
     from steelyard.analysis.published.beside import beside_document, beside_report, claim_lines
 
-    report = beside_report(summary, args.beside)
+    check_names(summaries)
+    report = beside_report(summaries, args.beside)
     if args.json:
         console.print_json(beside_document(report))
         return DONE
     plain = page_of(folder)
     args.page = args.output or plain.with_name(f"{plain.stem}.{args.beside}.html")
-    code = write(args, formats, exports, summary, report)
+    code = write(args, formats, exports, report.summary, report)
     print(f"\n{claim_lines(report)}")
     return code
+
+
+def check_names(summaries: Sequence[Summary]) -> None:
+    """UsageError for one that comes twice: names are what tells the studies' conditions apart."""
+    names = [one.data.meta.study for one in summaries]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise UsageError(
+                f"two studies are called {name}: expected studies of different names, which tell their "
+                "conditions apart; leave one out",
+                name,
+            )
 
 
 def extra_of(report: PublishedReport | BesideReport) -> Extra:
