@@ -305,7 +305,7 @@ lab-glusterfs: all packages-glusterfs $(VENV)/.test  ## the benchmarks of files 
 	$(PYTEST) -m glusterfs tests/glusterfs
 
 # Not in `make test`: 500 MB to fetch, and Java.
-check-spark: build/venv-spark/.ready  ## the summary on a local Spark, and through docs/spark.sbatch, gives DuckDB's answers (needs Java 17)
+check-spark: build/venv-spark/.ready  ## summary and top on a local Spark, the summary through docs/spark.sbatch, too, give DuckDB's answers (needs Java 17)
 	SPARK_LOCAL_IP=127.0.0.1 build/venv-spark/bin/python -P -m pytest -q tests/spark
 
 build/venv-spark/.ready: $(VENV)/.ready

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,13 +21,17 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster.database import DAY, KEY, VERSION, schema_text, transaction
+from steelyard.analysis.store.database import side_engine
 from steelyard.analysis.store.export import OPTIONS
-from steelyard.analysis.store.spool import quote
+from steelyard.analysis.store.sample_store import day_of
+from steelyard.analysis.store.spool import quote, quote_path
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 MARK = "collected.json"
 FORMAT = "steelyard-cluster"
 PATIENCE_S, POLL_S = 20.0, 0.05
+Span = tuple[float, float]  # of ends of jobs, in seconds since 1970
+EVER: Span = (0.0, float("inf"))
 Answer = TypeVar("Answer")
 
 OF_DAY = {
@@ -88,8 +93,32 @@ def read(
     database_dir: Path,
     ask: Callable[[DuckDBPyConnection, dict[str, Any]], Answer],
     patience_s: float = PATIENCE_S,
+    span: Span = EVER,
 ) -> Answer:
-    """What `ask` answers on a view `jobs`, all of it from files of one collect.
+    """What `ask` answers on a view `jobs`, all of it from files of one collect; those of the days of
+    `span`. MissingError as of whole()."""
+
+    def attempt(files: Sequence[Path], mark: dict[str, Any]) -> Answer:
+        with tempfile.TemporaryDirectory(prefix="steelyard-") as scratch:
+            engine = side_engine(Path(scratch))
+            try:
+                view(engine, files)
+                return ask(engine, mark)
+            finally:
+                engine.close()
+
+    return whole(database_dir, attempt, duckdb.Error, patience_s, span)
+
+
+def whole(
+    database_dir: Path,
+    attempt: Callable[[Sequence[Path], dict[str, Any]], Answer],
+    torn: type[Exception],
+    patience_s: float = PATIENCE_S,
+    span: Span = EVER,
+) -> Answer:
+    """What `attempt` answers of files of jobs that stayed the same meanwhile; `torn`: what it raises
+    where they did not.
 
     MissingError where nothing has been collected, or a collect that broke off has left files that
     belong to two.
@@ -104,9 +133,14 @@ def read(
     while True:
         mark = mark_of(folder)
         if mark is not None:
-            answer, is_whole = attempt(folder, mark, ask)
-            if is_whole and answer is not None:
-                return answer
+            try:
+                answer = attempt(files_of(folder, span), mark)
+            except torn:
+                if mark_of(folder) == mark:
+                    raise
+            else:
+                if mark_of(folder) == mark:
+                    return answer
         if time.monotonic() > deadline:
             raise MissingError(
                 f"{folder} is not whole: a collect writes it now, broke off, or is of another "
@@ -115,27 +149,19 @@ def read(
         time.sleep(POLL_S)
 
 
-def attempt(
-    folder: Path, mark: dict[str, Any], ask: Callable[[DuckDBPyConnection, dict[str, Any]], Answer]
-) -> tuple[Answer | None, bool]:
-    """An answer, and whether the files stayed the same meanwhile."""
-    files = sorted(map(str, (folder / "jobs").glob("day=*/jobs.parquet")))
-    with duckdb.connect() as connection:
-        try:
-            view(connection, files)
-            answer = ask(connection, mark)
-        except duckdb.Error:
-            if mark_of(folder) == mark:
-                raise
-            return None, False
-    return answer, mark_of(folder) == mark
+def files_of(folder: Path, span: Span) -> list[Path]:
+    """The files of jobs that ended in a span: of its days, and of those that touch it."""
+    first, last = day_of(max(span[0], 0.0)), day_of(span[1])  # `unknown` is behind all dates
+    days = sorted(path.name for path in (folder / "jobs").glob("day=*"))
+    near = (day for day in days if first <= day.removeprefix("day=") <= last)
+    return [path for day in near if (path := folder / "jobs" / day / "jobs.parquet").exists()]
 
 
-def view(connection: DuckDBPyConnection, files: list[str]) -> None:
+def view(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
     """The view `jobs` of these files."""
     if not files:
         connection.execute(schema_text())  # no job has ended: its table is empty
         return
-    listed = ", ".join(map(quote, files))
-    query = f"SELECT * FROM read_parquet([{listed}], hive_partitioning = true)"
+    listed = ", ".join(map(quote_path, files))
+    query = f"FROM read_parquet([{listed}], hive_partitioning = false)"
     connection.execute(f"CREATE VIEW jobs AS {query}")

@@ -8,12 +8,14 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.cluster.top import Line, Top, top
+from steelyard.analysis.cluster import days
+from steelyard.analysis.cluster.top import DuckDB, Line, sums_by
 from steelyard.jobscripts.userfiles import OddFileError, read_regular
 
 OTHERS = "(others)"
@@ -60,25 +62,27 @@ def text_of(database_dir: Path, most: int, file: Path | None) -> str:
 
     `file`: where they were written before; None: nowhere.
     """
-    found = {by: top(database_dir, by, 0.0, float("inf")) for by in GROUPS}
-    any_of_them = found["user"]
-    mark = any_of_them.mark
+    found, mark = days.read(
+        database_dir, lambda base, mark: (sums_by(DuckDB(base), [*GROUPS], days.EVER), mark)
+    )
     before = read_before(file)
     if before.database != mark["database_id"]:
         before = Before()  # another database: its counters begin anew
     cluster = escaped(str(mark["cluster"] or ""))
     lines = [f"{DATABASE}{mark['database_id']}"]
-    for by, answer in found.items():
-        lines += group(by, answer, most, before, cluster)
-    lines += gauges(any_of_them, cluster)
+    for by, sums in found.lines.items():
+        lines += group(by, sums, most, before, cluster)
+    lines += gauges(mark, cluster)
     return "\n".join(lines) + "\n"
 
 
-def group(by: str, answer: Top, most: int, before: Before, cluster: str) -> Iterator[str]:
+def group(by: str, sums: Sequence[Line], most: int, before: Before, cluster: str) -> Iterator[str]:
     """All counters by user, or account, …"""
     part, label = GROUPS[by]
     jobs = f"steelyard_{part}_jobs_total"
-    chosen = choose(answer.lines, before.names(jobs), most)
+    if (jobs, OTHERS) in before.values:
+        most = 0  # a line of one's own would count again what `(others)` keeps
+    chosen = choose(sums, before.names(jobs), most)
 
     def family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
         yield f"# HELP {name} {words}"
@@ -92,9 +96,9 @@ def group(by: str, answer: Top, most: int, before: Before, cluster: str) -> Iter
     yield from family(jobs, words, {who: float(line.jobs) for who, line in chosen.items()})
     for rest, (quantity, meaning) in COUNTERS.items():
         name = f"steelyard_{part}_{rest}"
-        sums = {who: line.values[quantity] for who, line in chosen.items()}
+        values = {who: line.values[quantity] for who, line in chosen.items()}
         known = {who: float(line.known[quantity]) for who, line in chosen.items()}
-        yield from family(f"{name}_total", meaning, sums)
+        yield from family(f"{name}_total", meaning, values)
         yield from family(f"{name}_known_jobs_total", "Jobs of which that is known.", known)
 
 
@@ -105,8 +109,8 @@ def choose(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Li
     kept = [name for name in had if name in every]
     size = sorted(every, key=lambda name: (-(every[name].values["cpu_held_s"] or 0.0), name))
     own = list(dict.fromkeys([*kept, *size]))[: max(most, len(kept))]
-    rest = [every[name] for name in every if name not in set(own)]
     chosen = {name: every[name] for name in own}
+    rest = [line for name, line in every.items() if name not in chosen]
     return chosen | ({OTHERS: together(rest)} if rest else {})
 
 
@@ -121,14 +125,14 @@ def together(lines: list[Line]) -> Line:
     return Line(OTHERS, jobs, marked, values, known)
 
 
-def gauges(answer: Top, cluster: str) -> Iterator[str]:
+def gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
     """How old all this is, and what is not in it."""
     told = {
         "steelyard_collected_timestamp_seconds": (
-            answer.mark["asked_until_unix_s"],
+            mark["asked_until_unix_s"],
             "Until when the accounting has been collected.",
         ),
-        "steelyard_jobs_running": (answer.mark["running"], "Jobs that ran then: in no counter."),
+        "steelyard_jobs_running": (mark["running"], "Jobs that ran then: in no counter."),
     }
     for name, (value, words) in told.items():
         yield f"# HELP {name} {words}"

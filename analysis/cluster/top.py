@@ -1,18 +1,20 @@
 """Who used what of a cluster: jobs that ended in a time, summed by user, account, and so on.
 
 Every sum stands beside the number of jobs that it is of: what is not known is in no sum, and 0 means
-that nothing was used. docs/cluster.md defines the quantities.
+that nothing was used. docs/cluster.md defines the quantities. The statements are such as DuckDB and
+Spark understand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.base import spark
 from steelyard.analysis.cluster import days
 
 # What a person groups by, and the column of `jobs`.
@@ -24,11 +26,12 @@ BY = {
     "application": "application",
 }
 NOBODY = "(not known)"
+NOT_SAID = "the scheduler does not say what was held"
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of the answer: `sql` of one job, NULL where it is not known of it."""
+    """A column of the answer: `sql` of one job j, NULL where it is not known of it."""
 
     name: str
     unit: str
@@ -41,24 +44,24 @@ def at_least_0(sql: str) -> str:
     return f"CASE WHEN {sql} < 0 THEN 0 ELSE {sql} END"
 
 
-HELD_CPU = "cpus * elapsed_s"
-HELD_MEMORY = "memory_bytes * elapsed_s"
+HELD_CPU = "j.cpus * j.elapsed_s"
+HELD_MEMORY = "j.memory_bytes * j.elapsed_s"
 QUANTITIES = (
-    Quantity("energy_j", "J", "energy_j", "energy_j"),
-    Quantity("cpu_s", "s", "cpu_s", "cpu_s"),
+    Quantity("energy_j", "J", "j.energy_j", "energy_j"),
+    Quantity("cpu_s", "s", "j.cpu_s", "cpu_s"),
     Quantity("cpu_held_s", "s", HELD_CPU, "cpus"),
-    Quantity("cpu_unused_s", "s", at_least_0(f"({HELD_CPU} - cpu_s)"), "cpu_s"),
+    Quantity("cpu_unused_s", "s", at_least_0(f"({HELD_CPU} - j.cpu_s)"), "cpu_s"),
     Quantity("memory_held_byte_s", "byte seconds", HELD_MEMORY, "memory_bytes"),
     Quantity(
         "memory_unused_byte_s",
         "byte seconds",
-        at_least_0("((memory_bytes - memory_used_bytes) * elapsed_s)"),
+        at_least_0("((j.memory_bytes - j.memory_used_bytes) * j.elapsed_s)"),
         "memory_used_bytes",
     ),
-    Quantity("read_bytes", "bytes", "read_bytes", "read_bytes"),
-    Quantity("write_bytes", "bytes", "write_bytes", "write_bytes"),
-    Quantity("rchar_bytes", "bytes", "rchar_bytes", "rchar_bytes"),
-    Quantity("wchar_bytes", "bytes", "wchar_bytes", "wchar_bytes"),
+    Quantity("read_bytes", "bytes", "j.read_bytes", "read_bytes"),
+    Quantity("write_bytes", "bytes", "j.write_bytes", "write_bytes"),
+    Quantity("rchar_bytes", "bytes", "j.rchar_bytes", "rchar_bytes"),
+    Quantity("wchar_bytes", "bytes", "j.wchar_bytes", "wchar_bytes"),
 )
 NAMES = tuple(quantity.name for quantity in QUANTITIES)
 
@@ -86,63 +89,145 @@ class Top:
     mark: Mapping[str, Any]  # collected.json
 
 
-def top(database_dir: Path, by: str, since_unix_s: float, until_unix_s: float) -> Top:
-    """Jobs that had nodes and ended in [since, until), by a key of BY; in no order."""
+class Engine(Protocol):
+    """Who answers an SQL statement on `jobs`; `words`: what it calls what the others call otherwise."""
 
-    def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> Top:
-        connection.execute(
-            f"CREATE TEMP TABLE counted AS SELECT coalesce({quoted(by)}, '{NOBODY}') AS who, *, "
-            f"{', '.join(f'{q.sql} AS {quoted_name(q.name)}' for q in QUANTITIES)} "
-            "FROM jobs WHERE start_unix_s IS NOT NULL AND end_unix_s >= ? AND end_unix_s < ?",
-            [since_unix_s, until_unix_s],
-        )
-        return Top(
-            since_unix_s,
-            until_unix_s,
-            lines(connection, "who", "GROUP BY who"),
-            lines(connection, "'all'", "")[0],
-            {q.name: reasons(connection, q) for q in QUANTITIES},
-            mark,
-        )
+    words: Mapping[str, str]
 
-    return days.read(database_dir, ask)
+    def rows(self, statement: str) -> Iterable[Sequence[Any]]:
+        """The answer."""
 
 
-def quoted(by: str) -> str:
-    """The column that a person groups by."""
-    return f'"{BY[by]}"'
+@dataclass(frozen=True, slots=True)
+class DuckDB:
+    """In this process."""
 
-
-def quoted_name(name: str) -> str:
-    """Of a quantity, beside the job's own column of that name."""
-    return f'"of_{name}"'
-
-
-def lines(connection: DuckDBPyConnection, who: str, group: str) -> list[Line]:
-    """The sums of each group."""
-    cells = ", ".join(
-        f"sum({quoted_name(name)})::DOUBLE, count({quoted_name(name)})" for name in NAMES
+    connection: DuckDBPyConnection
+    words: Mapping[str, str] = field(
+        default_factory=lambda: {"length": "len", "field": "json_extract_string"}
     )
-    rows = connection.execute(
-        f"SELECT {who}, count(*), count(*) FILTER (len(marks) > 0), {cells} FROM counted {group}"
-    ).fetchall()
-    return [
-        Line(
-            row[0],
-            row[1],
-            row[2],
-            dict(zip(NAMES, row[3::2], strict=True)),
-            dict(zip(NAMES, row[4::2], strict=True)),
-        )
-        for row in rows
-    ]
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """The answer."""
+        return self.connection.execute(statement).fetchall()
 
 
-def reasons(connection: DuckDBPyConnection, quantity: Quantity) -> list[tuple[str, int]]:
-    """Why it is not known of jobs, the commonest first; words after a colon are each job's own."""
-    rows = connection.execute(
-        f"SELECT coalesce(split_part(missing->>'{quantity.why}', ':', 1), 'the scheduler does not "
-        f"say what was held') AS why, count(*) AS n FROM counted WHERE "
-        f"{quoted_name(quantity.name)} IS NULL GROUP BY why ORDER BY n DESC, why"
-    ).fetchall()
-    return [(row[0], row[1]) for row in rows]
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """On one machine or on many, which all see the files."""
+
+    session: Any
+    words: Mapping[str, str] = field(
+        default_factory=lambda: {"length": "size", "field": "get_json_object"}
+    )
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """The answer."""
+        return [tuple(row) for row in self.session.sql(statement).collect()]
+
+
+def top(
+    database_dir: Path, by: str, since_unix_s: float, until_unix_s: float,
+    engine: str = "duckdb", master: str | None = None,
+) -> Top:  # fmt: skip
+    """Jobs that had nodes and ended in [since, until), by a key of BY; in no order.
+
+    `engine`: duckdb, or spark, which `master` is the address of (spark.started).
+    """
+    span = since_unix_s, until_unix_s
+    if engine == "spark":
+        return on_spark(database_dir, by, span, master)
+    return on_duckdb(database_dir, by, span)
+
+
+def on_duckdb(database_dir: Path, by: str, span: days.Span) -> Top:
+    """As top()."""
+    return days.read(
+        database_dir, lambda found, mark: answer(DuckDB(found), by, span, mark), span=span
+    )
+
+
+def on_spark(database_dir: Path, by: str, span: days.Span, master: str | None) -> Top:
+    """As top()."""
+    with spark.started(master) as session:
+        from pyspark.errors import PySparkException
+
+        def attempt(files: Sequence[Path], mark: Mapping[str, Any]) -> Top:
+            if not files:  # of nothing Spark knows no columns
+                return on_duckdb(database_dir, by, span)
+            session.read.parquet(*map(spark.hadoop_path, files)).createOrReplaceTempView("jobs")
+            return answer(Spark(session), by, span, mark)
+
+        return days.whole(database_dir, attempt, PySparkException, span=span)
+
+
+def answer(engine: Engine, by: str, span: days.Span, mark: Mapping[str, Any]) -> Top:
+    """As top(), of the jobs that an engine has."""
+    sums = sums_by(engine, [by], span)
+    why = reasons(engine, span)
+    return Top(*span, sums.lines[by], sums.total, why, mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The sums of all jobs of a time, by each of several keys of BY; and all together."""
+
+    lines: Mapping[str, list[Line]]
+    total: Line
+
+
+def sums_by(engine: Engine, by: Sequence[str], span: days.Span) -> Sums:
+    """One look at the jobs, whatever they are summed by, and at no column that is not needed."""
+    groups = [f"g{place}" for place in range(len(by))]
+    keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
+    values = (f"{quantity.sql} AS of_{quantity.name}" for quantity in QUANTITIES)
+    odd = f"CASE WHEN {engine.words['length']}(j.marks) > 0 THEN 1 END AS odd"
+    cells = ", ".join(f"CAST(sum(of_{n}) AS DOUBLE), count(of_{n})" for n in NAMES)
+    sets = ", ".join([*(f"({group})" for group in groups), "()"])
+    rows = engine.rows(
+        f"SELECT grouping_id({', '.join(groups)}), coalesce({', '.join(groups)}, 'all'), count(*), "
+        f"count(odd), {cells} FROM (SELECT {', '.join([*keys, odd, *values])} FROM jobs AS j "
+        f"WHERE {that_ended(span)}) AS counted GROUP BY GROUPING SETS ({sets})"
+    )
+    # A bit for each key that a set leaves out, the first key's the highest.
+    every = (1 << len(by)) - 1
+    of_set = {every - (1 << (len(by) - 1 - place)): key for place, key in enumerate(by)}
+    lines: dict[str, list[Line]] = {key: [] for key in by}
+    total = line(("all", 0, 0, *(None, 0) * len(NAMES)))
+    for left_out, *row in rows:
+        if left_out == every:
+            total = line(row)
+        else:
+            lines[of_set[left_out]].append(line(row))
+    return Sums(lines, total)
+
+
+def that_ended(span: days.Span) -> str:
+    """Jobs that had nodes and ended in a span."""
+    since, until = (f"CAST('{moment!r}' AS DOUBLE)" for moment in map(float, span))
+    return f"j.start_unix_s IS NOT NULL AND j.end_unix_s >= {since} AND j.end_unix_s < {until}"
+
+
+def line(row: Sequence[Any]) -> Line:
+    """Of a row of sums: who, jobs, marked ones; of each quantity the sum and of how many."""
+    values = dict(zip(NAMES, row[3::2], strict=True))
+    return Line(row[0], row[1], row[2], values, dict(zip(NAMES, row[4::2], strict=True)))
+
+
+def reasons(engine: Engine, span: days.Span) -> dict[str, list[tuple[str, int]]]:
+    """By quantity why it is not known of jobs, the commonest first; words after a colon are each
+    job's own."""
+    of_each = ", ".join(
+        f"CASE WHEN {quantity.sql} IS NULL THEN coalesce(split_part({engine.words['field']}"
+        f"(j.missing, '$.{quantity.why}'), ':', 1), '{NOT_SAID}') END AS why_{quantity.name}"
+        for quantity in QUANTITIES
+    )
+    rows = engine.rows(
+        f"SELECT quantity, why, count(*) FROM (SELECT {of_each} FROM jobs AS j "
+        f"WHERE {that_ended(span)}) AS told UNPIVOT (why FOR quantity IN "
+        f"({', '.join(f'why_{name}' for name in NAMES)})) GROUP BY quantity, why"
+    )
+    found: dict[str, list[tuple[str, int]]] = {name: [] for name in NAMES}
+    for quantity, why, jobs in sorted(rows, key=lambda row: (-row[2], row[1])):
+        found[quantity.removeprefix("why_")].append((why, jobs))
+    return found

@@ -8,11 +8,6 @@ Spark comes with the extra `spark`.
 from __future__ import annotations
 
 import math
-import os
-import re
-import shutil
-import socket
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +15,7 @@ from typing import Any
 
 import duckdb
 
+from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.stats.basics import CONFIDENCE, ends, student_quantile
 from steelyard.analysis.stats.readable import never_negative
@@ -28,8 +24,6 @@ from steelyard.analysis.store.sample_store import is_whole
 from steelyard.analysis.store.spool import no_pattern, quote, quote_path
 from steelyard.facts.quantities import COUNTERS
 
-CONNECT_LIMIT_S = 10
-JAVA = 17  # the oldest that Spark 4 takes
 PARTS = "sample_parts"
 NEEDED = ("runs", "attempts", "results", "records", PARTS)
 
@@ -130,23 +124,14 @@ def on_duckdb(folder: Path) -> list[dict[str, Any]]:
 
 
 def on_spark(folder: Path, master: str | None) -> list[dict[str, Any]]:
-    """As on_duckdb; MissingError names the extra, Java, or the master that does not answer."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise MissingError(
-            f"{error.name} is missing: pip install 'steelyard[spark]' (Spark also needs Java {JAVA})"
-        ) from None
-    check_java()
-    spark = session(master)
+    """As on_duckdb, by Spark."""
     samples = has_samples(folder)
-    try:
+    with spark.started(master) as session:
         for name in views(samples):
             files = "samples" if name == "samples" else f"{name}.parquet"
-            spark.read.parquet(f"{hadoop_path(folder)}/{files}").createOrReplaceTempView(name)
-        return [row.asDict() for row in spark.sql(statement(samples)).collect()]
-    finally:
-        spark.stop()
+            path = f"{spark.hadoop_path(folder)}/{files}"
+            session.read.parquet(path).createOrReplaceTempView(name)
+        return [row.asDict() for row in session.sql(statement(samples)).collect()]
 
 
 def has_samples(folder: Path) -> bool:
@@ -172,62 +157,6 @@ def check_parts(folder: Path) -> None:
         other = folder / "samples" / min(named - there or there - named)
         words = "is missing" if named - there else "is not of the last collect"
         raise UsageError(f"{other} {words}: `steelyard collect` mends that", str(other))
-
-
-def hadoop_path(path: Path) -> str:
-    """A path for Spark, which takes these letters for a pattern."""
-    return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
-
-
-def check_java() -> None:
-    """MissingError where Spark would end with a traceback."""
-    remedy = (
-        f"apt-get install openjdk-{JAVA}-jre-headless, or set JAVA_HOME to Java {JAVA} or later"
-    )
-    home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else "java"
-    if shutil.which(program) is None:
-        raise MissingError(f"{program} is missing, and Spark needs it: {remedy}")
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8 was Java 8
-    if found is None or int(found[1]) < JAVA:
-        first = (said.splitlines() or ["no word"])[0]
-        raise MissingError(f"{program} says '{first}', and Spark needs Java {JAVA}: {remedy}")
-
-
-def session(master: str | None) -> Any:
-    """Spark's; MissingError where nothing listens at a standalone master's address."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
-    if master is None:  # nothing of a session in this process listens to the outside
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-        builder = builder.config("spark.driver.host", "127.0.0.1")
-        builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
-    else:
-        check_master(master)
-    return builder.master(master or "local[*]").getOrCreate()
-
-
-def check_master(master: str) -> None:
-    """MissingError where nothing listens: Spark itself says nothing clear for minutes, and hangs."""
-    scheme, _, places = master.partition("://")
-    if scheme != "spark":
-        return
-    for place in places.split(","):  # several: one of them leads
-        host, _, port = place.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
-        except (OSError, ValueError) as error:
-            last = error
-        else:
-            return
-    raise MissingError(
-        f"no Spark master listens at {master} ({last}): expected spark://HOST:PORT of one that "
-        "runs; docs/spark.sbatch starts one on the nodes of a job"
-    )
 
 
 def statement(samples: bool) -> str:

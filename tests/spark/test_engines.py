@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from steelyard.analysis.base import spark
 from steelyard.analysis.summary import engines, summary
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
@@ -74,10 +75,11 @@ def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
 
 def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
     """The query's rows from PySpark alone."""
-    spark = engines.session(None)
-    for name, file in (("runs", "runs.parquet"), ("results", "results.parquet"), ("samples",) * 2):
-        spark.read.parquet(str(parquet / file)).createOrReplaceTempView(name)
-    return [tuple(row) for row in spark.sql(documented_query()).collect()]
+    names = (("runs", "runs.parquet"), ("results", "results.parquet"), ("samples",) * 2)
+    with spark.started(None) as session:
+        for name, file in names:
+            session.read.parquet(str(parquet / file)).createOrReplaceTempView(name)
+        return [tuple(row) for row in session.sql(documented_query()).collect()]
 
 
 @pytest.mark.parametrize("engine", [plain_duckdb, plain_spark])

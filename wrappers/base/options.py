@@ -52,6 +52,21 @@ def add_database(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """--engine, --master: what computes on Parquet files."""
+    parser.add_argument(
+        "--engine",
+        choices=("duckdb", "spark"),
+        default="duckdb",
+        help="what computes: duckdb, in this process (default), or spark",
+    )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="a Spark cluster, spark://HOST:7077 (default: Spark in this process)",
+    )
+
+
 def add_json(parser: argparse.ArgumentParser, text: str = "print one JSON document") -> None:
     """--json."""
     parser.add_argument("--json", action="store_true", help=text)

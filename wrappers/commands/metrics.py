@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=500,
         metavar="N",
-        help="users (accounts, …) with counters of their own; all others are one (500)",
+        help="users (accounts, …) with counters of their own; all others are one (500), and stay so "
+        "when N is raised: remove FILE, and all counters begin anew",
     )
 
 

@@ -17,17 +17,7 @@ from steelyard.wrappers.study import folder as studydir
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard summary`."""
     options.add_study(parser, optional=True)
-    parser.add_argument(
-        "--engine",
-        choices=("duckdb", "spark"),
-        default="duckdb",
-        help="what computes: duckdb, in this process (default), or spark",
-    )
-    parser.add_argument(
-        "--master",
-        metavar="URL",
-        help="a Spark cluster, spark://HOST:7077 (default: Spark in this process)",
-    )
+    options.add_engine(parser)
     options.add_json(parser)
 
 

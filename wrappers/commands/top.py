@@ -85,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--most", type=int, default=20, metavar="N", help="lines; 0: all, as --json and --csv (20)"
     )
+    options.add_engine(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="a line for each, in J, s and bytes")
 
@@ -100,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError("--json and --csv are two forms of one answer: choose one")
     if until <= since:
         raise errors.UsageError("--until is not later than --since: no time lies between them")
-    found = top(args.database, args.by, since, until)
+    found = top(args.database, args.by, since, until, args.engine, args.master)
     ordered = sorted(found.lines, key=lambda line: order(line, SORT[args.sort]))
     if args.json:
         console.print_json(as_json(found, ordered, args.by))

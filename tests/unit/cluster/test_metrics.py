@@ -80,6 +80,21 @@ def test_a_counter_never_goes_back_and_who_is_among_the_others_stays_there(lab: 
     assert written(lab)[f"{jobs} eve"] == 1.0
 
 
+def test_more_lines_are_allowed_and_nobody_is_counted_twice(lab: Lab) -> None:
+    for number, user in enumerate(("ada", "bob", "eve"), 1):
+        lab.record(str(number), lab.job(str(number), 3000, 100 * number, User=user))
+    gather(lab)
+    few = written(lab, "--most", "1")
+    jobs = "steelyard_user_jobs_total"
+    assert {n: v for n, v in few.items() if jobs in n} == {f"{jobs} eve": 1, f"{jobs} (others)": 2}
+    lab.record("4", lab.job("4", 1000, User="zoe"))  # a new one, among the others by now
+    gather(lab, NOW + 10)
+    more = written(lab, "--most", "500")
+    assert {n: v for n, v in more.items() if jobs in n} == {f"{jobs} eve": 1, f"{jobs} (others)": 3}
+    (lab.base / FILE).unlink()
+    assert sum(v for n, v in written(lab).items() if jobs in n) == 4
+
+
 def test_a_file_that_no_collector_reads_is_refused(
     lab: Lab, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

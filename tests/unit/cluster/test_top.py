@@ -6,15 +6,18 @@ import csv
 import io
 import itertools
 import json
+import re
 import threading
 from typing import Any
 
+import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import days
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.top import top
+from steelyard.analysis.cluster.metrics import text_of
+from steelyard.analysis.cluster.top import DuckDB, top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -101,6 +104,40 @@ def test_a_job_lies_in_one_time_alone(lab: Lab) -> None:
     edges = [NOW - 9000, NOW - 3000, NOW - 1000, NOW + 1]
     counts = [top(lab.dir, "user", a, b).total.jobs for a, b in itertools.pairwise(edges)]
     assert counts == [1, 3, 1]
+
+
+def test_jobs_are_looked_at_once_whatever_they_are_summed_by(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And at no column that is not asked for: a month's words and lists are most of its bytes."""
+    fill(lab)
+    asked: list[str] = []
+    rows = DuckDB.rows
+
+    def told(self: DuckDB, statement: str) -> list[tuple[Any, ...]]:
+        asked.append(statement)
+        ((_, plan),) = self.connection.execute(f"EXPLAIN {statement}").fetchall()
+        assert plan.count("READ_PARQUET") == 1, plan
+        assert not re.search(r"\b(facts|sources|tags|nodes|reason|name)\b", plan), plan
+        return rows(self, statement)
+
+    monkeypatch.setattr(DuckDB, "rows", told)
+    assert top(lab.dir, "user", 0, NOW).total.jobs == 5
+    assert [bool("missing" in statement) for statement in asked] == [False, True]
+    assert "steelyard_partition_jobs_total" in text_of(lab.dir, 500, None)
+    assert len(asked) == 3 and "missing" not in asked[2]
+
+
+def test_days_outside_of_the_time_are_not_opened(lab: Lab) -> None:
+    lab.record("1", lab.job("1", 3.25 * 86400))
+    fill(lab)
+    collect(lab.dir, ClusterSacct(), [lab.records], now=lambda: NOW, since_unix_s=NOW - 400000)
+    (first, *_) = sorted((lab.dir / "parquet" / "jobs").glob("day=*/jobs.parquet"))
+    assert top(lab.dir, "user", 0, NOW).total.jobs == 6
+    first.write_bytes(b"no Parquet")
+    assert top(lab.dir, "user", NOW - 86400, NOW).total.jobs == 5
+    with pytest.raises(duckdb.Error):
+        top(lab.dir, "user", 0, NOW)
 
 
 def test_nothing_collected_and_nothing_there(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

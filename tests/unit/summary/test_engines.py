@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.summary import engines, summary
 from steelyard.wrappers.commands import cli
@@ -69,7 +70,7 @@ def test_without_the_extra_spark_is_named(
 def test_without_java_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MissingError, match=r"bin/java is missing.* openjdk-17-jre-headless"):
-        engines.check_java()
+        spark.check_java()
 
 
 @pytest.mark.parametrize(
@@ -91,21 +92,21 @@ def test_java_must_be_new_enough(
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     if not too_old:
-        engines.check_java()
+        spark.check_java()
         return
     with pytest.raises(MissingError, match="Spark needs Java 17: apt-get install") as error:
-        engines.check_java()
+        spark.check_java()
     assert said in str(error.value)
 
 
 def test_a_master_that_is_not_there_is_said_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        engines.check_master(f"spark://127.0.0.1:{port}")
+        spark.check_master(f"spark://127.0.0.1:{port}")
     for wrong in (f"spark://127.0.0.1:{port}", "spark://127.0.0.1", "spark://"):
         with pytest.raises(MissingError, match=f"no Spark master listens at {wrong} "):
-            engines.check_master(wrong)
-    engines.check_master("local[1]")
+            spark.check_master(wrong)
+    spark.check_master("local[1]")
 
 
 def test_before_a_collect(tmp_path: Path) -> None:
