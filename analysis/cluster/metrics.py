@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import days
-from steelyard.analysis.cluster.top import DuckDB, Line, sums_by
+from steelyard.analysis.cluster.top import duckdb_engine, Line, sums_by
 from steelyard.jobscripts.userfiles import OddFileError, read_regular
 
 OTHERS = "(others)"
@@ -63,7 +63,7 @@ def text_of(database_dir: Path, most: int, file: Path | None) -> str:
     `file`: where they were written before; None: nowhere.
     """
     found, mark = days.read(
-        database_dir, lambda base, mark: (sums_by(DuckDB(base), [*GROUPS], days.EVER), mark)
+        database_dir, lambda base, mark: (sums_by(duckdb_engine(base), [*GROUPS], days.EVER), mark)
     )
     before = read_before(file)
     if before.database != mark["database_id"]:

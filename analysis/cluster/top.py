@@ -7,10 +7,10 @@ Spark understand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from duckdb import DuckDBPyConnection
 
@@ -89,41 +89,25 @@ class Top:
     mark: Mapping[str, Any]  # collected.json
 
 
-class Engine(Protocol):
-    """Who answers an SQL statement on `jobs`; `words`: what it calls what the others call otherwise."""
-
-    words: Mapping[str, str]
-
-    def rows(self, statement: str) -> Iterable[Sequence[Any]]:
-        """The answer."""
-
-
 @dataclass(frozen=True, slots=True)
-class DuckDB:
+class Engine:
+    """Who answers an SQL statement on `jobs`, and what it calls what others call otherwise."""
+
+    rows: Callable[[str], Iterable[Sequence[Any]]]
+    length: str  # of a list
+    member: str  # of a JSON object, by its path
+
+
+def duckdb_engine(connection: DuckDBPyConnection) -> Engine:
     """In this process."""
-
-    connection: DuckDBPyConnection
-    words: Mapping[str, str] = field(
-        default_factory=lambda: {"length": "len", "field": "json_extract_string"}
+    return Engine(
+        lambda statement: connection.execute(statement).fetchall(), "len", "json_extract_string"
     )
 
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """The answer."""
-        return self.connection.execute(statement).fetchall()
 
-
-@dataclass(frozen=True, slots=True)
-class Spark:
+def spark_engine(session: Any) -> Engine:
     """On one machine or on many, which all see the files."""
-
-    session: Any
-    words: Mapping[str, str] = field(
-        default_factory=lambda: {"length": "size", "field": "get_json_object"}
-    )
-
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """The answer."""
-        return [tuple(row) for row in self.session.sql(statement).collect()]
+    return Engine(lambda statement: session.sql(statement).collect(), "size", "get_json_object")
 
 
 def top(
@@ -143,7 +127,7 @@ def top(
 def on_duckdb(database_dir: Path, by: str, span: days.Span) -> Top:
     """As top()."""
     return days.read(
-        database_dir, lambda found, mark: answer(DuckDB(found), by, span, mark), span=span
+        database_dir, lambda found, mark: answer(duckdb_engine(found), by, span, mark), span=span
     )
 
 
@@ -156,7 +140,7 @@ def on_spark(database_dir: Path, by: str, span: days.Span, master: str | None) -
             if not files:  # of nothing Spark knows no columns
                 return on_duckdb(database_dir, by, span)
             session.read.parquet(*map(spark.hadoop_path, files)).createOrReplaceTempView("jobs")
-            return answer(Spark(session), by, span, mark)
+            return answer(spark_engine(session), by, span, mark)
 
         return days.whole(database_dir, attempt, PySparkException, span=span)
 
@@ -181,7 +165,7 @@ def sums_by(engine: Engine, by: Sequence[str], span: days.Span) -> Sums:
     groups = [f"g{place}" for place in range(len(by))]
     keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
     values = (f"{quantity.sql} AS of_{quantity.name}" for quantity in QUANTITIES)
-    odd = f"CASE WHEN {engine.words['length']}(j.marks) > 0 THEN 1 END AS odd"
+    odd = f"CASE WHEN {engine.length}(j.marks) > 0 THEN 1 END AS odd"
     cells = ", ".join(f"CAST(sum(of_{n}) AS DOUBLE), count(of_{n})" for n in NAMES)
     sets = ", ".join([*(f"({group})" for group in groups), "()"])
     rows = engine.rows(
@@ -218,7 +202,7 @@ def reasons(engine: Engine, span: days.Span) -> dict[str, list[tuple[str, int]]]
     """By quantity why it is not known of jobs, the commonest first; words after a colon are each
     job's own."""
     of_each = ", ".join(
-        f"CASE WHEN {quantity.sql} IS NULL THEN coalesce(split_part({engine.words['field']}"
+        f"CASE WHEN {quantity.sql} IS NULL THEN coalesce(split_part({engine.member}"
         f"(j.missing, '$.{quantity.why}'), ':', 1), '{NOT_SAID}') END AS why_{quantity.name}"
         for quantity in QUANTITIES
     )

@@ -14,10 +14,10 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.cluster import days
+from steelyard.analysis.cluster import days, metrics
+from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
-from steelyard.analysis.cluster.metrics import text_of
-from steelyard.analysis.cluster.top import DuckDB, top
+from steelyard.analysis.cluster.top import Engine, top
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
@@ -112,19 +112,22 @@ def test_jobs_are_looked_at_once_whatever_they_are_summed_by(
     """And at no column that is not asked for: a month's words and lists are most of its bytes."""
     fill(lab)
     asked: list[str] = []
-    rows = DuckDB.rows
 
-    def told(self: DuckDB, statement: str) -> list[tuple[Any, ...]]:
-        asked.append(statement)
-        ((_, plan),) = self.connection.execute(f"EXPLAIN {statement}").fetchall()
-        assert plan.count("READ_PARQUET") == 1, plan
-        assert not re.search(r"\b(facts|sources|tags|nodes|reason|name)\b", plan), plan
-        return rows(self, statement)
+    def told(connection: duckdb.DuckDBPyConnection) -> Engine:
+        def rows(statement: str) -> list[tuple[Any, ...]]:
+            asked.append(statement)
+            ((_, plan),) = connection.execute(f"EXPLAIN {statement}").fetchall()
+            assert plan.count("READ_PARQUET") == 1, plan
+            assert not re.search(r"\b(facts|sources|tags|nodes|reason|name)\b", plan), plan
+            return connection.execute(statement).fetchall()
 
-    monkeypatch.setattr(DuckDB, "rows", told)
+        return Engine(rows, "len", "json_extract_string")
+
+    for module in (sums, metrics):
+        monkeypatch.setattr(module, "duckdb_engine", told)
     assert top(lab.dir, "user", 0, NOW).total.jobs == 5
     assert [bool("missing" in statement) for statement in asked] == [False, True]
-    assert "steelyard_partition_jobs_total" in text_of(lab.dir, 500, None)
+    assert "steelyard_partition_jobs_total" in metrics.text_of(lab.dir, 500, None)
     assert len(asked) == 3 and "missing" not in asked[2]
 
 
