@@ -79,11 +79,12 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 static __always_inline void tell_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {
-	__u32 cpu = bpf_get_smp_processor_id() % SY_BPF_CPUS;
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct sy_bpf_job *job = job_of(member->job);
 	__u64 pages = task->signal->maxrss;
 
-	if (job && member->kind == SY_BPF_MEMBER && pages > job->largest_pages[cpu])
+	if (job && member->kind == SY_BPF_MEMBER && cpu < SY_BPF_CPUS &&
+	    pages > job->largest_pages[cpu])
 		job->largest_pages[cpu] = pages;
 }
 

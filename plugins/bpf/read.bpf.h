@@ -169,6 +169,15 @@ static __always_inline bool start_walk(struct walk *w, __u64 id)
 	return w->list && w->queue;
 }
 
+/* Tasks that live and are not in the list, now that who is gone has left it: those that had no
+ * place on their way to it, and while it is full those that wait there. */
+static __always_inline __u64 left_out(const struct sy_bpf_job *job, const struct sy_bpf_list *list)
+{
+	if (list->count < SY_BPF_LIST)
+		return job->unlisted;
+	return job->tasks > list->count ? job->tasks - list->count : 0;
+}
+
 /* Those that have ended first: who ends meanwhile lacks once, and never counts twice. The timer
  * must be off. */
 SEC("syscall")
@@ -191,9 +200,9 @@ int read_job(struct sy_bpf_answer *answer)
 	answer->processes = w.sum.processes;
 	answer->living_ns = w.sum.living_ns;
 	answer->rss_pages = w.sum.rss_pages;
+	answer->unlisted = left_out(job, w.list);
 	answer->tasks = job->tasks;
 	answer->lost = job->lost;
-	answer->unlisted = job->unlisted;
 	answer->missed = job->missed;
 	answer->late = job->late;
 	answer->unread = job->tasks - w.list->count;

@@ -38,6 +38,7 @@ static __always_inline bool walk_on(struct sy_bpf_job *job, struct walk *w, __u6
 		return false;
 	}
 	w->list->at = 0;
+	w->sum.unlisted = left_out(job, w->list);
 	return true;
 }
 

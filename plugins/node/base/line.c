@@ -236,6 +236,8 @@ int64_t sy_sums_total(const struct sy_sums *sums, enum sy_total which)
 {
 	const struct sy_total_fact *fact = &sy_total_facts[which];
 
+	if (sums->unsure[which])
+		return SY_UNKNOWN;
 	if (fact->over_time == SY_OVER_LARGEST)
 		return sums->largest[which];
 	return fact->cell == SY_NO_CELL ? SY_UNKNOWN : sums->last.cell[fact->cell];

@@ -37,9 +37,11 @@ struct sy_labels {
 	struct sy_label zone[SY_MAX_ZONES], device[SY_MAX_DEVICES];
 };
 
-/* The totals of a file, line by line; `largest` is never 0, and of such totals only. */
+/* The totals of a file, line by line; `largest` is never 0, and of such totals only. `unsure`:
+ * there may have been more. */
 struct sy_sums {
 	int64_t samples, first_unix, largest[SY_TOTALS];
+	bool unsure[SY_TOTALS];
 	struct sy_line last;
 };
 
@@ -64,7 +66,7 @@ int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_
 void sy_sums_init(struct sy_sums *sums);
 void sy_sums_add(struct sy_sums *sums, const struct sy_line *line);
 
-/* SY_UNKNOWN also for a total without a column. */
+/* SY_UNKNOWN also for a total without a column, and for one that is unsure. */
 int64_t sy_sums_total(const struct sy_sums *sums, enum sy_total which);
 
 /* Memory that was in use at some time, between two samples maybe: whether it is the most so far. */

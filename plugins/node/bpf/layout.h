@@ -9,7 +9,7 @@
 #define SY_BPF_JOBS   10000
 #define SY_BPF_LIST   8192 /* of one job at once, whose counters are read while they live */
 #define SY_BPF_TICKS  256  /* readings of a job that wait until its sampler takes them */
-#define SY_BPF_CPUS   512  /* each writes into a place of its own */
+#define SY_BPF_CPUS   8192 /* each has a place of its own: no kernel is built for more */
 #define SY_BPF_GROUPS (4 * SY_BPF_JOBS) /* on version 1 a job has one in each hierarchy */
 #define SY_BPF_MARK   248		/* the longest, with its NUL */
 
@@ -30,6 +30,7 @@ struct sy_bpf_tick {
 	__u64 at_ns; /* monotonic clock */
 	struct sy_bpf_usage used;
 	__u64 processes, rss_pages, living_ns; /* of those that live; their CPU time */
+	__u64 unlisted; /* that live and are not in here: no room in the list */
 };
 
 /* One for each job, made by its sampler, who maps it into its memory. */
@@ -115,8 +116,8 @@ struct sy_bpf_marked {
 struct sy_bpf_answer {
 	__u64 job; /* asked for */
 	struct sy_bpf_usage used;
-	__u64 processes, rss_pages, living_ns; /* as in struct sy_bpf_tick */
-	__u64 tasks, lost, unlisted, missed, late;
+	__u64 processes, rss_pages, living_ns, unlisted; /* as in struct sy_bpf_tick */
+	__u64 tasks, lost, missed, late;
 	__u64 unread;  /* tasks that live and were not read */
 	__u64 settled; /* no task ended while this was summed up */
 };

@@ -107,12 +107,23 @@ static int own_map(struct sy_bpf *bpf, const char *base, const char *name,
 	return result;
 }
 
-static int map_it(struct sy_bpf *bpf)
+static int map_it(struct sy_bpf *bpf, int how)
 {
-	void *mapped = mmap(NULL, sizeof(*bpf->mapped), PROT_READ, MAP_SHARED, bpf->map, 0);
+	void *mapped = mmap(NULL, sizeof(*bpf->mapped), how, MAP_SHARED, bpf->map, 0);
 
 	bpf->mapped = mapped == MAP_FAILED ? NULL : mapped;
 	return bpf->mapped ? 0 : -errno;
+}
+
+/* Written once; from then on the kernel alone does. */
+static int begin_at(struct sy_bpf *bpf, uint64_t now_ns)
+{
+	int result = map_it(bpf, PROT_READ | PROT_WRITE);
+
+	if (result < 0)
+		return result;
+	bpf->mapped->since_ns = now_ns;
+	return mprotect(bpf->mapped, sizeof(*bpf->mapped), PROT_READ) < 0 ? -errno : 0;
 }
 
 /* The jobs' map last: what is in there is counted. */
@@ -122,17 +133,12 @@ int sy_bpf_make_maps(struct sy_bpf *bpf, const char *base, uint64_t now_ns)
 					  sizeof(struct sy_bpf_listed), SY_BPF_LIST, 0);
 	cleanup_close int list =
 	    own_map(bpf, base, "lists", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_list), 1, 0);
-	const uint32_t zero = 0;
-	struct sy_bpf_job begin = {.since_ns = now_ns};
 
 	if (queue < 0 || list < 0)
 		return queue < 0 ? queue : list;
 	bpf->map = own_map(bpf, base, "jobs", SY_BPF_MAP_ARRAY, sizeof(struct sy_bpf_job), 1,
 			   SY_BPF_MMAPABLE);
-	if (bpf->map < 0)
-		return bpf->map;
-	(void)sy_bpf_update(bpf->map, &zero, &begin, 0);
-	return map_it(bpf);
+	return bpf->map < 0 ? bpf->map : begin_at(bpf, now_ns);
 }
 
 bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base)
@@ -143,7 +149,7 @@ bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base)
 	if (jobs < 0 || sy_bpf_lookup(jobs, &bpf->job, &number) < 0)
 		return false;
 	bpf->map = sy_bpf_get_by_number(number);
-	return bpf->map >= 0 && map_it(bpf) == 0;
+	return bpf->map >= 0 && map_it(bpf, PROT_READ) == 0;
 }
 
 bool sy_bpf_await(const char *base, uint64_t number, int patience_ms)

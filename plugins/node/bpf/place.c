@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "bpf/call.h"
 #include "bpf/groups.h"
+#include "bpf/job.h"
 #include "bpf/layout.h"
 
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -134,21 +136,32 @@ void sy_bpf_unpin(const char *base, const char *folder)
 	(void)rmdir(path);
 }
 
+/* Of a job: who still has to do with it. */
+struct holders {
+	uint64_t tasks, keepers;
+};
+
 /* A job's map can be opened only by its number. 0; 1: there is none; -1: it cannot be read. */
-static int read_job(int jobs, uint64_t id, struct sy_bpf_job *job)
+static int read_job(int jobs, uint64_t id, struct holders *holders)
 {
-	uint32_t number, zero = 0;
+	uint32_t number;
 	cleanup_close int map = -1;
+	struct sy_bpf_job *job;
 
 	if (sy_bpf_lookup(jobs, &id, &number) < 0)
 		return 1;
 	map = sy_bpf_get_by_number(number);
-	return map < 0 || sy_bpf_lookup(map, &zero, job) < 0 ? -1 : 0;
+	job = map < 0 ? MAP_FAILED : mmap(NULL, sizeof(*job), PROT_READ, MAP_SHARED, map, 0);
+	if (job == MAP_FAILED)
+		return -1;
+	*holders = (struct holders){job->tasks, job->keepers};
+	(void)munmap(job, sizeof(*job));
+	return 0;
 }
 
 static bool has_keeper(int jobs, uint64_t id)
 {
-	struct sy_bpf_job job = {.keepers = 1};
+	struct holders job = {.keepers = 1};
 
 	return read_job(jobs, id, &job) != 1 && job.keepers > 0;
 }
@@ -173,7 +186,7 @@ void sy_bpf_forget(const char *base, uint64_t job)
 {
 	/* Counted no more; then its timer, before what that reads. */
 	static const char *const maps[] = {"jobs", "tickers", "queues", "lists"};
-	struct sy_bpf_job known = {.tasks = 1}; /* may have some */
+	struct holders known = {.tasks = 1}; /* may have some */
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		cleanup_close int map = sy_bpf_open(base, maps[i]);
@@ -243,16 +256,36 @@ static long long memory_of(int map)
 	return found ? strtoll(found + strlen("memlock:"), NULL, 10) : 0;
 }
 
+/* Of the maps of each job, which a map of maps has. */
+static long long memory_within(int outer)
+{
+	uint64_t id, before, *after = NULL;
+	uint32_t number;
+	long long sum = 0;
+
+	while (sy_bpf_next_key(outer, after, &id) == 0) {
+		cleanup_close int map =
+		    sy_bpf_lookup(outer, &id, &number) < 0 ? -1 : sy_bpf_get_by_number(number);
+
+		sum += map < 0 ? 0 : memory_of(map);
+		before = id;
+		after = &before;
+	}
+	return sum;
+}
+
 long long sy_bpf_memory(const char *base)
 {
-	static const char *const maps[] = {"tasks",    "jobs",	 "queues", "lists",
-					   "requests", "groups", "marks"};
+	static const char *const maps[] = {"jobs",  "queues",	"lists", /* of maps */
+					   "tasks", "requests", "groups",
+					   "marks", "unread",	"tickers"};
 	long long sum = 0;
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		cleanup_close int map = sy_bpf_open(base, maps[i]);
 
 		sum += map < 0 ? 0 : memory_of(map);
+		sum += map >= 0 && i < SY_BPF_MAPS ? memory_within(map) : 0;
 	}
 	return sum;
 }

@@ -41,8 +41,8 @@ void sy_bpf_sweep(const char *base);
 /* Jobs that are known, -1: nothing is pinned. */
 int sy_bpf_count_jobs(const char *base);
 
-/* Likewise the tasks of all of them; and the bytes that the kernel holds for the maps that all
- * share, as it tells (before Linux 6.4: as it charges for their entries). */
+/* Likewise the tasks of all of them; and the bytes that the kernel holds for all maps, each job's
+ * own too, as it tells (before Linux 6.4: as it charges for their entries). */
 int sy_bpf_count_tasks(const char *base);
 long long sy_bpf_memory(const char *base);
 

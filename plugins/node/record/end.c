@@ -42,14 +42,16 @@ static bool is_of_moments(enum sy_total which)
 /* A maximum of 0 would be a figure of no process: jobs that ran no task, tasks between samples. */
 static void put_seen(json_t *record, const struct sy_status *status, const char *why)
 {
-	if (!status->nothing_named)
+	if (status->unread_tasks)
+		why = "the job had more tasks at once than the kernel reads: bpf.unread_tasks";
+	else if (!status->nothing_named)
 		why =
 		    "no process of the job was there at any sample: it ran none, or none that long";
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_of_moments((enum sy_total)i))
 			explain(record, sy_total_facts[i].path, why);
 	sy_record_put(record, "memory.source",
-		      status->sums.largest[SY_MAX_MEMORY_BYTES] != SY_UNKNOWN
+		      sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN
 			  ? source(status->memory_source)
 			  : json_null(),
 		      why);
@@ -166,6 +168,7 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 	sy_record_put(record, "bpf.by_cgroup", status->bpf_by_cgroup ? json_true() : json_null(),
 		      status->bpf_why_no_group[0] ? status->bpf_why_no_group
 						  : "no cgroup of the job was told of");
+	sy_record_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
 	sy_record_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
 	sy_record_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
 }
@@ -212,7 +215,9 @@ static void put_exact_use(json_t *record, const struct sy_exact *exact,
 
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)
 {
-	bool larger = exact->max_memory_bytes >= status->sums.largest[SY_MAX_MEMORY_BYTES];
+	const struct sy_sums *sums = &status->sums;
+	bool larger = !sums->unsure[SY_MAX_MEMORY_BYTES] &&
+		      exact->max_memory_bytes >= sums->largest[SY_MAX_MEMORY_BYTES];
 
 	sy_record_put(record, "exit.exit_code",
 		      exact->exit_code < 0 ? json_null() : json_integer(exact->exit_code),

@@ -49,6 +49,7 @@ struct sy_status {
 	int64_t io_least[SY_USES]; /* what its processes show, all of it or not */
 	bool io_unseen;		   /* and it is not all of it */
 	int64_t missed_ends;	   /* tasks whose last moments the kernel did not count */
+	int64_t unread_tasks;	   /* the most at once that its reading left out while they lived */
 	char bpf_why[160];	   /* it does not count at all */
 	bool bpf_stopped;	   /* it had begun to */
 	bool bpf_by_cgroup;	   /* who was moved into the job's cgroup is counted, too */

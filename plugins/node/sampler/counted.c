@@ -60,6 +60,23 @@ static void read_memory(struct sy_job *job, enum sy_look look, int64_t rss_pages
 		line->cell[SY_MEMORY] = rss_pages * job->processes.page_bytes;
 }
 
+/* Sums of tasks that live are too small by those that were left out: CPU time and I/O only until
+ * these have ended, the others for good. */
+static void tell_left_out(struct sy_job *job, uint64_t unlisted, struct sy_line *line,
+			  struct sy_status *status)
+{
+	if (!unlisted)
+		return;
+	if ((int64_t)unlisted > status->unread_tasks)
+		status->unread_tasks = (int64_t)unlisted;
+	line->cell[SY_PROCESSES] = SY_UNKNOWN;
+	status->sums.unsure[SY_MOST_PROCESSES] = true;
+	if (job->cgroup.memory_source != SY_SOURCE_NONE)
+		return;
+	line->cell[SY_MEMORY] = SY_UNKNOWN;
+	status->sums.unsure[SY_MAX_MEMORY_BYTES] = true;
+}
+
 /* At the end, or when all steps have told theirs, the group says whether that is all. */
 static void read_cpu(struct sy_job *job, bool told, int64_t group_us, const struct sy_usage *total,
 		     struct sy_line *line, struct sy_status *status)
@@ -129,10 +146,12 @@ bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *
 	read_memory(job, look, (int64_t)job->kernel->now.rss_pages, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = (int64_t)job->kernel->now.processes;
+	tell_left_out(job, job->kernel->now.unlisted, line, status);
 	return true;
 }
 
-void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line)
+void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line,
+		     struct sy_status *status)
 {
 	const struct sy_bpf_usage *used = &tick->used;
 	const struct sy_line before = *line;
@@ -148,11 +167,14 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
 	job->kernel->now.rss_pages = tick->rss_pages;
 	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
+	job->kernel->now.unlisted = tick->unlisted;
+	tell_left_out(job, tick->unlisted, line, status);
 }
 
 void sy_job_read_meanwhile(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
 	read_memory(job, SY_LOOK_DUE, (int64_t)job->kernel->now.rss_pages, line, status);
+	tell_left_out(job, job->kernel->now.unlisted, line, status);
 	ask_groups(job, SY_LOOK_DUE, status);
 	sy_processes_rest(&job->processes);
 }

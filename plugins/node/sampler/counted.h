@@ -11,7 +11,8 @@ bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *
 			 struct sy_status *status);
 
 /* What the kernel's timer has read, into a line that repeats the last one. */
-void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line);
+void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line,
+		     struct sy_status *status);
 
 /* What is read once a second, when ticks are taken. */
 void sy_job_read_meanwhile(struct sy_job *job, struct sy_line *line, struct sy_status *status);

@@ -202,6 +202,8 @@ bool sy_in_kernel_read(struct sy_in_kernel *kernel, bool last)
 		give_up(kernel, "there was no room for all tasks");
 	else if (kernel->now.late)
 		give_up(kernel, "it was told of a step when a program of the step's had begun");
+	else if (last && kernel->now.unlisted)
+		give_up(kernel, "at the job's last reading it had more tasks than are read");
 	else if (last && (kernel->now.unread || !kernel->now.settled))
 		give_up(kernel, "tasks were still ending at the job's last reading");
 	return kernel->counts;

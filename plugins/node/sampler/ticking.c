@@ -39,7 +39,7 @@ static void set_line(struct sy_sampler *s, const struct sy_bpf_tick *tick)
 	s->line.cell[SY_ELAPSED] = at_us - s->start_us;
 	s->line.cell[SY_UNIX] = at_us + s->ticking.wall_us;
 	s->line.cell[SY_RTT] = SY_UNKNOWN;
-	sy_job_set_tick(&s->job, tick, &s->line);
+	sy_job_set_tick(&s->job, tick, &s->line, &s->status);
 	s->status.missed_deadlines += missed(s, s->line.cell[SY_ELAPSED]);
 	s->ticking.last_us = at_us;
 }

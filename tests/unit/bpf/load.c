@@ -129,9 +129,13 @@ static void *in_crowd(void *unused)
 
 static void gather(pthread_t *id, long count)
 {
+	pthread_attr_t small;
+
+	(void)pthread_attr_init(&small);
+	(void)pthread_attr_setstacksize(&small, 65536);
 	(void)pthread_barrier_init(&crowd, NULL, (unsigned)count + 1);
 	for (long i = 0; i < count; i++)
-		if (pthread_create(&id[i], NULL, in_crowd, NULL) != 0)
+		if (pthread_create(&id[i], &small, in_crowd, NULL) != 0)
 			abort();
 }
 
@@ -168,7 +172,7 @@ static void join(const char *path)
 int main(int count, char **word)
 {
 	long children = count > 2 ? atol(word[2]) : 0;
-	static pthread_t threads[1000];
+	static pthread_t threads[10000];
 	char end;
 	int alive[2];
 

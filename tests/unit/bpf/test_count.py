@@ -161,6 +161,20 @@ def test_status_says_in_one_line_what_an_older_kernel_lacks(
     assert done.stdout.splitlines() == [COUNTS + lacks, "not loaded, 0 jobs, 0 tasks, 0.0 MB"]
 
 
+def test_status_tells_all_memory(inside: Inside) -> None:
+    """With the timers of all jobs, and with a job's own maps."""
+    look = "$BPF status --json --base $BASE"
+    done = inside(
+        f"$BPF load --base $BASE --no-tick; {look}; $BPF unload --base $BASE; "
+        f"$BPF load --base $BASE; {look}; $BPF count --base $BASE -- sleep 1000 >/dev/null & "
+        f"until {look} | grep '.tasks.:2,'; do sleep 0.1; done; "
+        "kill $(cat /proc/$!/task/$!/children); wait $! || true"
+    )
+    without, timers, job = (json.loads(line)["memory_bytes"] for line in done.stdout.splitlines())
+    assert 10_000 * 32 < timers - without < 3e6  # 32 B each, and what finds them
+    assert 8192 * 16 * 2 + 256 * 128 + 8192 * 8 < job - timers < 400_000
+
+
 def test_a_trial_leaves_nothing(inside: Inside) -> None:
     """Not even a folder, nor where it is mounted."""
     look = "ls -A /sys/fs/bpf $(dirname $BASE); findmnt -n -t bpf"
