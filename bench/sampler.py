@@ -14,10 +14,16 @@ nothing, and to read the files that a sample reads and do nothing with them. No 
 those can cost less. Processes that others start on the machine cost a sample some 1 to 20 µs each:
 measure on a quiet one; the load is told.
 
+What the kernel counts for us is read once a second, however many samples its timer takes: the floor
+of that way is to wake once a second and to read the node's counters, over ten samples.
+
+At last 4,000 processes end at once, under a sampler that looks 10 times a second: how much CPU time it
+takes more than in a usual second, and by how much its samples are late then.
+
 10 times a second comes first: its ratios are what the goals speak of. The other rates are measured in
 the first two rounds only. Rounds are repeated until all ratios at 10 Hz are known to 10 % (95 %,
-Student's t on the logarithms of the rounds' ratios), at most --rounds of them, and none is begun that
-would end after --minutes. --processes and --rates choose: `--processes 1 --rates 10` has an interval
+Student's t on the logarithms of the rounds' ratios), at least three and at most --rounds of them; but
+none is begun that would end after --minutes, so that there may be fewer: the heading says how many. --processes and --rates choose: `--processes 1 --rates 10` has an interval
 after three minutes. --quick: one round of short looks, three minutes at most.
 Last line: JSON with sample_us, poll_us, ratio and its interval by way, processes and rate.
 """
@@ -40,6 +46,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import sampler_ends as ends
 import sampler_job as ours
 
 from steelyard.analysis.stats.basics import student_quantile
@@ -75,6 +82,7 @@ class Found:
     poll_us: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     floor_us: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
     load: list[float] = field(default_factory=list)
+    ends: list[dict[str, object]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -104,36 +112,18 @@ def slurm_job(
     )  # fmt: skip
     first = 0
     try:
-        ours.wait_until(lambda: len(job_processes()) == processes, 60)
-        (first,) = (path for path in job_processes() if read_name(parent_of(path)) == "slurmstepd")
-        yield parent_of(first)
+        ours.wait_until(lambda: len(ours.job_processes()) == processes, 60)
+        (first,) = (
+            path
+            for path in ours.job_processes()
+            if ours.read_name(ours.parent_of(path)) == "slurmstepd"
+        )
+        yield ours.parent_of(first)
     finally:
         if first:
             os.kill(int(first.name), 9)  # the others go with it
         job.wait(60)
-        ours.wait_until(lambda: not job_processes(), 60)
-
-
-def job_processes() -> list[Path]:
-    """The job's processes, as their folders in /proc."""
-    comms = (one / "comm" for one in Path("/proc").glob("[0-9]*"))
-    return [path.parent for path in comms if read(path) == b"sampler_load\n"]
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # it has ended meanwhile
-        return b""
-
-
-def read_name(pid: int) -> str:
-    return read(Path(f"/proc/{pid}/comm")).decode().strip()
-
-
-def parent_of(process: Path) -> int:
-    stat = read(process / "stat").decode()
-    return int(stat.rpartition(")")[2].split()[1]) if stat else 0
+        ours.wait_until(lambda: not ours.job_processes(), 60)
 
 
 def measure_ways(
@@ -153,8 +143,9 @@ def measure_ways(
     with slurm_job(bench, processes, 0, made) as stepd:
         idle = ours.cpu_ns(stepd)
         begin = time.monotonic()
-        for name, files in needed_readings(bench.base, job_processes(), made).items():
-            found.floor_us[name, processes].append(floor_us(bench, files))
+        for name, files in needed_readings(bench.base, ours.job_processes(), made).items():
+            wakes_hz = 1 if name == "kernel" else MAIN_HZ
+            found.floor_us[name, processes].append(floor_us(bench, files, wakes_hz))
         idle_share = (ours.cpu_ns(stepd) - idle) / (time.monotonic() - begin)
     poll = (polled / took - idle_share) / 1e3
     found.poll_us[processes].append(poll)
@@ -177,7 +168,7 @@ def needed_readings(
     base: Path, job: Sequence[Path], made: ours.Group | None
 ) -> dict[str, list[str]]:
     """What a sample of this job reads: each process' clock; I/O of 32 of them, memory of 16. In a
-    cgroup: its two counters."""
+    cgroup: its two counters. What the kernel counts lies in memory."""
     statistics_of = Path("/sys/class/net") / uplink() / "statistics"
     always = [
         *map(str, sorted((base / "tree/sys/class/powercap").glob("*/energy_uj"))),
@@ -189,7 +180,7 @@ def needed_readings(
         *(str(path / "stat") for path in job[:16]),
         *(str(path / "io") for path in job[:32]),
     ]
-    found = {"wake": [], "processes": always + of_processes}
+    found = {"wake": [], "processes": always + of_processes, "kernel": always}
     if made:
         names = ("cpuacct.usage", "memory.usage_in_bytes", "cpu.stat", "memory.current")
         files = [folder / name for folder in made.folders for name in names]
@@ -197,15 +188,16 @@ def needed_readings(
     return found
 
 
-def floor_us(bench: Bench, readings: list[str]) -> float:
-    """What it costs to wake ten times a second and take these readings, none: only to wake."""
-    process = subprocess.Popen([ours.compiled(bench.base, "sampler_floor"), "10", *readings])
-    seconds = bench.seconds[10] / 2
+def floor_us(bench: Bench, readings: list[str], wakes_hz: int) -> float:
+    """Of one in ten samples a second: to wake so often and take these readings; none: to wake."""
+    program = ours.compiled(bench.base, "sampler_floor")
+    process = subprocess.Popen([program, str(wakes_hz), *readings])
+    seconds = max(1, bench.seconds[MAIN_HZ] // 2)
     try:
         time.sleep(0.5)
         before = ours.cpu_ns(process.pid)
         time.sleep(seconds)
-        return (ours.cpu_ns(process.pid) - before) / 1e3 / (10 * seconds)
+        return (ours.cpu_ns(process.pid) - before) / 1e3 / (MAIN_HZ * seconds)
     finally:
         process.kill()
         process.wait()
@@ -241,6 +233,7 @@ def rounds(bench: Bench, most: int, least: int, end_s: float) -> Found:
         if (number + 1 >= least and is_known(found)) or 2 * now_s - begin_s > end_s:
             break
     found.load.append(ours.load_average())
+    found.ends = ends.in_each_way(bench.base, MAIN_HZ)
     return found
 
 
@@ -268,6 +261,7 @@ def report(found: Found) -> dict[str, object]:
     """Print the table, as docs/sampler.md has it; the figures."""
     rows = [row(found, cell) for cell in sorted(
         found.sample_us, key=lambda cell: (cell.processes, cell.rate_hz, cell.way))]  # fmt: skip
+    print(f"{len(found.load) - 1} rounds (at least {LEAST_ROUNDS} unless time was up):")
     print("| processes | rate | from | a sample | of it the timer | only to read the same | Slurm, a poll | ratio "
           "| its 95 % interval | memory |")  # fmt: skip
     print("|" + " --- |" * 10)
@@ -284,7 +278,8 @@ def report(found: Found) -> dict[str, object]:
     print(f"{count} rounds; only to wake: {wake:.1f} µs at 10 Hz; load average "
           f"{min(found.load):.1f} to {max(found.load):.1f}, its own part among it; memory's budget "
           f"{BUDGET_KB} kB")  # fmt: skip
-    return {"rows": rows, "wake_us": round(wake, 1), "rounds": count,
+    ends.report(found.ends)
+    return {"rows": rows, "ends_at_once": found.ends, "wake_us": round(wake, 1), "rounds": count,
             "load": [round(load, 1) for load in found.load]}  # fmt: skip
 
 

@@ -100,6 +100,28 @@ def ways(grouped: bool) -> list[Way]:
     return found
 
 
+def job_processes() -> list[Path]:
+    """The job's processes, as their folders in /proc."""
+    comms = (one / "comm" for one in Path("/proc").glob("[0-9]*"))
+    return [path.parent for path in comms if read(path) == b"sampler_load\n"]
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
+def read_name(pid: int) -> str:
+    return read(Path(f"/proc/{pid}/comm")).decode().strip()
+
+
+def parent_of(process: Path) -> int:
+    stat = read(process / "stat").decode()
+    return int(stat.rpartition(")")[2].split()[1]) if stat else 0
+
+
 def cpu_ns(pid: int) -> int:
     """CPU time of all threads of a process so far."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
@@ -166,6 +188,12 @@ class Sampler:
         with path.open(newline="") as file:
             return sum(begin_unix_s <= float(row["unix_s"]) < end_unix_s
                        for row in csv.DictReader(file))  # fmt: skip
+
+    def elapsed_s(self) -> list[float]:
+        """When each was taken; once it has ended."""
+        (path,) = self.folder.glob("*.csv")
+        with path.open(newline="") as file:
+            return [float(row["elapsed_s"]) for row in csv.DictReader(file)]
 
     def record(self) -> dict[str, Any]:
         (path,) = self.folder.glob("*.json")
