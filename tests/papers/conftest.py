@@ -29,6 +29,7 @@ class Told:
     rows: list[dict[str, Any]]
     slopes: list[dict[str, Any]]
     claims: dict[str, str]  # a claim's words: its verdict
+    printed: list[dict[str, Any]]  # the paper's numbers, and ours beside them
     text: str  # the report as a terminal shows it
 
     def row(self, metric: str, *words: str) -> dict[str, Any]:
@@ -53,7 +54,8 @@ class Papers:
         """Submit, wait, collect, report beside the paper. `spoil` is called until it has succeeded."""
         text = (HERE / f"{name}.toml").read_text(encoding="utf-8")
         file = f"{name}.toml"
-        (self.lab.work / file).write_text(text.replace("{guests}", self.network), encoding="utf-8")
+        text = text.replace("{guests}", self.network).replace("{folder}", str(self.lab.work))
+        (self.lab.work / file).write_text(text, encoding="utf-8")
         self.lab.steelyard("check", file)
         self.lab.steelyard("submit", file)
         spoilt = False
@@ -72,7 +74,7 @@ class Papers:
         (REPORTS / f"{name}.txt").write_text(text)
         found = json.loads(self.lab.steelyard("report", file, "--beside", paper, "--json"))
         claims = {one["words"]: one["verdict"] for one in found["beside"]["claims"]}
-        return Told(found["rows"], found["slopes"], claims, text)
+        return Told(found["rows"], found["slopes"], claims, found["beside"]["printed"], text)
 
     def seen(self, file: str) -> Any:
         """How far a study is, for whoever waits in vain."""
