@@ -19,6 +19,10 @@
 
 static struct sy_sampler s;
 
+#define SHRINK_US 2000000 /* after a message, whose pages are not needed again */
+
+static int64_t shrink_at_us; /* 0: nothing to let go */
+
 static volatile sig_atomic_t told_to_end;
 
 static void on_term(int number)
@@ -53,6 +57,8 @@ static void wait_until_next(void)
 		sy_processes_discover(&s.job.processes);
 	if (woken & (SY_WOKEN_CONTROL | SY_WOKEN_WATCH)) /* before the parent's `end` */
 		sy_sampler_listen(&s, s.child->control_fd);
+	if (woken & SY_WOKEN_CONTROL)
+		shrink_at_us = now + SHRINK_US;
 	s.job.processes.heard++;
 	if (woken & SY_WOKEN_PARENT)
 		sy_sampler_listen(&s, s.child->parent_fd);
@@ -67,6 +73,10 @@ static void sample_if_due(void)
 
 	if (s.period_us && now >= s.next_us)
 		sy_sampler_due(&s, now);
+	if (shrink_at_us && now >= shrink_at_us) {
+		shrink_at_us = 0;
+		sy_shrink();
+	}
 }
 
 static void take_last_sample(void)
@@ -147,6 +157,8 @@ static void begin(void)
 	sy_sampler_publish(&s, sy_now_us(CLOCK_MONOTONIC));
 	(void)send(s.child->parent_fd, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	sy_shrink();
+	shrink_at_us =
+	    sy_now_us(CLOCK_MONOTONIC) + SHRINK_US; /* what the timer's start has touched */
 }
 
 void sy_child_run(struct sy_child *child)
