@@ -188,7 +188,15 @@ static void test_comment_scope(void)
 	       strstr(text, "\"cpu_unseen_s\":\"no cgroup: none counts the CPU of all processes\""),
 	   "where there is none it cannot be known what is missing");
 	free(text);
-	totals.sum.known[SY_GPU_ENERGY_J] = false;
+}
+
+static void test_comment_of_gpus(void)
+{
+	static struct sy_tags tags;
+	struct sy_job_totals totals = {.nodes_weighed = 1};
+	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
+	char *text;
+
 	totals.unknown_on[SY_GPU_ENERGY_J] = 1;
 	sy_node_kind_from_record(&comment.kind,
 				 "{\"missing\":{\"energy.gpu_energy_j\":\"" SY_NOT_YET
@@ -374,6 +382,7 @@ int main(void)
 	test_rate();
 	test_config();
 	test_comment_scope();
+	test_comment_of_gpus();
 	test_comment();
 	test_cgroup_layouts();
 	test_cluster_in_a_job();

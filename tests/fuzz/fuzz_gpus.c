@@ -108,16 +108,32 @@ static void check(const json_t *record)
 	must(json_is_null(of_job) == json_is_null(json_object_get(gpus, "told_by")));
 }
 
+/* The answer to `totals` and the record say the same. */
+static void check_answer(const json_t *record, const struct sy_told *told)
+{
+	const json_t *sum = json_object_get(json_object_get(record, "energy"), "gpu_energy_j");
+	int64_t zone_uj[SY_MAX_ZONES];
+	int64_t answer_uj;
+
+	for (int i = 0; i < meters.count; i++)
+		zone_uj[i] = 1000000LL << i;
+	answer_uj = sy_gpu_energy_uj(&meters, told, zone_uj);
+	must(json_is_null(sum) ? answer_uj == SY_UNKNOWN
+			       : (double)answer_uj == json_number_value(sum) * 1e6);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct sy_told told = {json_object(), json_object(), json_object()};
 	char *node = text_of(data, size), *lines = first_line(node);
 	json_t *record = new_record(node);
+	struct sy_told told = {json_incref(json_object_get(record, "job")), json_object(),
+			       json_object()};
 
 	hear(lines, &told);
 	sy_record_gpus(record, &meters, &told);
 	sy_record_gpu_energy(record);
 	check(record);
+	check_answer(record, &told);
 	json_decref(record);
 	json_decref(told.job);
 	json_decref(told.tags);
