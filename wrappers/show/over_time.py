@@ -1,20 +1,31 @@
-"""CPU, memory and power over a job's time, a line each."""
+"""CPU, memory, power, bytes of storage and network over a job's time, a line each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from steelyard.analysis.job.course import Course
-from steelyard.analysis.stats.readable import binary
+from steelyard.analysis.stats.readable import binary, scale
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import narrow
 from steelyard.wrappers.show.sparkline import narrowed, sparkline
 from steelyard.wrappers.show.told import Told
 
+
+def speed(value: float) -> str:
+    """`12.3 MB/s`."""
+    factor, unit = scale(value, "bytes_per_s")
+    return f"{value / factor:.3g} {unit}"
+
+
 WORDS: dict[str, tuple[str, Callable[[float], str]]] = {
     "cpus_busy": ("CPUs busy", "{:.3g}".format),
     "memory_bytes": ("memory", binary),
     "power_w": ("power of node", "{:.3g} W".format),
+    "read_bytes_per_s": ("from storage", speed),
+    "write_bytes_per_s": ("to storage", speed),
+    "rx_bytes_per_s": ("node received", speed),
+    "tx_bytes_per_s": ("node sent", speed),
 }
 NAME_WIDTH, REST_WIDTH = 15, 21
 NARROWEST, WIDEST = 10, 60
@@ -41,10 +52,10 @@ def print_course(told: Told) -> None:
 
 
 def line_of(course: Course, name: str, letters: int) -> str | None:
-    """None: nobody tells."""
+    """None: nobody tells, or there was nothing of it."""
     series = course.series[name]
-    known = [value for value in series if value is not None]
-    if not known:
+    top = max((value for value in series if value is not None), default=0.0)
+    if not top:
         return None
     heading, words = WORDS[name]
-    return f"  {heading:<13}{sparkline(narrowed(series, letters))} to {words(max(known))}"
+    return f"  {heading:<13}{sparkline(narrowed(series, letters))} to {words(top)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.job import differences
-from steelyard.analysis.job.course import Course, Series
+from steelyard.analysis.job.course import LEVELS, Course, Series
 from steelyard.analysis.job.differences import Fact, Used
 from steelyard.analysis.stats.readable import binary
 from steelyard.facts.quantities import METRICS
@@ -104,26 +104,25 @@ def print_courses(a: JobView, b: JobView) -> None:
 
 
 def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
-    """A line each, and one that says where they part; nothing where one tells nothing."""
+    """A line each, and one that says where they part; nothing where one tells nothing, or neither
+    had any."""
     pair = [aligned(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
     tops = [max((v for v in series if v is not None), default=None) for series in pair]
     if tops[0] is None or tops[1] is None:
         return []
     heading, words = over_time.WORDS[name]
     top = max(tops[0], tops[1])
+    if not top:
+        return []
     lines = [
         f"  {heading if letter == 'A' else '':<13}{letter} {sparkline(series, top):<{letters}} to {words(most)}"
         for letter, series, most in zip("AB", pair, (tops[0], tops[1]), strict=True)
     ]
-    if name in COUNTED and (begin := differences.apart_from_s(a, b, name)) is not None:
+    if name not in LEVELS and (begin := differences.apart_from_s(a, b, name)) is not None:
         lines.append(
             f"  {'':<13}apart by more than a tenth of all from {console.format_seconds(begin)} on"
         )
     return lines
-
-
-# Levels have no sum that could part.
-COUNTED = ("cpus_busy", "power_w")
 
 
 def aligned(course: Course, name: str, end_s: float, number: int) -> Series:
@@ -151,7 +150,5 @@ def document(a: JobView, b: JobView) -> dict[str, Any]:
 
 def courses(a: Course, b: Course) -> dict[str, Any]:
     """Each in its own pieces, and from when on they are apart."""
-    apart = {
-        name: differences.apart_from_s(a, b, name) for name in a.series if name != "memory_bytes"
-    }
+    apart = {name: differences.apart_from_s(a, b, name) for name in a.series if name not in LEVELS}
     return {"a": asdict(a), "b": asdict(b), "apart_from_s": apart}

@@ -10,6 +10,7 @@ import pytest
 from steelyard.analysis.job import differences
 from steelyard.analysis.job.course import Course, Series
 from steelyard.wrappers.commands import cli
+from steelyard.wrappers.show import over_time, pair
 
 from ..collect.study import write_record
 
@@ -47,6 +48,24 @@ def test_courses_of_other_pieces_are_put_on_one_clock() -> None:
             None,
         ]
     assert differences.on_one_clock([None, 4.0], 1.0, 2.0, 1) == [4.0]  # the mean of what is known
+
+
+def test_bytes_over_time_are_told_of_both_and_where_they_part() -> None:
+    """What neither had has no line; what one had has two."""
+    read, nothing = {"read_bytes_per_s": [2e6] * 10}, {"read_bytes_per_s": [0.0] * 10}
+    both = {"cpus_busy": [1.0] * 10, "memory_bytes": [1e6] * 10, "tx_bytes_per_s": [0.0] * 10}
+    one, other = (
+        Course(("n1",), START, 1.0, both | series, None, 1.0) for series in (read, nothing)
+    )
+    assert pair.pair_lines(one, other, "read_bytes_per_s", 10) == [
+        "  from storage A ██████████ to 2 MB/s",
+        "               B ▁▁▁▁▁▁▁▁▁▁ to 0 B/s",
+        "               apart by more than a tenth of all from 1.02 s on",
+    ]
+    assert pair.pair_lines(one, other, "tx_bytes_per_s", 10) == []
+    assert len(pair.pair_lines(one, other, "memory_bytes", 10)) == 2  # a level does not part
+    assert over_time.line_of(one, "read_bytes_per_s", 4) == "  from storage ████ to 2 MB/s"
+    assert over_time.line_of(other, "read_bytes_per_s", 4) is None
 
 
 @pytest.fixture
