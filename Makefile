@@ -215,6 +215,7 @@ setup: packages $(VENV)/.ready  ## Debian packages, virtual environment, C parts
 
 demo: setup  ## what does a virtual node cost, and data 20 ms away? demo/virtual.html, demo/distance.html
 	@$(VENV)/bin/python -m steelyard.wrappers.commands.demo
+	@setup/say_path.sh $(abspath $(VENV)) again
 
 # --- tests ------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# How `steelyard` is typed, once after a set-up, where the shell would not find it: setup/say_path.sh VENV
+# How `steelyard` is typed, where the shell would not find it: once after a set-up, and again at the end of
+# the demo, whose output has pushed it off the screen: setup/say_path.sh VENV [again]
 found=$(command -v steelyard)
-if [ "$found" != "$1/bin/steelyard" ] && [ ! -e "$1/.said" ]; then
+if [ "$found" != "$1/bin/steelyard" ] && { [ "${2-}" = again ] || [ ! -e "$1/.said" ]; }; then
     printf 'steelyard: so that the shell finds the command, say now:\n  export PATH=%s/bin:%s\n' "$1" "\$PATH"
     : >"$1/.said"
 fi

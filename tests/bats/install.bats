@@ -116,7 +116,7 @@ setup() {
     [[ $output == *' s  2 Python packages found, Collecting two'* ]]
 }
 
-@test "how steelyard is typed is said once, and not to who has it on the PATH" {
+@test "how steelyard is typed is said once, again after the demo, and not to who has it on the PATH" {
     mkdir -p venv/bin other/bin
     ln -s /bin/true other/bin/steelyard
     chmod -R a+rX .
@@ -125,5 +125,9 @@ setup() {
     run -0 "$ROOT/setup/say_path.sh" "$PWD/venv"
     [[ ${lines[1]} == "  export PATH=$PWD/venv/bin:\$PATH" ]]
     run -0 "$ROOT/setup/say_path.sh" "$PWD/venv"
+    [[ -z $output ]]
+    run -0 "$ROOT/setup/say_path.sh" "$PWD/venv" again
+    [[ ${lines[1]} == "  export PATH=$PWD/venv/bin:\$PATH" ]]
+    PATH=$PWD/other/bin:$PATH run -0 "$ROOT/setup/say_path.sh" "$PWD/other" again
     [[ -z $output ]]
 }

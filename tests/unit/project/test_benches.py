@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +48,30 @@ def test_a_months_rows_and_records_are_what_its_maker_says() -> None:
     assert figures["jobs"] == 200
     assert figures["rows"] > figures["records"] > 200
     assert all(value > 0 for name, value in figures.items() if name.startswith("ratio_"))
+
+
+@pytest.mark.parametrize(
+    ("first", "bias", "least", "code"),
+    [(True, 0.6, 0.1, 1), (True, -0.6, 0.1, 1), (True, 0.4, 0.6, 0), (False, 9.0, 0.1, 0), (False, 0.1, 0.6, 1)],
+)  # fmt: skip
+def test_a_bias_beyond_its_limit_is_an_exit_code(
+    first: bool,
+    bias: float,
+    least: float,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """bench/run.py: of the medians where nothing comes in between, else of the least."""
+    bench = runpy.run_path(str(BENCH / "run.py"))
+    row = bench["row"]("true", "bare", [1.0], [1.0]) | {"bias_ms": bias, "bias_of_least_ms": least}
+    told = bench["main"].__globals__
+    monkeypatch.setitem(told, "measure", lambda *_: [row])
+    monkeypatch.setitem(told, "go_first", lambda: first)
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hyperfine")
+    assert bench["main"]() == code
+    said = capsys.readouterr()
+    assert bool(json.loads(said.out.splitlines()[-1])["beyond"]) == bool(code) == bool(said.err)
 
 
 LINES = 200  # bytes: what the storm's parent reads and writes itself
