@@ -265,6 +265,7 @@ def claim_document(one: Judgement) -> dict[str, Any]:
         "reason": one.reason,
         "seen": [
             {
+                "variant": seen.variant,
                 "condition": seen.condition,
                 "against": seen.against or None,
                 "value": seen.value,

@@ -211,6 +211,15 @@ def fits_one(found: Any, wanted: Any) -> bool:
     return math.isclose(found, wanted, rel_tol=0.01)
 
 
+def telling(known: Known, wanted: Facts) -> dict[str, Any]:
+    """Of what is wanted that which not every condition has."""
+    return {
+        name: value
+        for name, value in wanted.items()
+        if not all(fits(facts, {name: value}) for facts in known.facts.values())
+    }
+
+
 def only_differ_in(first: Facts, second: Facts, names: set[str]) -> bool:
     """Whether all else that is known of two conditions is the same."""
     free = names | RAW | MADE | (LAUNCHER_FACTS if CONTAINER in names else frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ def shares_figure(bars: dict[Bar, dict[str, Beside]]) -> Drawing:
         draw_stacks(axes, list(shares.values()))
         axes.set_title(title)
         axes.set_xlabel("share of the time (%)")
-    left.set_yticks(range(len(bars)), [f"{benchmark}  {name}" for name, benchmark, _ in bars])
+    left.set_yticks(range(len(bars)), list(bar_names(bars)))
     left.set_ylim(len(bars) - 0.4, -0.6)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
@@ -81,6 +82,16 @@ def shares_figure(bars: dict[Bar, dict[str, Beside]]) -> Drawing:
             for part, one in bar.items()
         ],
     )
+
+
+def bar_names(bars: dict[Bar, dict[str, Beside]]) -> Iterator[str]:
+    """`CG.B  container`; with what is not as printed where several of ours stand beside one."""
+    times = Counter((configuration, benchmark) for configuration, benchmark, _ in bars)
+    for (configuration, benchmark, _), bar in bars.items():
+        words = f"{benchmark}  {configuration}"
+        remark = next(iter(bar.values())).remark
+        several = times[configuration, benchmark] > 1 and remark
+        yield f"{words}\n{remark}" if several else words
 
 
 def sizes_words(found: Sequence[Beside]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.published.facts import Known, fact_words, fits, other_sizes
+from steelyard.analysis.published.facts import Known, fact_words, fits, other_sizes, telling
 from steelyard.analysis.published.paper import PrintedValue
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.readable import MISSING, decimals, text
@@ -63,7 +63,7 @@ def missing(known: Known, value: PrintedValue) -> str:
     if absent:
         return f"no runs with {fact_words(absent)}"
     if not any(fits(facts, value.facts) for facts in known.facts.values()):
-        return f"no runs that have all of {fact_words(value.facts)}"
+        return f"no runs that have all of {fact_words(telling(known, value.facts))}"
     return f"no values of {value.metric}"
 
 

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from steelyard.analysis.published.facts import Known, fact_words, fits, other_sizes
+from steelyard.analysis.published.facts import (
+    LAUNCHER,
+    Known,
+    fact_words,
+    fits,
+    other_sizes,
+    telling,
+)
 from steelyard.analysis.published.paper import Claim, Facts
 from steelyard.analysis.published.sides import Pair, across, pairs_of, rows_on, twins
 from steelyard.analysis.stats.readable import mean_words, text
@@ -40,6 +47,7 @@ class Seen:
     low: float | None = None
     high: float | None = None
     remark: str = ""  # what is not as in the paper
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,29 +145,36 @@ def overhead_of(known: Known, claim: Claim, pair: Pair) -> Seen:
     found = judge(row, base)
     remark = ", ".join((*other_sizes(known.of_row(row), claim.size), *across(known, row, base)))
     result = found.overhead
-    words = f"{short(row)}: {row.metric.name} {found.verdict.text}"
-    seen = Seen(UNKNOWN, words, row.group.label, base.group.label, remark=remark)
+    name = short(known, row)
+    words = f"{name}: {row.metric.name} {found.verdict.text}"
+    labels = row.group.label, base.group.label
+    seen = Seen(UNKNOWN, words, *labels, remark=remark, variant=row.group.variant)
     if result is None or result.low is None or result.high is None:
         return seen
     outcome = outcome_of(result.low, result.high, claim)
     return replace(
         seen,
         outcome=outcome,
-        where=short(row),
+        where=name,
         value=result.value,
         low=result.low,
         high=result.high,
     )
 
 
-def short(row: Row) -> str:
-    """`npb kernel=cg … podman:localhost/…`: the first words, and levels cut to what fits."""
+def short(known: Known, row: Row) -> str:
+    """`npb kernel=cg (podman containers=8)`: the first words, and levels cut to what fits."""
     variant = " ".join(row.group.variant.split()[:2])
-    levels = (str(level) for level in row.group.condition.values())
-    cut = (
-        text if len(text) <= LEVEL_LETTERS else f"{text[: LEVEL_LETTERS - 1]}…" for text in levels
-    )
-    return f"{variant} ({', '.join(cut)})"
+    levels = (level_words(name, str(level)) for name, level in row.group.condition.items())
+    return known.in_words(known.home(row), f"{variant} ({', '.join(levels)})")
+
+
+def level_words(name: str, level: str) -> str:
+    """What tells it from others: of a launcher all but the image."""
+    if name == LAUNCHER:
+        head, *options = level.split(",")
+        return " ".join([head.split(":")[0], *(one for one in options if "ranks=" not in one)])
+    return level if len(level) <= LEVEL_LETTERS else f"{level[: LEVEL_LETTERS - 1]}…"
 
 
 def order(known: Known, claim: Claim) -> Iterator[Seen]:
@@ -175,7 +190,7 @@ def order_of(known: Known, claim: Claim, pair: Pair, twin: Pair) -> Seen:
     one, other = (overhead_of(known, claim, each) for each in (pair, twin))
     words = f"{one.words} beside {other.words}"
     here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
-    seen = Seen(UNKNOWN, words, here, there, remark=one.remark or other.remark)
+    seen = Seen(UNKNOWN, words, here, there, remark=one.remark or other.remark, variant=one.variant)
     if None in (one.low, one.high, other.low, other.high):
         return seen
     return replace(seen, outcome=apart(one, other), value=one.value, low=one.low, high=one.high)
@@ -198,12 +213,13 @@ def means(known: Known, claim: Claim) -> Iterator[Seen]:
     exact = [row for row in rows if fits(known.of_row(row), claim.size)]
     for row in exact or rows:
         assert row.interval is not None
-        mean = mean_words(row.interval, row.metric.unit)
-        words = f"{short(row)}: {row.metric.name} {mean}, n = {row.n}"
+        told = mean_words(row.interval, row.metric.unit)
+        words = f"{short(known, row)}: {row.metric.name} {told}, n = {row.n}"
         ends = row.interval.low, row.interval.high
         remark = ", ".join(other_sizes(known.of_row(row), claim.size))
         outcome = outcome_of(*ends, claim)
-        yield Seen(outcome, words, row.group.label, "", "", row.interval.mean, *ends, remark)
+        group, mean = row.group, row.interval.mean
+        yield Seen(outcome, words, group.label, "", "", mean, *ends, remark, group.variant)
 
 
 def slopes(known: Known, claim: Claim) -> Iterator[Seen]:
@@ -231,7 +247,8 @@ def slope_of(found: FactorLine, claim: Claim) -> Seen:
         f"n = {slope.n}"
     )
     outcome = outcome_of(slope.low, slope.high, claim)
-    return Seen(outcome, words, found.others, "", "", slope.value, slope.low, slope.high)
+    numbers = slope.value, slope.low, slope.high
+    return Seen(outcome, words, found.others, "", "", *numbers, variant=found.variant)
 
 
 def shares(known: Known, claim: Claim) -> Iterator[Seen]:
@@ -240,13 +257,14 @@ def shares(known: Known, claim: Claim) -> Iterator[Seen]:
         share = found.split.throughput_share if found.split else None
         if not found.holds or share is None or not fits(known.of_row(found.row), claim.where):
             continue
-        label = found.row.group.label
+        label, variant = found.row.group.label, found.row.group.variant
         words = f"{label}: throughput's share {100 * share.value:.0f} %"
         if share.low is not None and share.high is not None:
             words += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
         outcome = outcome_of(share.low, share.high, claim)
         base = found.base.group.label
-        yield Seen(outcome, words, label, base, "", share.value, share.low, share.high)
+        numbers = share.value, share.low, share.high
+        yield Seen(outcome, words, label, base, "", *numbers, variant=variant)
 
 
 def nothing(known: Known, claim: Claim) -> Iterator[Seen]:
@@ -281,7 +299,7 @@ def what_is_missing(known: Known, parts: Sequence[Claim]) -> str:
         return f"no runs with {fact_words(absent)}{asked}"
     for side in sides:
         if not any(fits(facts, side) for facts in known.facts.values()):
-            return f"no runs that have all of {fact_words(side)}{asked}"
+            return f"no runs that have all of {fact_words(telling(known, side))}{asked}"
     if not any(known.rows.get(name) for name in claim.metric):
         return f"no values of {' or '.join(claim.metric) or 'bulk transfers'}{asked}"
     if claim.kind == "throughput_share":

@@ -109,7 +109,7 @@ def asked() -> set[str]:
 def value_of(run: Run, metric: str) -> float:
     """Ten of everything; of xrootd what delay and rate make of so many bytes."""
     if run.benchmark != "xrootd":
-        return 10.0
+        return 1 / 3 if metric.endswith("_share") else 10.0
     network = network_facts(specification(str(run.condition.get("network", "none"))), 2)
     rate = network.get("rate_mbit", 1000.0) * 1e6 / 8
     trip_s = network["round_trip_ms"] / 1e3
@@ -163,11 +163,10 @@ def seen_lines(one: Judgement) -> list[str]:
     found: dict[str, list[str]] = {}
     for seen in one.seen:
         what, against = short(seen.condition), f"  against  {short(seen.against)}"
-        variants = seen.words.partition(" (")[0].partition(":")[0]
         words = (
             f"{what}{against if seen.against else ''}{f'  ({seen.remark})' if seen.remark else ''}"
         )
-        found.setdefault(words, []).append(variants)
+        found.setdefault(words, []).append(seen.variant)
     return sorted(f"{listed(variants)}: {words}" for words, variants in found.items())
 
 
