@@ -295,6 +295,10 @@ check-lab-guests: all $(VENV)/.test
 check-lab-nodes: all $(VENV)/.test
 	$(PYTEST) $(AGAIN) -n 2 --dist loadfile -m 'not guests' tests/lab
 
+# Not in `make test`, where it is asked of a few files: all of it, as an installed plugin does by default.
+check-lab-counted: all $(VENV)/.test  ## check-lab-nodes with jobs counted by the kernel (as root, Linux 5.8 and later)
+	STEELYARD_LAB_BPF=yes $(PYTEST) $(AGAIN) -n 2 --dist loadfile -m 'not guests' tests/lab
+
 # Not in `make test`: half an hour. Four reports beside their papers are left in build/papers.
 lab-papers: all $(VENV)/.test  ## four papers redone in small on virtual nodes, and their reports beside them (as root, half an hour)
 	$(PYTEST) tests/papers

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Lab, until
+from .conftest import KERNEL_COUNTS, Lab, until
 
 pytestmark = pytest.mark.lab
 
@@ -76,7 +76,10 @@ def assert_everywhere(lab: Lab, job: str, steps: int) -> None:
     """Record, AdminComment and sacct, each against the truth."""
     known = truth(lab.work / "known", job)
     (record,) = lab.records(job, 1)
-    assert (record["complete"], record["io"]["source"]) == (True, "reaped")
+    assert (record["complete"], record["io"]["source"]) == (
+        True,
+        "bpf" if KERNEL_COUNTS else "reaped",
+    )
     assert_true(known, record["cpu"]["cpu_s"], record["io"], steps)
     comment = lab.comment(job)
     assert_true(known, comment["cpu_s"], comment, steps)
