@@ -71,7 +71,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;
 	s->line.cell[SY_ELAPSED] = now - s->start_us;
-	/* The node's at both ends around the job's: what a job has is never more than its node's. */
+	/* The node's around the job's: what a job has is never more than its node's. */
 	if (!s->end)
 		sy_node_read(s->child->node, now, first, &s->line);
 	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);

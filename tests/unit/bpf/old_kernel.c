@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define HALF	   32
 #define BPF	   (39 - HALF)
