@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.analysis.findings.finding import counted
 from steelyard.analysis.report.words import mean_and_n
@@ -46,17 +46,28 @@ def costs(summary: Summary) -> list[str]:
         return [
             "No main figure can be judged against the baseline: the table of overheads says why."
         ]
-    namer = Namer.of(summary)
+    return told(Namer.of(summary), judged)
+
+
+def whole_runs(summary: Summary) -> list[str]:
+    """The same of the runs' elapsed_s: what starts and ends around a main figure is in it."""
+    rows = [row for row in summary.compared() if row.metric.name == "elapsed_s" and row.verdict]
+    judged = [row for row in rows if direction(row) is not Direction.UNKNOWN]
+    return told(replace(Namer.of(summary), has_many=False), judged)
+
+
+def told(namer: Namer, judged: Sequence[Row]) -> list[str]:
+    """A sentence a condition."""
     by_name: dict[str, list[Row]] = {}
     for row in judged:
         by_name.setdefault(namer.condition(row), []).append(row)
     ranked = sorted(by_name, key=lambda name: rank(by_name[name]))
-    told = [f"{name}: {'; '.join(parts(namer, by_name[name]))}." for name in ranked]
-    if len(told) > MAX_CONDITIONS:
-        told[MAX_CONDITIONS:] = [
-            f"{len(told) - MAX_CONDITIONS} more conditions are in the figure and the table."
+    said = [f"{name}: {'; '.join(parts(namer, by_name[name]))}." for name in ranked]
+    if len(said) > MAX_CONDITIONS:
+        said[MAX_CONDITIONS:] = [
+            f"{len(said) - MAX_CONDITIONS} more conditions are in the figure and the table."
         ]
-    return told
+    return said
 
 
 def direction(row: Row) -> Direction:

@@ -326,7 +326,7 @@ def ends(low: float, high: float) -> str:
 
 def between(low: float, high: float) -> str:
     """`−0.4 … 0.9 %`; `0.5 … 4.1 times` where more than 100 % more is in it."""
-    if high > AS_TIMES and low > -1 and not math.isinf(high):
+    if AS_TIMES < high < math.inf and low >= -1:
         return f"{readable.times(1.0, 1 + low, 1 + high)[1]} times"
     return f"{percent_range(low, high)} %"
 

@@ -108,7 +108,7 @@ def nothing_is_left(root: Path) -> None:
 def test_both_studies_are_run_and_reported(done: Done) -> None:
     assert done.code == 0, done.text
     assert "demo: no virtual node here" not in done.text
-    for name, count in (("virtual", 20), ("distance", 10)):
+    for name, count in (("virtual", 24), ("distance", 10)):
         assert done.rows(name, "SELECT state, count(*) FROM runs GROUP BY ALL") == [
             ("completed", count)
         ]
@@ -131,7 +131,7 @@ def test_the_records_are_whole(done: Done) -> None:
 def test_a_copy_waits_for_as_many_round_trips_as_it_must(done: Done) -> None:
     near = done.iterations("distance", "network=none")
     far = done.iterations("distance", "network=delay=20ms")
-    assert [len(run) for run in near + far] == [3] * 10
+    assert [len(run) for run in near + far] == [1] * 10
     assert min(map(min, far)) >= FEWEST_WAITS * RTT_S
     more = statistics.median(chain(*far)) - statistics.median(chain(*near))
     assert FEWEST_WAITS * RTT_S <= more <= MOST_WAITS * RTT_S
@@ -146,16 +146,17 @@ def test_the_answer_is_what_the_runs_say(done: Done) -> None:
     answer = done.text.partition("What does it cost to run on a virtual node?")[2]
     virtual, _, distance = answer.partition("What does it cost when the data is 20 ms away?")
     flat = " ".join(distance.split())
-    told = re.search(r"network=delay=20ms: (?:perhaps )?([\d.]+) % \(.*more time for files", flat)
+    told = re.search(r"network=delay=20ms: (?:perhaps )?([\d.]+) times as long \(.*for files", flat)
     assert told is not None, flat
     means = [
         statistics.mean(map(statistics.mean, done.iterations("distance", f"network={level}")))
         for level in ("none", "delay=20ms")
     ]
-    assert float(told[1]) == pytest.approx(100 * (means[1] / means[0] - 1), abs=0.5, rel=0.005)
+    assert float(told[1]) == pytest.approx(means[1] / means[0], rel=0.15)  # two digits at most
     flat = " ".join(virtual.split())
     assert "node_type=virtual: " in flat
     assert "for filesystem" in flat and "npb" in flat
+    assert "Whole runs, their start and end included: node_type=virtual: " in flat
     assert "User Mode Linux, not of KVM" in flat
 
 

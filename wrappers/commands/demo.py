@@ -37,7 +37,7 @@ STUDIES = ROOT / "jobscripts" / "demo"
 VIRTUAL = {
     "virtual": (
         "What does it cost to run on a virtual node?",
-        "The kernel cg of npb computes (class A), filesystem writes 4096 small files.",
+        "The kernel cg of npb computes (class A), filesystem writes 2048 small files.",
     ),
     "distance": (
         "What does it cost when the data is 20 ms away?",
@@ -274,8 +274,12 @@ def _about(summary: Summary) -> Iterator[str]:
     """What must be known beside a comparison of node types."""
     from steelyard.analysis.findings.node_facts import facts_by_group
 
+    from steelyard.analysis.report.answer import whole_runs
+
     if "node_type" not in summary.data.meta.factors:
         return
+    for sentence in whole_runs(summary):
+        yield f"Whole runs, their start and end included: {sentence}"
     yield UML
     facts = facts_by_group(summary)
     physical = [g for g in summary.groups if g.condition.get("node_type") == "physical"]

@@ -186,6 +186,8 @@ def result(low: float, value: float, high: float) -> Overhead:
          "3 times as long, no spread seen, n = 35 + 34", Direction.WORSE),
         ((-0.49, 0.9, 3.1), "s", "lower", "seconds",
          "not shown to differ (0.5 … 4.1 times), n = 35 + 34", Direction.NOT_SHOWN),
+        ((-1.0, 0.9, 200.0), "s", "lower", "seconds",
+         "not shown to differ (0 … 200 times), n = 35 + 34", Direction.NOT_SHOWN),
         ((0.2, 0.8, 1.6), "s", "lower", "seconds",
          "slower by 80 % (20 … 160), n = 35 + 34", Direction.WORSE),
     ],
