@@ -12,7 +12,7 @@ from steelyard.jobscripts.docs import between, cells, rewrite
 PAGE = "docs/report.md"
 BEGIN = "<!-- from analysis/findings: make docs -->"
 END = "<!-- end of what is from analysis/findings -->"
-HEAD = ["code", "severity", "title", "why it matters", "what to do", "for example"]
+HEAD = ["code", "severity", "title", "why it matters", "what to do"]
 
 
 def table(kinds: Iterable[Kind]) -> str:
@@ -26,7 +26,7 @@ def line(kind: Kind) -> str:
     source = kind.source.removeprefix("docs/")
     source = f"[{source}]({source})" if source != kind.source else source
     why = f"{kind.why} ({source})"
-    words = [kind.code, kind.severity.value, kind.title, why, kind.advice, kind.example]
+    words = [kind.code, kind.severity.value, kind.title, why, kind.advice]
     return cells(words)
 
 
