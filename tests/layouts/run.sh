@@ -3,7 +3,7 @@
 # Usage (root): tests/layouts/run.sh [SUITE[:LAYOUT]…]; SUITE: bookworm, trixie, sid (all); LAYOUT:
 # v1, v2, v2-ids, none (all that the suite has). A virtual node (User Mode Linux) for each, half a
 # minute where nothing else runs; a release that is not this machine's gets a folder, which is kept
-# (setup/release_root.sh). Prints the table of docs/admin.md; exit code 1: a check failed.
+# (setup/release_root.sh). Prints a table, which docs/admin.md sums up; exit code 1: a check failed.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/../.."
