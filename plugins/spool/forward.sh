@@ -3,7 +3,8 @@ set -u
 export LC_ALL=C
 
 UNFINISHED_MIN=$((60 * 1440)) # a record without an end: of a sampler that lives, or of one that was lost
-sent=0 kept=0 failed=0
+LEFT_MIN=$((7 * 1440))        # what no record is beside: of a sampler that was killed as it began or ended
+sent=0 kept=0 failed=0 alone=0 removed=0
 
 say() { echo "steelyard-forward: $*" >&2; }
 
@@ -14,9 +15,14 @@ as_owner() {
 
 sum() { sha256sum | cut -d ' ' -f 1; }
 
+# is_older FOLDER STEM MINUTES: nothing of a record has been touched for so long.
+is_older() {
+    ! find "$1" \( -name "$2.*" -o -name ".$2.json.tmp" \) -newermt "-$3 minutes" | grep -q .
+}
+
 # is_over FOLDER STEM: nobody writes to this record any more.
 is_over() {
-    [ "$(find "$1" -name "$2.*" -newermt "-$UNFINISHED_MIN minutes" | head -n 1)" ] || return 0
+    is_older "$1" "$2" "$UNFINISHED_MIN" && return 0
     [ ! -e "$1/.$2.json.tmp" ] && [ -s "$1/$2.json" ] && ! grep -q '"end_unix_s": null' "$1/$2.json"
 }
 
@@ -43,19 +49,46 @@ forward() {
         kept=$((kept + 1))
         return
     fi
-    place=$records/$(date -u -d "@${stem##*.}" +%Y-%m/%d)/${folder##*/} || return
-    for ending in csv json; do
-        [ -f "$folder/$stem.$ending" ] || continue
-        if ! send "$folder/$stem.$ending" "$place"; then
-            say "$folder/$stem.$ending could not be sent to $place, or another file has its name there: it stays here"
-            failed=$((failed + 1))
-            return
-        fi
-    done
+    send_all "$folder" "$stem" || return
     rm -f "$folder/$stem.csv" "$folder/.$stem.json.tmp"
     rm -f "$folder/$stem.json"
     rmdir "$folder" 2>/dev/null
     sent=$((sent + 1))
+}
+
+# send_all FOLDER STEM: what there is of a record, to the folder of its day.
+send_all() {
+    place=$records/$(date -u -d "@${2##*.}" +%Y-%m/%d)/${1##*/} || return 1
+    for ending in csv json; do
+        [ -f "$1/$2.$ending" ] || continue
+        if ! send "$1/$2.$ending" "$place"; then
+            say "$1/$2.$ending could not be sent to $place, or another file has its name there: it stays here"
+            failed=$((failed + 1))
+            return 1
+        fi
+    done
+}
+
+# alone SAMPLES: of which there is no record.
+alone() {
+    folder=${1%/*} stem=${1##*/}
+    stem=${stem%.csv}
+    if ! is_older "$folder" "$stem" "$LEFT_MIN"; then
+        kept=$((kept + 1))
+        return
+    fi
+    send_all "$folder" "$stem" || return
+    rm -f "$folder/.$stem.json.tmp" "$1"
+    rmdir "$folder" 2>/dev/null
+    alone=$((alone + 1))
+}
+
+# left_over TEMPORARY: room that was set aside for a record which never came.
+left_over() {
+    stem=${1##*/.}
+    stem=${stem%.json.tmp}
+    [ -e "${1%/*}/$stem.json" ] || [ -e "${1%/*}/$stem.csv" ] && return
+    is_older "${1%/*}" "$stem" "$LEFT_MIN" && rm -f "$1" && removed=$((removed + 1))
 }
 
 if [ "${1-}" = --help ]; then
@@ -85,5 +118,17 @@ as_owner test -f "$records/.steelyard-records" || {
 for record in "$spool"/*/*.json; do
     [ -f "$record" ] && [ ! -h "$record" ] && forward "$record"
 done
-[ $((sent + failed)) -eq 0 ] || echo "$sent records sent to $records, $kept not over yet, $failed failed"
+for samples in "$spool"/*/*.csv; do
+    [ -f "$samples" ] && [ ! -h "$samples" ] && [ ! -e "${samples%.csv}.json" ] && alone "$samples"
+done
+for temporary in "$spool"/*/.*.json.tmp; do
+    [ -f "$temporary" ] && [ ! -h "$temporary" ] && left_over "$temporary"
+done
+find "$spool" -mindepth 1 -maxdepth 1 -type d -empty ! -newermt "-$LEFT_MIN minutes" -exec rmdir {} + 2>/dev/null
+if [ $((sent + failed + alone + removed)) -gt 0 ]; then
+    more=
+    [ $alone -eq 0 ] || more=", $alone samples without a record sent"
+    [ $removed -eq 0 ] || more="$more, $removed that killed samplers left removed"
+    echo "$sent records sent to $records, $kept not over yet, $failed failed$more"
+fi
 [ "$failed" -eq 0 ] || exit 3

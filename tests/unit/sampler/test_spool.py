@@ -136,6 +136,41 @@ def test_a_record_that_never_ended_is_sent_in_the_end(site: Site) -> None:
     assert len(site.sent()) == 2
 
 
+def test_samples_without_a_record_are_sent_after_a_week_and_told(site: Site) -> None:
+    path = site.leave("7")
+    path.unlink()
+    samples = path.with_suffix(".csv")
+    day = 86400
+    os.utime(samples, (START - 6 * day,) * 2)
+    done = site.forward()
+    assert (done.stdout, site.sent()) == ("", {})
+    os.utime(samples, (START - 8 * day,) * 2)
+    temporary = samples.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(bytes(16384))
+    site.forward()
+    assert samples.exists(), "its sampler may live: it has touched the room for its record"
+    os.utime(temporary, (START - 8 * day,) * 2)
+    done = site.forward()
+    told = f"0 records sent to {site.records}, 0 not over yet, 0 failed, 1 samples without a record sent"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{told}\n", "")
+    assert site.sent() == {f"{record_folders.day_of(START)}/7/{samples.name}": "7\n"}
+    assert site.left() == []
+
+
+def test_what_a_killed_sampler_left_goes_after_a_week(site: Site) -> None:
+    young, old = site.spool / "8", site.spool / "9"
+    for folder, age_s in ((young, 6 * 86400), (old, 8 * 86400)):
+        folder.mkdir()
+        temporary = folder / f".n1.{START}.json.tmp"
+        temporary.write_bytes(bytes(16384))
+        os.utime(temporary, (START - age_s,) * 2)
+    assert site.forward().stdout.endswith(" 0 failed, 1 that killed samplers left removed\n")
+    assert site.left() == [f".n1.{START}.json.tmp", "8", "9"]
+    os.utime(old, (START - 8 * 86400,) * 2)
+    site.forward()
+    assert site.left() == [f".n1.{START}.json.tmp", "8"]
+
+
 @pytest.mark.parametrize("program", ["mkdir", "cat", "chmod", "sync", "mv", "rm", "rmdir"])
 def test_killed_anywhere(site: Site, tmp_path: Path, program: str) -> None:
     """Each program it calls kills it, once before and once after it has done its work."""
