@@ -100,7 +100,7 @@ def read(
 
     def attempt(files: Sequence[Path], mark: dict[str, Any]) -> Answer:
         with tempfile.TemporaryDirectory(prefix="steelyard-") as scratch:
-            engine = side_engine(Path(scratch))
+            engine = side_engine(Path(scratch, "spill"))
             try:
                 view(engine, files)
                 return ask(engine, mark)

@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import days
-from steelyard.analysis.cluster.top import duckdb_engine, Line, sums_by
+from steelyard.analysis.cluster.top import Line, duckdb_engine, sums_by
 from steelyard.jobscripts.userfiles import OddFileError, read_regular
 
 OTHERS = "(others)"

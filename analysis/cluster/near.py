@@ -15,8 +15,9 @@ from steelyard.analysis.collect.one_job import window_of
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_folders import DAY_S, days_around, names_in
+from steelyard.analysis.sources.record_packs import Packed
 
-Files = list[tuple[str, bytes]]  # name, content
+Files = list[Packed]
 
 
 class Near:
@@ -83,10 +84,8 @@ def read(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
     """The records in a pack of these jobs; where it cannot be read, of each as far as it can."""
     found: dict[tuple[Path, str], Files] = {}
     try:
-        rows = record_packs.rows(pack, "job_id, name, content", ids, "name LIKE '%.json'")
-        for job_id, name, content in rows:
-            if isinstance(name, str) and isinstance(content, bytes):
-                found.setdefault((pack, str(job_id)), []).append((name, content))
+        for file in record_packs.files(pack, ids, record_packs.RECORDS):
+            found.setdefault((pack, file.job_id), []).append(file)
     except OSError as error:
         if len(ids) == 1:
             return {(pack, job_id): error for job_id in ids}

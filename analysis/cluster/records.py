@@ -16,6 +16,7 @@ from steelyard.analysis.collect.one_job import (
 )
 from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources.record_packs import Packed
 from steelyard.analysis.sources.records import RecordError, name_parts
 
 CHANGED = "{} was changed since it was first read: what it said then counts"
@@ -30,10 +31,10 @@ class Found:
     marks: list[str] = field(default_factory=list)
 
 
-def sources_of(near: Near, row: AccountingRow, found: Found) -> dict[Path, bytes | None]:
+def sources_of(near: Near, row: AccountingRow, found: Found) -> dict[Path, Packed | None]:
     """All records of a job id that lie where those of this start can: of the days around it; with
-    their bytes where they are packed. A pack that cannot be read is told in `found`."""
-    sources: dict[Path, bytes | None] = {}
+    what a pack has of it, where they are packed. A pack that cannot be read is told in `found`."""
+    sources: dict[Path, Packed | None] = {}
     for record_dir in near.record_dirs:
         sources |= dict.fromkeys(records_in(record_dir / row.job_id))
         for folder in near.folders(record_dir, row):
@@ -46,13 +47,13 @@ def sources_of(near: Near, row: AccountingRow, found: Found) -> dict[Path, bytes
             near.packs(record_dir, row)
         ):  # loose ones count, then the newest pack's
             there = {path.name for path in sources}
-            content = near.content(pack, row.job_id)
-            if isinstance(content, OSError):
-                found.gaps.append((None, "record", f"{pack} cannot be read: {content.strerror}"))
+            files = near.content(pack, row.job_id)
+            if isinstance(files, OSError):
+                found.gaps.append((None, "record", f"{pack} cannot be read: {files.strerror}"))
                 continue
-            mine = ((pack / Path(name).name, data) for name, data in content)
-            sources |= {path: data for path, data in mine if path.name not in there}
-    return {path: data for path, data in sources.items() if name_parts(path)}
+            mine = ((pack / Path(file.name).name, file) for file in files)
+            sources |= {path: file for path, file in mine if path.name not in there}
+    return {path: file for path, file in sources.items() if name_parts(path)}
 
 
 def find(view: JobView, near: Near, before: Mapping[str, trust.Seen]) -> Found:

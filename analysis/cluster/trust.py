@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.sources.accounting import AccountingRow
+from steelyard.analysis.sources.record_packs import Packed
 from steelyard.analysis.sources.records import Record, RecordError, record_of
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.userfiles import RECORD_BYTES, open_regular
@@ -41,24 +42,40 @@ class Seen:
     marks: tuple[str, ...]
 
 
-def read(path: Path, row: AccountingRow, packed: bytes | None = None) -> Seen:
-    """A record and what is odd about its file; RecordError when it cannot be used.
+@dataclass(frozen=True, slots=True)
+class Inode:
+    """What a file system tells of a record's file, or told when it was packed."""
 
-    `packed`: its bytes out of a pack, which is root's: nothing is odd about that.
-    """
-    marks: tuple[str, ...] = ()
-    data = packed
-    if data is None:
-        try:
-            with open_regular(path, RECORD_BYTES) as file:
-                status, data = os.fstat(file.fileno()), file.read()
-        except OSError as error:
-            raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
-        marks = tuple(odd(status, path, row))
+    uid: int
+    mode: int
+    modified_unix_s: float
+    changed_unix_s: float
+
+
+def read(path: Path, row: AccountingRow, packed: Packed | None = None) -> Seen:
+    """A record and what is odd about its file, as it lies there or as it was `packed`; RecordError
+    when it cannot be used."""
+    try:
+        inode, data = in_pack(packed) if packed is not None else loose(path)
+    except OSError as error:
+        raise RecordError("record", f"{path} cannot be read: {error.strerror}") from None
     record = record_of(path, data)
     if reason := another(record, row):
         raise RecordError("changed", f"{path} {reason}: left out")
-    return Seen(record, hashlib.sha256(data).hexdigest(), marks)
+    return Seen(record, hashlib.sha256(data).hexdigest(), tuple(odd(inode, path, row)))
+
+
+def loose(path: Path) -> tuple[Inode, bytes]:
+    """Of a file."""
+    with open_regular(path, RECORD_BYTES) as file:
+        status = os.fstat(file.fileno())
+        return Inode(status.st_uid, status.st_mode, status.st_mtime, status.st_ctime), file.read()
+
+
+def in_pack(file: Packed) -> tuple[Inode, bytes]:
+    """Of a pack: its user could have the file in hand until then, and not since."""
+    times = file.modified_unix_ns / 1e9, file.changed_unix_ns / 1e9
+    return Inode(file.uid, file.mode, *times), file.content
 
 
 def another(record: Record, row: AccountingRow) -> str | None:
@@ -73,17 +90,15 @@ def another(record: Record, row: AccountingRow) -> str | None:
     return None
 
 
-def odd(status: os.stat_result, path: Path, row: AccountingRow) -> Iterator[str]:
+def odd(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
     """Marks of a file that somebody but root has had in hand."""
-    if status.st_uid == 0:
+    if inode.uid == 0:
         return
-    if status.st_mode & WRITABLE:
+    if inode.mode & WRITABLE:
         yield f"{path.name} can be written by its owner"
-    if status.st_ctime - status.st_mtime > TOUCHED_S:
-        after = status.st_ctime - status.st_mtime
+    if (after := inode.changed_unix_s - inode.modified_unix_s) > TOUCHED_S:
         yield f"{path.name} was touched {after:.0f} s after it was written"
-    if row.end_unix_s is not None and status.st_mtime - row.end_unix_s > LATE_S:
-        after = status.st_mtime - row.end_unix_s
+    if row.end_unix_s is not None and (after := inode.modified_unix_s - row.end_unix_s) > LATE_S:
         yield f"{path.name} was written {after:.0f} s after the job's end"
 
 

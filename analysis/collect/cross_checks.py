@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.pbs.cells import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
@@ -170,7 +171,8 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         "whole_records": "SELECT * FROM records WHERE complete",
         # Where the record was cut short the samples were, too.
         "whole_samples": "SELECT * FROM sources "
-        "SEMI JOIN whole_records USING (run_id, attempt, node) WHERE reason IS NULL",
+        "SEMI JOIN whole_records USING (run_id, attempt, node) "
+        f"WHERE reason IS NULL OR starts_with(reason, '{thinned.WORDS}')",
         "samples_sums": sums("whole_samples", "true"),
         "records_sums": sums("whole_records", "true"),
     }

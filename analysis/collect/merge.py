@@ -32,7 +32,7 @@ from steelyard.analysis.collect.records_in import (
     default_record_dirs,
     record_gaps,
 )
-from steelyard.analysis.sources import schedulers
+from steelyard.analysis.sources import schedulers, thinned
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
     Plan,
@@ -294,7 +294,9 @@ def write_tables(work: Merge) -> dict[str, int]:
     read_outputs(work, work.left)
     work.progress("outputs", len(work.left), len(work.left))
     name_refusals(work)
-    with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in work.gaps}
+    # What a sweep has thinned never becomes more: no reason to look again.
+    may_end = (gap for gap in work.gaps if thinned.WORDS not in gap.reason)
+    with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     settled.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
     tables.write_attempts(work.connection, work.attempts, work.scratch)

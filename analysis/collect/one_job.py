@@ -15,7 +15,7 @@ from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
 from steelyard.analysis.collect.job_samples import sampled_totals
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
-from steelyard.analysis.sources import admin_comment
+from steelyard.analysis.sources import admin_comment, thinned
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Held, StepRow
 from steelyard.analysis.sources.record_folders import Window, job_folders, job_ids, job_sources
 from steelyard.analysis.sources.records import COLUMNS, Record, RecordError, name_parts, read_record
@@ -219,6 +219,8 @@ def find_records(
             view.missing.append(f"{record.node}: {reason}")
         if said := clock_set(record):
             view.notes.append(said)
+        if said := thinned.told(record.samples_path) if with_samples else None:
+            view.notes.append(f"{record.node}: {said}")
         view.refused += unmet(record)
     view.refused += refused_as_told(view)
     absent = sorted(set(view.all_nodes) - {name for p in chosen for name in (parts_node(p),)})

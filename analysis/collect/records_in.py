@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
+from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.record_folders import Window, job_folders
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.sources.schedulers import READERS
@@ -55,6 +56,15 @@ def same_file(source: Path, target: Path) -> bool:
     except OSError:
         return False
     return (a.st_size, a.st_mtime_ns) == (b.st_size, b.st_mtime_ns)
+
+
+def is_more(copy: Path, source: Path) -> bool:
+    """The copy is of the same time, and whole, where a sweep has thinned the source since."""
+    try:
+        is_old = copy.stat().st_mtime_ns == source.stat().st_mtime_ns
+    except OSError:
+        return False
+    return is_old and thinned.told(source) is not None and thinned.told(copy) is None
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -160,7 +170,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
         for file in (source.with_suffix(".csv"), source.with_suffix(".pcapng"), source):
             target = study_dir / "records" / folder.name / file.name
             try:
-                if os.path.lexists(file) and not same_file(file, target):
+                if os.path.lexists(file) and not (same_file(file, target) or is_more(target, file)):
                     copy_file(file, target)
             except OddFileError as error:
                 yield not_copied(attempt, parts[0] if parts else None, error)

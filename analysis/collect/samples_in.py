@@ -16,7 +16,7 @@ from typing import BinaryIO, Self
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.background import Background
-from steelyard.analysis.sources import native
+from steelyard.analysis.sources import native, thinned
 from steelyard.analysis.sources.sample_lines import find_refused, read_header, times_of_ends
 from steelyard.analysis.sources.sample_rows import ROWS, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_text import TextBatch
@@ -88,7 +88,7 @@ class Loader:
         self._parts = parts
         self._scratch = scratch
         self._background = Background(connection)
-        self._engine = side_engine(scratch)
+        self._engine = side_engine(scratch / "spill")
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
         self._text = TextBuffer()
@@ -149,21 +149,28 @@ class Loader:
             columns, problem = read_header(source, file.path)
             if problem is not None:
                 return 0, problem
-            days = {day_of(time) for time in times_of_ends(source, columns)}
-            day = days.pop() if len(days) == 1 else None
-            found = self._take_rows(file, source, columns, day)
-            if found is not None:
-                return found
-            if (columns, day) not in self._texts:
-                path = self._scratch / f"samples-{number}.csv"
-                self._texts[columns, day] = TextBatch(columns, day, path)
-            lines, is_whole = self._texts[columns, day].append(number, source)
-            return lines, None if is_whole else CUT
+            lines, is_whole = self._take_lines(number, file, source, columns)
+        fewer = thinned.told(file.path) if thinned.COLUMN in columns else None
+        return lines, "; ".join(filter(None, (None if is_whole else CUT, fewer))) or None
+
+    def _take_lines(
+        self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
+    ) -> tuple[int, bool]:
+        """What stands behind the header: its lines, and whether the last one is whole."""
+        days = {day_of(time) for time in times_of_ends(source, columns)}
+        day = days.pop() if len(days) == 1 else None
+        found = self._take_rows(file, source, columns, day)
+        if found is not None:
+            return found
+        if (columns, day) not in self._texts:
+            path = self._scratch / f"samples-{number}.csv"
+            self._texts[columns, day] = TextBatch(columns, day, path)
+        return self._texts[columns, day].append(number, source)
 
     def _take_rows(
         self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
-    ) -> tuple[int, str | None] | None:
-        """As _take, by our own reader; None: not as the sampler writes it."""
+    ) -> tuple[int, bool] | None:
+        """As _take_lines, by our own reader; None: not as the sampler writes it."""
         found = None if native.read_samples() is None else self._text.read(source)
         if found is None:
             return None
@@ -178,7 +185,7 @@ class Loader:
                 key = (file.run_id, file.attempt, file.node)
                 self._totals.write((*key, rows, *batch.keep(key, COUNTERS)))
                 break
-        return rows, None if is_whole else CUT
+        return rows, is_whole
 
     def _read_rows(
         self, text: Text, size_bytes: int, columns: Sequence[str], day: Day

@@ -17,6 +17,7 @@ from pathlib import Path
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect.job_samples import loaded
 from steelyard.analysis.job.host_share import Points, share_of_host, value_at
+from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
 from steelyard.jobscripts.userfiles import read_tail
@@ -54,6 +55,7 @@ class Side:
     lines: Sequence[Line]
     used: dict[str, float | None]
     missing: dict[str, str]
+    thinned: str | None = None  # its samples are fewer than were taken
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def side_of(
         if value is None:
             told = record.why_missing(PATHS[counter])
             missing[counter] = told or "its samples do not tell it for all of the job's time"
-    return Side(record, lines, used, missing)
+    return Side(record, lines, used, missing, thinned.told(record.samples_path))
 
 
 def points_of(lines: Sequence[Line], counter: str) -> Points:

@@ -163,16 +163,15 @@ def packed_records(
     """The records in a day's packs that start in [since, until), and do not lie loose yet."""
     told = set()
     for pack in reversed(record_packs.packs_of(day)):
-        for job_id, name, content in record_packs.rows(pack, "job_id, name, content"):
-            path = pack / str(job_id) / str(name)
+        for file in record_packs.files(pack, only=record_packs.RECORDS):
+            path = pack / file.job_id / file.name
             parts = name_parts(path)
             if parts is None or not since_unix_s <= parts[1] < until_unix_s:
                 continue
-            loose = (above / str(job_id) / str(name) for above in (day, record_dir))
-            if (job_id, name) not in told and not any(other.exists() for other in loose):
-                told.add((job_id, name))
-                assert isinstance(content, bytes)
-                yield FoundRecord(str(job_id), path, content)
+            loose = (above / file.job_id / file.name for above in (day, record_dir))
+            if (file.job_id, file.name) not in told and not any(one.exists() for one in loose):
+                told.add((file.job_id, file.name))
+                yield FoundRecord(file.job_id, path, file.content)
 
 
 def flat_folders(record_dir: Path) -> Iterator[Path]:

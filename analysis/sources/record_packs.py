@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,24 +69,51 @@ def packs_with(day: Path, job_id: str) -> list[Path]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A file in a pack, and what its inode told when it was packed."""
+
+    job_id: str
+    name: str
+    uid: int
+    mode: int
+    modified_unix_ns: int
+    changed_unix_ns: int
+    thinned_s: int | None  # so many seconds lie between its lines; None: it is whole
+    form: str | None  # how it is stored; None: as it was
+    stored: bytes
+
+    @property
+    def content(self) -> bytes:
+        """The file; OSError where it is stored in a form that this version does not know."""
+        if self.form is None:
+            return self.stored
+        from steelyard.analysis.sources import packed_samples
+
+        if self.form != packed_samples.FORM:
+            raise OSError(
+                0, f"{self.name} is packed as {self.form}: use a newer Steelyard", self.name
+            )
+        return packed_samples.decoded(self.stored)
+
+
+COLUMNS = "job_id, name, uid, mode, modified_unix_ns, changed_unix_ns, thinned_s, form, content"
+RECORDS = "name LIKE '%.json'"  # and no samples
+
+
 @functools.cache
 def connection() -> duckdb.DuckDBPyConnection:
     """One for the process: readers look at many packs."""
-    import duckdb
+    from steelyard.analysis.store.database import side_engine
 
-    found = duckdb.connect()
-    found.execute("SET threads = 1; SET memory_limit = '1GB'")
+    found = side_engine(Path(scratch(), "spill"))
+    found.execute("SET threads = 1")
     return found
 
 
-def rows(
-    pack: Path,
-    columns: str = "job_id, name, modified_unix_ns, content",
-    among: Collection[str] = (),
-    only: str = "true",
-) -> Iterator[tuple[object, ...]]:
+def files(pack: Path, among: Collection[str] = (), only: str = "true") -> Iterator[Packed]:
     """The files in a pack, of the jobs `among` if any are given, and of what `only` says in SQL;
-    OSError when it cannot be read."""
+    OSError when it cannot be read. One at a time is in memory, and its group of rows."""
     import duckdb
 
     with pack.open("rb"):  # DuckDB's own words tell no errno
@@ -98,9 +126,9 @@ def rows(
         where += " AND job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
         values += [min(among), max(among), list(among)]
     try:
-        found = cursor.execute(f"SELECT {columns} FROM read_parquet(?) WHERE {where}", values)
-        while some := found.fetchmany(200):
-            yield from some
+        found = cursor.execute(f"SELECT {COLUMNS} FROM read_parquet(?) WHERE {where}", values)
+        while row := found.fetchone():
+            yield Packed(*row)
     except duckdb.Error as error:
         raise OSError(0, f"no pack that can be read: {error}", str(pack)) from None
     finally:
@@ -127,17 +155,16 @@ def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:
     """
     folder = Path(tempfile.mkdtemp(dir=scratch())) / job_id
     try:
-        for _, name, modified_unix_ns, content in rows(pack, among=[job_id]):
-            if name not in but and isinstance(name, str) and Path(name).name == name:
-                write(folder / name, content, modified_unix_ns)
+        for file in files(pack, [job_id]):
+            if file.name not in but and Path(file.name).name == file.name:
+                write(folder / file.name, file.content, file.modified_unix_ns)
     except OSError:
         return pack
     return folder
 
 
-def write(path: Path, content: object, modified_unix_ns: object) -> None:
+def write(path: Path, content: bytes, modified_unix_ns: int) -> None:
     """A file as it was, its time included, whole or not at all."""
-    assert isinstance(content, bytes) and isinstance(modified_unix_ns, int)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{threading.get_ident()}")
     part.write_bytes(content)

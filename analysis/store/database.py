@@ -132,11 +132,12 @@ def bound(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
     connection.execute("SET preserve_insertion_order = false")
 
 
-def side_engine(scratch: Path) -> duckdb.DuckDBPyConnection:
-    """A DuckDB beside the database's, outside of its transaction; what does not fit goes to `scratch`."""
+def side_engine(spill: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB without a database, or beside one and outside of its transaction; what does not fit
+    into memory goes to a folder that it makes and removes."""
     engine = duckdb.connect()
     engine.execute(f"SET memory_limit = '{SIDE_MEMORY_LIMIT}'")
-    engine.execute(f"SET temp_directory = {quote(str(scratch / 'spill'))}")
+    engine.execute(f"SET temp_directory = {quote(str(spill))}")
     engine.execute("SET preserve_insertion_order = false")
     return engine
 

@@ -95,7 +95,13 @@ def document(joined: Joined) -> dict[str, Any]:
 def side(one: Side) -> dict[str, Any]:
     """One of the two."""
     who = {"node": one.record.node, "job_id": one.record.get("job.job_id")}
-    return {**who, "record": str(one.record.path), **one.used, "missing": one.missing}
+    return {
+        **who,
+        "record": str(one.record.path),
+        **one.used,
+        "missing": one.missing,
+        "thinned": one.thinned,
+    }
 
 
 def print_joined(joined: Joined) -> None:
@@ -115,6 +121,8 @@ def print_joined(joined: Joined) -> None:
     for one in (joined.guest, joined.host):
         for name, reason in one.missing.items():
             print(f"{one.record.node}: no {name}: {reason}")
+        if one.thinned:
+            print(f"{one.record.node}: {one.thinned}")
 
 
 def shown(one: Side, name: str, unit: str) -> str:

@@ -3,9 +3,10 @@
 Of a day that is past for a week every job's records and samples go into a few Parquet files, which
 show, collect and publish read as before. With --older-than and --quota packs are removed, the oldest
 day's first, and with them what is never packed: captures, files over 64 MB, files that their group
-may not read. What is not packed yet stays, unless --unpacked is said. Temporary files of killed
-writers go, and empty folders that are a week old. Run by the folder's owner, on one machine; again, or after a kill: nothing is lost
-and nothing done twice.
+may not read. What is not packed yet stays, unless --unpacked is said. --samples 30s packs one sample in 30 s, for ever:
+totals stay what they are, and every reader tells it. Temporary files of killed writers go, and empty
+folders that are a week old. Run by the folder's owner, on one machine; again, or after a kill: nothing
+is lost and nothing done twice.
 """
 
 from __future__ import annotations
@@ -40,6 +41,16 @@ def size_bytes(text: str) -> int:
     return int(match[1]) * SIZE_BYTES[match[2]]
 
 
+def every_s(text: str) -> int | None:
+    """Seconds of `30s`; 0 of `ends`, None of `all`."""
+    if text in ("all", "ends"):
+        return 0 if text == "ends" else None
+    match = re.fullmatch(r"([1-9]\d{0,5})([smh])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}': expected all, 30s, 5m, 1h or ends")
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard sweep`."""
     parser.add_argument(
@@ -52,6 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quota", type=size_bytes, metavar="SIZE",
         help="remove the oldest days, until no more of the disk is used: 500M, 5G, 1T",
+    )  # fmt: skip
+    parser.add_argument(
+        "--samples", type=every_s, metavar="WHICH",
+        help="of the samples pack one line in so long: 30s, 5m; or their ends alone: ends (all)",
     )  # fmt: skip
     parser.add_argument(
         "--unpacked", action="store_true",
@@ -77,8 +92,9 @@ def main(args: argparse.Namespace) -> int:
     has_failed = False
     for record_dir in args.record_dir or default_record_dirs():
         asked = Asked(
-            record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run
-        )
+            record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run,
+            args.samples,
+        )  # fmt: skip
         done = sweep.sweep(asked)
         has_failed |= bool(done.failed)
         if args.json:
@@ -99,6 +115,7 @@ def words(done: Done, is_dry: bool) -> str:
         f"{done.temporary_files} temporary files {would}removed",
     ]
     more = {
+        "files of samples thinned": done.thinned_files,
         f"empty folders {would}removed": done.empty_folders,
         f"files that are never packed {would}removed": done.removed_files,
         f"jobs that were not packed yet {would}removed": done.removed_jobs,

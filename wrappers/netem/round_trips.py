@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.sources import flows
+from steelyard.analysis.sources import flows, thinned
 from steelyard.wrappers.base.errors import MissingError, UsageError
 
 CAPTURES = (".pcap", ".pcapng", ".cap")
@@ -91,4 +91,5 @@ def of_samples(path: Path) -> RoundTrips:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         seconds = [float(row[RTT_COLUMN]) for row in rows if row.get(RTT_COLUMN)]
-    return RoundTrips(seconds, f"the kernel's smoothed times of TCP, {path.name}")
+    what = f"the kernel's smoothed times of TCP, {path.name}"
+    return RoundTrips(seconds, ", ".join(filter(None, (what, thinned.told(path)))))

@@ -19,6 +19,7 @@ class Asked:
     quota_bytes: int | None = None
     unpacked: bool = False  # remove what is not packed yet, too
     dry_run: bool = False
+    every_s: int | None = None  # of samples one line in so many seconds is packed; None: all
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Done:
     packed_jobs: int = 0
     packed_files: int = 0
     packs: int = 0
+    thinned_files: int = 0  # of samples, in these packs
     removed_days: list[str] = field(default_factory=list)  # of which there were packs
     removed_files: int = 0  # that are never packed
     removed_jobs: int = 0  # that were not packed yet

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 # that never came back.
 UNFINISHED_S = 60 * 86400
 TEMPORARY_S = 7 * 86400
-MOST_BYTES = 64 << 20  # a larger file stays as it is: a pack is made in memory
+MOST_BYTES = 64 << 20  # a larger file stays as it is: each is in memory once
 PACKED_KINDS, CAPTURE_KIND = (".json", ".csv"), ".pcapng"
 # Why a file is never packed.
 CAPTURE = "captures"  # large, few, and their owner's alone
@@ -54,20 +55,52 @@ class Sorted:
     waits: bool = False  # one may still be written to: none of them is touched
 
 
-def jobs_by_day(record_dir: Path) -> tuple[dict[Path, list[Path]], list[Path]]:
-    """Every job's folder under its day's, one of the flat layout under that of its last record; and
-    those of the flat layout that have nothing in them. What else lies there is an administrator's."""
-    found, empty = defaultdict(list), []
-    for day in record_folders.days(record_dir):
-        found[day] = list(record_folders.job_folders_in(day))
-    for folder in record_folders.flat_folders(record_dir):
-        files = files_in(folder)
-        starts = [parts[1] for file in files if (parts := node_and_start(file.path))]
-        if starts:
-            found[record_dir / record_folders.day_of(max(starts))].append(folder)
-        elif not files and folder.name[:1].isdigit():
-            empty.append(folder)
-    return dict(sorted(found.items())), empty
+class Jobs:
+    """Jobs' folders by day: one of the flat layout under that of its last record. What else lies
+    there is an administrator's.
+
+    A folder of records may have millions: names of the flat layout are kept as text, ten bytes each,
+    all others are listed when it is their day's turn.
+    """
+
+    def __init__(self, record_dir: Path, when_empty: Callable[[Path], None]) -> None:
+        """`when_empty`: told of folders of jobs in the flat layout that have nothing in them."""
+        self.record_dir = record_dir
+        self._flat: dict[Path, bytearray] = defaultdict(bytearray)
+        for name in record_folders.names_in(record_dir):
+            if record_folders.MONTH.fullmatch(name):
+                continue
+            names = list(names_of(record_dir / name))
+            starts = [parts[1] for one in names if (parts := node_and_start(Path(one)))]
+            if starts:
+                self._flat[record_dir / record_folders.day_of(max(starts))] += name_bytes(name)
+            elif not names and name[:1].isdigit():
+                when_empty(record_dir / name)
+
+    def days(self) -> list[Path]:
+        """Those that have any, or packs; the first one first."""
+        return sorted({*record_folders.days(self.record_dir), *self._flat})
+
+    def of(self, day: Path) -> Iterator[Path]:
+        """Folders that are there now, by name, so that those of one job come together."""
+        by_day = sorted(record_folders.names_in(day))
+        flat = sorted(map(os.fsdecode, bytes(self._flat.get(day, b"")).split(END)[:-1]))
+        folders = ((day / name for name in by_day), (self.record_dir / name for name in flat))
+        return heapq.merge(*folders, key=lambda folder: folder.name)
+
+
+END = b"\0"  # no name has it
+
+
+def name_bytes(name: str) -> bytes:
+    """A name in a list of them."""
+    return os.fsencode(name) + END
+
+
+def names_of(folder: Path) -> Iterator[str]:
+    """What lies in it; nothing when it is gone by now."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        yield from (entry.name for entry in entries)
 
 
 def node_and_start(path: Path) -> tuple[str, int] | None:
@@ -96,6 +129,11 @@ def sort_out(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
         newest >= now_unix_s - UNFINISHED_S and not all(is_finished(file) for file in files)
     ):
         return Sorted(waits=True)
+    return by_kind(folder, files)
+
+
+def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
+    """What can be packed of a job that is over, and what never is."""
     starts: dict[str, list[File]] = defaultdict(list)
     for file in files:
         if not file.path.name.startswith("."):
@@ -180,11 +218,14 @@ def own_bytes(path: Path) -> int:
 
 def used_bytes(path: Path) -> int:
     """Of the disk, by everything below a folder, links not followed."""
-    total = 0
-    for top, folders, names in os.walk(path):
-        for name in (*folders, *names):
-            try:
-                total += os.lstat(f"{top}/{name}").st_blocks * 512
-            except FileNotFoundError:
-                continue
+    total, below = 0, [os.scandir(path)]
+    while below:
+        entry = next(below[-1], None)
+        if entry is None:
+            below.pop().close()
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
+            if entry.is_dir(follow_symlinks=False):
+                below.append(os.scandir(entry))
     return total

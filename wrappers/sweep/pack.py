@@ -5,80 +5,173 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 import duckdb
 
-from steelyard.analysis.sources import record_packs
+from steelyard.analysis.sources import packed_samples, record_packs
+from steelyard.analysis.store.database import side_engine
 from steelyard.analysis.store.spool import quote_path
 from steelyard.jobscripts.userfiles import read_regular
-from steelyard.wrappers.sweep.folders import MOST_BYTES, File
+from steelyard.wrappers.sweep.folders import MOST_BYTES, File, Jobs, by_kind, files_in
 
-MOST_FILES = 20_000  # of a pack
-AT_ONCE = 500  # rows on their way into DuckDB
-# A group of rows is what a reader of one job reads.
-COPY = "COPY files TO {path} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048)"
-COLUMNS = (
-    "job_id VARCHAR, name VARCHAR, node VARCHAR, start_unix_s BIGINT, cluster VARCHAR, uid BIGINT, "
-    "mode INTEGER, modified_unix_ns BIGINT, changed_unix_ns BIGINT, content BLOB"
+SPILL = ".spill"
+Access = tuple[int, int]
+
+# Of a pack. It is made in memory, and of the disk if it must.
+MOST_FILES = 20_000
+PACK_BYTES = 64 << 20
+BATCH_BYTES = 16 << 20  # rows on their way into DuckDB
+BATCH_FILES = 500
+# A group of rows is what a reader of one job reads: of records, and of samples, which lie behind them.
+GROUP_BYTES = 2 << 20
+COPY = (
+    "COPY (FROM files ORDER BY name NOT LIKE '%.json', job_id, name) TO {path} "
+    f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES {GROUP_BYTES})"
 )
+COLUMNS = {
+    "job_id": "VARCHAR",
+    "name": "VARCHAR",
+    "node": "VARCHAR",
+    "start_unix_s": "BIGINT",
+    "cluster": "VARCHAR",
+    "uid": "BIGINT",
+    "mode": "INTEGER",
+    "modified_unix_ns": "BIGINT",
+    "changed_unix_ns": "BIGINT",
+    "thinned_s": "BIGINT",
+    "form": "VARCHAR",
+    "content": "BLOB",
+}
+Row = tuple[object, ...]
+Stored = tuple[int | None, str | None, bytes]  # thinned_s, form, content
 
 
-def pack(day: Path, files: Iterable[File]) -> int:
-    """Write new packs of a day; their number. OSError: there is no room, and nothing has changed."""
-    by_access: dict[tuple[int, int], list[File]] = defaultdict(list)
-    for file in files:
-        by_access[file.access].append(file)
-    made = 0
-    for access, mine in sorted(by_access.items()):
-        mine.sort(key=lambda file: (file.job_id, file.path.name))
-        for part in parts(mine):
-            write_pack(day, access, part)
-            made += 1
-    return made
+def pack(day: Path, access: Access, files: Iterator[File], every_s: int | None) -> Iterator[Pack]:
+    """Write new packs of a day, of files of the same readers by job; each as soon as it is on the
+    disk. OSError: there is no room, and what is not in a pack lies where it lay."""
+    file = next(files, None)
+    while file is not None:
+        with Pack(day, access) as new:
+            while file is not None and not new.is_full:
+                new.add(file, every_s)
+                file = next(files, None)
+            new.write()
+        yield new
 
 
-def parts(files: Sequence[File]) -> Iterator[Sequence[File]]:
-    """Of no more than MOST_FILES, where a job does not have more."""
-    begin = 0
-    while begin < len(files):
-        end = min(begin + MOST_FILES, len(files))
-        while end < len(files) and files[end].job_id == files[end - 1].job_id:
-            end += 1
-        yield files[begin:end]
-        begin = end
+class Pack:
+    """A pack on its way: whole under its name, its list of jobs there before it, both on the disk."""
 
+    def __init__(self, day: Path, access: Access) -> None:
+        self.folder = record_packs.folder_of(day)
+        self.gid, self.mode = access
+        for path in (self.folder.parent, self.folder):
+            path.mkdir(mode=0o755, exist_ok=True)
+        stem = f"pack-{self.gid}-{self.mode:o}"
+        number = 1
+        while any(
+            (self.folder / f"{stem}-{number}{end}").exists() for end in (".parquet", ".jobs")
+        ):
+            number += 1
+        self.path = self.folder / f"{stem}-{number}{record_packs.SUFFIX}"
+        self.files = self.bytes = self.thinned = 0
+        self._jobs: set[str] = set()
+        self._rows: list[Row] = []
+        self._waiting_bytes = 0
+        # Not the folder of whoever started it: a unit of systemd has `/`, and may not write there.
+        self._engine = side_engine(self.folder / SPILL)
+        self._engine.execute("SET threads = 1")
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+        self._engine.execute(f"CREATE TABLE files ({columns})")
 
-def write_pack(day: Path, access: tuple[int, int], files: Sequence[File]) -> None:
-    """One pack: whole under its name, its list of jobs there before it, both on the disk."""
-    folder = record_packs.folder_of(day)
-    for path in (folder.parent, folder):
-        path.mkdir(mode=0o755, exist_ok=True)
-    gid, mode = access
-    stem = f"pack-{gid}-{mode:o}"
-    number = 1
-    while any((folder / f"{stem}-{number}{end}").exists() for end in (".parquet", ".jobs")):
-        number += 1
-    made, listing = (folder / f".{stem}-{number}.{kind}.tmp" for kind in ("parquet", "jobs"))
-    try:
-        copy(files, made)
-        jobs = "".join(f"{job_id}\n" for job_id in sorted({file.job_id for file in files}))
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.close()
+        shutil.rmtree(self.folder / SPILL, ignore_errors=True)
+        if error is not None:
+            for path in self._parts():
+                path.unlink(missing_ok=True)
+
+    @property
+    def is_full(self) -> bool:
+        """No more goes into it."""
+        return self.bytes >= PACK_BYTES or self.files >= MOST_FILES
+
+    def add(self, file: File, every_s: int | None) -> None:
+        """A file; one that was removed or replaced by no file meanwhile is left out."""
+        try:
+            content = read_regular(file.path, MOST_BYTES)
+        except OSError:
+            return
+        kept = stored(file.path.name, content, every_s)
+        self._rows.append(row(file, cluster_of(content), kept))
+        self._jobs.add(file.job_id)
+        self.files += 1
+        self.thinned += kept[0] is not None
+        self.bytes += len(kept[2])
+        self._waiting_bytes += len(kept[2])
+        if self._waiting_bytes >= BATCH_BYTES or len(self._rows) >= BATCH_FILES:
+            self._insert()
+
+    def _insert(self) -> None:
+        """What waits into DuckDB."""
+        if self._rows:
+            unnest = ", ".join(f"unnest(?::{kind}[])" for kind in COLUMNS.values())
+            columns = [list(column) for column in zip(*self._rows, strict=True)]
+            try:
+                self._engine.execute(f"INSERT INTO files SELECT {unnest}", columns)
+            except duckdb.Error as error:
+                raise unwritten(error, self.path) from None
+        self._rows, self._waiting_bytes = [], 0
+
+    def _parts(self) -> tuple[Path, Path]:
+        """What it is called before it is whole."""
+        return self.path.with_name(f".{self.path.stem}.parquet.tmp"), self.path.with_name(
+            f".{self.path.stem}.jobs.tmp"
+        )
+
+    def write(self) -> None:
+        """Onto the disk; OSError when that cannot be."""
+        self._insert()
+        made, listing = self._parts()
+        copy(self._engine, made)
         with listing.open("wb") as listed:
-            listed.write(jobs.encode())
+            listed.write("".join(f"{job_id}\n" for job_id in sorted(self._jobs)).encode())
             settle(listed, -1, 0o444)
         with made.open("rb") as file:
-            settle(file, gid, mode)
-        listing.rename(folder / f"{stem}-{number}.jobs")
-        made.rename(folder / f"{stem}-{number}.parquet")
-    except BaseException:
-        for path in (made, listing):
-            path.unlink(missing_ok=True)
-        raise
-    for path in (folder, folder.parent, folder.parent.parent):
-        sync_folder(path)
+            settle(file, self.gid, self.mode)
+        listing.rename(self.path.with_suffix(record_packs.LIST_SUFFIX))
+        made.rename(self.path)
+        for path in (self.folder, self.folder.parent, self.folder.parent.parent):
+            sync_folder(path)
+
+
+def copy(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """The table `files` into a Parquet file; OSError when that cannot be written."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
+    try:
+        engine.execute(COPY.format(path=quote_path(path)))
+    except duckdb.Error as error:
+        raise unwritten(error, path) from None
+
+
+def unwritten(error: duckdb.Error, path: Path) -> OSError:
+    """With the number that says of a full disk that it is one."""
+    is_full = os.strerror(errno.ENOSPC) in str(error)
+    return OSError(errno.ENOSPC if is_full else 0, f"no pack could be written: {error}", str(path))
 
 
 def settle(file: BinaryIO, gid: int, mode: int) -> None:
@@ -98,45 +191,24 @@ def sync_folder(path: Path) -> None:
         os.close(fd)
 
 
-def copy(files: Sequence[File], path: Path) -> None:
-    """The files into a Parquet file; OSError when that cannot be written."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
-    try:
-        with duckdb.connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.execute(f"CREATE TABLE files ({COLUMNS})")
-            for begin in range(0, len(files), AT_ONCE):
-                insert(connection, files[begin : begin + AT_ONCE])
-            connection.execute(COPY.format(path=quote_path(path)))
-    except duckdb.Error as error:
-        is_full = os.strerror(errno.ENOSPC) in str(error)
-        code = errno.ENOSPC if is_full else 0
-        raise OSError(code, f"no pack could be written: {error}", str(path)) from None
+def stored(name: str, content: bytes, every_s: int | None, check: bool = True) -> Stored:
+    """A file as a pack has it; `check`: what comes back is the file."""
+    if not name.endswith(".csv"):
+        return None, None, content
+    fewer = None if every_s is None else packed_samples.thinned(content, every_s)
+    text, thinned_s = (content, None) if fewer is None else (fewer, every_s)
+    columns = packed_samples.encoded(text, check)
+    return (thinned_s, None, text) if columns is None else (thinned_s, packed_samples.FORM, columns)
 
 
-def insert(connection: duckdb.DuckDBPyConnection, files: Sequence[File]) -> None:
-    """Rows of a pack; what was removed or replaced by no file meanwhile is left out."""
-    columns: list[list[object]] = [[] for _ in COLUMNS.split(", ")]
-    for file in files:
-        try:
-            content = read_regular(file.path, MOST_BYTES)
-        except OSError:
-            continue
-        for column, value in zip(columns, row(file, content), strict=True):
-            column.append(value)
-    kinds = (kind.split()[1] for kind in COLUMNS.split(", "))
-    unnest = ", ".join(f"unnest(?::{kind}[])" for kind in kinds)
-    connection.execute(f"INSERT INTO files SELECT {unnest}", columns)
-
-
-def row(file: File, content: bytes) -> tuple[object, ...]:
-    """Key columns, and the file as it is."""
+def row(file: File, cluster: str | None, kept: Stored) -> Row:
+    """Key columns, what the inode tells, and the file."""
     node, _, start = file.path.stem.rpartition(".")
     status = file.status
     number = int(start) if start.isdigit() and len(start) < 19 else None
     return (
-        file.job_id, file.path.name, node, number, cluster_of(content), status.st_uid,
-        status.st_mode & 0o7777, status.st_mtime_ns, status.st_ctime_ns, content,
+        file.job_id, file.path.name, node, number, cluster, status.st_uid,
+        status.st_mode & 0o7777, status.st_mtime_ns, status.st_ctime_ns, *kept,
     )  # fmt: skip
 
 
@@ -146,27 +218,40 @@ def cluster_of(content: bytes) -> str | None:
     return found[1].decode("utf-8", "replace") if found else None
 
 
-def remove_packed(day: Path, folders: Sequence[Path]) -> tuple[int, int]:
-    """Remove files that lie in a pack of the day as they are; jobs' folders and files removed."""
-    by_job: dict[str, list[Path]] = defaultdict(list)
-    for folder in folders:
-        by_job[folder.name].append(folder)
-    files, seen = 0, set()
-    for one in record_packs.packs_of(day):
-        mine = [job_id for job_id in record_packs.job_ids(one) if job_id in by_job]
-        seen.update(mine)
-        for job_id, name, content in (
-            record_packs.rows(one, "job_id, name, content", mine) if mine else ()
-        ):
-            for folder in by_job[str(job_id)]:
-                files += remove_same(folder / str(name), content)
-    return sum(remove_empty(folder) for job_id in seen for folder in by_job[job_id]), files
+def by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:
+    """Jobs' folders below the folder of records by who may read their files, as they come."""
+    found: dict[Access, list[str]] = defaultdict(list)
+    for file in files:
+        folder = str(file.path.parent.relative_to(record_dir))
+        if found[file.access][-1:] != [folder]:
+            found[file.access].append(folder)
+    return found
 
 
-def remove_same(path: Path, content: object) -> bool:
-    """Remove a file that has this content and no other."""
+def of_access(record_dir: Path, folders: Iterable[str], access: Access) -> Iterator[File]:
+    """The files of jobs that are over, as far as these may read them."""
+    for name in folders:
+        folder = record_dir / name
+        files = by_kind(folder, files_in(folder)).packed
+        yield from (file for file in files if file.access == access)
+
+
+def remove_packed(one: Path, jobs: Jobs, day: Path, among: Iterable[str] = ()) -> tuple[int, int]:
+    """Remove files that lie in a pack of a day as they are; jobs' folders and files removed."""
+    seen, files = set(), 0
+    for file in record_packs.files(one, list(among)):
+        for folder in (day / file.job_id, jobs.record_dir / file.job_id):
+            files += remove_same(folder / file.name, file)
+            seen.add(folder)
+    return sum(map(remove_empty, seen)), files
+
+
+def remove_same(path: Path, packed: record_packs.Packed) -> bool:
+    """Remove a file that was packed so: no other has this name by now."""
+    kept = packed.thinned_s, packed.form, packed.stored
     try:
-        if read_regular(path, MOST_BYTES) != content:
+        content = read_regular(path, MOST_BYTES)
+        if stored(path.name, content, packed.thinned_s, check=False) != kept:
             return False
         path.unlink()
     except OSError:

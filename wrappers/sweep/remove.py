@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.sweep import folders
 from steelyard.wrappers.sweep.done import Asked, Done
-
-Days = Mapping[Path, Sequence[Path]]  # folders of jobs by the folder of their day
+from steelyard.wrappers.sweep.folders import Jobs
 
 
 def name_of(day: Path) -> str:
@@ -23,33 +21,43 @@ def name_of(day: Path) -> str:
     return "/".join(day.parts[-2:])
 
 
-def temporary(asked: Asked, day: Path, jobs: Sequence[Path], now_unix_s: float, done: Done) -> None:
+def temporary(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done) -> None:
     """What killed writers and killed sweeps have left."""
-    found = [path for job in jobs for path in folders.temporary_files(job, now_unix_s)]
-    for path in (*found, *folders.half_made(day)):
-        done.temporary_files += 1
-        if not asked.dry_run:
-            path.unlink(missing_ok=True)
+    for job in jobs.of(day):
+        for path in folders.temporary_files(job, now_unix_s):
+            away(asked, path, done)
+    for path in folders.half_made(day):
+        away(asked, path, done)
 
 
-def empty(asked: Asked, jobs: Sequence[Path], now_unix_s: float, done: Done) -> None:
-    """Folders that nothing has come into for a week: of jobs that left no record."""
-    for job in jobs:
-        with contextlib.suppress(OSError):
-            if job.stat().st_mtime < now_unix_s - folders.TEMPORARY_S:
-                if not asked.dry_run:
-                    job.rmdir()
-                done.empty_folders += 1
+def away(asked: Asked, path: Path, done: Done) -> None:
+    """Remove and count what was left."""
+    done.temporary_files += 1
+    if asked.dry_run:
+        return
+    if path.is_dir() and not path.is_symlink():  # where a killed sweep had no room in memory
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def old(asked: Asked, days: Days, before_unix_s: float, now_unix_s: float, done: Done) -> None:
+def empty(asked: Asked, job: Path, now_unix_s: float, done: Done) -> None:
+    """A folder that nothing has come into for a week: of a job that left no record."""
+    with contextlib.suppress(OSError):
+        if job.stat().st_mtime < now_unix_s - folders.TEMPORARY_S:
+            if not asked.dry_run:
+                job.rmdir()
+            done.empty_folders += 1
+
+
+def old(asked: Asked, jobs: Jobs, before_unix_s: float, now_unix_s: float, done: Done) -> None:
     """Of whole days that lie before, the first ones first."""
     last = record_folders.day_of(before_unix_s)
-    for day, jobs in days.items():
+    for day in jobs.days():
         if name_of(day) >= last:
             continue
         packs(asked, day, done)
-        for job in jobs:
+        for job in jobs.of(day):
             if asked.unpacked:
                 whole_job(asked, job, before_unix_s, done)
             else:
@@ -118,18 +126,18 @@ def empty_day(day: Path) -> int:
     return sum(folder_away(path) for path in (record_packs.folder_of(day), day, day.parent))
 
 
-def over(asked: Asked, days: Days, now_unix_s: float, done: Done) -> None:
+def over(asked: Asked, jobs: Jobs, now_unix_s: float, done: Done) -> None:
     """The oldest days' packs, and what is never packed, until the folder is no larger than it may
     be."""
     assert asked.quota_bytes is not None
     before_unix_s = now_unix_s - asked.pack_after_s
-    for day, jobs in days.items():
+    for day in jobs.days():
         if done.used_bytes <= asked.quota_bytes:
             return
         before = done.removed_bytes
         packs(asked, day, done)
         if name_of(day) < record_folders.day_of(before_unix_s):
-            for job in jobs:
+            for job in jobs.of(day):
                 never_packed(asked, job, before_unix_s, now_unix_s, done)
         if not asked.dry_run:
             done.removed_bytes += empty_day(day)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from steelyard.analysis.base import locks
-from steelyard.analysis.sources import record_folders
+from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.sweep import folders, pack, remove
 from steelyard.wrappers.sweep.done import Asked, Done
+from steelyard.wrappers.sweep.folders import File, Jobs
 
 # Its time is when a sweep last did all that it was to do: steelyard-node doctor looks at it.
 LOCK = ".steelyard-sweep.lock"
@@ -28,14 +30,15 @@ def sweep(asked: Asked) -> Done:
     done = Done()
     with alone(asked.record_dir) as lock:
         now_unix_s = time.time()
-        jobs, empty = folders.jobs_by_day(asked.record_dir)
-        remove.empty(asked, empty, now_unix_s, done)
-        for day in jobs:
-            remove.temporary(asked, day, jobs[day], now_unix_s, done)
+        jobs = folders.Jobs(
+            asked.record_dir, lambda folder: remove.empty(asked, folder, now_unix_s, done)
+        )
+        for day in jobs.days():
+            remove.temporary(asked, day, jobs, now_unix_s, done)
         if asked.older_than_s is not None:
             remove.old(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
-        for day in jobs:
-            pack_day(asked, day, jobs[day], now_unix_s, done)
+        for day in jobs.days():
+            pack_day(asked, day, jobs, now_unix_s, done)
         done.used_bytes = folders.used_bytes(asked.record_dir)
         if asked.quota_bytes is not None:
             remove.over(asked, jobs, now_unix_s, done)
@@ -84,25 +87,46 @@ def open_lock(path: Path) -> int:
     return fd
 
 
-def pack_day(asked: Asked, day: Path, jobs: Sequence[Path], now_unix_s: float, done: Done) -> None:
+def pack_day(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done) -> None:
     """What is in packs already out of its folders, then the rest of the day into new ones."""
     before = now_unix_s - asked.pack_after_s
     if remove.name_of(day) >= record_folders.day_of(before):
         return
     try:
-        if not asked.dry_run:
-            count(pack.remove_packed(day, jobs), done)
-        files = [f for job in jobs for f in folders.sort_out(job, before, now_unix_s).packed]
         if asked.dry_run:
-            count((len({file.path.parent for file in files}), len(files)), done)
-        elif files:
-            done.packs += pack.pack(day, files)
-            count(pack.remove_packed(day, jobs), done)
+            files = packable(day, jobs, before, now_unix_s)
+            parents = Counter(str(file.path.parent) for file in files)
+            count((len(parents), parents.total()), done)
+            return
+        remove_packed(day, jobs, done)
+        ready = pack.by_access(jobs.record_dir, packable(day, jobs, before, now_unix_s))
+        for access in sorted(ready):
+            mine = pack.of_access(jobs.record_dir, ready.pop(access), access)
+            for new in pack.pack(day, access, mine, asked.every_s):
+                done.packs += 1
+                done.thinned_files += new.thinned
+                count(pack.remove_packed(new.path, jobs, day), done)
     except OSError as error:
         done.fail(remove.name_of(day), error)
     if not asked.dry_run:
-        done.empty_folders += sum(pack.remove_empty(job) for job in jobs)
+        done.empty_folders += sum(pack.remove_empty(job) for job in jobs.of(day))
         remove.empty_day(day)
+
+
+def packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterator[File]:
+    """A day's files that can go into packs, job by job."""
+    for job in jobs.of(day):
+        yield from folders.sort_out(job, before, now_unix_s).packed
+
+
+def remove_packed(day: Path, jobs: Jobs, done: Done) -> None:
+    """Of a sweep that was killed: what lies in a pack and loose, too."""
+    packs = record_packs.packs_of(day)
+    loose = {job.name for job in jobs.of(day)} if packs else set()
+    for one in packs:
+        mine = [job_id for job_id in record_packs.job_ids(one) if job_id in loose]
+        if mine:
+            count(pack.remove_packed(one, jobs, day, mine), done)
 
 
 def count(removed: tuple[int, int], done: Done) -> None:
@@ -111,11 +135,12 @@ def count(removed: tuple[int, int], done: Done) -> None:
     done.packed_files += removed[1]
 
 
-def tell_what_stays(asked: Asked, days: remove.Days, now_unix_s: float, done: Done) -> None:
+def tell_what_stays(asked: Asked, jobs: Jobs, now_unix_s: float, done: Done) -> None:
     """What lies loose of days that are packed, and why; and days that found no room."""
     before = now_unix_s - asked.pack_after_s
     last = record_folders.day_of(before)
-    for job in (job for day, jobs in days.items() if remove.name_of(day) < last for job in jobs):
+    days = (day for day in jobs.days() if remove.name_of(day) < last)
+    for job in (job for day in days for job in jobs.of(day)):
         found = folders.sort_out(job, before, now_unix_s)
         done.waiting_jobs += found.waits
         for why, files in found.stay.items():

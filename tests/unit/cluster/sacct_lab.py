@@ -12,6 +12,7 @@ import pytest
 
 from steelyard.analysis.cluster import trust
 from steelyard.analysis.sources.sacct_window import WANTED
+from steelyard.wrappers.sweep.sweep import Asked, sweep
 
 from ..collect import study as HELP
 
@@ -95,6 +96,11 @@ class Lab:
         job = {"scheduler": "slurm", "job_id": job_id, "cluster": "c", "exclusive": True}
         own: dict[str, Any] = {"job": job, "energy": {"energy_j": 123.5}, "missing": {}} | fields
         return HELP.write_record(self.records / job_id, node, start, job_id, **own)
+
+    def pack(self, every_s: int | None = None) -> int:
+        """Everything into packs, whatever its age, for the clock here is nobody's; how many packs."""
+        self.records.chmod(0o755)
+        return sweep(Asked(self.records, pack_after_s=-1e9, every_s=every_s)).packs
 
     def calls(self) -> list[str]:
         """What sacct was asked, an option list a line."""

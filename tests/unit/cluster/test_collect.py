@@ -358,19 +358,30 @@ def test_records_by_day_are_found_too(lab: Lab) -> None:
 def test_packed_records_count_as_loose_ones_do(lab: Lab) -> None:
     start = lab.job("1")
     path = lab.record("1", start)
-    packs = lab.records / f"{day_of(start)}.packs"
-    packs.mkdir(parents=True)
-    row = ["1", path.name, path.stat().st_mtime_ns, path.read_bytes()]
-    duckdb.execute(
-        "COPY (SELECT ? AS job_id, ? AS name, ?::BIGINT AS modified_unix_ns, ?::BLOB AS content) "
-        f"TO '{packs}/pack-0-444-1.parquet'",
-        row,
-    )
-    (packs / "pack-0-444-1.jobs").write_text("1\n", encoding="utf-8")
-    shutil.rmtree(path.parent)
+    assert lab.pack() == 1 and not path.exists()
     done = run(lab)
     assert (told(lab, "energy_j", "is_settled", "len(marks)"), done.gaps) == ((123.5, True, 0), [])
-    (packs / "pack-0-444-1.parquet").write_bytes(b"PAR1")
+    (pack,) = lab.records.rglob("*.parquet")
+    pack.write_bytes(b"PAR1")
     lab.job("1", 3000, Restarts="1")
     done = run(lab, NOW + 60)
     assert [gap[2] for gap in done.gaps] == ["record"] and "cannot be read" in done.gaps[0][3]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="records must be a user's who is not us")
+def test_a_packed_record_that_its_user_had_in_hand_is_marked_as_it_was_loose(lab: Lab) -> None:
+    path = lab.record("1", lab.job("1"))
+    for file in path.parent.iterdir():
+        file.chmod(0o640)
+        os.utime(file, (NOW - 2900,) * 2)
+        os.chown(file, 65534, 0)
+    run(lab)
+    ((loose,),) = [told(lab, "marks")]
+    assert len(loose) == 3
+    assert lab.pack() == 1 and not path.exists()
+    shutil.rmtree(lab.dir)
+    assert [gap[2] for gap in run(lab).gaps] == ["touched"]
+    ((packed,),) = [told(lab, "marks")]
+    assert [mark.split(" s ")[0][:30] for mark in packed] == [
+        mark.split(" s ")[0][:30] for mark in loose
+    ]

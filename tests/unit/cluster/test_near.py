@@ -16,19 +16,12 @@ from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.cluster.near import Near
 from steelyard.analysis.sources.record_folders import day_of
 from steelyard.analysis.sources.sacct_window import ClusterSacct
-from steelyard.wrappers.sweep.sweep import Asked, sweep
 
 from .sacct_lab import DAY_S, NOW, Lab, lab
 
 __all__ = ["lab"]
 
 PLACES = {"records": "file"}  # where a record was read: the one column that may differ
-
-
-def packed(lab: Lab) -> int:
-    """Everything into packs, by the sweep itself; how many packs."""
-    lab.records.chmod(0o755)
-    return sweep(Asked(lab.records, pack_after_s=-1e9)).packs  # the clock here is nobody's
 
 
 def several(lab: Lab) -> None:
@@ -71,7 +64,7 @@ def test_packed_and_loose_are_the_same_tables(
     monkeypatch.setattr(collecting, "AT_ONCE", at_once)
     several(lab)
     loose = run(lab, lab.base / "loose")
-    assert packed(lab) >= 3 and not list(lab.records.glob("2?"))
+    assert lab.pack() >= 3 and not list(lab.records.glob("2?"))
     out_of_packs = run(lab, lab.dir)
     found, expected = tables(lab.dir), tables(lab.base / "loose")
     for of in (found, expected):  # a reason may name the file: by its name alone
@@ -86,7 +79,7 @@ def test_half_packed_is_the_same_too(lab: Lab) -> None:
     run(lab, lab.base / "loose")
     late = lab.base / "late"
     shutil.copytree(lab.records, late)
-    assert packed(lab)
+    assert lab.pack()
     for name in ("20/n2.*.json", "3/*.json"):
         (file,) = late.glob(name)
         (lab.records / file.parent.name).mkdir()
@@ -97,7 +90,7 @@ def test_half_packed_is_the_same_too(lab: Lab) -> None:
 
 def test_a_pack_of_which_a_part_cannot_be_read_is_told_of_its_jobs_alone(lab: Lab) -> None:
     several(lab)
-    assert packed(lab) >= 3
+    assert lab.pack() >= 3
     (broken,) = (lab.records / f"{day_of(NOW - 1.2 * DAY_S)}.packs").glob("*.parquet")
     mine = set(broken.with_suffix(".jobs").read_text("utf-8").split())
     data = bytearray(broken.read_bytes())
@@ -124,7 +117,7 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(lab:
     near = Near([lab.records])
     near.load([row])
     assert near.folders(lab.records, row) == [day / "1"]
-    assert packed(lab) == 1
+    assert lab.pack() == 1
     found = records.Found()
     ((there, data),) = records.sources_of(near, row, found).items()
     assert (there.name, data is not None, found.gaps) == (path.name, True, [])
@@ -133,7 +126,7 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(lab:
 @pytest.mark.skipif(os.getuid() != 0, reason="as a user the mode of a pack would refuse, not root")
 def test_a_pack_that_is_gone_is_told(lab: Lab) -> None:
     lab.record("1", lab.job("1"))
-    assert packed(lab) == 1
+    assert lab.pack() == 1
     (pack,) = lab.records.rglob("*.parquet")
     pack.unlink()
     pack.mkdir()

@@ -205,7 +205,7 @@ def test_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "MOST_FILES", 4)
-    monkeypatch.setattr(pack, "AT_ONCE", 3)
+    monkeypatch.setattr(pack, "BATCH_FILES", 3)
     for number in range(7):
         site.leave(str(number), 20 * DAY_S)
     assert site.sweep().packs == 4
