@@ -20,6 +20,7 @@ from steelyard.analysis.cluster.known import BESIDES, document_of
 from steelyard.analysis.collect.one_job import JobView, NodeView, natural
 from steelyard.analysis.sources.accounting import AccountingRow, Held
 from steelyard.analysis.sources.records import COLUMNS, Record
+from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.spool import quote_path
 
 NAME = "the cluster's database"
@@ -29,6 +30,15 @@ PATIENCE_S = 1.0  # a person waits
 ACCOUNTED = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")
 USED = (*jobs.QUANTITIES, "memory_used_bytes")
 Cells = Mapping[str, Any]
+# Of a job and of an array's tasks: each half by bounds that spare files which have no such id.
+STARTS = """
+FROM (
+    FROM jobs WHERE job_id = $1
+    UNION ALL
+    FROM jobs WHERE task >= $1 AND task < $3 AND job_id <> $1
+        AND (task = $1 OR starts_with(task, $2))
+) ORDER BY coalesce(start_unix_s, submit_unix_s), submit_unix_s
+"""
 
 
 class ClusterDatabase:
@@ -61,14 +71,10 @@ class ClusterDatabase:
             return [], ""
 
         def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> tuple[list[Cells], str]:
-            names = [*jobs_columns(connection)]
-            cells = ", ".join(f'"{name}"' for name in names)
-            rows = connection.execute(
-                f"SELECT {cells} FROM jobs WHERE job_id = $1 OR task = $1 OR starts_with(task, $2) "
-                "ORDER BY coalesce(start_unix_s, submit_unix_s), submit_unix_s",
-                [job_id, f"{job_id}_"],
-            ).fetchall()
-            found = [decoded(dict(zip(names, row, strict=True))) for row in rows]
+            connection.execute("SET parquet_metadata_cache = true")  # the ends of files, read once
+            rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
+            names = [column[0] for column in rows.description]
+            found = [decoded(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
             return found, clock(mark.get("asked_until_unix_s"))
 
         return days.read(self.folder, ask, PATIENCE_S)
@@ -92,7 +98,7 @@ class ClusterDatabase:
 
     def records(self, row: AccountingRow) -> list[Cells]:
         """Of one start, in the order of its nodes."""
-        day = datetime.fromtimestamp(row.end_unix_s or 0.0, UTC).strftime("%Y-%m-%d")
+        day = sample_store.day_of(row.end_unix_s or 0.0)
         file = self.folder / "parquet" / "records" / f"day={day}" / "records.parquet"
         names = ["node", "file", *BESIDES, *COLUMNS]
         cells = ", ".join(f'"{name}"' for name in names)
@@ -118,12 +124,6 @@ def is_there(folder: Path) -> bool:
         return False
     except OSError as error:
         raise MissingError(f"{folder} cannot be read: {error.strerror}") from None
-
-
-def jobs_columns(connection: DuckDBPyConnection) -> list[str]:
-    """Of the view `jobs`, without the day of its file."""
-    rows = connection.execute("DESCRIBE jobs").fetchall()
-    return [row[0] for row in rows if row[0] != "day"]
 
 
 def decoded(cells: dict[str, Any]) -> Cells:

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.sources.records import Record, dig, is_kind
-from steelyard.analysis.sources.study_files import PlannedRun
 from steelyard.jobscripts.userfiles import read_tail
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.attempts import Attempt
+    from steelyard.analysis.sources.study_files import PlannedRun
 
 FACTOR, NO_LEVEL = "network", "none"
 EXIT_CONDITION = 4  # of a job whose condition could not be applied

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import job_totals
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S, age
-from steelyard.analysis.collect.job_samples import sampled_totals
 from steelyard.analysis.collect.network import columns, conditions
 from steelyard.analysis.collect.records_in import clock_set, incomplete_reason, stray_words
 from steelyard.analysis.sources import admin_comment, thinned
@@ -305,7 +304,11 @@ def fits_last_start(view: JobView, start: int, newest: int) -> bool:
 def node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
     """Values of the records; of one cut short those of its last sample, if these are to be read."""
     cut = {record.node: record for record in records if with_samples and not record.complete}
-    totals = sampled_totals(cut) if cut else {}
+    totals: dict[str, dict[str, Any]] = {}
+    if cut:  # few are, and it brings half of collect
+        from steelyard.analysis.collect.job_samples import sampled_totals
+
+        totals = sampled_totals(cut)
     views = []
     for record in records:
         values = record.columns() | totals.get(record.node, {})

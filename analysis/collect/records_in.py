@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.record_folders import Window, job_folders
@@ -26,6 +25,9 @@ from steelyard.jobscripts.userfiles import (
     create_beside,
     open_regular,
 )
+
+if TYPE_CHECKING:
+    from steelyard.analysis.collect.attempts import Attempt
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8

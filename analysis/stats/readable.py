@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from steelyard.analysis.base.benchmark_traits import finds_own_figures
 from steelyard.analysis.stats.basics import Interval
 
 PREFIXES = {
@@ -33,7 +32,12 @@ HUGE_RATIO = 1e6  # nobody counts digits
 def never_negative(variant: str, unit: str | None, minimum: float) -> bool:
     """Whether a quantity can have no negative mean; of a study's own figure the unit has to."""
     is_amount = unit is not None and (unit in AMOUNTS or "/" in unit or "_per_" in unit)
-    return minimum >= 0 and (is_amount or not finds_own_figures(variant))
+    if minimum < 0 or is_amount:
+        return minimum >= 0
+    # Here and not above: it reads all benchmarks, and `steelyard show` asks for none.
+    from steelyard.analysis.base.benchmark_traits import finds_own_figures
+
+    return not finds_own_figures(variant)
 
 
 def unit_text(unit: str | None) -> str:

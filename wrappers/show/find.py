@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import errors
 
 if TYPE_CHECKING:
+    from steelyard.analysis.cluster.kept import ClusterDatabase
     from steelyard.analysis.collect.one_job import JobView
 
 
@@ -16,13 +18,21 @@ def several(
     job_ids: Sequence[str], given: Sequence[Path] | None, database: Path
 ) -> tuple[list[JobView], list[str]]:
     """Of the scheduler that gives such ids, or a cluster's database."""
-    from steelyard.analysis.cluster.kept import ClusterDatabase
     from steelyard.analysis.job.several import look_up_all
     from steelyard.analysis.sources import schedulers
 
     readers = [reader for text in job_ids for reader in schedulers.meant(text)]
-    ids, kept = list(dict.fromkeys(job_ids)), ClusterDatabase(database)
-    return look_up_all(ids, record_dirs(given), readers[0].hurried(), kept)
+    ids, reader = list(dict.fromkeys(job_ids)), readers[0].hurried()
+    return look_up_all(ids, record_dirs(given), reader, kept_in(database))
+
+
+def kept_in(database: Path | None) -> ClusterDatabase | None:
+    """A cluster's database, where there is one: without it nothing of it has to be imported."""
+    if database is None or not os.path.lexists(database):
+        return None
+    from steelyard.analysis.cluster.kept import ClusterDatabase
+
+    return ClusterDatabase(database)
 
 
 def record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
@@ -35,7 +45,6 @@ def record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
 def one(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
     """Of the schedulers that this machine has and that give such ids, the first that knows it; what
     it or records do not have is as a cluster's database has it, where that is named."""
-    from steelyard.analysis.cluster.kept import ClusterDatabase
     from steelyard.analysis.collect.one_job import look_up
     from steelyard.analysis.sources import schedulers
 
@@ -43,8 +52,7 @@ def one(job_id: str, given: Sequence[Path] | None, database: Path | None = None)
     alone: JobView | None = None
     for reader in schedulers.meant(job_id):
         try:
-            kept = None if database is None else ClusterDatabase(database)
-            view = look_up(job_id, record_dirs(given), reader.hurried(), kept)
+            view = look_up(job_id, record_dirs(given), reader.hurried(), kept_in(database))
         except errors.MissingError as error:
             unknown.append(error)
             continue

@@ -115,6 +115,25 @@ def test_an_array_is_one_of_its_tasks(lab: Lab, capsys: pytest.CaptureFixture[st
     assert document(lab, capsys, "10")["job"]["array_task_id"] == "1"
 
 
+def test_days_without_the_job_are_not_read(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """But for the ends of their files, which say which ids lie in them."""
+    for number in (1, 2, 3, 4):
+        lab.job(str(number), number * DAY_S)
+    lab.job("8", DAY_S + 100, JobID="7_1")
+    lab.job("9", DAY_S + 90, JobID="7_2")
+    collect(lab.dir, ClusterSacct(), [lab.records], since_unix_s=NOW - 9 * DAY_S, now=lambda: NOW)
+    forget(lab, "purged", "records")
+    days = sorted((lab.dir / "parquet" / "jobs").glob("day=*/jobs.parquet"))
+    assert len(days) == 4
+    for path in days[:-1]:
+        data = bytearray(path.read_bytes())
+        data[4:200] = b"\0" * 196
+        path.write_bytes(data)
+    assert document(lab, capsys, "1")["cluster_database"] is not None
+    assert document(lab, capsys, "7_2")["job"]["raw_job_id"] == "9"
+    assert "7 is an array of 2 jobs" in show(lab, capsys, "7")[2]
+
+
 def test_the_screen_says_who_says_so(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     collected(lab)
     forget(lab, "purged", "records")
