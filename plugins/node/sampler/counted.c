@@ -40,14 +40,19 @@ static void ask_groups(struct sy_job *job, enum sy_look look, struct sy_status *
 	sy_job_tell_sources(job, status);
 }
 
+void sy_job_tell_largest(const struct sy_job *job, enum sy_look look, struct sy_status *status)
+{
+	if (look != SY_LOOK_DUE &&
+	    sy_sums_peak(&status->sums, sy_bpf_largest_bytes(&job->kernel->bpf)))
+		status->memory_source = SY_SOURCE_BPF;
+}
+
 static void read_memory(struct sy_job *job, enum sy_look look, int64_t rss_pages,
 			struct sy_line *line, struct sy_status *status)
 {
 	int64_t group = SY_UNKNOWN;
 
-	if (look != SY_LOOK_DUE &&
-	    sy_sums_peak(&status->sums, sy_bpf_largest_bytes(&job->kernel->bpf)))
-		status->memory_source = SY_SOURCE_BPF;
+	sy_job_tell_largest(job, look, status);
 	if (!job->period_us)
 		return;
 	if (job->cgroup.memory_source != SY_SOURCE_NONE)

@@ -10,6 +10,9 @@
 bool sy_job_read_counted(struct sy_job *job, enum sy_look look, struct sy_line *line,
 			 struct sy_status *status);
 
+/* Of its processes that have ended, where the kernel counts, if more than what was seen. */
+void sy_job_tell_largest(const struct sy_job *job, enum sy_look look, struct sy_status *status);
+
 /* What the kernel's timer has read, into a line that repeats the last one. */
 void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line,
 		     struct sy_status *status);

@@ -253,9 +253,10 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 		group_us = sy_group_us(job);
 	}
 	total = sy_job_usage(job, end);
-	if (job->kernel_counts)
-		status->unwaited = status->unwaited_io = status->outliving = status->silent_roots =
-		    0;
+	if (job->kernel_counts) {
+		status->unwaited = status->unwaited_io = status->silent_roots = 0;
+		sy_job_tell_largest(job, look, status);
+	}
 	sy_in_kernel_tell(job->kernel, status);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_group_last_us(job, group_us, status);

@@ -25,15 +25,19 @@ Weighed = tuple[dict[str, Any], dict[str, Any]]
 
 @pytest.fixture
 def attach(able: None, sampler: Sampler, tmp_path: Path) -> Callable[..., Attached]:
-    """Its own bpf filesystem, where nobody else looks."""
+    """Its own bpf filesystem, where nobody else looks; `without`: loaded as on older kernels."""
     place = tmp_path / "bpffs"
     place.mkdir()
-    script = f'mount -t bpf bpf {place}; exec "$@"'
-    prefix = ("unshare", "--mount", "bash", "-c", script, "sampler")
+    base = f"{place}/steelyard"
 
-    def start(*options: str, program: Path = PROGRAM, before: tuple[str, ...] = ()) -> Attached:
-        base = ("--bpf", str(program), "--bpf-base", f"{place}/steelyard")
-        return sampler.attach(*options, *base, prefix=(*prefix, *before))
+    def start(
+        *options: str, program: Path = PROGRAM, before: tuple[str, ...] = (), without: str = ""
+    ) -> Attached:
+        load = f"{PROGRAM} load --base {base} {without}" if without else "true"
+        script = f'mount -t bpf bpf {place}; {load}; exec "$@"'
+        prefix = ("unshare", "--mount", "bash", "-c", script, "sampler")
+        words = ("--bpf", str(program), "--bpf-base", base)
+        return sampler.attach(*options, *words, prefix=(*prefix, *before))
 
     return start
 
@@ -186,13 +190,15 @@ if sys.argv[1] == "others":
 """
 
 
-@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("by", ["kernel", "older kernel", "processes"])
 @pytest.mark.parametrize("how", ["works", "sleeps", "others"])
 def test_who_outlives_a_job_whose_end_nobody_told(
-    attach: Callable[..., Attached], sampler: Sampler, counted: bool, how: str
+    attach: Callable[..., Attached], sampler: Sampler, by: str, how: str
 ) -> None:
     """There is no group by which anybody could have ended it: what it does from then on lacks."""
-    job = attach("--rate", "10") if counted else sampler.attach("--rate", "10")
+    counted = by != "processes"
+    older = "--no-walk" if by == "older kernel" else ""
+    job = attach("--rate", "10", without=older) if counted else sampler.attach("--rate", "10")
     pipe = subprocess.PIPE
     argv = [sys.executable, "-c", LEAVING, how]
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as root:
