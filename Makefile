@@ -355,6 +355,13 @@ check-layouts: all  ## what the plugin makes of cgroup v1, v2 with job ids, with
 check-netem: all $(VENV)/.test  ## network conditions on this machine's UML kernel (6.1) and Debian's newest: seed, slot, ecn, four states, overhead, what chance did (root)
 	$(PYTEST) tests/netem
 
+# Not in `make test`: 60 MB of kernels to fetch, once, and two minutes for each of four.
+packages-kernels:
+	@setup/packages.sh kernels
+
+check-kernels: packages-kernels all $(VENV)/.test  ## the kernel's count of known loads on Debian's kernels from 5.10 to the newest, emulated in software (root)
+	$(PYTEST) tests/kernels
+
 # Not in `make test`: 133 MB of kernel sources to fetch, once.
 check-powercap: all $(VENV)/.test  ## joules of jobs on a virtual node with a real powercap class device, against that device's own count (root)
 	@tests/powercap/build.sh build/powercap
@@ -555,5 +562,5 @@ rpm: packages-rpm  ## build/rpm/*.rpm: the C parts alone, for the Slurm whose he
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test packages-docker packages-glusterfs packages-bench setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-prometheus check-pbs check-docker check-docker-host test-matrix check-layouts check-netem check-powercap lab-papers lab-glusterfs soak failsafe lint docs site man \
+.PHONY: help all npb mpiprof packages packages-test packages-docker packages-glusterfs packages-bench setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-prometheus check-pbs check-docker check-docker-host test-matrix check-layouts check-netem packages-kernels check-kernels check-powercap lab-papers lab-glusterfs soak failsafe lint docs site man \
 	bench install-slurm install-torque install-torque-parts install-torque-login uninstall-torque install-openpbs uninstall-openpbs FORCE install-programs install-redfish install-hypervisor install-sweep install-spool install-packaged wheel dist packages-deb deb packages-rpm rpm packages-check-packages check-dist check-deb check-rpm clean
