@@ -29,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import month
+import month_jobs
 from collect import Cost, measured
 
 from steelyard.analysis.sources import record_folders
@@ -50,7 +51,7 @@ def environment(folder: Path) -> dict[str, str]:
     return dict(os.environ) | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
-def shown(folder: Path, job: month.Job) -> list[list[str]]:
+def shown(folder: Path, job: month_jobs.Job) -> list[list[str]]:
     """Ours and the peer's command line; the peer knows the day."""
     records, begin = folder / "records", job.starts[-1].begin_unix_s
     is_by_day = (records / record_folders.MARK).exists() and begin is not None
@@ -60,7 +61,7 @@ def shown(folder: Path, job: month.Job) -> list[list[str]]:
     return [[STEELYARD, "show", job.name, "--record-dir", str(records)], peer]
 
 
-def shows(folder: Path, jobs: list[month.Job]) -> tuple[Cost, Cost]:
+def shows(folder: Path, jobs: list[month_jobs.Job]) -> tuple[Cost, Cost]:
     """Medians of ours and the peer's, job after job in turns."""
     ours, theirs = [], []
     for job in jobs:
@@ -121,7 +122,10 @@ def sum_records(folder: Path, sums: dict[str, float]) -> None:
 
 
 def agree(
-    by_user: dict[str, dict[str, float]], records: dict[str, float], told: month.Sums, whole: bool
+    by_user: dict[str, dict[str, float]],
+    records: dict[str, float],
+    told: month_jobs.Sums,
+    whole: bool,
 ) -> bool:
     """Whether what was read is what was made; of records only where all were written."""
     rows_agree = all(
@@ -134,11 +138,11 @@ def agree(
     return rows_agree and (not whole or totals == {name: records[name] for name in names})
 
 
-def chosen(number: int, seed: int, with_records: int, most: int) -> list[month.Job]:
+def chosen(number: int, seed: int, with_records: int, most: int) -> list[month_jobs.Job]:
     """Jobs anywhere in the month, of those that have records."""
     places = random.Random(seed).sample(range(with_records), min(most, with_records))
     wanted = set(places)
-    return [job for place, job in enumerate(month.jobs(number, seed)) if place in wanted]
+    return [job for place, job in enumerate(month_jobs.jobs(number, seed)) if place in wanted]
 
 
 # Of `steelyard top` and of the maker: how many jobs are known, and their sum.
@@ -146,16 +150,19 @@ TOP = {"cpu_held_s": ("begun", "last_cpu_held_s"), "read_bytes": ("whole", "last
        "energy_j": ("alone", "last_energy_j")}  # fmt: skip
 
 
-def top_agrees(folder: Path, told: month.Sums) -> bool:
-    """Whether `steelyard top`, by user, tells what was made; the month is collected for it."""
-    database, records = str(folder / "database"), str(folder / "records")
-    collected = [*("--cluster", database), *("--since", "2026-09-30"), *("--record-dir", records)]
-    measured([STEELYARD, "collect", *collected], environment(folder))
-    time = ["--since", "2026-09-01", "--until", "2026-11-20"]
-    done = subprocess.run(
-        [STEELYARD, "top", "--database", database, "--json", *time],
-        capture_output=True, check=True,
-    )  # fmt: skip
+def collect_cluster(folder: Path, database: Path, records: Path) -> Cost:
+    """All of a month into the database of a cluster."""
+    words = ["--cluster", str(database), "--since", "2026-09-30", "--record-dir", str(records)]
+    return measured([STEELYARD, "collect", *words], environment(folder))
+
+
+MONTH = ("--since", "2026-09-01", "--until", "2026-11-20")
+
+
+def top_agrees(database: Path, told: month_jobs.Sums) -> bool:
+    """Whether `steelyard top`, by user, tells what was made."""
+    words = ["--database", str(database), "--json", *MONTH]
+    done = subprocess.run([STEELYARD, "top", *words], capture_output=True, check=True)
     lines = {line["name"]: line for line in json.loads(done.stdout)["lines"]}
     return lines.keys() == {user for user, own in told["user"].items() if own["begun"]} and all(
         (line[ours]["jobs_known"], line[ours]["sum"] or 0)
@@ -163,6 +170,12 @@ def top_agrees(folder: Path, told: month.Sums) -> bool:
         for user, line in lines.items()
         for ours, names in TOP.items()
     )
+
+
+def top_of_collected(folder: Path, told: month_jobs.Sums) -> bool:
+    """The same, once the month is collected."""
+    collect_cluster(folder, folder / "database", folder / "records")
+    return top_agrees(folder / "database", told)
 
 
 def main() -> int:
@@ -186,7 +199,7 @@ def main() -> int:
 
 
 def document(
-    days: Path, flat: Path, some: list[month.Job], told: dict[str, object]
+    days: Path, flat: Path, some: list[month_jobs.Job], told: dict[str, object]
 ) -> dict[str, object]:
     """Everything measured: printed as a table, and given for the last line."""
     show, flat_show, no_job = shows(days, some), shows(flat, some), unknown(flat)
@@ -207,7 +220,7 @@ def document(
         print(
             f"{words:<26} {mine[kind]:>9.2f} {peer[kind]:>9.2f} {mine[kind] / peer[kind]:>7.2f} {unit}"
         )
-    sums: month.Sums = told["sums"]  # type: ignore[assignment]
+    sums: month_jobs.Sums = told["sums"]  # type: ignore[assignment]
     whole = told["records_of_jobs"] == told["jobs"]
     return {
         "show_s": round(show[0][0], 3), "show_flat_s": round(flat_show[0][0], 3),
@@ -218,7 +231,8 @@ def document(
         "ratio_unknown": round(no_job[0][0] / no_job[1][0], 2),
         "ratio_rows": round(rows_s / null[1], 2), "ratio_records": round(records_s / parse[1], 2),
         "sums_agree": agree(by_user, records, sums, whole),
-        "records": int(records["records"]), "top_agrees": top_agrees(days, sums) if whole else None,
+        "records": int(records["records"]),
+        "top_agrees": top_of_collected(days, sums) if whole else None,
     }  # fmt: skip
 
 

@@ -52,7 +52,10 @@ WHAT = {
         "what was counted and elapsed_s hold: look at chrony or ntpd there",
     ),
     "record_version": ("records of a version this Steelyard does not know", "use a newer one"),
-    "samples": ("files of samples with lines left out, or missing", "the totals are not touched"),
+    "samples": (
+        "files of samples with lines left out, thinned by a sweep, or missing",
+        "the totals are not touched",
+    ),
     "cut_samples": (
         "files of samples cut short",
         "everything before their last line was read",

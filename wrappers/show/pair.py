@@ -10,6 +10,7 @@ from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.job import differences
 from steelyard.analysis.job.course import LEVELS, Course, Series
 from steelyard.analysis.job.differences import Fact, Used
+from steelyard.analysis.sources import thinned
 from steelyard.analysis.stats.readable import binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
@@ -99,8 +100,14 @@ def print_courses(a: JobView, b: JobView) -> None:
         console.print_line(
             f"over their time, both from their start; a letter is {console.format_seconds(width_s)}"
         )
-    for line in lines:
+    for line in (*lines, *thinned_words(a, b)):
         console.print_line(line)
+
+
+def thinned_words(a: JobView, b: JobView) -> list[str]:
+    """Of which job samples are not all there: where the two part is seen less well."""
+    notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
+    return [f"{name}: {note}" for name, note in notes if thinned.WORDS in note]
 
 
 def pair_lines(a: Course, b: Course, name: str, letters: int) -> list[str]:
@@ -145,6 +152,7 @@ def document(a: JobView, b: JobView) -> dict[str, Any]:
         "used": [asdict(one) | {"ratio": one.ratio} for one in differences.used(a, b)],
         "course": None if left is None or right is None else courses(left, right),
         "course_missing": why_left or why_right,
+        "course_notes": thinned_words(a, b),
     }
 
 

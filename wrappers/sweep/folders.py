@@ -84,7 +84,7 @@ class Jobs:
     def of(self, day: Path) -> Iterator[Path]:
         """Folders that are there now, by name, so that those of one job come together."""
         by_day = sorted(record_folders.names_in(day))
-        flat = sorted(map(os.fsdecode, bytes(self._flat.get(day, b"")).split(END)[:-1]))
+        flat = sorted(map(os.fsdecode, filter(None, bytes(self._flat.get(day, b"")).split(END))))
         folders = ((day / name for name in by_day), (self.record_dir / name for name in flat))
         return heapq.merge(*folders, key=lambda folder: folder.name)
 

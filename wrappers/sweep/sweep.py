@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -94,9 +93,9 @@ def pack_day(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done)
         return
     try:
         if asked.dry_run:
-            files = packable(day, jobs, before, now_unix_s)
-            parents = Counter(str(file.path.parent) for file in files)
-            count((len(parents), parents.total()), done)
+            for job in jobs.of(day):
+                files = len(folders.sort_out(job, before, now_unix_s).packed)
+                count((files > 0, files), done)
             return
         remove_packed(day, jobs, done)
         ready = pack.by_access(jobs.record_dir, packable(day, jobs, before, now_unix_s))

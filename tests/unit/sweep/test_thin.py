@@ -94,6 +94,21 @@ def test_show_tells_it_and_totals_stay(
     assert values[0] == values[1]
 
 
+def test_compare_tells_it_too(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        path = lab.record(str(number), lab.job(str(number), 100000 * number, 900))
+        path.with_suffix(".csv").write_bytes(LONG)
+        if number == 1:
+            assert lab.pack(30) == 1
+    asked = ["compare", "1", "2", "--record-dir", str(lab.records)]
+    assert cli.main(asked) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"A: {WORDS}" in text and f"B: {WORDS}" not in text
+    assert cli.main([*asked, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["course_notes"]
+    assert note.startswith(f"A: {WORDS}")
+
+
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     monkeypatch.setattr(settled, "RACE_NS", 0)

@@ -1,0 +1,119 @@
+"""Samples of made-up jobs at 1 Hz, as bench/month.py leaves them beside its records.
+
+What a program does comes from 15 recorded minutes (tests/data/records/long, ORIGIN): blocks of 5 to 60 s
+of them in any order, each counter's steps times a factor of the job's own and 5 % of chance a step, so
+that no two jobs have a line in common and nothing packs them better than jobs of many users are packed.
+What the recorded machine does not have is made up: a network that always sends and receives (lognormal),
+two packages and two memories with RAPL (units of 61 µJ, 100 W and 3 W a busy CPU, noise of 3 W). So it is
+rather more than a real job's samples take, where a column stands still.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.analysis.sources import packed_samples
+from steelyard.analysis.sources.packed_samples import Column, Samples
+
+RECORDED = next((Path(__file__).parents[1] / "tests/data/records/long").glob("*.csv"))
+CLOCKS, GAUGES = (b"unix_s", b"elapsed_s"), (b"memory_bytes", b"processes")
+OF_STORAGE = (b"read_bytes", b"write_bytes")
+OWN = CLOCKS + GAUGES + OF_STORAGE + (
+    b"cpu_s", b"rchar_bytes", b"wchar_bytes", b"retransmitted_segments", b"pressure_cpu_s",
+    b"pressure_io_s", b"pressure_memory_s",
+)  # fmt: skip
+PAGE, RAPL_UJ, TICK_US = 4096, 61, 10_000
+RECORDED_CPUS = 2
+Numbers = Any  # arrays of numpy
+
+
+@cache
+def recorded() -> tuple[list[bytes], dict[bytes, Numbers], dict[bytes, int]]:
+    """The columns that every file has, in their order; what was recorded of a job, and its digits."""
+    samples = packed_samples.parsed(RECORDED.read_bytes())
+    assert samples is not None
+    found = dict(zip(samples.names, samples.columns, strict=True))
+    names = [name for name in samples.names if b":" not in name]
+    return names, {n: found[n].values for n in OWN}, {n: found[n].digits for n in OWN}
+
+
+def places(chance: np.random.Generator, steps: int, there: int) -> Numbers:
+    """Which recorded steps a job takes: blocks of them in any order."""
+    found: list[int] = []
+    while len(found) < steps:
+        begin = int(chance.integers(there))
+        found += range(begin, min(begin + int(chance.integers(5, 60)), there))
+    return np.array(found[:steps])
+
+
+def summed(steps: Numbers) -> Numbers:
+    """A counter of these steps, whole and never down."""
+    whole = np.maximum(np.nan_to_num(steps), 0).astype(np.int64)
+    return np.concatenate([[0], whole.cumsum()])
+
+
+def own_columns(chance: np.random.Generator, took_s: int, cpus: int) -> dict[bytes, Numbers]:
+    """What the job's own processes do."""
+    _, values, _ = recorded()
+    at = places(chance, took_s, len(values[b"elapsed_s"]) - 1)
+    columns = {}
+    for name in OWN:
+        if name in GAUGES:
+            factor = chance.uniform(1, 2000) if name == b"memory_bytes" else 1
+            columns[name] = np.concatenate([[0], (values[name][at + 1] * factor).astype(np.int64)])
+            continue
+        steps = np.diff(values[name])[at].astype(float)
+        if name not in CLOCKS:
+            steps *= chance.uniform(0.2, 3) * (1 + 0.05 * chance.standard_normal(took_s))
+        if name == b"cpu_s":
+            steps *= cpus / RECORDED_CPUS
+        if name in OF_STORAGE:
+            steps = steps // PAGE * PAGE
+        columns[name] = summed(steps)
+    columns[b"memory_bytes"] = columns[b"memory_bytes"] // PAGE * PAGE
+    return columns
+
+
+def node_columns(chance: np.random.Generator, own: dict[bytes, Numbers]) -> dict[bytes, Numbers]:
+    """What the node does meanwhile: its network, and its meters."""
+    cpu, time = np.diff(own[b"cpu_s"]), np.diff(own[b"elapsed_s"])
+    many = len(time)
+    rx, tx = (summed(chance.lognormal(10, 1.5, many)) for _ in range(2))
+    watts = [s * (100 + 3 * cpu / 1e6 + chance.normal(0, 3, many)) for s in (0.5, 0.45)]
+    watts += [20 + chance.normal(0, 1, many) for _ in range(2)]
+    zones = [summed(one * time / RAPL_UJ) * RAPL_UJ for one in watts]
+    names = (b"package-0", b"package-1", b"dram", b"dram#1")
+    return {
+        b"rx_bytes": rx, b"tx_bytes": tx, b"energy_j": sum(zones),
+        b"sent_segments": summed(np.diff(tx) / 1400 * chance.uniform(0.9, 1.1, many)),
+        b"node_cpu_s": summed(1.01 * cpu // TICK_US * TICK_US),
+        **{b"energy_j:" + name: zone for name, zone in zip(names, zones, strict=True)},
+        b"rx_bytes:eth0": rx, b"tx_bytes:eth0": tx,
+    }  # fmt: skip
+
+
+def samples(seed: int, begin_unix_s: int, took_s: int, cpus: int) -> bytes:
+    """The file of one node: a line a second, and one at the begin."""
+    chance = np.random.default_rng(seed)
+    names, _, digits = recorded()
+    columns = own_columns(chance, took_s, cpus)
+    columns[b"unix_s"] = columns[b"unix_s"] + begin_unix_s * 1_000_000 + int(chance.integers(1e6))
+    columns |= node_columns(chance, columns)
+    header = [*names, *(name for name in columns if name not in names)]
+    lines = took_s + 1
+    empty = Column(0, np.empty(0, np.int64), np.zeros(lines, np.bool_))
+    made = [
+        Column(digits.get(name, 6 if is_real(name) else 0), columns[name]) if name in columns
+        else empty
+        for name in header
+    ]  # fmt: skip
+    return b"".join(packed_samples.text_of(Samples(header, made, lines, b"")))
+
+
+def is_real(name: bytes) -> bool:
+    """Whether it is in millionths of a second or a joule."""
+    return name.endswith(b"_s") or name.startswith(b"energy_j")
