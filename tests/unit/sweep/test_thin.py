@@ -159,6 +159,21 @@ def test_round_trip_times_of_thinned_samples_are_named_so(tmp_path: Path) -> Non
     assert thinned.WORDS in round_trips.of_samples(path).what
 
 
+def test_the_first_packs_are_read(tmp_path: Path) -> None:
+    """They had neither a form nor thinned samples."""
+    site = Site(tmp_path / "records")
+    site.leave("7", 20 * DAY_S)
+    site.sweep()
+    (pack,) = site.dir.rglob("*.parquet")
+    text = duckdb.sql(f"SELECT content FROM '{pack}' WHERE form IS NULL").fetchall()
+    duckdb.execute(
+        f"CREATE OR REPLACE TABLE first AS SELECT * EXCLUDE (form, thinned_s) REPLACE ("
+        f"CASE WHEN name LIKE '%.csv' THEN 'a\r\n7\n'::BLOB ELSE content END AS content) FROM '{pack}'"
+    )
+    duckdb.execute(f"COPY first TO '{pack}' (FORMAT parquet)")
+    assert len(text) == 1 and site.found() == site.truth
+
+
 def test_a_form_of_a_later_version_is_named(tmp_path: Path) -> None:
     site = Site(tmp_path / "records")
     leave_long(site, "7")
