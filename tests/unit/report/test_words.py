@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.answer import answer, whole_runs
 from steelyard.analysis.report.as_json import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import asked_table, metric_table
@@ -165,3 +165,17 @@ def test_the_answer_names_figure_and_side(
             turn = SPREAD[(number + 3) % len(SPREAD)] if clients == 2 else part
             maker.result(key, metric, mean * (1 + spread * turn), unit, better)
     assert answer(summarize(maker.write(tmp_path)))[0] == f"clients=2: {words}."
+
+
+def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_path: Path) -> None:
+    """As of a guest that computes as fast as its host, and starts programs slowly."""
+    maker = synthetic.StudyMaker("start", {"clients": [1, 2]}, {"clients": 1})
+    for clients, start_s in ((1, 10.0), (2, 30.0)):
+        for number, part in enumerate(SPREAD):
+            key = maker.run(
+                "app", {}, {"clients": clients}, number + 1, elapsed_s=start_s * (1 + part)
+            )
+            maker.result(key, "mops", 100 * (1 - part), "Mop/s", "higher")
+    summary = summarize(maker.write(tmp_path))
+    assert answer(summary)[0] == "clients=2: at most 4.8 % worse or 5 % better for app."
+    assert whole_runs(summary) == ["clients=2: 3.00 times as long (2.86 … 3.15) for app."]
