@@ -19,6 +19,7 @@ FORM = "columns-1"
 ELAPSED, THINNED = b"elapsed_s", COLUMN.encode()
 PIECE_BYTES = 1 << 20  # cells as Python's objects take eight times as much
 PIECE_LINES = 4096
+MOST_LINES = 1 << 26  # of a file of 64 MB, the largest that is packed
 DIGITS = b"0123456789,"
 LARGEST = frozenset(
     total.column.encode()
@@ -94,8 +95,11 @@ def is_of(blob: bytes, text: bytes) -> bool:
 
 
 def decoded(blob: bytes) -> bytes:
-    """The file again."""
-    return b"".join(text_of(unpacked(blob)))
+    """The file again; ValueError where it is damaged."""
+    try:
+        return b"".join(text_of(unpacked(blob)))
+    except (IndexError, OverflowError) as error:
+        raise ValueError(str(error)) from None
 
 
 # --- text ------------------------------------------------------------------------------------
@@ -252,6 +256,8 @@ def unpacked(blob: bytes) -> Samples:
     words, _, body = body.partition(b"\n")
     count, *told = words.decode().split(" ")
     lines, at, columns = int(count), 0, []
+    if not 0 < lines <= MOST_LINES:
+        raise ValueError(f"{lines} lines")
     for word in told:
         digits, width, first, *some = word.split(":")
         there = None

@@ -85,7 +85,7 @@ class Packed:
 
     @property
     def content(self) -> bytes:
-        """The file; OSError where it is stored in a form that this version does not know."""
+        """The file; OSError where it is damaged, or in a form that this version does not know."""
         if self.form is None:
             return self.stored
         from steelyard.analysis.sources import packed_samples
@@ -94,7 +94,10 @@ class Packed:
             raise OSError(
                 0, f"{self.name} is packed as {self.form}: use a newer Steelyard", self.name
             )
-        return packed_samples.decoded(self.stored)
+        try:
+            return packed_samples.decoded(self.stored)
+        except ValueError as error:
+            raise OSError(0, f"{self.name} is damaged in its pack: {error}", self.name) from None
 
 
 COLUMNS = "job_id, name, uid, mode, modified_unix_ns, changed_unix_ns, thinned_s, form, content"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,22 @@ def test_anything_comes_back_or_stays_text(
     blob = packed_samples.encoded(text)
     assert blob is None or packed_samples.decoded(blob) == text
     assert packed_samples.thinned(text, 30) is None, "no elapsed_s, no time"
+
+
+@pytest.mark.slow
+@MANY
+@given(st.integers(0, 3092), st.integers(0, 255), st.integers(0, 3093))
+def test_what_is_damaged_is_told_or_reads_otherwise(place: int, byte: int, end: int) -> None:
+    """No other error, no memory without end."""
+    blob = packed_samples.encoded((DATA / "network" / "v1.1795270138.csv").read_bytes())
+    assert blob is not None and len(blob) == 3093
+    for bad in (blob[:place] + bytes([byte]) + blob[place + 1 :], blob[:end]):
+        with contextlib.suppress(ValueError):
+            assert isinstance(packed_samples.decoded(bad), bytes)
+    for lines in (b"0", b"-1", b"99999999999999", b"x"):
+        head, _, body = blob.partition(b"\n")
+        with pytest.raises(ValueError, match="lines|invalid literal"):
+            packed_samples.decoded(head + b"\n" + lines + b" " + body.partition(b" ")[2])
 
 
 def test_pieces_are_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
