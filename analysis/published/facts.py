@@ -28,6 +28,7 @@ LAUNCHER_FACTS = frozenset(
 )
 RAW = frozenset((NETWORK, LAUNCHER))  # told apart by the facts that are made of them
 RANKS_EACH, MACHINES = "ranks_per_container", "client_machines"
+NO_SERVER = "local"  # of xrootd: its clients read a file of their own node
 MADE = frozenset((RANKS_EACH, MACHINES))  # of facts that are compared themselves
 SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
 SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
@@ -126,7 +127,7 @@ def machine_facts(facts: Facts) -> dict[str, Any]:
     clients, nodes = facts.get("clients"), facts.get("nodes")
     if "client_nodes" not in facts or not isinstance(clients, int) or nodes is None:
         return {}
-    if facts["mode"] == "local" or (facts["server"] == "same" and not facts["url"]):
+    if facts["mode"] == NO_SERVER or (facts["server"] == "same" and not facts["url"]):
         return {MACHINES: 1}
     free = nodes if facts["url"] else max(nodes - 1, 1)
     return {MACHINES: min(clients, free, facts["client_nodes"] or free)}

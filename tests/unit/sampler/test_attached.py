@@ -189,7 +189,9 @@ def test_rate_0_gives_what_the_steps_have_told(sampler: Any, waiting: Any) -> No
     record = attached.end()
     assert (record["complete"], record["cpu"]["cpu_s"]) == (True, 5)
     assert (record["io"]["write_bytes"], record["io"]["source"]) == (44, "reaped")
-    assert record["memory"] == {"max_memory_bytes": 5_000_000, "source": "rusage"}
+    assert record["memory"] == {
+        "max_memory_bytes": 5_000_000, "source": "rusage", "minor_faults": None, "major_faults": None
+    }  # fmt: skip
 
 
 def test_rate_0_without_the_word_of_a_step_is_null(sampler: Any) -> None:

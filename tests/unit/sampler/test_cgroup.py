@@ -152,7 +152,9 @@ def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> Non
         "cpu_s": 2.5, "user_s": 2.0, "system_s": 0.5, "unseen_s": 2.5, "source": "cgroup2",
         "node_cpu_s": None,
     }  # fmt: skip
-    assert record["memory"] == {"max_memory_bytes": 5000000, "source": "cgroup2"}
+    assert record["memory"] == {
+        "max_memory_bytes": 5000000, "source": "cgroup2", "minor_faults": None, "major_faults": None
+    }  # fmt: skip
     assert record["pressure"] == {
         "cpu_some_s": 0.0001, "io_some_s": 2.0, "memory_some_s": 0.0, "scope": "job"
     }  # fmt: skip
