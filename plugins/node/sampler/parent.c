@@ -378,11 +378,11 @@ int sy_sample(struct sy_sampling *sampling)
 	if (p.record && sampling->print_fd >= 0) /* before it gives up its stdout */
 		sy_print_path(sampling, &p.file);
 	sy_in_kernel_own(&p.kernel, sampling);
+	if (!sampling->command)
+		make_probe();	    /* the first sample is not kept waiting */
+	sy_bpf_reap(&p.kernel.bpf); /* takes a grace period: none of a command's time */
 	if (sampling->command)
 		p.command = sy_start_command(sampling->command, &p.exact);
-	else
-		make_probe(); /* the first sample is not kept waiting */
-	sy_bpf_reap(&p.kernel.bpf);
 	if (able && !sampling->command)
 		write_record(sy_record_new(&p.head));
 	p.end = sampling->command ? p.command < 0 : p.child <= 0; /* who would hear of the end? */

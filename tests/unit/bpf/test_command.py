@@ -67,3 +67,20 @@ def test_it_is_not_where_it_is_not_wanted(weigh: Weigh) -> None:
     assert record["io"]["source"] == "reaped"
     assert record["io"]["wchar_bytes"] < truth["wchar_bytes"]
     assert record["missing"]["cpu.unseen_s"]
+
+
+# What its parent still waits for would end its time later than it ends: some 8 ms of `true` were that.
+SIBLINGS = "read -r ids < /proc/$PPID/task/$PPID/children; for id in $ids; do [ $id = $$ ] || cat /proc/$id/comm; done"
+
+
+def test_nobody_but_the_sampler_is_waited_for_while_a_command_runs(
+    able: None, sampler: Sampler
+) -> None:
+    argv, _ = sampler.arguments("--rate", "10")
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", "-c", PLACE, "-", *argv, "--", "sh", "-c", SIBLINGS],
+        capture_output=True, text=True, check=True, timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    (record,) = (json.loads(path.read_bytes()) for path in sampler.base.rglob("*.json"))
+    assert record["bpf"]["missed_ends"] is not None, record["missing"]  # the kernel has counted
+    assert done.stdout.split() == ["steelyard-node"]
