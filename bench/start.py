@@ -1,13 +1,14 @@
 """What the plugin costs a job's start: `srun true` with it and without it.
 
 Throwaway clusters, alike but for the plugin, asked in turn, so that whatever else the machine does
-hits all; the plugin's with and without the kernel's count (as root, where the kernel can). The program
-that counts is loaded by the first job of a row, one that comes more than 10 s after the last: that
-job's start is measured apart, each beside the job that follows it at once. The peer is Slurm itself; --before adds the plugin of another checkout. On a busy machine
+hits all; the plugin's with and without the kernel's count (as root, where the kernel can). slurmd
+loads the program that counts and holds it; it is pinned for the first job of a row, one that comes
+more than 10 s after the last: that job's start is measured apart, each beside one of the plain Slurm's,
+in turn before and after it. The peer is Slurm itself; --before adds the plugin of another checkout. On a busy machine
 the least of many says more than the median. Budget (DESIGN): 3 ms on the median.
 Last line: JSON with plain_ms, plugin_ms, added_ms (medians; milliseconds), added_paired_ms with its
 95 % interval (added_low_ms, added_high_ms), added_least_ms, n; of a first job first_ms and what it takes
-longer than the next one, first_added_ms, first_added_low_ms, first_added_high_ms, first_n (0: the
+longer than the plain one, first_added_ms, first_added_low_ms, first_added_high_ms, first_n (0: the
 kernel does not count here, or other jobs of the machine kept the program loaded).
 """
 
@@ -31,7 +32,7 @@ from steelyard.wrappers.base.node import find_node_program
 from steelyard.wrappers.cluster import cluster
 
 REPEAT, WARM_UP, BUDGET_MS = 60, 5, 3.0
-FIRST_JOBS, PINNED, UNLOAD_S = 10, Path("/sys/fs/bpf/steelyard"), 10
+FIRST_JOBS, PINNED, UNLOAD_S = 20, Path("/sys/fs/bpf/steelyard"), 10
 
 
 def srun_ms(slurm: cluster.Cluster) -> float:
@@ -42,11 +43,11 @@ def srun_ms(slurm: cluster.Cluster) -> float:
 
 
 def is_loaded() -> bool:
-    return PINNED.is_dir() and any(path.is_dir() for path in PINNED.iterdir())
+    return PINNED.is_dir() and any(path.name.startswith("v") for path in PINNED.iterdir())
 
 
 def unload() -> bool:
-    """As 10 s without a job do; False: others' jobs keep it."""
+    """Unpinned, as 10 s without a job do; False: others' jobs keep it."""
     program = find_node_program().with_name("steelyard-bpf")
     end_s = time.monotonic() + UNLOAD_S
     while is_loaded() and time.monotonic() < end_s:
@@ -55,30 +56,36 @@ def unload() -> bool:
     return not is_loaded()
 
 
-def first_jobs(slurm: cluster.Cluster) -> list[tuple[float, float]]:
-    """Milliseconds of a job that has the program loaded, and of the one behind it."""
+def first_jobs(clusters: Mapping[str, cluster.Cluster]) -> list[tuple[float, float]]:
+    """Milliseconds of a job that has the program pinned, and of one without the plugin."""
     found = []
-    for _ in range(FIRST_JOBS):
+    for number in range(FIRST_JOBS):
         if not unload():
             break
-        pair = srun_ms(slurm), srun_ms(slurm)
-        if not is_loaded():  # it cannot be: nothing was loaded by the first
+        pair = {name: srun_ms(clusters[name]) for name in in_turn((arms.OURS, arms.PLAIN), number)}
+        if not is_loaded():  # it cannot be: nothing was pinned by the first
             break
-        found.append(pair)
+        found.append((pair[arms.OURS], pair[arms.PLAIN]))
     return found
+
+
+def in_turn(names: Sequence[str], number: int) -> list[str]:
+    """None is always the first of its round."""
+    first = number % len(names)
+    return [*names[first:], *names[:first]]
 
 
 def measure(
     folder: Path, before: Path | None, repeat: int
 ) -> tuple[dict[str, list[float]], list[tuple[float, float]]]:
-    """Milliseconds of each start, by arm; no arm is always the first of its round. And of first jobs."""
+    """Milliseconds of each start, by arm, and of first jobs."""
     with arms.up(folder, before, uncounted=True) as clusters:
         names = list(clusters)
         times: dict[str, list[float]] = {name: [] for name in names}
         for number in range(WARM_UP + repeat):
-            for name in names[number % len(names) :] + names[: number % len(names)]:
+            for name in in_turn(names, number):
                 times[name].append(srun_ms(clusters[name]))
-        first = first_jobs(clusters[arms.OURS])
+        first = first_jobs(clusters)
     return {name: found[WARM_UP:] for name, found in times.items()}, first
 
 
@@ -99,13 +106,13 @@ def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def figures_of_first(first: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """What a job takes that has the program loaded, and how much longer than the next one."""
+    """What a job takes that has the program pinned, and how much longer than a plain one."""
     if not first:
         return {"first_n": 0}
-    more = [one - next_one for one, next_one in first]
+    more = [ours - plain for ours, plain in first]
     low, high = interval_of_the_median(more)
     return {
-        "first_ms": round(statistics.median(one for one, _ in first), 2),
+        "first_ms": round(statistics.median(ours for ours, _ in first), 2),
         "first_added_ms": round(statistics.median(more), 2),
         "first_added_low_ms": round(low, 2),
         "first_added_high_ms": round(high, 2),
@@ -131,7 +138,7 @@ def main() -> int:
           f"{figures['added_least_ms']:+.1f}); budget {BUDGET_MS:g} ms; "
           f"load average {os.getloadavg()[0]:.1f}")  # fmt: skip
     if first:
-        print(f"first job {figures['first_ms']:.1f} ms: {figures['first_added_ms']:+.1f} beside the next one "
+        print(f"first job {figures['first_ms']:.1f} ms: {figures['first_added_ms']:+.1f} beside a plain one "
               f"({figures['first_added_low_ms']:+.1f} ... {figures['first_added_high_ms']:+.1f}, "
               f"n = {len(first)})")  # fmt: skip
     print(json.dumps({**figures, "n": args.repeat}))

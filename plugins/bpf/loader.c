@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "bpf/held.h"
 #include "bpf/place.h"
 #include "bpf/rights.h"
 
@@ -206,17 +207,25 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 {
 	char loading[SY_BPF_PATH], folder[SY_BPF_PATH];
 
-	(void)snprintf(loading, sizeof(loading), "%s/loading", base);
+	(void)snprintf(loading, sizeof(loading), "%s/" SY_BPF_LOADING, base);
 	(void)snprintf(folder, sizeof(folder), "%s/%s", base, sy_bpf_folder());
-	sy_bpf_unpin(base, "loading");
+	sy_bpf_unpin(base, SY_BPF_LOADING);
 	if (mkdir(loading, 0700) < 0)
 		return sy_fail_errno(err, errno, "cannot make %s", loading);
 	if (pin_maps(loaded, loading) == 0 && attach_all(loaded, err) == 0 &&
 	    pin_programs(loaded, loading) == 0 && rename(loading, folder) == 0)
 		return 0;
 	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, first_words);
-	sy_bpf_unpin(base, "loading");
+	sy_bpf_unpin(base, SY_BPF_LOADING);
 	return -1;
+}
+
+/* What is held was loaded with no limits. */
+static bool is_there(const char *base, const struct sy_bpf_limits *limits)
+{
+	bool any = limits->tasks || limits->no_walk || limits->no_tick || limits->no_group;
+
+	return any ? sy_bpf_count_jobs(base) >= 0 : sy_bpf_pin_held(base);
 }
 
 int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_bpf_can *can,
@@ -225,7 +234,7 @@ int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct s
 	struct loaded loaded = {0};
 	int result;
 
-	if (sy_bpf_count_jobs(base) >= 0)
+	if (is_there(base, limits))
 		return 0;
 	result = load(&loaded, limits, err);
 	if (result == 0)

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "bpf/groups.h"
+#include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/place.h"
 #include "loader.h"
@@ -30,6 +31,8 @@ static const char usage_text[] =
     "Lets the kernel count what jobs use, for samplers that ask it.\n"
     "\n"
     "  load    put the program that counts into the kernel, and pin it\n"
+    "  hold    load it, and keep it in the kernel until this is ended: no job waits for the\n"
+    "          loading; slurmd does so itself, this is for nodes of PBS\n"
     "  status  what this kernel can, and whether it is loaded\n"
     "  sweep   forget jobs whose samplers are gone; when none is left, unload\n"
     "  unload  unpin it whoever uses it: samplers that run go on with theirs\n"
@@ -121,6 +124,45 @@ static int sweep(const struct options *options)
 	return clear(options, false);
 }
 
+/* SIGTERM and SIGINT end it; whatever else does, the kernel lets go of what was held. */
+static void wait_for_the_end(void)
+{
+	sigset_t ends;
+	int which;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
+	(void)sigwait(&ends, &which);
+}
+
+static int hold_loaded(const struct options *options, struct sy_bpf_holder *holder)
+{
+	struct sy_error err;
+	cleanup_close int lock = sy_bpf_lock(options->base, true, -1, &err);
+
+	if (lock < 0 || sy_loader_pin(options->base, &options->limits, NULL, &err) < 0 ||
+	    sy_bpf_hold(holder, options->base, &err) < 0)
+		return complain(&err);
+	sy_bpf_sweep(options->base);
+	return DONE;
+}
+
+static int hold(const struct options *options)
+{
+	struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
+	int result = hold_loaded(options, &holder);
+
+	if (result != DONE)
+		return result;
+	(void)puts("steelyard-bpf: held until SIGTERM");
+	(void)fflush(stdout);
+	wait_for_the_end();
+	sy_bpf_let_go(&holder, options->base);
+	return sweep(options);
+}
+
 static int unload(const struct options *options)
 {
 	return clear(options, true);
@@ -133,8 +175,17 @@ static void print(json_t *value)
 	json_decref(value);
 }
 
+static const char *loaded_words(bool pinned, bool held)
+{
+	if (held)
+		return pinned ? "loaded, and held by a daemon"
+			      : "held by a daemon for the next job";
+	return pinned ? "loaded" : "not loaded";
+}
+
 static int status(const struct options *options)
 {
+	bool held = sy_bpf_is_held(options->base);
 	struct sy_bpf_trial trial;
 	bool able = sy_bpf_try(&options->limits, &trial) == 0;
 	const struct sy_bpf_can *can = &trial.can;
@@ -142,14 +193,14 @@ static int status(const struct options *options)
 	long long bytes = sy_bpf_memory(options->base);
 
 	if (options->json)
-		print(json_pack("{sb sb sb sb sb sb sb si si sI ss}", "able", able, "walk",
+		print(json_pack("{sb sb sb sb sb sb sb sb si si sI ss}", "able", able, "walk",
 				can->walk, "tick", can->tick, "group", can->group, "right",
-				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "jobs",
-				jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks, "memory_bytes",
-				(json_int_t)bytes, "says", trial.says.text));
+				trial.right, "root", geteuid() == 0, "loaded", jobs >= 0, "held",
+				held, "jobs", jobs < 0 ? 0 : jobs, "tasks", tasks < 0 ? 0 : tasks,
+				"memory_bytes", (json_int_t)bytes, "says", trial.says.text));
 	else
 		(void)printf("%s\n%s, %d jobs, %d tasks, %.1f MB\n", trial.says.text,
-			     jobs < 0 ? "not loaded" : "loaded", jobs < 0 ? 0 : jobs,
+			     loaded_words(jobs >= 0, held), jobs < 0 ? 0 : jobs,
 			     tasks < 0 ? 0 : tasks, (double)bytes / 1e6);
 	return able ? DONE : FAILED;
 }
@@ -264,7 +315,8 @@ static const struct {
 	const char *name;
 	int (*run)(const struct options *options);
 } commands[] = {
-    {"load", load}, {"status", status}, {"sweep", sweep}, {"unload", unload}, {"count", count},
+    {"load", load},   {"hold", hold},	  {"status", status},
+    {"sweep", sweep}, {"unload", unload}, {"count", count},
 };
 
 static int parse(int argc, char **argv, struct options *options)

@@ -11,6 +11,7 @@
 #include "release.h"
 #include "user_commands.h"
 #include "conditions.h"
+#include "slurmd.h"
 #include "stepd.h"
 
 SPANK_PLUGIN(steelyard, 1)
@@ -32,7 +33,7 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 		sy_stepd_init(spank, ac, av);
 		break;
 	case S_CTX_SLURMD:
-		sy_stepd_reap(ac, av);
+		sy_slurmd_begin(ac, av);
 		break;
 	default:
 		break;
@@ -92,5 +93,14 @@ int slurm_spank_exit(spank_t spank, int ac, char **av)
 	(void)av;
 	if (spank_context() == S_CTX_REMOTE)
 		sy_stepd_exit(spank);
+	return 0;
+}
+
+int slurm_spank_slurmd_exit(spank_t spank, int ac, char **av)
+{
+	(void)spank;
+	(void)ac;
+	(void)av;
+	sy_slurmd_end();
 	return 0;
 }

@@ -63,17 +63,6 @@ static void finish_records(const char *node)
 	sy_finish_records(&program, node);
 }
 
-static void sweep_bpf(void)
-{
-	struct sy_node_program program = sy_slurm_program(&config);
-	char path[SY_PATH_SIZE];
-	const char *bpf = sy_slurm_bpf(&config, path);
-
-	sy_counted_retry(&program);
-	if (bpf)
-		sy_sweep_bpf(&program, bpf);
-}
-
 static void load_bpf(void)
 {
 	struct sy_node_program program = sy_slurm_program(&config);
@@ -99,14 +88,6 @@ static void finish_for_sampler(void)
 
 	finish_records(step.node);
 	sy_counted_forget(&counted, &program, sy_slurm_bpf(&config, path));
-}
-
-void sy_stepd_reap(int ac, char **av)
-{
-	sy_config_parse(&config, ac, av, complain);
-	sy_conditions_reap(&config, "slurmd");
-	finish_records("slurmd");
-	sweep_bpf();
 }
 
 static void start_sampler(void)

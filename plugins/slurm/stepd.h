@@ -7,9 +7,6 @@
 
 #include <slurm/spank.h>
 
-/* slurmd itself starts: what a crash or reboot has left of dead jobs is undone. */
-void sy_stepd_reap(int ac, char **av);
-
 void sy_stepd_init(spank_t spank, int ac, char **av);
 void sy_stepd_start(spank_t spank);
 void sy_stepd_task(spank_t spank);

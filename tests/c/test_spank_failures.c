@@ -84,7 +84,7 @@ static void test_never_drains(const char *path)
 		(void)dlclose(plugin);
 	}
 	slurm_answers = true;
-	is_int(called, 6 * 6, "six more callbacks in every context");
+	is_int(called, 6 * 7, "seven more callbacks in every context");
 	is_int(wrong, 0, "none of them fails, whatever is missing");
 	plugin = load(path, S_CTX_REMOTE, 0);
 	mode = dlsym(plugin, "slurm_spank_init_failure_mode");

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from .conftest import Lab, until
+from .test_netem_faults import kill, restart_slurmd, slurmd
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
@@ -152,3 +154,30 @@ def test_batch_jobs_are_exact_from_their_first_process_on(lab: Lab, load: str) -
         truth = json.loads((lab.work / f"known.{job}").read_text()) if weighed(lab, job) else {}
         (record,) = lab.records(job, 1)
         assert_exact(record, truth)
+
+
+@contextmanager
+def fresh_slurmd(lab: Lab, words: str) -> Iterator[None]:
+    """Started anew with these words, and again without them."""
+    try:
+        with switched(lab, words):
+            kill(slurmd(lab))
+            restart_slurmd(lab)
+            yield
+    finally:
+        kill(slurmd(lab))
+        restart_slurmd(lab)
+
+
+def test_slurmd_holds_it_for_the_first_job_and_lets_go_at_its_end(lab: Lab, load: str) -> None:
+    with fresh_slurmd(lab, "bpf=yes"):
+        until(lambda: status()["held"], "slurmd holds it")
+        job = storm(lab, load, "ignore")
+        record = weighed(lab, job)
+        assert status()["held"]
+        os.kill(slurmd(lab), signal.SIGTERM)
+        until(lambda: not status()["held"], "slurmd has let go")
+        restart_slurmd(lab)
+        until(lambda: status()["held"], "the next slurmd holds it")
+    assert_exact(record, json.loads((lab.work / f"known.{job}").read_text()))
+    until(lambda: not status()["held"], "one that was killed holds nothing")

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "bpf/call.h"
 #include "bpf/groups.h"
+#include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/layout.h"
 
@@ -282,7 +283,8 @@ long long sy_bpf_memory(const char *base)
 	long long sum = 0;
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		cleanup_close int map = sy_bpf_open(base, maps[i]);
+		int pinned = sy_bpf_open(base, maps[i]);
+		cleanup_close int map = pinned < 0 ? sy_bpf_open_held_map(base, maps[i]) : pinned;
 
 		sum += map < 0 ? 0 : memory_of(map);
 		sum += map >= 0 && i < SY_BPF_MAPS ? memory_within(map) : 0;
@@ -290,7 +292,7 @@ long long sy_bpf_memory(const char *base)
 	return sum;
 }
 
-static bool is_used(const char *base, const char *folder)
+bool sy_bpf_is_used(const char *base, const char *folder)
 {
 	char path[SY_BPF_PATH];
 	cleanup_close int fd = -1;
@@ -311,7 +313,7 @@ static void sweep_others(const char *base)
 	while (all && (entry = readdir(all))) {
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, sy_bpf_folder()))
 			continue;
-		if (!is_used(base, entry->d_name))
+		if (!sy_bpf_is_used(base, entry->d_name))
 			sy_bpf_unpin(base, entry->d_name);
 	}
 	if (all)

@@ -11,6 +11,9 @@
 #define SY_BPF_BASE "/sys/fs/bpf/steelyard"
 #define SY_BPF_PATH 512
 
+/* The folder of BASE in which what is being pinned lies, until all of it is there. */
+#define SY_BPF_LOADING "loading"
+
 /* The folder below BASE of this very layout. */
 const char *sy_bpf_folder(void);
 
@@ -23,6 +26,8 @@ int sy_bpf_open(const char *base, const char *name);
 
 /* A descriptor of that folder: while anybody has it, those of other releases leave it alone. */
 int sy_bpf_use(const char *base);
+
+bool sy_bpf_is_used(const char *base, const char *folder);
 
 /* Unpin a folder of BASE with all in it; a program ends when nobody has it open, either. */
 void sy_bpf_unpin(const char *base, const char *folder);

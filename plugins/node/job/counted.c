@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/place.h"
 #include "job/run_dir.h"
@@ -54,7 +55,7 @@ void sy_counted_load(const struct sy_node_program *program, const char *bpf)
 	char refusal[SY_PATH_SIZE + 16];
 	cleanup_close int fd = -1;
 
-	if (!bpf || geteuid() != 0 || sy_bpf_count_jobs(SY_BPF_BASE) >= 0 ||
+	if (!bpf || geteuid() != 0 || sy_bpf_is_ready(SY_BPF_BASE, LOCK_MS) ||
 	    access(bpf, X_OK) < 0 || !refusal_path(refusal, sizeof(refusal), program) ||
 	    was_refused(refusal, bpf))
 		return;
@@ -71,6 +72,16 @@ void sy_counted_retry(const struct sy_node_program *program)
 
 	if (refusal_path(refusal, sizeof(refusal), program))
 		(void)unlink(refusal);
+}
+
+void sy_counted_hold(struct sy_bpf_holder *holder)
+{
+	cleanup_close int lock =
+	    geteuid() == 0 ? sy_bpf_lock(SY_BPF_BASE, false, LOAD_MS, NULL) : -1;
+	struct sy_error err;
+
+	if (lock >= 0 && sy_bpf_pin_held(SY_BPF_BASE))
+		(void)sy_bpf_hold(holder, SY_BPF_BASE, &err);
 }
 
 void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *control,

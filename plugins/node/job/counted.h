@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "bpf/held.h"
 #include "bpf/layout.h"
 #include "job/launch.h"
 #include "job/run_dir.h"
@@ -14,11 +15,15 @@
 /* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
 const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE]);
 
-/* Have the program that counts loaded, unless it is there, and wait for it: some 30 ms, a second at
- * most. Where that has failed it is not tried again before sy_counted_retry. `bpf`: steelyard-bpf;
- * NULL: not wanted. */
+/* Have the program that counts loaded, unless it is there or held, and wait for it: some 0.1 s, a
+ * second at most. Where that has failed it is not tried again before sy_counted_retry. `bpf`:
+ * steelyard-bpf; NULL: not wanted. */
 void sy_counted_load(const struct sy_node_program *program, const char *bpf);
 void sy_counted_retry(const struct sy_node_program *program);
+
+/* Hold what is loaded for as long as this process lives: a daemon of the node. Where nothing is,
+ * nothing is held, and a first job waits for the loading. */
+void sy_counted_hold(struct sy_bpf_holder *holder);
 
 struct sy_counted {
 	uint64_t number;  /* of the job; 0: it is not known */

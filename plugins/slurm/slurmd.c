@@ -1,0 +1,48 @@
+#include "slurmd.h"
+
+#include <slurm/spank.h>
+
+#include "bpf/held.h"
+#include "bpf/place.h"
+#include "conditions.h"
+#include "config.h"
+#include "finish.h"
+#include "job/counted.h"
+#include "launch_sampler.h"
+
+static struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
+
+static void complain(const char *sentence)
+{
+	slurm_error("steelyard: %s", sentence);
+}
+
+static void hold_bpf(const struct sy_config *config, const struct sy_node_program *program)
+{
+	char path[SY_PATH_SIZE];
+	const char *bpf = sy_slurm_bpf(config, path);
+
+	sy_counted_retry(program);
+	if (!bpf)
+		return;
+	sy_counted_load(program, bpf);
+	sy_counted_hold(&holder);
+	sy_sweep_bpf(program, bpf);
+}
+
+void sy_slurmd_begin(int ac, char **av)
+{
+	struct sy_config config;
+	struct sy_node_program program;
+
+	sy_config_parse(&config, ac, av, complain);
+	program = sy_slurm_program(&config);
+	sy_conditions_reap(&config, "slurmd");
+	sy_finish_records(&program, "slurmd");
+	hold_bpf(&config, &program);
+}
+
+void sy_slurmd_end(void)
+{
+	sy_bpf_let_go(&holder, SY_BPF_BASE);
+}
