@@ -297,3 +297,19 @@ def test_a_job_without_connections_costs_a_look_at_one_file(
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
+
+
+def test_at_its_end_the_nodes_counters_are_read_after_the_jobs(
+    sampler: Any, tmp_path: Path
+) -> None:
+    """A job was told more retransmitted segments than its node: counted between the two readings."""
+    log = tmp_path / "calls"
+    trace = ("strace", "-f", "-y", "-e", "trace=sendmsg,pread64", "-o", str(log))
+    done, _ = sampler.run(["sleep", "0.5"], "--rate", "5", "--bpf", "no", prefix=trace)
+    assert done.returncode == 0
+    calls = log.read_text().splitlines()
+    readings = ("sendmsg(", "/statistics/tx_bytes>", "/net/snmp>")
+    listing, interfaces, segments = (
+        [number for number, call in enumerate(calls) if words in call][-1] for words in readings
+    )
+    assert listing < min(interfaces, segments)
