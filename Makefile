@@ -362,6 +362,10 @@ packages-kernels:
 check-kernels: packages-kernels all $(VENV)/.test  ## the kernel's count of known loads on Debian's kernels from 5.10 to the newest, emulated in software (root)
 	$(PYTEST) tests/kernels
 
+# Not in `make test`: 35 MB of a kernel with its modules to fetch, once, and some minutes of emulation.
+check-counted: packages-kernels all  ## jobs of a Slurm on cgroup version 2 whose kernel counts them, on Debian 12's kernel, emulated in software (root)
+	@tests/layouts/run.sh bookworm:v2-counted
+
 # Not in `make test`: 133 MB of kernel sources to fetch, once.
 check-powercap: all $(VENV)/.test  ## joules of jobs on a virtual node with a real powercap class device, against that device's own count (root)
 	@tests/powercap/build.sh build/powercap

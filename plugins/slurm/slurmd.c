@@ -10,6 +10,8 @@
 #include "job/counted.h"
 #include "launch_sampler.h"
 
+#define PATIENCE_MS 10000 /* of a node that has just booted, and is busy */
+
 static struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
 
 static void complain(const char *sentence)
@@ -25,7 +27,7 @@ static void hold_bpf(const struct sy_config *config, const struct sy_node_progra
 	sy_counted_retry(program);
 	if (!bpf)
 		return;
-	sy_counted_load(program, bpf);
+	sy_counted_load(program, bpf, PATIENCE_MS);
 	sy_counted_hold(&holder);
 	sy_sweep_bpf(program, bpf);
 }

@@ -68,7 +68,7 @@ static void load_bpf(void)
 	struct sy_node_program program = sy_slurm_program(&config);
 	char path[SY_PATH_SIZE];
 
-	sy_counted_load(&program, sy_slurm_bpf(&config, path));
+	sy_counted_load(&program, sy_slurm_bpf(&config, path), SY_LOAD_MS);
 }
 
 /* From now on the kernel counts what we start: before any task is forked. The extern step's daemon

@@ -46,18 +46,18 @@ static int64_t tries(void)
 static void test_refused(void)
 {
 	write_fake();
-	sy_counted_load(&program, NULL);
+	sy_counted_load(&program, NULL, SY_LOAD_MS);
 	is_int(tries(), 0, "not wanted: not tried");
-	sy_counted_load(&program, fake);
+	sy_counted_load(&program, fake, SY_LOAD_MS);
 	is_int(tries(), 1, "a loader that fails was run");
 	ok(access(refusal, F_OK) == 0, "and it is remembered");
-	sy_counted_load(&program, fake);
+	sy_counted_load(&program, fake, SY_LOAD_MS);
 	is_int(tries(), 1, "no other job waits for it");
 	sy_counted_retry(&program);
-	sy_counted_load(&program, fake);
+	sy_counted_load(&program, fake, SY_LOAD_MS);
 	is_int(tries(), 2, "slurmd's start has it tried again");
 	(void)utimensat(AT_FDCWD, fake, (struct timespec[2]){{0, UTIME_OMIT}, {1L << 32, 0}}, 0);
-	sy_counted_load(&program, fake);
+	sy_counted_load(&program, fake, SY_LOAD_MS);
 	is_int(tries(), 3, "and so has another loader");
 }
 
@@ -92,7 +92,7 @@ static void test_joined(void)
 	sy_counted_join(&counted, &control, SY_BPF_KEEPER);
 	is_int(counted.since_ns, 0, "nothing is loaded: nothing counts");
 	sy_counted_retry(&program);
-	sy_counted_load(&program, real);
+	sy_counted_load(&program, real, SY_LOAD_MS);
 	ok(access(refusal, F_OK) != 0, "loaded, and no refusal is left");
 	sy_counted_join(&counted, &control, SY_BPF_KEEPER);
 	ok(counted.since_ns > 0, "joined");

@@ -13,7 +13,6 @@
 #include "sampler/io.h"
 #include "sampler/loader.h"
 
-#define LOAD_MS 1000
 #define LOCK_MS 100 /* others hold it for less than one, or while they load */
 #define MADE_MS 100 /* by a sampler that has just been started; else by us, which takes 50 */
 
@@ -39,7 +38,7 @@ static bool was_refused(const char *refusal, const char *bpf)
 	return stat(refusal, &then) == 0 && stat(bpf, &now) == 0 && now.st_mtime <= then.st_mtime;
 }
 
-static void run_loader(const struct sy_node_program *program, const char *bpf)
+static void run_loader(const struct sy_node_program *program, const char *bpf, int wait_ms)
 {
 	struct sy_arguments arguments;
 	struct sy_answer answer = {.out = (char[64]){""}, .out_size = 64};
@@ -47,10 +46,10 @@ static void run_loader(const struct sy_node_program *program, const char *bpf)
 	sy_begin_arguments(&arguments, program);
 	arguments.argv[0] = (char *)bpf;
 	sy_argument(&arguments, "load");
-	(void)sy_ask(&arguments, LOAD_MS, &answer, NULL);
+	(void)sy_ask(&arguments, wait_ms, &answer, NULL);
 }
 
-void sy_counted_load(const struct sy_node_program *program, const char *bpf)
+void sy_counted_load(const struct sy_node_program *program, const char *bpf, int wait_ms)
 {
 	char refusal[SY_PATH_SIZE + 16];
 	cleanup_close int fd = -1;
@@ -59,7 +58,7 @@ void sy_counted_load(const struct sy_node_program *program, const char *bpf)
 	    access(bpf, X_OK) < 0 || !refusal_path(refusal, sizeof(refusal), program) ||
 	    was_refused(refusal, bpf))
 		return;
-	run_loader(program, bpf);
+	run_loader(program, bpf, wait_ms);
 	if (sy_bpf_count_jobs(SY_BPF_BASE) >= 0)
 		(void)unlink(refusal);
 	else
@@ -77,7 +76,7 @@ void sy_counted_retry(const struct sy_node_program *program)
 void sy_counted_hold(struct sy_bpf_holder *holder)
 {
 	cleanup_close int lock =
-	    geteuid() == 0 ? sy_bpf_lock(SY_BPF_BASE, false, LOAD_MS, NULL) : -1;
+	    geteuid() == 0 ? sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL) : -1;
 	struct sy_error err;
 
 	if (lock >= 0 && sy_bpf_pin_held(SY_BPF_BASE))

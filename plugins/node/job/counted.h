@@ -15,10 +15,12 @@
 /* steelyard-bpf, where it is `wanted`, we are root, and it lies beside steelyard-node; or NULL. */
 const char *sy_counted_program(bool wanted, const char *node_program, char path[SY_PATH_SIZE]);
 
-/* Have the program that counts loaded, unless it is there or held, and wait for it: some 0.1 s, a
- * second at most. Where that has failed it is not tried again before sy_counted_retry. `bpf`:
+#define SY_LOAD_MS 1000 /* as long as a job may wait */
+
+/* Have the program that counts loaded, unless it is there or held, and wait for it: some 0.1 s,
+ * `wait_ms` at most. Where that has failed it is not tried again before sy_counted_retry. `bpf`:
  * steelyard-bpf; NULL: not wanted. */
-void sy_counted_load(const struct sy_node_program *program, const char *bpf);
+void sy_counted_load(const struct sy_node_program *program, const char *bpf, int wait_ms);
 void sy_counted_retry(const struct sy_node_program *program);
 
 /* Hold what is loaded for as long as this process lives: a daemon of the node. Where nothing is,

@@ -267,6 +267,21 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	status->overflowed = processes->overflowed && !job->kernel_counts;
 }
 
+/* What is told of the job's CPU may be a reading more than the group's of now: its sum, their
+ * ratio. */
+static void take_parts(struct sy_status *status, int64_t user, int64_t system)
+{
+	int64_t told = status->sums.last.cell[SY_CPU];
+	double parts = (double)user + (double)system;
+
+	if (told != SY_UNKNOWN && parts > 0) {
+		user = (int64_t)((double)told * ((double)user / parts) + 0.5);
+		system = told - user;
+	}
+	status->user_us = user;
+	status->system_us = system;
+}
+
 void sy_job_split(struct sy_job *job, struct sy_status *status)
 {
 	int64_t user, system;
@@ -277,8 +292,7 @@ void sy_job_split(struct sy_job *job, struct sy_status *status)
 	    (job->by_steps ? sy_step_groups_split_us(&job->steps, &user, &system)
 			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) < 0)
 		return; /* what was known while the group was there stays */
-	status->user_us = user;
-	status->system_us = system;
+	take_parts(status, user, system);
 }
 
 uid_t sy_job_user(const struct sy_sampling *sampling)
