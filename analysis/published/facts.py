@@ -243,7 +243,8 @@ def value_words(value: Any) -> str:
 
 
 def other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
-    """`class=S for B`: where a study's size is not the paper's."""
+    """`class=S for B`, `loss_percent=1 for none`: where a study's size is not the paper's."""
     for name, printed in sizes.items():
         if not fits_one(facts.get(name), printed):
-            yield f"{name}={value_words(facts.get(name))} for {value_words(printed)}"
+            theirs = "none" if printed == "absent" else value_words(printed)
+            yield f"{name}={value_words(facts.get(name))} for {theirs}"
