@@ -8,8 +8,13 @@ sy_slurm_is_ours() {
     [[ -n ${SLURM_JOB_ID:-} ]]
 }
 
+# All but what sbatch was asked of plugins: mpirun's daemons are started by srun, and without --netem a
+# run's other nodes would have no network condition.
 sy_slurm_variables() {
-    printf '%s\n' "${!SLURM_@}"
+    local name
+    for name in "${!SLURM_@}"; do
+        [[ $name == SLURM_SPANK_* ]] || printf '%s\n' "$name"
+    done
 }
 
 sy_slurm_job_id() {

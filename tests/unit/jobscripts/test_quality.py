@@ -160,6 +160,14 @@ def test_one_rank_starts_no_daemon_of_open_mpi(study: Study) -> None:
     assert found.endswith("after:")
 
 
+def test_what_sbatch_asked_of_plugins_goes_to_other_nodes_too(study: Study) -> None:
+    """srun reads it from there (spank(8)): without it mpirun's daemons had no network condition."""
+    option = "SLURM_SPANK__SLURM_SPANK_OPTION_steelyard_netem"
+    study.body(f"export SLURM_NNODES=2 {option}=x; sy_without_scheduler; compgen -v SLURM_")
+    assert study.run().returncode == 0
+    assert (study.attempt() / "out.0").read_text().split() == [option]
+
+
 ALLOWED = "sed -n s/Cpus_allowed_list:.//p /proc/self/status"
 
 

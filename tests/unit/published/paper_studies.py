@@ -51,7 +51,9 @@ def ruiz_lossy() -> StudyMaker:
     """A packet in a hundred lost: CG takes 10 s bare and 15 s in a container, with 2 ms 5 and 6 s;
     FT in a container a tenth more."""
     networks = [f"loss=1%,rto_min={least}" for least in ("200ms", "2ms")]
-    maker = StudyMaker("lossy", {"launcher": [BARE, INSIDE], "network": networks}, {"launcher": BARE})
+    maker = StudyMaker(
+        "lossy", {"launcher": [BARE, INSIDE], "network": networks}, {"launcher": BARE}
+    )
     times = {"cg": ((10.0, 15.0), (5.0, 6.0)), "ft": ((10.0, 11.0), (10.0, 11.0))}
     for (kernel, found), (number, share) in product(times.items(), enumerate(SPREAD, start=1)):
         for network, both in zip(networks, found, strict=True):

@@ -93,7 +93,9 @@ def test_time_outs_of_tcp_are_judged_where_packets_are_lost(tmp_path: Path) -> N
     time-out was claimed, nothing is told on such a network."""
     report = beside(paper_studies.ruiz_lossy(), "ruiz2015", tmp_path)
     seen = {one.claim.words: one.seen for one in report.judged if one.seen}
-    assert {words: [round(one.value or 0, 2) for one in found] for words, found in seen.items()} == {
+    assert {
+        words: [round(one.value or 0, 2) for one in found] for words, found in seen.items()
+    } == {
         "CG takes longer in containers with TCP's usual least time-out": [0.5],
         "With a least time-out of 2 ms CG still takes longer in containers": [0.2],
         "A least time-out of 2 ms in place of 200 ms makes CG in containers faster": [-0.6],
