@@ -165,6 +165,8 @@ def invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
     level = run.condition.get(FACTOR)
     documents = {n: d for n, r in attempt.records.items() if (d := conditions(r)) is not None}
     reasons = [reason for node, d in sorted(documents.items()) for reason in faults(node, d, level)]
+    if documents and level not in (None, NO_LEVEL):
+        reasons += left_out(attempt.records)
     if reasons:
         return "; ".join(reasons)
     if level in (None, NO_LEVEL) or documents:
@@ -185,6 +187,13 @@ def faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[st
         return
     if canonical(requested) != canonical(str(level)):
         yield f"{node}: the study's level is {FACTOR}={level}, the job had {requested}"
+
+
+def left_out(records: Mapping[str, Record]) -> Iterator[str]:
+    """Nodes from which the job talked to others without its condition; an idle one needs none."""
+    for node, record in sorted(records.items()):
+        if conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
+            yield f"{node}: the job has sent from there, and its condition was not applied there"
 
 
 def refusal(study_dir: Path, attempt: Attempt) -> str | None:

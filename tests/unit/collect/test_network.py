@@ -37,12 +37,14 @@ def study(tmp_path: Path) -> Any:
     return HELP.Study(tmp_path)
 
 
-def two_nodes(study: Any, first: object, second: object) -> tuple[bool | None, str | None]:
+def two_nodes(
+    study: Any, first: object, second: object, **fields: object
+) -> tuple[bool | None, str | None]:
     """Collect with these documents on the nodes of job 11: valid, invalid_reason."""
     both = study.row("11")
     study.attempt(run_id("twonodes"), both)
     for node, document in zip(both.nodes, (first, second), strict=True):
-        study.record(both, node, network_conditions=document)
+        study.record(both, node, network_conditions=document, **fields)
     study.collect()
     ((valid, reason),) = query(
         study,
@@ -89,6 +91,19 @@ def test_what_was_asked_for_and_not_applied_is_invalid(study: Any) -> None:
         False,
         "network=delay=50ms was asked for, and not applied on any node",
     )
+
+
+@pytest.mark.parametrize(("connections", "valid"), [(2, False), (0, True), (None, True)])
+def test_a_node_that_talks_without_the_condition_is_told(
+    study: Any, connections: int | None, valid: bool
+) -> None:
+    """mpirun's daemon was started there by an srun without --netem; an idle node needs none."""
+    ask_for(study, "delay=50ms")
+    found, reason = two_nodes(study, conditions(), None, tcp={"connections": connections})
+    assert found is valid
+    node = study.row("11").nodes[1]
+    words = f"{node}: the job has sent from there, and its condition was not applied there"
+    assert reason == (None if valid else words)
 
 
 def test_without_any_record_nobody_knows(study: Any) -> None:
