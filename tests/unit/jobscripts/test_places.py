@@ -188,6 +188,18 @@ def test_addresses_of_a_job_do_not_meet(tmp_path: Path) -> None:
     assert len(set(addresses)) == 12
 
 
+@pytest.mark.parametrize("word", ["ready", "reached", "trip", "sent"])
+def test_a_container_that_answers_nothing_is_not_waited_for_until_the_jobs_end(
+    tmp_path: Path, word: str
+) -> None:
+    script = """
+    SY_SIGNAL= SY_BARRIER_S=1
+    exec {SY_LAUNCHER_IN}<> <(:)
+    sy_launcher_answer "$1"; echo "$?"
+    """
+    assert bash(tmp_path, script, word).stdout == "1\n"
+
+
 def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
     """A refused connection is an answer."""
     alone = "unshare --user --map-root-user --net bash -c"
