@@ -302,6 +302,7 @@ check-lab-counted: all $(VENV)/.test  ## check-lab-nodes with jobs counted by th
 # Not in `make test`: half an hour. Four reports beside their papers are left in build/papers.
 lab-papers: all $(VENV)/.test  ## four papers redone in small on virtual nodes, and their reports beside them (as root, half an hour)
 	$(PYTEST) tests/papers
+	STEELYARD_LAB_LONG=yes $(PYTEST) -m guests tests/lab/test_launchers_across.py
 	@ls build/papers/*.html
 
 # Not in `make test`: two packages of Debian's more. Two servers, each in a network of its own; their
