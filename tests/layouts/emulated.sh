@@ -6,10 +6,10 @@ readonly kernels=/var/tmp/steelyard-kernels # fetched once
 readonly file_server=/usr/lib/qemu/virtiofsd
 
 emulated_needs() {
-    type -P qemu-system-x86_64 >/dev/null && [[ -x $file_server ]] || {
+    if ! type -P qemu-system-x86_64 >/dev/null || [[ ! -x $file_server ]]; then
         echo "tests/layouts/run.sh: apt-get install qemu-system-x86 qemu-system-common" >&2
         exit 3
-    }
+    fi
 }
 
 emulated_kernel() {
@@ -43,7 +43,7 @@ emulated_serve() { # FOLDER NAME SOURCE: it ends with the machine
     until [[ -S $1/$2.socket ]]; do sleep 0.1; done
 }
 
-emulated_boot() { # LAYOUT OUT
+emulated_boot() { # LAYOUT OUT SOURCE: this checkout, as seen there
     local -r own=$2/machine
     mkdir -p "$own"
     emulated_kernel
@@ -55,7 +55,7 @@ emulated_boot() { # LAYOUT OUT
         -object memory-backend-memfd,id=memory,size=1536M,share=on -numa node,memdev=memory \
         -nodefaults -no-reboot -display none -serial "file:$2/console" \
         -kernel "$kernels/bookworm-whole.vmlinuz" -initrd "$own/initrd.cpio" \
-        -append "console=ttyS0 quiet panic=-1 mitigations=off SY_LAYOUT=$1 SY_SOURCE=$source \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off SY_LAYOUT=$1 SY_SOURCE=$3 \
 SY_OUT=virtiofs SY_MODULES=$kernels/modules SY_INSIDE=tests/layouts/counted.sh" \
         -chardev "socket,id=root,path=$own/root.socket" -device vhost-user-fs-pci,chardev=root,tag=root \
         -chardev "socket,id=out,path=$own/out.socket" -device vhost-user-fs-pci,chardev=out,tag=out \

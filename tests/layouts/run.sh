@@ -58,7 +58,7 @@ try() { # SUITE LAYOUT
     mkdir -p "$out"
     if [[ $2 == *-counted ]]; then
         emulated_needs
-        emulated_boot "$2" "$out"
+        emulated_boot "$2" "$out" "$source"
     else
         boot "$2" "$out"
     fi
