@@ -302,8 +302,11 @@ check-lab-counted: all $(VENV)/.test  ## check-lab-nodes with jobs counted by th
 # Not in `make test`: half an hour. Four reports beside their papers are left in build/papers.
 lab-papers: all $(VENV)/.test  ## four papers redone in small on virtual nodes, and their reports beside them (as root, half an hour)
 	$(PYTEST) tests/papers
-	STEELYARD_LAB_LONG=yes $(PYTEST) -m guests tests/lab/test_launchers_across.py
 	@ls build/papers/*.html
+
+# Not in `make test`: two minutes for each of two kinds.
+check-containers: all $(VENV)/.test  ## one MPI program in systemd-nspawn's and in LXC's containers of two virtual nodes (as root)
+	STEELYARD_LAB_LONG=yes $(PYTEST) -m guests tests/lab/test_launchers_across.py
 
 # Not in `make test`: two packages of Debian's more. Two servers, each in a network of its own; their
 # count of bytes written is what ours must come to.
@@ -567,5 +570,5 @@ rpm: packages-rpm  ## build/rpm/*.rpm: the C parts alone, for the Slurm whose he
 clean:  ## remove everything that was built, the virtual environment too
 	rm -rf build
 
-.PHONY: help all npb mpiprof packages packages-test packages-docker packages-glusterfs packages-bench setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-prometheus check-pbs check-docker check-docker-host test-matrix check-layouts check-netem packages-kernels check-kernels check-powercap lab-papers lab-glusterfs soak failsafe lint docs site man \
+.PHONY: help all npb mpiprof packages packages-test packages-docker packages-glusterfs packages-bench setup demo test groups check check-fast check-unit check-unit-fast check-bats check-c check-sanitize check-fuzz check-torture check-npb check-lab check-lab-guests check-lab-nodes check-spark check-prometheus check-pbs check-docker check-docker-host test-matrix check-layouts check-netem packages-kernels check-kernels check-powercap check-counted check-containers lab-papers lab-glusterfs soak failsafe lint docs site man \
 	bench install-slurm install-torque install-torque-parts install-torque-login uninstall-torque install-openpbs uninstall-openpbs FORCE install-programs install-redfish install-hypervisor install-sweep install-spool install-packaged wheel dist packages-deb deb packages-rpm rpm packages-check-packages check-dist check-deb check-rpm clean

@@ -192,7 +192,7 @@ def test_one_program_spans_containers_of_two_nodes(
     until(lambda: not any(bridge.exists() for bridge in bridges), "no bridge is left")
 
 
-@pytest.mark.skipif("STEELYARD_LAB_LONG" not in os.environ, reason="minutes: make lab-papers")
+@pytest.mark.skipif("STEELYARD_LAB_LONG" not in os.environ, reason="minutes: make check-containers")
 @pytest.mark.parametrize("kind", ["nspawn", "lxc"])
 def test_one_program_spans_containers_of_two_guests(
     virtual_lab: Lab, request: pytest.FixtureRequest, root_folder: Path, kind: str

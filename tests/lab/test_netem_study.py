@@ -82,3 +82,39 @@ def test_a_study_knows_what_was_asked_and_what_was_had(studied: Lab) -> None:
     assert f"delay=10ms,to={n1}" in page
     assert "vec9" in page
     assert "the qdisc of vec0 was gone at the end" in page or "longer than before" in page
+
+
+# Bare: mpirun starts its daemon on the other node by an srun of its own.
+PROGRAM = """
+[study]
+name = "ranks"
+repeat = 1
+[job]
+nodes = 2
+time_limit = "00:03:00"
+exclusive = true
+constraint = "virtual"
+[factors]
+network = ["delay=3ms,to={v1},to={v2}"]
+[baseline]
+network = "delay=3ms,to={v1},to={v2}"
+[[benchmark]]
+use = "npb"
+implementation = "steelyard"
+kernel = "is"
+class = "S"
+ranks = 2
+"""
+
+
+def test_every_node_of_an_mpi_program_has_its_condition(virtual_lab: Lab) -> None:
+    """Only the first had it: a container, which had it on all, seemed to cost the difference."""
+    places = {name: address(virtual_lab.cluster, name) for name in ("v1", "v2")}
+    (virtual_lab.work / "ranks.toml").write_text(PROGRAM.format(**places))
+    virtual_lab.steelyard("submit", "ranks.toml")
+    virtual_lab.steelyard("status", "ranks.toml", "--watch")
+    virtual_lab.collect("ranks.toml")
+    rows = virtual_lab.rows("ranks", "SELECT node, valid, rtt_during_end_s FROM network")
+    assert sorted(node for node, _, _ in rows) == ["v1", "v2"]
+    # 3 ms to each side, and what two guests on one machine take.
+    assert all(valid and 0.006 <= rtt_s < 0.030 for _, valid, rtt_s in rows)
