@@ -1,6 +1,6 @@
 """One MPI program in containers of two nodes, by systemd-nspawn and by LXC: where its ranks are, by which
 device they reach each other, and what is left. The truth is the kernel's: of two nodes of this machine,
-and (`make lab-papers`: minutes) each guest's own."""
+and (`make check-containers`: minutes) each guest's own."""
 
 from __future__ import annotations
 
