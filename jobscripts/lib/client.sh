@@ -38,8 +38,8 @@ sy_run_setup() {
 sy_make_scratch() {
     local base=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}} left
     while IFS= read -r left; do
-        sy_say "$left"
-    done < <(sy_left_sweep_folders "$base")
+        [[ -z $left ]] || sy_say "$left"
+    done <<<"$(sy_left_sweep_folders "$base")"
     SY_SCRATCH=$(sy_left_folder "$base" "steelyard.$SY_RUN_ID.$SY_CLIENT") || {
         sy_say "cannot make a scratch folder in $base"
         return 1
@@ -125,6 +125,8 @@ sy_timed_client() {
     done
     sy_stop_clock
     trap '' TERM INT # what follows is short, and must be done
+    # Else a slow node's shell ends before its child has: nobody has waited for that, says the record.
+    wait "$pid" 2>/dev/null || :
     [[ -n $line ]] || return 1
     printf '%s\n' "$line" >>"$SY_STATE_FILE"
     words=${line#* }

@@ -62,7 +62,7 @@ sy_launcher_up() {
 # A name that no other container of this node has.
 sy_launcher_name() {
     local -a owner
-    read -r -a owner < <(sy_left_identity)
+    read -r -a owner <<<"$(sy_left_identity)"
     # shellcheck disable=SC2034 # for launcher_kinds.sh
     SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
 }

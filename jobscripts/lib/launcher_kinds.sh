@@ -140,7 +140,7 @@ sy_launcher_engine() { # <docker or podman>
         # What leaves the node goes through a program, not through the kernel's bridge alone.
         [[ $network != bridge ]] || sy_tag launcher_network 'bridge, slirp4netns'
     fi
-    read -r -a groups < <(id -G)
+    read -r -a groups <<<"$(id -G)"
     for name in "${groups[@]:1}"; do
         SY_LAUNCHER_COMMAND+=(--group-add="$name")
     done

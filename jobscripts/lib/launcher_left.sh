@@ -24,7 +24,10 @@ SY_LEFT=/run/steelyard-containers
 # PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
 sy_left_identity() {
     local stat boot node job
-    read -r job < <(sy_every_scheduler job_id) || job=-
+    # Not by < <(…): nobody would wait for that, and of a process that is at work at its end, as on a
+    # slow node, the record says so.
+    read -r job <<<"$(sy_every_scheduler job_id)"
+    job=${job:--}
     read -r stat <"/proc/$$/stat" && read -r boot </proc/sys/kernel/random/boot_id &&
         read -r node </proc/sys/kernel/hostname || return
     stat=${stat##*) }
@@ -274,8 +277,8 @@ sy_left_sweep_folders() { # <base>
     local note folder
     while IFS= read -r note; do
         folder=$1/${note##*/.}
-        sy_left_remove_folder "$folder" && printf '%s of a run that was killed: removed\n' "$folder"
-    done < <(sy_left_folders "$1")
+        [[ -z $note ]] || ! sy_left_remove_folder "$folder" || printf '%s of a run that was killed: removed\n' "$folder"
+    done <<<"$(sy_left_folders "$1")"
 }
 
 # Their notes.

@@ -34,7 +34,7 @@ sy_work_remove() {
 # mount.bricks of GlusterFS.
 sy_mount_tags() { # <folder>
     local point type source options
-    read -r point type source options < <(sy_mount_of "$1")
+    read -r point type source options <<<"$(sy_mount_of "$1")"
     if [[ -z ${options:-} ]]; then
         sy_say "no mount known at $1: the run has no tags of it"
         return 0

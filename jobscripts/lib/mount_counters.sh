@@ -7,7 +7,7 @@
 sy_mount_counters() { # <folder> <before|after>
     local point type source from='' why=''
     local -r to=$SY_ATTEMPT_DIR/mount.$SY_CLIENT.$2
-    read -r point type source _ < <(sy_mount_of "$1")
+    read -r point type source _ <<<"$(sy_mount_of "$1")"
     point=$(printf '%b' "${point:-}")
     case ${type:-} in
     nfs | nfs4) sy_mountstats "$point" ;;

@@ -128,11 +128,11 @@ sy_environment() { # <program>...
     mapfile -t paths < <(type -P -- "$@")
     ((${#paths[@]} > 0)) || return 0
     while read -r path; do
-        kinds[$path]=library
-    done < <(ldd "${paths[@]}" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')
+        [[ -z $path ]] || kinds[$path]=library
+    done <<<"$(ldd "${paths[@]}" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')"
     while read -r path; do
         kinds[$path]=program
-    done < <(readlink -f -- "${paths[@]}")
+    done <<<"$(readlink -f -- "${paths[@]}")"
     sha256sum -- "${!kinds[@]}" 2>/dev/null | while read -r sum path; do
         printf '{"kind":"%s","path":' "${kinds[$path]:-library}"
         sy_json_string "$path"

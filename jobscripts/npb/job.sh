@@ -56,11 +56,11 @@ sy_npb_whose() {
 sy_npb_tags() {
     local key value
     while IFS='=' read -r key value; do
-        sy_tag "$key" "$value"
-    done < <(sed -nE -e 's/^ Version +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.version=\1/p' \
+        [[ -z $key ]] || sy_tag "$key" "$value"
+    done <<<"$(sed -nE -e 's/^ Version +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.version=\1/p' \
         -e 's/^ Messages +=[[:space:]]*([a-z]+)[[:space:]]*$/npb.messages=\1/p' \
         -e 's/^ Vectors +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.vectors=\1/p' \
-        "$SY_ATTEMPT_DIR/out.$SY_CLIENT")
+        "$SY_ATTEMPT_DIR/out.$SY_CLIENT")"
 }
 
 # NPB 3.4 names its programs cg.A.x; 3.3, which fixes the ranks when it is built, cg.A.2.

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -35,6 +36,9 @@ RTT_S = 0.020
 # at most each request of 128 KiB (the mount's rsize and wsize) waits alone, and those around them.
 FEWEST_WAITS = 4 + 4
 MOST_WAITS = 32 + 32 + 16
+UNJUDGED = "No main figure can be judged"
+# On a slow machine, where a fork in a guest takes 60 ms, records of guests are cut short: in no mean.
+MAY_LACK = "    cpu_s "
 
 
 @dataclass(frozen=True)
@@ -74,21 +78,27 @@ def start(root: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def root() -> Iterator[Path]:
-    """A short name: there are Unix sockets below it."""
-    with tempfile.TemporaryDirectory(prefix="sydemo-", dir="/tmp") as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="module")
-def done(root: Path) -> Done:
+def whole(root: Path) -> Done:
+    """From its start to its end."""
     with start(root) as process:
         text, _ = process.communicate(timeout=1500)
     text = "$ make demo\n" + text.replace(str(root), HOME)
     SEEN.parent.mkdir(exist_ok=True)
     SEEN.write_text(text, encoding="utf-8")
     return Done(root, process.returncode, text)
+
+
+@pytest.fixture(scope="module")
+def done() -> Iterator[Done]:
+    """A machine that was held up in one of the five near runs leaves it open what distance costs, as
+    it must: then once more. A short name: there are Unix sockets below it."""
+    with ExitStack() as stack:
+        for _ in range(2):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sydemo-", dir="/tmp"))
+            found = whole(Path(folder))
+            if UNJUDGED not in found.text:
+                break
+        yield found
 
 
 def nothing_is_left(root: Path) -> None:
@@ -181,7 +191,7 @@ def shape(text: str) -> list[str]:
     for line in text.splitlines():
         head = HEADS.match(line)
         if head:
-            lines.append(head[1])
+            lines += [head[1]] if head[1] != MAY_LACK else []
         elif not VARYING.match(line) and (line[:2] != "  " or line.endswith(KEPT)):
             lines.append(line)
     return [re.sub(r"# [mµ]?s$", "# s", NUMBER.sub("#", line)) for line in lines]

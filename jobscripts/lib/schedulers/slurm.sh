@@ -86,8 +86,8 @@ sy_slurm_nodes() {
     local node
     printf '%s\n' "$SY_THIS_NODE"
     while read -r node; do
-        [[ $node == "$SY_THIS_NODE" ]] || printf '%s\n' "$node"
-    done < <(sy_slurm_command scontrol show hostnames "$SY_SLURM_NODES")
+        [[ -z $node || $node == "$SY_THIS_NODE" ]] || printf '%s\n' "$node"
+    done <<<"$(sy_slurm_command scontrol show hostnames "$SY_SLURM_NODES")"
 }
 
 sy_slurm_is_this_node() { # <node>

@@ -227,3 +227,16 @@ def test_macvlan_devices_are_on_the_nodes_way_out(
     done = bash(tmp_path, script, route, address)
     assert (done.stdout, done.returncode) == (device, 0 if device else 4), done.stderr
     assert bool(device) or "none has the address 127.0.1.1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        "sy_left_folders() { exec >&-; sleep 0.3; : >ended; }\nsy_left_sweep_folders /nowhere",
+        "sy_every_scheduler() { echo 17; exec >&-; sleep 0.3; : >ended; }\nsy_left_identity >/dev/null",
+    ],
+)
+def test_whose_words_are_read_is_waited_for(tmp_path: Path, slow: str) -> None:
+    """Else it may end after its shell: a record of a slow node's job then lacks what it used."""
+    done = bash(tmp_path, f"cd {tmp_path}\n{slow}\n[[ -e ended ]] && echo waited")
+    assert (done.stdout, done.returncode) == ("waited\n", 0), done.stderr
