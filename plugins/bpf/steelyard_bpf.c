@@ -149,6 +149,16 @@ static int hold_loaded(const struct options *options, struct sy_bpf_holder *hold
 	return DONE;
 }
 
+/* Under the lock: another one may begin to hold just now. */
+static void let_go(const struct options *options, struct sy_bpf_holder *holder)
+{
+	int lock = sy_bpf_lock(options->base, false, -1, NULL);
+
+	sy_bpf_let_go(holder, options->base);
+	if (lock >= 0)
+		(void)close(lock);
+}
+
 static int hold(const struct options *options)
 {
 	struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
@@ -159,7 +169,7 @@ static int hold(const struct options *options)
 	(void)puts("steelyard-bpf: held until SIGTERM");
 	(void)fflush(stdout);
 	wait_for_the_end();
-	sy_bpf_let_go(&holder, options->base);
+	let_go(options, &holder);
 	return sweep(options);
 }
 

@@ -3,7 +3,6 @@
 #include <slurm/spank.h>
 
 #include "bpf/held.h"
-#include "bpf/place.h"
 #include "conditions.h"
 #include "config.h"
 #include "finish.h"
@@ -46,5 +45,5 @@ void sy_slurmd_begin(int ac, char **av)
 
 void sy_slurmd_end(void)
 {
-	sy_bpf_let_go(&holder, SY_BPF_BASE);
+	sy_counted_let_go(&holder);
 }

@@ -14,8 +14,10 @@ emulated_needs() {
 
 emulated_kernel() {
     mkdir -p "$kernels"
-    [[ -d $kernels/modules ]] ||
+    if [[ ! -d $kernels/modules ]]; then
+        rm -f "$kernels/bookworm-whole.vmlinuz" # of one that was stopped half-way
         tests/kernels/kernel.sh bookworm "$kernels/bookworm-whole.vmlinuz" "$kernels/modules"
+    fi
     release=$(ls "$kernels/modules")
 }
 
@@ -37,14 +39,22 @@ emulated_files() { # FOLDER
     (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$1/initrd.cpio"
 }
 
-emulated_serve() { # FOLDER NAME SOURCE: it ends with the machine
+emulated_serve() { # FOLDER NAME SOURCE
     "$file_server" --socket-path="$1/$2.socket" -o "source=$3,cache=auto,sandbox=chroot" \
         >"$1/$2.log" 2>&1 &
-    until [[ -S $1/$2.socket ]]; do sleep 0.1; done
+    servers+=($!)
+    until [[ -S $1/$2.socket ]]; do
+        kill -0 $! 2>/dev/null || {
+            cat "$1/$2.log" >&2
+            return 1
+        }
+        sleep 0.1
+    done
 }
 
 emulated_boot() { # LAYOUT OUT SOURCE: this checkout, as seen there
     local -r own=$2/machine
+    local -a servers=()
     mkdir -p "$own"
     emulated_kernel
     emulated_files "$own"
@@ -60,6 +70,7 @@ SY_OUT=virtiofs SY_MODULES=$kernels/modules SY_INSIDE=tests/layouts/counted.sh" 
         -chardev "socket,id=root,path=$own/root.socket" -device vhost-user-fs-pci,chardev=root,tag=root \
         -chardev "socket,id=out,path=$own/out.socket" -device vhost-user-fs-pci,chardev=out,tag=out \
         </dev/null >"$own/log" 2>&1 || :
+    kill "${servers[@]}" 2>/dev/null || : # where no machine came up they wait for one
     wait
     rm -rf "$own"
 }

@@ -20,8 +20,8 @@ struct sy_bpf_holder {
 		.folder = -1                                                                       \
 	}
 
-/* As root, with the lock of `base` held: hold what is pinned there until sy_bpf_let_go, or until
- * the process ends. 0, or -1 with nothing held. */
+/* Both as root, with the lock of `base` held: hold what is pinned there until sy_bpf_let_go, or
+ * until the process ends. 0, or -1 with nothing held. */
 int sy_bpf_hold(struct sy_bpf_holder *holder, const char *base, struct sy_error *err);
 void sy_bpf_let_go(struct sy_bpf_holder *holder, const char *base);
 

@@ -83,6 +83,18 @@ void sy_counted_hold(struct sy_bpf_holder *holder)
 		(void)sy_bpf_hold(holder, SY_BPF_BASE, &err);
 }
 
+void sy_counted_let_go(struct sy_bpf_holder *holder)
+{
+	int lock;
+
+	if (holder->folder < 0)
+		return;
+	lock = sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL);
+	sy_bpf_let_go(holder, SY_BPF_BASE);
+	if (lock >= 0)
+		(void)close(lock);
+}
+
 void sy_counted_join(struct sy_counted *counted, const struct sockaddr_un *control,
 		     enum sy_bpf_kind kind)
 {

@@ -26,6 +26,7 @@ void sy_counted_retry(const struct sy_node_program *program);
 /* Hold what is loaded for as long as this process lives: a daemon of the node. Where nothing is,
  * nothing is held, and a first job waits for the loading. */
 void sy_counted_hold(struct sy_bpf_holder *holder);
+void sy_counted_let_go(struct sy_bpf_holder *holder);
 
 struct sy_counted {
 	uint64_t number;  /* of the job; 0: it is not known */
