@@ -8,6 +8,7 @@
 #include "counters/parse.h"
 #include "counters/processes.h"
 #include "counters/processes_read.h"
+#include "counters/processes_settle.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -261,6 +262,28 @@ static void test_gone_between_two_files(void)
 	free(all);
 }
 
+/* Its parent is read when it has waited for it, and is gone itself when it is to be read once more
+ * for the sake of its child: seen on slow nodes as one that nobody waits for. Else nobody has. */
+static void test_its_parent_goes_right_after(bool waited_for)
+{
+	begin();
+	(void)tell(2, ACT_TOUCH, PAGES);
+	work(ACT_BURN_MS, BURN_MS);
+	if (waited_for)
+		reap(1, 2);
+	sy_process_read(all, sy_process_find(all, actor[1]), SY_EVERYTHING);
+	reap(0, 1);
+	if (!waited_for)
+		end_ours(2);
+	sy_process_find(all, actor[2])->gone = true;
+	sy_processes_settle(all);
+	refresh(2);
+	end_ours(0);
+	are_unwaited(!waited_for, waited_for
+				      ? "waited for by one that goes before it is asked again"
+				      : "left by one that goes before it is asked again");
+}
+
 /* It may have been given another's ticks. */
 static void test_a_coarse_clock(int64_t ms, int64_t count)
 {
@@ -349,6 +372,8 @@ int main(void)
 	test_one_that_leaves_one_at_rest(true);
 	test_one_that_leaves_one_at_rest(false);
 	test_gone_between_two_files();
+	test_its_parent_goes_right_after(true);
+	test_its_parent_goes_right_after(false);
 	test_a_coarse_clock(5, 0);
 	test_a_coarse_clock(BURN_MS, 1);
 	test_seen_once(BURN_MS, 0, 1, "seen once, after work");

@@ -194,6 +194,20 @@ static bool keep(struct sy_processes *all, struct sy_process *parent,
 	return false;
 }
 
+/* It was read in this sample after it had waited for children that were alive in the one before:
+ * they are in its own page faults, and would be looked for twice in those of its heir. */
+static void leave_out_shown(struct sy_process *parent)
+{
+	int64_t left = parent->reaped_faults - parent->reaped_faults_before;
+	int64_t grown = left;
+
+	if (sy_gone_are_shown(&parent->children, &left))
+		parent->children = (struct sy_gone){0};
+	if (sy_gone_are_shown(&parent->others, &left))
+		parent->others = (struct sy_gone){0};
+	parent->shown_faults += grown - left;
+}
+
 /* Keep beside a parent what its counters do not show of children that are gone. Returns whether
  * somebody else must be settled again: if it has gone itself since it was read, its own parent. */
 static bool settle(struct sy_processes *all, struct sy_process *parent)
@@ -212,6 +226,7 @@ static bool settle(struct sy_processes *all, struct sy_process *parent)
 	if (!goes)
 		return keep(all, parent, &missing);
 	sy_usage_add(&parent->now, &missing); /* its own loss is told with it */
+	leave_out_shown(parent);
 	bequeath(all, parent);
 	return true;
 }
