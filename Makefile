@@ -104,9 +104,10 @@ build/bpf/job_usage.bpf.o: $(BPF_LAYOUT) plugins/bpf/kernel_types.h
 	@mkdir -p $(@D)
 	clang -std=gnu11 -O2 -g -Wall -Werror -target bpf -mcpu=v1 -D__TARGET_ARCH_$(BPF_ARCH) -Iplugins/node $(KERNEL_ASM:%=-I%) -c -o $@ plugins/bpf/job_usage.bpf.c
 
-build/bin/steelyard-left: jobscripts/lib/launcher_left.sh
+# The last one ends it.
+build/bin/steelyard-left: jobscripts/lib/launcher_left_words.sh jobscripts/lib/launcher_left.sh
 	@mkdir -p $(@D)
-	install -m 0755 $< $@
+	cat $^ | install -m 0755 /dev/stdin $@
 
 build/bin/steelyard-bpf: $(wildcard plugins/bpf/*.c plugins/bpf/*.h) build/bpf/job_usage.bpf.o build/lib/libsteelyard.a
 	@mkdir -p $(@D)

@@ -7,7 +7,8 @@
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
 #   SY_LAUNCHER_KIND        docker, podman, apptainer, lxc, systemd-nspawn, unshare
 #   SY_LAUNCHER_IMAGE       image, container or root folder; empty for unshare
-#   SY_LAUNCHER_NETWORK     host, bridge, macvlan
+#   SY_LAUNCHER_NETWORK     host, bridge, macvlan, phys
+#   SY_LAUNCHER_DEVICE      of phys, the node's device; not set: LXC's configuration names it
 #   SY_LAUNCHER_CONTAINERS  clients on a node, each with a container; SY_CLIENTS is nodes times this
 #   SY_LAUNCHER_PLACES      containers of one client on each node (ranks=across); not set: it has one
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
@@ -36,7 +37,7 @@ sy_launcher_start() {
     sy_launcher_name
     sy_launcher_sweep
     sy_places_open && sy_launcher_processors && sy_far_open && sy_network_device &&
-        sy_launcher_command && sy_launcher_up || return
+        sy_launcher_command && sy_launcher_up && sy_device_of_lxc || return
     sy_places_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
     sy_read_uptime end_up
@@ -139,6 +140,7 @@ sy_launcher_stop() {
     trap '' TERM INT
     sy_launcher_down
     sy_left_undo
+    sy_device_told
     sy_far_close
     sy_places_close
 }

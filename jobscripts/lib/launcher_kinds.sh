@@ -375,10 +375,17 @@ sy_launcher_fstab() { # <path>
 
 # A network is the configuration's: it has the device and the addresses.
 sy_launcher_lxc_network() {
-    local type want=macvlan
-    [[ $SY_LAUNCHER_NETWORK == macvlan ]] || want=veth
-    type=$(lxc-info --name="$SY_LAUNCHER_IMAGE" --config=lxc.net.0.type --no-humanize 2>/dev/null)
-    [[ $type != "$want" ]] || return 0
+    local type want=$SY_LAUNCHER_NETWORK
+    [[ $want != bridge ]] || want=veth
+    type=$(sy_launcher_lxc_says type)
+    if [[ $type == "$want" ]]; then
+        [[ $type != phys ]] || sy_device_for_lxc "$(sy_launcher_lxc_says link)"
+        return
+    fi
     sy_say "$SY_LAUNCHER: the configuration of $SY_LAUNCHER_IMAGE on $SY_THIS_NODE has lxc.net.0.type = ${type:-(nothing)}: say there lxc.net.0.type = $want, lxc.net.0.link, lxc.net.0.flags = up and an address"
     return 4
+}
+
+sy_launcher_lxc_says() { # <key below lxc.net.0>
+    lxc-info --name="$SY_LAUNCHER_IMAGE" --config="lxc.net.0.$1" --no-humanize 2>/dev/null
 }

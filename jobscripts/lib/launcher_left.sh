@@ -12,6 +12,8 @@
 #   cgroup     a folder; folder: one that systemd-nspawn makes; container: docker or podman, its name
 #   lxc        a container of LXC's, which makes cgroups of that name in each hierarchy
 #   port       a bridge that it uses and another mark has
+#   phys       SPACE DEVICE INDEX up|down [SETTING=VALUE]…: a device of the node that is moved into that
+#              network namespace; goes back, and is then as it was
 # A mark is over when its owner is gone: by boot, process id and start. Then what it names is removed,
 # and nothing else; the mark goes last, when nothing of it is there any more.
 # Everybody's folders (BASE/steelyard.RUN.CLIENT.XXXXXXXX) have a note beside them,
@@ -118,12 +120,18 @@ sy_left_sweep_locked() {
 }
 
 sy_left_tell() { # <owner's line> <what>...
-    local list
-    printf -v list '%s, ' "${@:2}"
-    set -- "$1" "${list%, }"
-    list=${1##* }
-    [[ $list != - ]] && list="job $list" || list='a run'
-    printf '%s (process %s) was killed and left here: %s: removed\n' "$list" "${1%% *}" "$2"
+    local what list='' who=${1##* }
+    [[ $who != - ]] && who="job $who" || who='a run'
+    who+=" (process ${1%% *}) was killed"
+    for what in "${@:2}"; do
+        if [[ $what == phys\ * ]]; then
+            what=${what#* * }
+            printf '%s and had the device %s: given back\n' "$who" "${what%% *}"
+        else
+            list+=${list:+, }$what
+        fi
+    done
+    [[ -z $list ]] || printf '%s and left here: %s: removed\n' "$who" "$list"
 }
 
 # Also not while another run uses its bridge.
@@ -159,6 +167,7 @@ sy_left_remove() { # <mark>
         sy_left_take "$word" "$value"
         if sy_left_is_there "$word" "$value"; then
             result=1
+            [[ $word != phys ]] || break # with its namespace it would be gone
         else
             removed+=("$word $value")
         fi
@@ -167,96 +176,21 @@ sy_left_remove() { # <mark>
     return "$result"
 }
 
-# here; gone: with all that was in it. False: it is elsewhere, and its own to look after.
+# here; gone: with all that was in it, or before this boot. False: it is elsewhere, and its own to look
+# after.
 sy_left_network() { # <mark>
-    local inode
+    local inode boot
+    read -r boot </proc/sys/kernel/random/boot_id || return
     inode=$(sed -n '2s/^network //p' "$1")
-    if [[ $inode == "$(stat -L -c %i /proc/self/ns/net)" ]]; then
+    if ! sed -n '1s/^owner //p' "$1" | grep -qwF -- "$boot"; then
+        printf 'gone'
+    elif [[ $inode == "$(stat -L -c %i /proc/self/ns/net)" ]]; then
         printf 'here'
     elif stat -L -c %i /proc/[0-9]*/ns/net /run/netns/* 2>/dev/null | grep -qx -- "$inode"; then
         return 1
     else
         printf 'gone'
     fi
-}
-
-# Whether a line can be one of ours: nobody's device, route or folder but a launcher's.
-sy_left_is_named() { # <word> <value>
-    case $1 in
-    link | accept) [[ $2 =~ ^sy[bv]?[0-9]+$ ]] ;;
-    forwarding) [[ $2 =~ ^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
-    space | lxc) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+$ ]] ;;
-    route) [[ $2 =~ ^198\.1[89]\.[0-9]+\.[0-9]+/28\ via\ [0-9a-f.:]+\ dev\ [A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
-    cgroup) [[ $2 =~ ^/sys/fs/cgroup/(.*/)?steelyard-[0-9]+-[0-9]+$ && $2 != */../* ]] ;;
-    folder) [[ $2 =~ ^/run/systemd/nspawn/propagate/steelyard-[0-9]+-[0-9]+$ ]] ;;
-    container) [[ $2 =~ ^(docker|podman)\ steelyard-[0-9]+-[0-9]+$ ]] ;;
-    *) false ;;
-    esac
-}
-
-# shellcheck disable=SC2086 # a route's words
-sy_left_is_there() { # <word> <value>
-    local found
-    case $1 in
-    link) ip link show dev "$2" ;;
-    route) found=$(ip route show $2) && [[ -n $found ]] ;;
-    accept) iptables -w -C FORWARD -i "$2" -j ACCEPT || iptables -w -C FORWARD -o "$2" -j ACCEPT ;;
-    # Not when another run has needed it since: that one switches it off.
-    forwarding) read -r found <"/proc/sys/net/ipv4/conf/$2/forwarding" && [[ $found == 1 ]] &&
-        (($(grep -lsx "forwarding $2" "$SY_LEFT"/steelyard-*-* | wc -l) < 2)) ;;
-    space) [[ -e /run/netns/$2 ]] ;;
-    cgroup | folder) [[ -d $2 && ! -L $2 ]] ;;
-    lxc) [[ -n $(sy_left_lxc_groups "$2") ]] ;;
-    container)
-        found=$(sy_left_containers "${2% *}" "${2#* }")
-        [[ $? != 0 || -n $found ]] # an engine that does not answer may have it
-        ;;
-    esac
-} >/dev/null 2>&1
-
-# By their label: the name is also the beginning of others'.
-sy_left_containers() { # <docker or podman> <steelyard-PID-START>
-    local -r owner=${2#steelyard-}
-    timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
-}
-
-# lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
-sy_left_lxc_groups() { # <name>
-    find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
-}
-
-# shellcheck disable=SC2086,SC2046 # a route's words; containers
-sy_left_take() { # <word> <value>
-    local found
-    case $1 in
-    link) ip link delete dev "$2" ;;
-    route) ip route delete $2 ;;
-    accept)
-        iptables -w -D FORWARD -i "$2" -j ACCEPT
-        iptables -w -D FORWARD -o "$2" -j ACCEPT
-        ;;
-    forwarding) printf '0\n' >"/proc/sys/net/ipv4/conf/$2/forwarding" ;;
-    space) ip netns delete "$2" ;;
-    cgroup) sy_left_remove_cgroup "$2" ;;
-    lxc)
-        while IFS= read -r found; do
-            sy_left_remove_cgroup "$found"
-        done < <(sy_left_lxc_groups "$2")
-        ;;
-    folder) rmdir -- "$2" ;;
-    container) timeout 20 "${2% *}" rm --force $(sy_left_containers "${2% *}" "${2#* }") ;;
-    esac
-} >/dev/null 2>&1
-
-# With those below it: systemd-nspawn makes some with v2. What dies this moment holds it a moment more.
-sy_left_remove_cgroup() { # <folder>
-    local try
-    for ((try = 0; try < 100; try++)); do
-        find "$1" -depth -type d -exec rmdir -- {} + 2>/dev/null
-        [[ -d $1 ]] || return 0
-        read -r -t 0.05 <> <(:) || :
-    done
-    return 1
 }
 
 # --- folders ---------------------------------------------------------------------------------

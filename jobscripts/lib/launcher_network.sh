@@ -1,7 +1,7 @@
 #!/bin/bash
 # A network between the containers of one program (ranks=across): a bridge with a veth pair for each
-# container, routed to the other nodes, or macvlan devices on the node's own. Root's; docker's and
-# podman's own networks where these do. Part of steelyard.sh; called by launcher_places.sh.
+# container, routed to the other nodes, macvlan devices on the node's own, or a device of the node for
+# each node's one container. Root's; docker's and podman's own networks where these do. Part of steelyard.sh; called by launcher_places.sh.
 #
 # Addresses are of 198.18.0.0/15, which RFC 2544 sets aside for measurements of networks: a block of
 # 16 for each node, from SY_NETWORK_BLOCK on, which the run's name decides: 1 … 8 its containers, 14
@@ -100,34 +100,56 @@ sy_network_device() {
     SY_NETWORK_NS=$SY_LAUNCHER_NAME
     sy_left_mark space "$SY_NETWORK_NS" && ip netns add "$SY_NETWORK_NS" && ip -netns "$SY_NETWORK_NS" link set lo up &&
         sy_network_plug "$SY_NETWORK_NS" "/run/netns/$SY_NETWORK_NS" && return
-    sy_say "$SY_LAUNCHER: its container could not get a device of the network on $SY_THIS_NODE (see above)"
+    (($? == 4)) || # it has told why
+        sy_say "$SY_LAUNCHER: its container could not get a device of the network on $SY_THIS_NODE (see above)"
     return 4
 }
 
 sy_network_plug() { # <namespace's name or a process in it> <namespace's file>
     local -r outside=syv$$ bridge=syb$((SY_NETWORK_BLOCK + SY_PLACE_NODE))
     local -r address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))")
-    local parent
-    if [[ $SY_LAUNCHER_NETWORK == macvlan ]]; then
+    local device=eth0 parent
+    case $SY_LAUNCHER_NETWORK in
+    phys)
+        # Under its own name: so the kernel gives it back, should the namespace be gone.
+        device=$SY_LAUNCHER_DEVICE
+        sy_left_locked sy_device_claim "$device" && sy_device_move "$1" || return
+        ;;
+    macvlan)
         parent=$(sy_network_parent) &&
             ip link add link "$parent" name eth0 netns "$1" type macvlan mode bridge || return
-    else
+        ;;
+    *)
         sy_left_mark port "$bridge" && sy_left_mark link "$outside" &&
             ip link add "$outside" type veth peer name eth0 netns "$1" &&
             ip link set "$outside" master "$bridge" up || return
-    fi
-    nsenter "--net=$2" ip address add "$address/$(sy_network_prefix)" dev eth0 &&
-        nsenter "--net=$2" ip link set eth0 up || return
-    [[ $SY_LAUNCHER_NETWORK == macvlan ]] ||
-        nsenter "--net=$2" ip route add default via "$(sy_network_address "$SY_PLACE_NODE" 14)"
+        ;;
+    esac
+    nsenter "--net=$2" ip address add "$address/$(sy_network_prefix)" dev "$device" &&
+        nsenter "--net=$2" ip link set "$device" up || return
+    case $SY_LAUNCHER_NETWORK in
+    phys) sy_device_wait ;;
+    macvlan) ;;
+    *) nsenter "--net=$2" ip route add default via "$(sy_network_address "$SY_PLACE_NODE" 14)" ;;
+    esac
 }
 
-# Macvlan devices of all nodes are in one network.
-sy_network_prefix() {
-    if [[ $SY_LAUNCHER_NETWORK == macvlan ]]; then
-        printf '15'
+# A device of the node goes into a namespace that outlives the container.
+sy_network_plug_docker() { # <process in the container>
+    if [[ $SY_LAUNCHER_NETWORK == phys ]]; then
+        sy_left_mark space "$SY_LAUNCHER_NAME" && ip netns attach "$SY_LAUNCHER_NAME" "$1" &&
+            sy_network_plug "$SY_LAUNCHER_NAME" "/run/netns/$SY_LAUNCHER_NAME"
     else
+        sy_network_plug "$1" "/proc/$1/ns/net"
+    fi
+}
+
+# Those of all nodes are in one network, but for bridges, which are routed.
+sy_network_prefix() {
+    if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
         printf '28'
+    else
+        printf '15'
     fi
 }
 
@@ -164,7 +186,7 @@ sy_network_attach() {
     ours)
         address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))") prefix=$(sy_network_prefix)
         if [[ $SY_LAUNCHER_KIND == docker ]]; then
-            pid=$(sy_launcher_pid) && sy_network_plug "$pid" "/proc/$pid/ns/net" || return
+            pid=$(sy_launcher_pid) && sy_network_plug_docker "$pid" || return
         fi
         ;;
     host)

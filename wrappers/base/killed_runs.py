@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import registry
 
-SCRIPT = registry.LIBRARY / "launcher_left.sh"
+SCRIPTS = [registry.LIBRARY / name for name in ("launcher_left_words.sh", "launcher_left.sh")]
 PROGRAM = "steelyard-left"  # as which it is a program of its own
 MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")
 TIMEOUT_S = 60
@@ -37,6 +37,6 @@ def any_left() -> bool:
 
 def told(command: str) -> list[str]:
     """Its lines."""
-    words = ["bash", "-c", '. "$1" "${@:2}"', PROGRAM, str(SCRIPT), command]
+    words = ["bash", "-c", '. "$1" && . "$2" "${@:3}"', PROGRAM, *map(str, SCRIPTS), command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout.splitlines()

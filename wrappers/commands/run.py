@@ -282,7 +282,7 @@ def task_of(args: argparse.Namespace, words: list[str], quiet: bool) -> Task:
     from steelyard.wrappers.run import asked, checks
     from steelyard.wrappers.run.task import Task
 
-    launcher = checks.checked_launcher(args.launcher)
+    launcher = checks.checked_launcher(args.launcher, args.netem)
     chosen = checked_benchmark(args, words, launcher)
     made = asked.of_benchmark(args.benchmark) if chosen else asked.commands(words, args)
     plan = asked.plan(args, made)

@@ -40,8 +40,8 @@ LONGEST_S = 300  # an engine takes in some hundred MB
 OWN_PROCESSES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 AS_ROOT_OF_ONES_OWN = ["unshare", "--user", "--map-root-user", "--map-auto"]
 LXC_CONFIG = """\
-# Made by `steelyard image make`. Another network, for network=bridge or macvlan without ranks=across:
-# lxc.net.0.type = veth, lxc.net.0.link, lxc.net.0.flags = up and an address.
+# Made by `steelyard image make`. Another network, for network=bridge, macvlan or phys without
+# ranks=across: lxc.net.0.type = veth, macvlan or phys, lxc.net.0.link, lxc.net.0.flags = up and an address.
 lxc.rootfs.path = dir:{root}
 lxc.mount.auto = proc:mixed sys:ro
 lxc.net.0.type = none

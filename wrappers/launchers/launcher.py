@@ -1,7 +1,7 @@
 """Launchers: inside what a run's clients are executed (docs/launchers.md).
 
-`parse` knows the grammar, KIND[:NAME][,network=…][,containers=N][,cpus=N][,memory=SIZE]
-[,ranks=each|across], and `Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
+`parse` knows the grammar, KIND[:NAME][,network=…][,device=NAME][,containers=N][,cpus=N]
+[,memory=SIZE][,ranks=each|across], and `Launcher.text` the canonical text. What runs a launcher is jobscripts/lib/launcher*.sh; what
 it needs, and who may use it, launcher_checks.py knows.
 """
 
@@ -17,7 +17,8 @@ from steelyard.wrappers.base.errors import UsageError, did_you_mean
 MAX_CONTAINERS = 8
 MAX_CPUS = 4096
 LEAST_MEMORY = 16 * 2**20  # below it not even a shell comes up
-NETWORKS = ("host", "bridge", "macvlan")
+NETWORKS = ("host", "bridge", "macvlan", "phys")
+OWN_DEVICE = "phys"  # LXC's word: a device of the node is the container's alone
 # An MPI program in each container, or one program whose ranks are in all of them.
 PROGRAMS = ("each", "across")
 # What stands behind the colon; None: nothing.
@@ -33,6 +34,7 @@ NAMED: dict[str, str | None] = {
 # An image as docker and podman name it, a container of LXC's, a path.
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 LXC_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux has 15 letters
 FOLDER = re.compile(r"/[^,\x00-\x1f\x7f]{1,4000}")
 PATTERNS = {
     "docker": (IMAGE, "an image, such as debian:12"),
@@ -43,9 +45,16 @@ PATTERNS = {
 }
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 # Why a kind cannot have a network; with ranks=across we give the addresses.
+NO_ADDRESS = "nothing would give the container an address"
+NOT_THE_ENGINES = "its engine cannot move a device of the node into a container"
 NO_NETWORK = {
-    ("unshare", "macvlan"): "nothing would give the container an address",
-    ("systemd-nspawn", "macvlan"): "nothing would give the container an address",
+    ("unshare", "macvlan"): NO_ADDRESS,
+    ("systemd-nspawn", "macvlan"): NO_ADDRESS,
+    ("unshare", OWN_DEVICE): NO_ADDRESS,
+    ("systemd-nspawn", OWN_DEVICE): NO_ADDRESS,
+    ("apptainer", OWN_DEVICE): NO_ADDRESS,
+    ("docker", OWN_DEVICE): NOT_THE_ENGINES,
+    ("podman", OWN_DEVICE): NOT_THE_ENGINES,
 }
 
 
@@ -56,6 +65,7 @@ class Launcher:
     kind: str = "bare"
     name: str = ""
     network: str = "host"
+    device: str = ""  # of the node, that is the container's alone
     containers: int = 1  # side by side on each node
     cpus: int | None = None
     memory_bytes: int | None = None
@@ -82,6 +92,8 @@ class Launcher:
         parts = [self.kind + (f":{self.name}" if self.name else "")]
         if self.network != "host":
             parts.append(f"network={self.network}")
+        if self.device:
+            parts.append(f"device={self.device}")
         if self.containers != 1:
             parts.append(f"containers={self.containers}")
         if self.cpus is not None:
@@ -119,12 +131,14 @@ def parse(text: str) -> Launcher:
         kind,
         name,
         network=given.get("network", "host"),
+        device=given.get("device", ""),
         containers=count("containers", given.get("containers", "1"), MAX_CONTAINERS),
         cpus=count("cpus", given["cpus"], MAX_CPUS) if "cpus" in given else None,
         memory_bytes=memory(given["memory"]) if "memory" in given else None,
         across=is_across(given.get("ranks", PROGRAMS[0])),
     )
     check_network(found)
+    check_device(found, "device" in given)
     return found
 
 
@@ -147,14 +161,14 @@ def check_name(kind: str, has_colon: bool, name: str) -> None:
 
 def read_options(options: Iterable[str]) -> dict[str, str]:
     """KEY=VALUE each, known, and none twice."""
-    known = ("network", "containers", "cpus", "memory", "ranks")
+    known = ("network", "device", "containers", "cpus", "memory", "ranks")
     given: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
         if key not in known or not equals:
             raise UsageError(
                 f"'{option}' is no option of a launcher: known: network={'|'.join(NETWORKS)}, "
-                f"containers=N, cpus=N, memory=SIZE, ranks={'|'.join(PROGRAMS)}"
+                f"device=NAME, containers=N, cpus=N, memory=SIZE, ranks={'|'.join(PROGRAMS)}"
                 f"{did_you_mean(key, known)}"
             )
         if key in given:
@@ -199,6 +213,42 @@ def check_network(found: Launcher) -> None:
         )
 
 
+def check_device(found: Launcher, is_named: bool) -> None:
+    """UsageError unless a device of the node is named where one is needed, for one container."""
+    if found.network != OWN_DEVICE:
+        if is_named:
+            raise UsageError(f"device={found.device}: goes with network={OWN_DEVICE} only")
+        return
+    if found.containers != 1:
+        raise UsageError(
+            f"containers={found.containers}: a device can be in one container only: leave it out, or "
+            "take network=macvlan, which gives each a device on that of the node"
+        )
+    if found.kind == "lxc" and not found.across:
+        if is_named:
+            raise UsageError(
+                f"device={found.device}: the configuration of {found.name} names it "
+                "(lxc.net.0.link): leave it out, or add ranks=across"
+            )
+    elif not is_named:
+        raise UsageError(f"network={OWN_DEVICE} needs device=NAME, a device of the node")
+    elif not DEVICE.fullmatch(found.device) or found.device == "lo":
+        raise UsageError(
+            f"device={found.device}: expected the name of a network device of the node, such as "
+            "eth1, at most 15 letters"
+        )
+
+
+def condition_refusal(launcher: Launcher, condition: str) -> str | None:
+    """Why a network condition other than `none` cannot hold for it; None: it can, as far as this says."""
+    if condition == "none" or launcher.network != OWN_DEVICE:
+        return None
+    return (
+        f"network conditions shape the devices of the node, and with network={OWN_DEVICE} the "
+        "container's is none of them: leave the condition out, or take network=macvlan or bridge"
+    )
+
+
 def of_condition(condition: Mapping[str, object]) -> Launcher:
     """What the factor `launcher` of a study's condition says."""
     return parse(str(condition["launcher"])) if "launcher" in condition else BARE
@@ -218,6 +268,8 @@ def variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
     }
     if launcher.network != "host" and condition != "none":
         values["SY_NETWORK_CONDITION"] = condition
+    if launcher.device:
+        values["SY_LAUNCHER_DEVICE"] = launcher.device
     if launcher.across:
         values["SY_LAUNCHER_PLACES"] = str(launcher.containers)
     if launcher.cpus is not None:

@@ -16,7 +16,7 @@ from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.launchers import image as images
 from steelyard.wrappers.launchers import trials as launcher_trials
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
 
 TIMEOUT_S = 60  # a container is started, perhaps on a busy machine
 # Programs of each kind, and where to get them.
@@ -39,6 +39,7 @@ PROGRAMS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 NETWORK_PROGRAMS = (("ip", "apt install iproute2"), ("nsenter", "apt install util-linux"))
+DEVICES = Path("/sys/class/net")
 VETH = ("unshare", "systemd-nspawn")  # we make their network
 
 
@@ -50,6 +51,8 @@ def refusal(launcher: Launcher, user_id: int) -> str | None:
     instead = "use unshare, podman or apptainer, or ask root to submit"
     if kind in ("lxc", "systemd-nspawn"):
         return f"{text}: only root starts containers of {kind}: {instead}"
+    if launcher.network == OWN_DEVICE:
+        return f"{text}: only root moves a device of the node into a container: ask root to submit"
     if launcher.network == "macvlan" and kind == "podman":
         return f"{text}: only root's podman can make a macvlan device: leave network= out"
     if launcher.across and launcher.network != "host" and kind == "unshare":
@@ -78,6 +81,11 @@ def lacking(launcher: Launcher) -> str | None:
         return (
             f"{launcher.text}: cpus={launcher.cpus}, and this machine lets us use "
             f"{len(os.sched_getaffinity(0))}"
+        )
+    if launcher.device and not (DEVICES / launcher.device).exists():
+        return (
+            f"{launcher.text}: this machine has no network device {launcher.device}, or it is in a "
+            "container just now (`ip link` lists them)"
         )
     look = LOOKS.get(launcher.kind)
     return None if look is None else look(launcher)
@@ -155,7 +163,7 @@ def lxc_network(launcher: Launcher) -> str | None:
     """A network other than the node's is what the container's configuration says."""
     if launcher.network == "host" or launcher.across:  # then the network is ours
         return None
-    want = {"bridge": "veth", "macvlan": "macvlan"}[launcher.network]
+    want = {"bridge": "veth"}.get(launcher.network, launcher.network)
     found = ask("lxc-info", f"--name={launcher.name}", "--config=lxc.net.0.type", "--no-humanize")
     if found.stdout.strip() == want:
         return None

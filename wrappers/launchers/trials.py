@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
 
 Complaint = Callable[..., str | None]
 # What stands in an engine's complaint, and what to do about it.
@@ -46,7 +46,9 @@ REMEDIES = (
 
 def trial(launcher: Launcher, network: str, complaint: Complaint) -> str | None:
     """Start one with this network; None when it came up and ended well."""
-    argv = apptainer(launcher) if launcher.kind == "apptainer" else engine(launcher, network)
+    network = "none" if network == OWN_DEVICE else network  # which it is given from outside
+    make = apptainer if launcher.kind == "apptainer" else engine
+    argv = make(launcher, network)
     said = complaint(*argv)
     if said is None:
         return None
@@ -66,11 +68,11 @@ def engine(launcher: Launcher, network: str) -> list[str]:
     return [*argv, "--entrypoint=bash", launcher.name, "-c", ":"]
 
 
-def apptainer(launcher: Launcher) -> list[str]:
+def apptainer(launcher: Launcher, network: str) -> list[str]:
     """As sy_launcher_apptainer of jobscripts/ calls it."""
     argv = ["apptainer", "exec", "--pid", "--ipc", "--no-home"]
-    if launcher.network != "host":
-        argv += ["--net", "--network", launcher.network]
+    if network != "host":
+        argv += ["--net", "--network", network]
     if os.geteuid() != 0 and launcher.memory_bytes is not None:
         argv += ["--memory", str(launcher.memory_bytes)]
     if os.geteuid() == 0 and not has_sys_resource():

@@ -28,12 +28,15 @@ def checked_conditions(args: argparse.Namespace) -> Conditions:
     return wanted
 
 
-def checked_launcher(text: str) -> Launcher:
-    """A launcher that this machine has, and this user may use."""
+def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
+    """A launcher that this machine has, this user may use, and the condition can hold for."""
     try:
         launcher = launchers.parse(text)
     except UsageError as error:
         raise UsageError(f"--in: {error}", part=text) from error
+    why = launchers.condition_refusal(launcher, condition)
+    if why is not None:
+        raise UsageError(f"--in {text} --netem={condition}: {why}", part=text)
     launcher_checks.check_here(launcher)
     return launcher
 

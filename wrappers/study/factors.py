@@ -11,6 +11,7 @@ from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.study.job import split_options
 from steelyard.wrappers.study.levels import Drawn, read_levels
@@ -137,7 +138,8 @@ def check_texts(
 def check_span(
     top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Collection[Benchmark], nodes: int
 ) -> None:
-    """What a launcher needs of the job: containers that are to meet are one program's."""
+    """What a launcher needs of the job: containers that are to meet are one program's, and network
+    conditions hold for them."""
     wide = [benchmark.name for benchmark in benchmarks if benchmark.span == "job"]
     without_mpi = [one.name for one in benchmarks if not has_mpi(one)]
     one_of_many = nodes > 1 and not ("clients" in factors and has_meaning("clients", benchmarks))
@@ -157,6 +159,8 @@ def check_span(
                 "nodes, or leave containers= out, or give the factor clients (a client per node) "
                 "to a benchmark that can have it"
             )
+        elif refused := condition_refused(launcher, factors.get("network", ())):
+            why = refused
         elif not launcher.across and launcher.network != "host" and one_of_many:
             why = (
                 f"containers on {nodes} nodes reach each other by the nodes' own network only: add "
@@ -164,6 +168,15 @@ def check_span(
             )
         if why is not None:
             top.table("factors").fail("launcher", f"{shown(level)}: {why}")
+
+
+def condition_refused(launcher: Launcher, conditions: tuple[Level, ...]) -> str | None:
+    """Why the first of these that cannot hold for the launcher's containers cannot."""
+    for condition in conditions:
+        why = launchers.condition_refusal(launcher, str(condition))
+        if why is not None:
+            return f"network = {shown(condition)}: {why}"
+    return None
 
 
 def has_mpi(benchmark: Benchmark) -> bool:

@@ -34,7 +34,7 @@ def docker(*words: str) -> str:
 def image_tar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few programs of this machine."""
     tar = tmp_path_factory.mktemp("image") / "image.tar"
-    subprocess.run([ROOT / "tests/make_image.sh", tar], check=True, timeout=60)
+    subprocess.run([ROOT / "tests/make_image.sh", tar, "timeout"], check=True, timeout=60)
     return tar
 
 

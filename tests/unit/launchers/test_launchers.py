@@ -37,6 +37,7 @@ WIDE = "iperf3"  # its one client has all nodes
         ("unshare,memory=500MB", "unshare,memory=500000000"),
         ("apptainer:/images/a b.sif,cpus=1", "apptainer:/images/a b.sif,cpus=1"),
         ("lxc:box,network=macvlan", "lxc:box,network=macvlan"),
+        ("lxc:box,cpus=1,network=phys", "lxc:box,network=phys,cpus=1"),
         ("systemd-nspawn:/srv/root", "systemd-nspawn:/srv/root"),
     ],
 )
@@ -68,7 +69,7 @@ def test_a_launcher_has_one_canonical_text(text: str, canonical: str) -> None:
         ("unshare,containers=9", "containers=9: allowed is a whole number from 1 to 8"),
         ("unshare,memory=1MiB", "memory=1MiB: allowed is a size such as 2GiB"),
         ("unshare,memory=2G", "memory=2G: allowed is a size"),
-        ("unshare,network=wifi", "network=wifi: allowed is host, bridge, macvlan"),
+        ("unshare,network=wifi", "network=wifi: allowed is host, bridge, macvlan, phys"),
         ("unshare,network=macvlan", "unshare has no network=macvlan: nothing would give"),
         ("systemd-nspawn:/r,network=macvlan", "systemd-nspawn has no network=macvlan"),
     ],
@@ -199,6 +200,15 @@ GOLDEN = {
         "--define=lxc.cgroup.memory.limit_in_bytes=1073741824 "
         '--define=lxc.cgroup2.memory.max=1073741824 -- bash /s,t"x/runs/r/run.sh'
     ),
+    "lxc:box,network=phys": (
+        "env SY_ROLE=inside taskset --cpu-list 0,1 setsid lxc-execute --name=steelyard-1-2 "
+        "--rcfile=/lxc/box/config --define=lxc.mount.auto=proc:mixed "
+        '--define=lxc.mount.entry=/s,t"x s,t"x none bind,create=file 0 0 '
+        "--define=lxc.mount.entry=/scratch scratch none bind,create=file 0 0 "
+        "--define=lxc.mount.entry={folder}/hosts.0 etc/hosts none bind,ro,create=file 0 0 "
+        "--define=lxc.mount.entry=tmpfs dev/shm tmpfs mode=1777,size=1000,create=dir 0 0 "
+        '--define=lxc.environment=SY_ROLE -- bash /s,t"x/runs/r/run.sh'
+    ),
     "systemd-nspawn:/root": (
         "env SY_ROLE=inside taskset --cpu-list 0,1 systemd-nspawn --quiet --directory=/root "
         "--read-only --volatile=overlay --register=no --keep-unit --as-pid2 --kill-signal=SIGTERM "
@@ -225,11 +235,11 @@ SCRIPT = """
 . "$1"
 SY_STUDY_DIR='/s,t"x' SY_RUN_ID=r SY_SCRATCH=/scratch SY_LAUNCHER_CPUSET=0,1 SY_THIS_NODE=n1
 SY_LAUNCHER_NAME=steelyard-1-2 SY_LAUNCHER_OWNER=1:2 SY_CLIENT=0 SY_ATTEMPT_DIR=$2
-lxc-config() { printf '/lxc'; }; lxc-info() { printf 'macvlan'; }; podman() { :; }
+lxc-config() { printf '/lxc'; }; lxc-info() { printf '%s' "$SY_LAUNCHER_NETWORK"; }; podman() { :; }
 sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
 sy_launcher_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
-id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
+sy_device_for_lxc() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
 sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
 """
 

@@ -1,0 +1,135 @@
+#!/bin/bash
+# The words of a mark (launcher_left.sh says what each is): whether a line can be one of ours, whether
+# what it names is there still, and its removal. Part of steelyard.sh, and of steelyard-left.
+
+# Whether a line can be one of ours: nobody's device, route or folder but a launcher's.
+sy_left_is_named() { # <word> <value>
+    case $1 in
+    link | accept) [[ $2 =~ ^sy[bv]?[0-9]+$ ]] ;;
+    forwarding) [[ $2 =~ ^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
+    space | lxc) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+$ ]] ;;
+    route) [[ $2 =~ ^198\.1[89]\.[0-9]+\.[0-9]+/28\ via\ [0-9a-f.:]+\ dev\ [A-Za-z0-9_][A-Za-z0-9_.@:-]*$ ]] ;;
+    cgroup) [[ $2 =~ ^/sys/fs/cgroup/(.*/)?steelyard-[0-9]+-[0-9]+$ && $2 != */../* ]] ;;
+    folder) [[ $2 =~ ^/run/systemd/nspawn/propagate/steelyard-[0-9]+-[0-9]+$ ]] ;;
+    container) [[ $2 =~ ^(docker|podman)\ steelyard-[0-9]+-[0-9]+$ ]] ;;
+    phys) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+\ [A-Za-z0-9_][A-Za-z0-9_.-]*\ [0-9]+\ (up|down)(\ ipv[46]/(conf|neigh)/[A-Za-z0-9_][A-Za-z0-9_.-]*/[a-z0-9_]+=-?[0-9]+)*$ ]] ;;
+    *) false ;;
+    esac
+}
+
+# shellcheck disable=SC2086 # words of a route, of a device
+sy_left_is_there() { # <word> <value>
+    local found
+    case $1 in
+    link) ip link show dev "$2" ;;
+    route) found=$(ip route show $2) && [[ -n $found ]] ;;
+    accept) iptables -w -C FORWARD -i "$2" -j ACCEPT || iptables -w -C FORWARD -o "$2" -j ACCEPT ;;
+    # Not when another run has needed it since: that one switches it off.
+    forwarding) read -r found <"/proc/sys/net/ipv4/conf/$2/forwarding" && [[ $found == 1 ]] &&
+        (($(grep -lsx "forwarding $2" "$SY_LEFT"/steelyard-*-* | wc -l) < 2)) ;;
+    space) [[ -e /run/netns/$2 ]] ;;
+    phys) sy_left_device_is_away $2 ;;
+    cgroup | folder) [[ -d $2 && ! -L $2 ]] ;;
+    lxc) [[ -n $(sy_left_lxc_groups "$2") ]] ;;
+    container)
+        found=$(sy_left_containers "${2% *}" "${2#* }")
+        [[ $? != 0 || -n $found ]] # an engine that does not answer may have it
+        ;;
+    esac
+} >/dev/null 2>&1
+
+# By their label: the name is also the beginning of others'.
+sy_left_containers() { # <docker or podman> <steelyard-PID-START>
+    local -r owner=${2#steelyard-}
+    timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
+}
+
+# lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
+sy_left_lxc_groups() { # <name>
+    find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
+}
+
+# shellcheck disable=SC2086,SC2046 # words of a route, of a device; containers
+sy_left_take() { # <word> <value>
+    local found
+    case $1 in
+    link) ip link delete dev "$2" ;;
+    route) ip route delete $2 ;;
+    accept)
+        iptables -w -D FORWARD -i "$2" -j ACCEPT
+        iptables -w -D FORWARD -o "$2" -j ACCEPT
+        ;;
+    forwarding) printf '0\n' >"/proc/sys/net/ipv4/conf/$2/forwarding" ;;
+    space) ip netns delete "$2" ;;
+    phys) sy_left_device_return $2 ;;
+    cgroup) sy_left_remove_cgroup "$2" ;;
+    lxc)
+        while IFS= read -r found; do
+            sy_left_remove_cgroup "$found"
+        done < <(sy_left_lxc_groups "$2")
+        ;;
+    folder) rmdir -- "$2" ;;
+    container) timeout 20 "${2% *}" rm --force $(sy_left_containers "${2% *}" "${2#* }") ;;
+    esac
+} >/dev/null 2>&1
+
+# With those below it: systemd-nspawn makes some with v2. What dies this moment holds it a moment more.
+sy_left_remove_cgroup() { # <folder>
+    local try
+    for ((try = 0; try < 100; try++)); do
+        find "$1" -depth -type d -exec rmdir -- {} + 2>/dev/null
+        [[ -d $1 ]] || return 0
+        read -r -t 0.05 <> <(:) || :
+    done
+    return 1
+}
+
+# --- a device that was moved -----------------------------------------------------------------
+
+# Found in the namespace by its index, which it keeps, whatever it is called there. Values are SPACE
+# DEVICE INDEX up|down [SETTING=VALUE]…: what is the node's default when it comes back.
+
+# Its name in there; nothing: it is not.
+sy_left_device_in() { # <namespace> <index>
+    local index name
+    [[ -e /run/netns/$1 ]] || return 0
+    while IFS=': ' read -r index name _; do
+        [[ $index != "$2" ]] || printf '%s' "${name%%@*}"
+    done <<<"$(ip -netns "$1" -oneline link show 2>/dev/null)"
+}
+
+# up or down, as the administrator has said; false: this node does not have it.
+sy_left_device_state() { # <device>
+    local line flags
+    line=$(ip -oneline link show dev "$1" 2>/dev/null) || return
+    flags=${line#*<} flags=${flags%%>*}
+    if [[ ,$flags, == *,UP,* ]]; then
+        printf 'up'
+    else
+        printf 'down'
+    fi
+}
+
+# Whether it is away, or back and not as it was. One that is nowhere was taken out of the machine.
+sy_left_device_is_away() { # <namespace> <device> <index> <up or down> [<setting>=<value>]...
+    local state setting now
+    [[ -z $(sy_left_device_in "$1" "$3") ]] || return 0
+    state=$(sy_left_device_state "$2") || return 1
+    [[ $state == "$4" ]] || return 0
+    for setting in "${@:5}"; do
+        read -r now <"/proc/sys/net/${setting%%=*}" && [[ $now == "${setting#*=}" ]] || return 0
+    done
+    return 1
+}
+
+# First its settings: one that is up is given addresses by IPv6.
+sy_left_device_return() { # <namespace> <device> <index> <up or down> [<setting>=<value>]...
+    local setting now
+    local -r inside=$(sy_left_device_in "$1" "$3")
+    [[ -z $inside ]] || ip -netns "$1" link set dev "$inside" netns "$$" name "$2" || return
+    for setting in "${@:5}"; do
+        read -r now <"/proc/sys/net/${setting%%=*}"
+        [[ $now == "${setting#*=}" ]] || printf '%s\n' "${setting#*=}" >"/proc/sys/net/${setting%%=*}"
+    done
+    ip link set dev "$2" "$4"
+}
