@@ -219,15 +219,8 @@ sy_inside_main() {
 # system calls may refuse: docker 20.10's does, without CAP_SYS_PTRACE. Then every message costs a
 # failure and a line of complaint: copied twice instead (sy_open_mpi_here).
 sy_inside_single_copy() {
-    local key value filter=0 capabilities=0
     local -r ptrace=19 # CAP_SYS_PTRACE in linux/capability.h
-    while read -r key value; do
-        case $key in
-        Seccomp:) filter=$value ;;
-        CapEff:) capabilities=$((16#$value)) ;;
-        esac
-    done </proc/self/status
-    ((filter == 2 && !(capabilities >> ptrace & 1))) || return 0
+    [[ $(sy_launcher_status Seccomp) == 2 ]] && ((!(16#$(sy_launcher_status CapEff) >> ptrace & 1))) || return 0
     export SY_MPI_SINGLE_COPY=none
     sy_tag launcher_mpi_single_copy none
 }

@@ -294,10 +294,7 @@ sy_launcher_apptainer() {
 }
 
 sy_launcher_has_capability() { # <number in linux/capability.h>
-    local key value
-    while read -r key value; do
-        [[ $key != CapPrm: ]] || ((16#$value >> $1 & 1)) || return 1
-    done </proc/self/status
+    ((16#$(sy_launcher_status CapPrm) >> $1 & 1))
 }
 
 # Writes go to memory: the root folder stays as it is, and serves several containers at once.

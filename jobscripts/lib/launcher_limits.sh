@@ -35,10 +35,18 @@ sy_launcher_processors() {
 
 # What this process may use, in the kernel's words: 0-3,8.
 sy_launcher_allowed() {
+    sy_launcher_status Cpus_allowed_list
+}
+
+# A field of proc(5)'s status. All lines at once: `read` goes back after each, and what the kernel
+# writes anew there may be a digit longer above.
+sy_launcher_status() { # <field>
     local line
-    while read -r line; do
-        [[ $line != Cpus_allowed_list:* ]] || printf '%s' "${line##*[$'\t ']}"
-    done </proc/self/status
+    local -a lines
+    mapfile -t lines </proc/self/status
+    for line in "${lines[@]}"; do
+        [[ $line != "$1":* ]] || printf '%s' "${line##*[$'\t ']}"
+    done
 }
 
 sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller

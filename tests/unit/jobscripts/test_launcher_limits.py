@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,6 +102,36 @@ def test_processors_that_are_not_in_force_are_no_run(
     )
     assert done.returncode == (4 if said else 0)
     assert said in done.stderr
+
+
+# Signals that wait, of all processes of a user together, stand far above the processors there.
+QUEUE = """
+import signal
+some = signal.SIGRTMIN + 5
+signal.pthread_sigmask(signal.SIG_BLOCK, [some])
+print("ready", flush=True)
+while True:
+    for _ in range(120):
+        signal.raise_signal(some)
+    for _ in range(120):
+        signal.sigwait([some])
+"""
+
+
+def test_processors_are_read_while_other_lines_grow(tmp_path: Path) -> None:
+    library = tmp_path / "steelyard.sh"
+    library.write_text(registry.library(), encoding="utf-8")
+    script = '. "$1"; for ((i = 0; i < 300; i++)); do sy_launcher_allowed; echo; done'
+    with subprocess.Popen([sys.executable, "-c", QUEUE], stdout=subprocess.PIPE) as queue:
+        try:
+            assert queue.stdout is not None and queue.stdout.readline() == b"ready\n"
+            words = ["bash", "-c", script, "-", str(library)]
+            done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=90)
+        finally:
+            queue.kill()
+    found = done.stdout.split("\n")[:-1]
+    assert len(found) == 300
+    assert len(set(found)) == 1 and found[0]
 
 
 @needs_root
