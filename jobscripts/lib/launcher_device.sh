@@ -44,10 +44,13 @@ sy_device_refusal() { # <device>
     return 1
 }
 
-# PID … JOB of the run that has it.
+# PID … JOB of the run of this network namespace that has it.
 sy_device_user() { # <device>
     local mark
-    mark=$(grep -lsE "^phys [^ ]+ ${1//./\\.} " "$SY_LEFT"/steelyard-*-*) && sed -n '1s/^owner //p' "${mark%%$'\n'*}"
+    while IFS= read -r mark; do
+        [[ -n $mark && $(sy_left_network "$mark") == here ]] && sed -n '1s/^owner //p' "$mark" && return
+    done <<<"$(grep -lsE "^phys [^ ]+ ${1//./\\.} " "$SY_LEFT"/steelyard-*-*)"
+    return 1
 }
 
 # All but lo.
@@ -67,17 +70,14 @@ sy_device_uses() { # <device>
     [[ -z $line ]] || { printf 'the address %s' "${line##* }" && return; }
     line=$({ ip route show table all dev "$1" && ip -6 route show table all dev "$1"; } 2>/dev/null |
         grep -vE '^((local|anycast|multicast) )?(fe80:|ff00:)')
-    [[ -z $line ]] || { printf 'the route %s' "$(sy_device_first "$line")" && return; }
+    line=${line%%$'\n'*}
+    [[ -z $line ]] || { printf 'the route %s' "${line% }" && return; }
     for path in /sys/class/net/"$1"/upper_*; do
         [[ ! -e $path ]] || { printf 'the device %s on top of it' "${path##*/upper_}" && return; }
     done
-    line=$(tc qdisc show dev "$1" | grep -vE '^qdisc [^ ]+ 0: ')
-    [[ -z $line ]] || printf 'the queue %s' "$(sy_device_first "${line#qdisc }")"
-}
-
-sy_device_first() { # <lines>
-    local line=${1%%$'\n'*}
-    printf '%s' "${line%% }"
+    line=$(tc qdisc show dev "$1" | grep -oE '^qdisc [^ ]+ [0-9a-f]+: ' | grep -v ' 0: ')
+    line=${line#qdisc } line=${line%%$'\n'*}
+    [[ -z $line ]] || printf 'the queue %s' "${line% }"
 }
 
 # What is set for it alone: a device that comes into a namespace has the settings of all there.
@@ -125,6 +125,7 @@ sy_device_wait() {
 
 # At the run's end.
 sy_device_told() {
-    [[ -z ${SY_DEVICE:-} ]] || sy_left_device_state "$SY_DEVICE" >/dev/null ||
-        sy_say "$SY_LAUNCHER: device $SY_DEVICE has not come back to $SY_THIS_NODE: ip link, ip netns and $SY_LEFT there say where it is"
+    [[ -n ${SY_DEVICE:-} ]] || return 0
+    [[ -e $SY_LEFT/$SY_LAUNCHER_NAME ]] || ! sy_left_device_state "$SY_DEVICE" >/dev/null || return 0
+    sy_say "$SY_LAUNCHER: device $SY_DEVICE has not come back to $SY_THIS_NODE as it was: steelyard-left list, ip link and ip netns there say what is"
 }

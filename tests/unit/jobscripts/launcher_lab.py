@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has this launcher's networks")
 DOCKER = f"docker:steelyard-test:unit-{os.getpid()}"
+# Podman's containers.conf where there is no systemd.
+CONF = """\
+[containers]
+default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"]
+[engine]
+cgroup_manager = "cgroupfs"
+"""
 
 
 def docker(*words: str) -> str:

@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
 
-from .launcher_lab import OWN, ROOT, needs_root, out, processes, tags, told
+from .launcher_lab import CONF, OWN, ROOT, needs_root, out, processes, tags, told
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
@@ -125,12 +125,33 @@ def across(kind: str, pair: Pair) -> dict[str, str]:
 def test_the_container_alone_has_it_and_the_node_has_it_back(
     study: Study, launcher: str, pair: Pair
 ) -> None:
+    one_run(study, launcher, pair)
+
+
+def test_podmans_too(study: Study, pair: Pair, image_tar: Path, tmp_path: Path) -> None:
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not on this machine: apt install podman")
+    name = f"localhost/steelyard-device-{os.getpid()}:1"
+    conf = tmp_path / "containers.conf"
+    conf.write_text(CONF + 'runtime = "runc"\n')
+    environment = {**os.environ, "CONTAINERS_CONF": str(conf)}
+    words = ["podman", "import", str(image_tar), name]
+    subprocess.run(words, env=environment, check=True, timeout=60)
+    try:
+        one_run(study, f"podman:{name}", pair, CONTAINERS_CONF=str(conf))
+    finally:
+        words = ["podman", "rmi", "--force", name]
+        subprocess.run(words, env=environment, check=True, timeout=60)
+
+
+def one_run(study: Study, launcher: str, pair: Pair, **environment: str) -> None:
+    """Of one container."""
     study.body(SEND)
     spaces = set(Path("/run/netns").glob("*"))
     before = pair.state()
     assert before == "up 3"
     with pair.listener() as listener:
-        with study.start(**across(launcher, pair)) as child:
+        with study.start(**across(launcher, pair), **environment) as child:
             wait_for("it has sent", partial(has_sent, study), seen=partial(errors, study))
             assert pair.state() == ""
             assert len(left(pair)) == 1
@@ -213,3 +234,117 @@ def test_a_stopped_runs_device_is_given_back_down_as_it_was(study: Study, pair: 
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=60) == 143
     assert (pair.state(), left(pair)) == ("down 3", [])
+
+
+def test_a_device_that_cannot_come_back_stays_where_it_is(study: Study, pair: Pair) -> None:
+    """Its name is taken: it goes with nobody's namespace, and comes when the name is free."""
+    before = pair.state()
+    study.body(SEND)
+    with pair.listener(), study.start(**across("unshare", pair)) as child:
+        wait_for("it has sent", partial(has_sent, study), seen=partial(errors, study))
+        ip("link", "add", pair.name, "type", "bridge")
+        (study.folder / "end").touch()
+        assert child.wait(timeout=60) == 0, errors(study)
+    try:
+        assert f"device {pair.name} has not come back to " in errors(study)
+        assert swept(pair) == []
+        assert len(left(pair)) == 1
+    finally:
+        ip("link", "delete", pair.name)
+    assert len(swept(pair)) == 1
+    assert (pair.state(), left(pair)) == (before, [])
+
+
+# --- what is not moved ---
+
+# In a network of its own, whose devices /sys shows.
+ALONE = """
+mount --make-rprivate / && mount -t sysfs sysfs /sys && ip link set lo up || exit
+ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up || exit
+. "$1"
+SY_THIS_NODE=n1 SY_LAUNCHER=level SY_LEFT=$2 SY_LAUNCHER_NAME=steelyard-1-1
+sy_tag() { printf 'tag %s\n' "$*"; }
+eval "$3"
+sy_left_locked sy_device_claim "$4"
+code=$?
+cat "$2"/steelyard-1-1
+exit "$code"
+"""
+
+
+def claimed(folder: Path, setup: str, device: str) -> subprocess.CompletedProcess[str]:
+    """As a run does it before it moves the device."""
+    library = folder / "steelyard.sh"
+    library.write_text(registry.library(), encoding="utf-8")
+    (folder / "marks").mkdir()
+    words = ["bash", "-c", ALONE, "-", str(library), str(folder / "marks"), setup, device]
+    return subprocess.run(
+        ["unshare", "--net", "--mount", *words],
+        capture_output=True, text=True, check=False, timeout=60, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("setup", "device", "why"),
+    [
+        (":", "d7", "n1 has no device d7: expected one of d1, d0"),
+        (":", "lo", "lo is the loopback device of n1: name another"),
+        (":", "d 0", "'d 0' is no name of a network device"),
+        (":", "", "'' is no name of a network device"),
+        ("ip link property add dev d0 altname other", "other", "n1 has no device other: expected"),
+        ("ip address add 10.9.0.1/24 dev d0", "d0", "itself uses its device d0 (the address 10.9.0.1/24)"),
+        ("ip address add fd00::1/64 dev d0", "d0", "(the address fd00::1/64), which would cut it off"),
+        ("ip route add 10.9.0.0/24 dev d0", "d0", "(the route 10.9.0.0/24 scope link)"),
+        ("ip route add 10.9.0.0/24 dev d0 table 7", "d0", "(the route 10.9.0.0/24 table 7 scope link)"),
+        ("ip -6 route add fd00::/64 dev d0", "d0", "(the route fd00::/64 metric 1024 pref medium)"),
+        ("ip link add b0 type bridge; ip link set d0 master b0", "d0",
+         "device d0 of n1 belongs to b0: name another, or say ip link set d0 nomaster"),
+        ("ip link add m0 link d0 type macvlan", "d0", "(the device m0 on top of it)"),
+        ("tc qdisc add dev d0 root handle 57e1: pfifo", "d0", "(the queue pfifo 57e1:)"),
+        ("tc qdisc add dev d0 clsact", "d0", "(the queue clsact ffff:)"),
+        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_left_mark phys 'steelyard-12-34 d0 7 up'", "d0",
+         "device d0 of n1 is in the container of another run (process "),
+    ],
+)  # fmt: skip
+def test_what_the_node_uses_is_not_moved(
+    tmp_path: Path, setup: str, device: str, why: str
+) -> None:
+    done = claimed(tmp_path, f"{setup} || exit 99", device)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.splitlines()[-2].startswith("steelyard: level: ")
+    assert why in done.stderr
+    assert done.stdout == ""  # neither tagged nor marked
+
+
+def test_what_is_moved_is_noted_before(tmp_path: Path) -> None:
+    """Addresses that IPv6 gives by itself are nobody's; settings that are the node's own are not its."""
+    setup = """echo 1 >/proc/sys/net/ipv4/conf/d0/arp_ignore; echo 0 >/proc/sys/net/ipv6/conf/d0/accept_ra
+        echo 77 >/proc/sys/net/ipv4/neigh/d0/delay_first_probe_time; echo d9 >/dev/null
+        until [[ $(ip -6 address show dev d0) == *fe80:* ]]; do sleep 0.1; done"""
+    done = claimed(tmp_path, setup, "d0")
+    assert done.returncode == 0, done.stderr
+    tag, owner, network, line = done.stdout.splitlines()
+    assert (tag, owner.split()[0], network.split()[0]) == ("tag launcher_device d0", "owner", "network")
+    words = line.split()
+    assert (words[:3], words[4]) == (["phys", "steelyard-1-1", "d0"], "up")
+    assert {"ipv4/conf/d0/arp_ignore=1", "ipv6/conf/d0/accept_ra=0"} < set(words[5:])
+    assert "ipv4/neigh/d0/delay_first_probe_time=77" in words[5:]
+
+
+def test_a_run_that_is_refused_leaves_the_device_as_it_is(study: Study, pair: Pair) -> None:
+    ip("address", "add", "10.215.9.1/24", "dev", pair.name)
+    before = ip("-4", "address", "show", "dev", pair.name)
+    study.body("true")
+    assert study.run(**across("unshare", pair)).returncode == 1
+    assert f"itself uses its device {pair.name} (the address 10.215.9.1/24)" in study.result()["reason"]
+    assert (ip("-4", "address", "show", "dev", pair.name), left(pair)) == (before, [])
+
+
+def test_a_device_without_a_link_is_no_run(study: Study, pair: Pair) -> None:
+    ip("-netns", pair.there, "link", "set", "peer", "down")
+    before = pair.state()
+    study.body("true")
+    assert study.run(SY_DEVICE_LINK_S="1", **across("unshare", pair)).returncode == 1
+    assert f"device {pair.name} of " in study.result()["reason"]
+    assert "has no link: is it plugged in, and the other end up?" in study.result()["reason"]
+    assert (pair.state(), left(pair)) == (before, [])

@@ -20,6 +20,7 @@ from steelyard.wrappers.launchers import trials as launcher_trials
 
 from ..somebody import open_way
 from .launcher_lab import (
+    CONF,
     OWN,
     containers,
     needs_root,
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
 CGROUPS = Path("/sys/fs/cgroup")
 MIB_64 = 64 * 2**20
-CONF = """\
-[containers]
-default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"]
-[engine]
-cgroup_manager = "cgroupfs"
-"""
 
 
 def limit_bytes(pid: str) -> int:

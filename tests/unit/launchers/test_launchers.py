@@ -239,7 +239,7 @@ lxc-config() { printf '/lxc'; }; lxc-info() { printf '%s' "$SY_LAUNCHER_NETWORK"
 sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
 sy_launcher_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
-sy_device_for_lxc() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
+sy_left_mark() { :; }; sy_device_for_lxc() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
 sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
 """
 

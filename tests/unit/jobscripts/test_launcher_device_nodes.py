@@ -1,0 +1,114 @@
+"""One MPI program in a container of each of two nodes, by a device of each that is the container's alone
+(network=phys): the nodes are network namespaces, and a cable is between them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .launcher_lab import ROOT, needs_root, tags, told
+
+if TYPE_CHECKING:
+    from tests.unit.jobscripts.conftest import Study
+
+pytestmark = [
+    pytest.mark.slow,
+    needs_root,
+    pytest.mark.skipif(shutil.which("mpirun") is None, reason="apt install openmpi-bin"),
+]
+IS = ROOT / "build/bin/npb-is"
+OWN = f"steelyard-test-{os.getpid()}"
+NODES = (f"{OWN}-a", f"{OWN}-b")  # namespaces and nodes
+DEVICE = "d0"  # has the same name on both, as on the nodes of a cluster
+# A scheduler's words for them (jobscripts/lib/scheduler.sh).
+SCHEDULER = f"""
+sy_local_where() {{ SY_CLIENT=${{SY_CLIENT:-0}} SY_THIS_NODE=${{SY_TEST_NODE:-{NODES[0]}}} SY_STEP=-; }}
+sy_local_nodes() {{ printf '%s\\n' {" ".join(NODES)}; }}
+sy_local_is_this_node() {{ [[ $1 == "$SY_THIS_NODE" ]]; }}
+sy_local_node_address() {{ [[ $1 == *-b ]] && echo 10.216.9.2 || echo 10.216.9.1; }}
+sy_local_on_node() {{ nsenter "--net=/run/netns/$1" env "SY_TEST_NODE=$1" "${{@:2}}"; }}
+"""
+RANK = f"""
+"{IS}" --class S || exit
+read -r _ bytes _ < <(grep {DEVICE}: /proc/net/dev)
+printf 'rank %s %s %s %s\\n' "$OMPI_COMM_WORLD_RANK" "$(readlink /proc/self/ns/net)" \\
+    "$(readlink /proc/self/ns/pid)" "$bytes"
+"""
+
+
+def ip(*words: str) -> str:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=True, timeout=30)
+    return done.stdout
+
+
+@pytest.fixture
+def cable() -> Iterator[None]:
+    """Each node has a way to the other's address, and the device with the cable."""
+    for node in NODES:
+        ip("netns", "add", node)
+        quiet = ["sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]
+        subprocess.run(["ip", "netns", "exec", node, *quiet], check=True)
+    try:
+        ip("-netns", NODES[0], "link", "add", DEVICE, "type", "veth",
+           "peer", "name", DEVICE, "netns", NODES[1])  # fmt: skip
+        ip("-netns", NODES[0], "link", "add", "way", "type", "veth",
+           "peer", "name", "way", "netns", NODES[1])  # fmt: skip
+        for number, node in enumerate(NODES, 1):
+            ip("-netns", node, "address", "add", f"10.216.9.{number}/24", "dev", "way")
+            for device in ("lo", "way", DEVICE):
+                ip("-netns", node, "link", "set", device, "up")
+        yield
+    finally:
+        for node in NODES:
+            ip("netns", "delete", node)
+
+
+def counters(node: str) -> tuple[int, int]:
+    """Bytes that the node's device has received and sent."""
+    words = ip("-netns", node, "-statistics", "link", "show", "dev", DEVICE).split()
+    return int(words[words.index("RX:") + 7]), int(words[words.index("TX:") + 7])
+
+
+def flags(node: str) -> str:
+    """Of the device on the node."""
+    return ip("-netns", node, "-oneline", "link", "show", "dev", DEVICE).split()[2]
+
+
+@pytest.mark.usefixtures("cable")
+def test_one_program_of_two_nodes_goes_by_their_devices(study: Study) -> None:
+    library = study.folder / "lib/steelyard.sh"
+    library.write_text(library.read_text(encoding="utf-8") + SCHEDULER, encoding="utf-8")
+    (study.folder / "rank.sh").write_text(RANK, encoding="utf-8")
+    study.body('sy_mpi_run 2 mpirun bash "$SY_STUDY_DIR/rank.sh"')
+    spaces = {path.name for path in Path("/run/netns").iterdir()}
+    before = [counters(node) for node in NODES]
+    done = subprocess.run(
+        ["nsenter", f"--net=/run/netns/{NODES[0]}", *study.command()],
+        env={**study.environment, **told(f"unshare,network=phys,device={DEVICE},ranks=across")},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    lines = [line.split() for line in (study.attempt() / "out.0").read_text().splitlines()]
+    ranks = {words[1]: words[2:] for words in lines if words[:1] == ["rank"]}
+    assert sorted(ranks) == ["0", "1"]
+    nets = {str(os.stat(f"/run/netns/{node}").st_ino) for node in NODES}
+    mine = {rank[0].strip("net:[]") for rank in ranks.values()}
+    assert len(mine) == 2 and not mine & nets
+    assert len({rank[1] for rank in ranks.values()}) == 2
+    # Ten times half of a rank's 2^15 keys are the other's, two bytes each at least.
+    assert all(int(rank[2]) > 327_680 for rank in ranks.values())
+    assert len(set(tags(study)["launcher_addresses"].split())) == 2
+    (rx_a, tx_a), (rx_b, tx_b) = (
+        (rx - was[0], tx - was[1])
+        for (rx, tx), was in zip(map(counters, NODES), before, strict=True)
+    )
+    assert (rx_a, tx_a) == (tx_b, rx_b)
+    assert min(rx_a, tx_a) > 327_680
+    assert all("UP" in flags(node)[1:-1].split(",") for node in NODES)
+    assert {path.name for path in Path("/run/netns").iterdir()} == spaces
