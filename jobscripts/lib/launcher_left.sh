@@ -249,7 +249,8 @@ What runs of steelyard have left on this node that were killed with -9.
 
   sweep    root: removes devices, network namespaces, routes, rules of the firewall, cgroups and
            containers that marks in /run/steelyard-containers name, and folders of runs in /tmp, each
-           with its owner's rights; of runs only that are known to be over. Tells what it removed
+           with its owner's rights; gives the node its devices back that containers had; of runs only
+           that are known to be over. Tells what it did
   list     the same, told and not removed
   folders  removes the folders in /tmp of the user who says it
 

@@ -4,6 +4,7 @@ goes by it, and how the node has it back."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import pytest
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
+from steelyard.wrappers.commands import cli
 
 from .launcher_lab import CONF, OWN, ROOT, needs_root, out, processes, tags, told
 
@@ -110,7 +112,10 @@ def left(pair: Pair) -> list[str]:
 
 def has_sent(study: Study) -> bool:
     """Not when it has ended before."""
-    assert not (study.run_folder / "local.1/result.json").exists() or study.result()["state"] == "started", errors(study)
+    assert (
+        not (study.run_folder / "local.1/result.json").exists()
+        or study.result()["state"] == "started"
+    ), errors(study)
     return (study.attempt() / "out.0").exists() and "sent" in out(study)
 
 
@@ -147,14 +152,14 @@ def test_podmans_too(study: Study, pair: Pair, image_tar: Path, tmp_path: Path) 
 def one_run(study: Study, launcher: str, pair: Pair, **environment: str) -> None:
     """Of one container."""
     study.body(SEND)
-    spaces = set(Path("/run/netns").glob("*"))
     before = pair.state()
     assert before == "up 3"
     with pair.listener() as listener:
         with study.start(**across(launcher, pair), **environment) as child:
             wait_for("it has sent", partial(has_sent, study), seen=partial(errors, study))
             assert pair.state() == ""
-            assert len(left(pair)) == 1
+            (mark,) = left(pair)
+            assert Path("/run/netns", Path(mark).name).exists()
             (study.folder / "end").touch()
             assert child.wait(timeout=60) == 0, errors(study)
         assert listener.stdout is not None
@@ -162,7 +167,7 @@ def one_run(study: Study, launcher: str, pair: Pair, **environment: str) -> None
     assert [line for line in out(study) if "device" in line] == ["device lo", f"device {pair.name}"]
     assert BYTES < pair.received_bytes() < 2 * BYTES
     assert (pair.state(), left(pair)) == (before, [])
-    assert set(Path("/run/netns").glob("*")) == spaces
+    assert not Path("/run/netns", Path(mark).name).exists()
     noted = tags(study)
     assert noted["launcher_device"] == pair.name
     assert noted["launcher_addresses"].startswith(("198.18.", "198.19."))
@@ -195,6 +200,20 @@ def test_lxcs_is_what_its_configuration_says(study: Study, pair: Pair, lxc_of_de
     assert [line for line in out(study) if "device" in line] == ["device lo", "device mine0"]
     assert (pair.state(), left(pair)) == (before, [])
     assert tags(study)["launcher_device"] == pair.name
+
+
+def test_what_goes_by_it_is_in_the_record(
+    tmp_path: Path, pair: Pair, lxc_of_device: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was the node's when the sampler began, and is read on wherever it is."""
+    send = f"head -c {BYTES} /dev/zero >/dev/tcp/{PEER}/5001"
+    words = ["run", "--in", f"{lxc_of_device},network=phys", "-o", str(tmp_path / "kept"), "--"]
+    with pair.listener():
+        assert cli.main([*words, "bash", "-c", send]) == 0, capsys.readouterr().err
+    (record,) = (tmp_path / "kept/run-001").rglob("*.json")
+    devices = json.loads(record.read_bytes())["network"]["devices"]
+    (sent_bytes,) = (one["tx_bytes"] for one in devices if one["name"] == pair.name)
+    assert BYTES < sent_bytes <= pair.received_bytes()
 
 
 @pytest.mark.parametrize("kind", ["unshare", "lxc"])
@@ -306,9 +325,7 @@ def claimed(folder: Path, setup: str, device: str) -> subprocess.CompletedProces
          "device d0 of n1 is in the container of another run (process "),
     ],
 )  # fmt: skip
-def test_what_the_node_uses_is_not_moved(
-    tmp_path: Path, setup: str, device: str, why: str
-) -> None:
+def test_what_the_node_uses_is_not_moved(tmp_path: Path, setup: str, device: str, why: str) -> None:
     done = claimed(tmp_path, f"{setup} || exit 99", device)
     assert done.returncode == 4, done.stderr
     assert done.stderr.splitlines()[-2].startswith("steelyard: level: ")
@@ -324,7 +341,11 @@ def test_what_is_moved_is_noted_before(tmp_path: Path) -> None:
     done = claimed(tmp_path, setup, "d0")
     assert done.returncode == 0, done.stderr
     tag, owner, network, line = done.stdout.splitlines()
-    assert (tag, owner.split()[0], network.split()[0]) == ("tag launcher_device d0", "owner", "network")
+    assert (tag, owner.split()[0], network.split()[0]) == (
+        "tag launcher_device d0",
+        "owner",
+        "network",
+    )
     words = line.split()
     assert (words[:3], words[4]) == (["phys", "steelyard-1-1", "d0"], "up")
     assert {"ipv4/conf/d0/arp_ignore=1", "ipv6/conf/d0/accept_ra=0"} < set(words[5:])
@@ -336,7 +357,10 @@ def test_a_run_that_is_refused_leaves_the_device_as_it_is(study: Study, pair: Pa
     before = ip("-4", "address", "show", "dev", pair.name)
     study.body("true")
     assert study.run(**across("unshare", pair)).returncode == 1
-    assert f"itself uses its device {pair.name} (the address 10.215.9.1/24)" in study.result()["reason"]
+    assert (
+        f"itself uses its device {pair.name} (the address 10.215.9.1/24)"
+        in study.result()["reason"]
+    )
     assert (ip("-4", "address", "show", "dev", pair.name), left(pair)) == (before, [])
 
 

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waiting import wait_for
 
-from .launcher_lab import ROOT, needs_root, tags, told
+from .launcher_lab import OWN, ROOT, needs_root, processes, tags, told
 
 if TYPE_CHECKING:
     from tests.unit.jobscripts.conftest import Study
@@ -23,8 +26,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("mpirun") is None, reason="apt install openmpi-bin"),
 ]
 IS = ROOT / "build/bin/npb-is"
-OWN = f"steelyard-test-{os.getpid()}"
-NODES = (f"{OWN}-a", f"{OWN}-b")  # namespaces and nodes
+LEFT = ROOT / "build/bin/steelyard-left"
+# Namespaces and nodes.
+NODES = (f"steelyard-test-{os.getpid()}-a", f"steelyard-test-{os.getpid()}-b")
 DEVICE = "d0"  # has the same name on both, as on the nodes of a cluster
 # A scheduler's words for them (jobscripts/lib/scheduler.sh).
 SCHEDULER = f"""
@@ -69,6 +73,51 @@ def cable() -> Iterator[None]:
             ip("netns", "delete", node)
 
 
+@contextlib.contextmanager
+def started(study: Study, rank: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of two ranks whose client is on the first node."""
+    library = study.folder / "lib/steelyard.sh"
+    library.write_text(library.read_text(encoding="utf-8") + SCHEDULER, encoding="utf-8")
+    (study.folder / "rank.sh").write_text(rank, encoding="utf-8")
+    study.body('sy_mpi_run 2 mpirun bash "$SY_STUDY_DIR/rank.sh"')
+    with subprocess.Popen(
+        ["nsenter", f"--net=/run/netns/{NODES[0]}", *study.command()],
+        env={**study.environment, **told(f"unshare,network=phys,device={DEVICE},ranks=across")},
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            yield child
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGTERM)
+
+
+def spaces() -> list[Path]:
+    """Namespaces of runs that have a device of these nodes."""
+    found = []
+    for mark in Path("/run/steelyard-containers").glob("steelyard-*"):
+        with contextlib.suppress(FileNotFoundError):
+            text = mark.read_text()
+            if any(f"network {inode}\n" in text for inode in inodes()):
+                found.append(Path("/run/netns", mark.name))
+    return found
+
+
+def inodes() -> set[str]:
+    """The nodes' own."""
+    return {str(Path("/run/netns", node).stat().st_ino) for node in NODES}
+
+
+def out_of(words: list[str]) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def has(node: str) -> bool:
+    """Whether the node has its device."""
+    words = ["ip", "-netns", node, "link", "show", "dev", DEVICE]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
 def counters(node: str) -> tuple[int, int]:
     """Bytes that the node's device has received and sent."""
     words = ip("-netns", node, "-statistics", "link", "show", "dev", DEVICE).split()
@@ -82,24 +131,14 @@ def flags(node: str) -> str:
 
 @pytest.mark.usefixtures("cable")
 def test_one_program_of_two_nodes_goes_by_their_devices(study: Study) -> None:
-    library = study.folder / "lib/steelyard.sh"
-    library.write_text(library.read_text(encoding="utf-8") + SCHEDULER, encoding="utf-8")
-    (study.folder / "rank.sh").write_text(RANK, encoding="utf-8")
-    study.body('sy_mpi_run 2 mpirun bash "$SY_STUDY_DIR/rank.sh"')
-    spaces = {path.name for path in Path("/run/netns").iterdir()}
     before = [counters(node) for node in NODES]
-    done = subprocess.run(
-        ["nsenter", f"--net=/run/netns/{NODES[0]}", *study.command()],
-        env={**study.environment, **told(f"unshare,network=phys,device={DEVICE},ranks=across")},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, (study.attempt() / "err.0").read_text()
+    with started(study, RANK) as child:
+        assert child.wait(timeout=120) == 0, (study.attempt() / "err.0").read_text()
     lines = [line.split() for line in (study.attempt() / "out.0").read_text().splitlines()]
     ranks = {words[1]: words[2:] for words in lines if words[:1] == ["rank"]}
     assert sorted(ranks) == ["0", "1"]
-    nets = {str(os.stat(f"/run/netns/{node}").st_ino) for node in NODES}
     mine = {rank[0].strip("net:[]") for rank in ranks.values()}
-    assert len(mine) == 2 and not mine & nets
+    assert len(mine) == 2 and not mine & inodes()
     assert len({rank[1] for rank in ranks.values()}) == 2
     # Ten times half of a rank's 2^15 keys are the other's, two bytes each at least.
     assert all(int(rank[2]) > 327_680 for rank in ranks.values())
@@ -111,4 +150,26 @@ def test_one_program_of_two_nodes_goes_by_their_devices(study: Study) -> None:
     assert (rx_a, tx_a) == (tx_b, rx_b)
     assert min(rx_a, tx_a) > 327_680
     assert all("UP" in flags(node)[1:-1].split(",") for node in NODES)
-    assert {path.name for path in Path("/run/netns").iterdir()} == spaces
+    assert spaces() == []
+
+
+@pytest.mark.usefixtures("cable")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_both_nodes_have_them_back_however_it_ends(study: Study, how: signal.Signals) -> None:
+    with started(study, "sleep 88.75" + OWN) as child:
+        wait_for("both ranks run", lambda: len(processes("88.75" + OWN)) == 2)
+        assert not any(has(node) for node in NODES)
+        mine = spaces()
+        assert len(mine) == 2
+        if how == signal.SIGTERM:
+            child.terminate()
+            assert child.wait(timeout=60) == 143
+        else:
+            os.killpg(child.pid, how)
+    wait_for("no rank is left", lambda: not processes("88.75" + OWN))
+    if how == signal.SIGKILL:  # the jobs' ends on the nodes
+        for node in NODES:
+            sweep = ["ip", "netns", "exec", node, str(LEFT), "sweep"]
+            wait_for("it is given back", lambda sweep=sweep: DEVICE in out_of(sweep))
+    wait_for("nothing of it is left", lambda: not any(path.exists() for path in (*spaces(), *mine)))
+    assert all("UP" in flags(node)[1:-1].split(",") for node in NODES)

@@ -44,7 +44,10 @@ def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
         ("docker:a,network=phys,device=eth1", "docker has no network=phys: its engine cannot"),
         ("podman:a,network=phys,device=eth1", "podman has no network=phys: its engine cannot"),
         *(
-            (f"unshare,network=phys,ranks=across,device={name}", f"device={name}: expected the name")
+            (
+                f"unshare,network=phys,ranks=across,device={name}",
+                f"device={name}: expected the name",
+            )
             for name in ("lo", "", "a b", "-x", "../x", "sixteen_letters_", "eth1;id")
         ),
         ("unshare,devce=eth1", "did you mean 'device'?"),
@@ -57,14 +60,18 @@ def test_what_is_no_such_launcher_is_one_line_that_names_it(text: str, message: 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [f"unshare,{ACROSS}", f"podman:a,{ACROSS}", "lxc:box,network=phys"])
+@pytest.mark.parametrize(
+    "text", [f"unshare,{ACROSS}", f"podman:a,{ACROSS}", "lxc:box,network=phys"]
+)
 def test_it_is_roots(text: str) -> None:
     launcher = launchers.parse(text)
     assert needs.refusal(launcher, 0) is None
     assert "only root " in str(needs.refusal(launcher, 1000))
 
 
-def test_a_device_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_device_that_is_not_here_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(needs, "DEVICES", tmp_path)
     launcher = launchers.parse(f"unshare,{ACROSS}")
     assert "no network device eth1.5, or it is in a container" in str(needs.lacking(launcher))
