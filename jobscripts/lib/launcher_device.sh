@@ -8,14 +8,14 @@
 
 # The container's, or a reason why not. Under the lock: another run may want it.
 sy_device_claim() { # <device>
-    local why line
+    local why state
     if ! why=$(sy_device_refusal "$1"); then
         sy_say "$SY_LAUNCHER: $why"
         return 4
     fi
-    line=$(ip -oneline link show dev "$1") || return
-    SY_DEVICE=$1 SY_DEVICE_INDEX=${line%%:*}
-    sy_left_mark phys "$SY_LAUNCHER_NAME $1 $SY_DEVICE_INDEX $(sy_left_device_state "$1")$(sy_device_settings "$1")" || return
+    state=$(sy_left_device_state "$1") || return
+    SY_DEVICE=$1 SY_DEVICE_INDEX=${state%% *}
+    sy_left_mark phys "$SY_LAUNCHER_NAME $1 $state$(sy_device_settings "$1")" || return
     sy_tag launcher_device "$1"
 }
 
@@ -100,7 +100,11 @@ sy_device_for_lxc() { # <device>
 sy_device_of_lxc() {
     local pid
     [[ -n ${SY_DEVICE:-} && -z ${SY_LAUNCHER_PLACES:-} ]] || return 0
-    pid=$(sy_launcher_pid) && ip netns attach "$SY_LAUNCHER_NAME" "$pid" && sy_device_wait
+    if ! { pid=$(sy_launcher_pid) && ip netns attach "$SY_LAUNCHER_NAME" "$pid"; }; then
+        sy_say "$SY_LAUNCHER: the network of its container on $SY_THIS_NODE cannot be held (see above)"
+        return 4
+    fi
+    sy_device_wait
 }
 
 sy_device_move() { # <namespace>

@@ -12,7 +12,7 @@
 #   cgroup     a folder; folder: one that systemd-nspawn makes; container: docker or podman, its name
 #   lxc        a container of LXC's, which makes cgroups of that name in each hierarchy
 #   port       a bridge that it uses and another mark has
-#   phys       SPACE DEVICE INDEX up|down [SETTING=VALUE]…: a device of the node that is moved into that
+#   phys       SPACE DEVICE INDEX STATE [SETTING=VALUE]…: a device of the node that is moved into that
 #              network namespace; goes back, and is then as it was
 # A mark is over when its owner is gone: by boot, process id and start. Then what it names is removed,
 # and nothing else; the mark goes last, when nothing of it is there any more.

@@ -12,7 +12,7 @@ sy_left_is_named() { # <word> <value>
     cgroup) [[ $2 =~ ^/sys/fs/cgroup/(.*/)?steelyard-[0-9]+-[0-9]+$ && $2 != */../* ]] ;;
     folder) [[ $2 =~ ^/run/systemd/nspawn/propagate/steelyard-[0-9]+-[0-9]+$ ]] ;;
     container) [[ $2 =~ ^(docker|podman)\ steelyard-[0-9]+-[0-9]+$ ]] ;;
-    phys) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+\ [A-Za-z0-9_][A-Za-z0-9_.-]*\ [0-9]+\ (up|down)(\ ipv[46]/(conf|neigh)/[A-Za-z0-9_][A-Za-z0-9_.-]*/[a-z0-9_]+=-?[0-9]+)*$ ]] ;;
+    phys) [[ $2 =~ ^steelyard-[0-9]+-[0-9]+\ [A-Za-z0-9_][A-Za-z0-9_.-]*\ [0-9]+\ (up|down),[0-9]+,[0-9a-f:]*(\ ipv[46]/(conf|neigh)/[A-Za-z0-9_][A-Za-z0-9_.-]*/[a-z0-9_]+=-?[0-9]+)*$ ]] ;;
     *) false ;;
     esac
 }
@@ -86,8 +86,9 @@ sy_left_remove_cgroup() { # <folder>
 
 # --- a device that was moved -----------------------------------------------------------------
 
-# Found in the namespace by its index, which it keeps, whatever it is called there. Values are SPACE
-# DEVICE INDEX up|down [SETTING=VALUE]…: what is the node's default when it comes back.
+# Its words: SPACE DEVICE INDEX up|down,MTU,ADDRESS [SETTING=VALUE]…. In the namespace it is found by its
+# index, which it keeps, whatever it is called there; the settings (below /proc/sys/net) are those that
+# would be the node's default when it comes back.
 
 # Its name in there; nothing: it is not.
 sy_left_device_in() { # <namespace> <index>
@@ -98,38 +99,41 @@ sy_left_device_in() { # <namespace> <index>
     done <<<"$(ip -netns "$1" -oneline link show 2>/dev/null)"
 }
 
-# up or down, as the administrator has said; false: this node does not have it.
+# INDEX up|down,MTU,ADDRESS; false: this node does not have it.
 sy_left_device_state() { # <device>
-    local line flags
+    local line state=down mtu=''
     line=$(ip -oneline link show dev "$1" 2>/dev/null) || return
-    flags=${line#*<} flags=${flags%%>*}
-    if [[ ,$flags, == *,UP,* ]]; then
-        printf 'up'
-    else
-        printf 'down'
-    fi
+    [[ ! $line =~ \<([^>]*,)?UP[,\>] ]] || state=up
+    [[ ! $line =~ \ mtu\ ([0-9]+) ]] || mtu=${BASH_REMATCH[1]}
+    [[ $line =~ \ link/[a-z0-9]+\ ([0-9a-f:]*) ]]
+    printf '%s %s,%s,%s' "${line%%:*}" "$state" "$mtu" "${BASH_REMATCH[1]}"
 }
 
-# Whether it is away, or back and not as it was. One that is nowhere was taken out of the machine.
-sy_left_device_is_away() { # <namespace> <device> <index> <up or down> [<setting>=<value>]...
+# Whether it is away, or back and not as it was. One that is nowhere was taken out of the machine, and one
+# of another index is another.
+sy_left_device_is_away() { # <namespace> <device> <index> <state> [<setting>=<value>]...
     local state setting now
     [[ -z $(sy_left_device_in "$1" "$3") ]] || return 0
-    state=$(sy_left_device_state "$2") || return 1
-    [[ $state == "$4" ]] || return 0
+    state=$(sy_left_device_state "$2") && [[ ${state%% *} == "$3" ]] || return 1
+    [[ $state == "$3 $4" ]] || return 0
     for setting in "${@:5}"; do
         read -r now <"/proc/sys/net/${setting%%=*}" && [[ $now == "${setting#*=}" ]] || return 0
     done
     return 1
 }
 
-# First its settings: one that is up is given addresses by IPv6.
-sy_left_device_return() { # <namespace> <device> <index> <up or down> [<setting>=<value>]...
-    local setting now
+# Up only when all else is as it was: IPv6 gives it addresses then.
+sy_left_device_return() { # <namespace> <device> <index> <state> [<setting>=<value>]...
+    local setting now state mtu address
     local -r inside=$(sy_left_device_in "$1" "$3")
     [[ -z $inside ]] || ip -netns "$1" link set dev "$inside" netns "$$" name "$2" || return
     for setting in "${@:5}"; do
         read -r now <"/proc/sys/net/${setting%%=*}"
         [[ $now == "${setting#*=}" ]] || printf '%s\n' "${setting#*=}" >"/proc/sys/net/${setting%%=*}"
     done
-    ip link set dev "$2" "$4"
+    IFS=, read -r state mtu address <<<"$4"
+    now=$(sy_left_device_state "$2")
+    [[ $now == *",$address" ]] || ip link set dev "$2" address "$address"
+    [[ $now == *",$mtu,"* ]] || ip link set dev "$2" mtu "$mtu"
+    ip link set dev "$2" "$state"
 }

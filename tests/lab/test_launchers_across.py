@@ -1,11 +1,13 @@
 """One MPI program in containers of two nodes, by systemd-nspawn and by LXC: where its ranks are, by which
-device they reach each other, and what is left. The truth is the kernel's: of two nodes of this machine,
-and (`make check-containers`: minutes) each guest's own."""
+device they reach each other, and what is left; a device of the node that is a container's alone. The truth
+is the kernel's: of two nodes of this machine, and (`make check-containers`: minutes) each guest's own."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import NamedTuple
 import pytest
 from tests.unit.jobscripts.launcher_lab import bridge_of
 
-from .conftest import Lab, until
-from .netem_guests import tree
+from .conftest import Lab, processes_of, until
+from .netem_guests import DEVICE, tree
 
 pytestmark = [
     pytest.mark.lab,
@@ -52,7 +54,7 @@ PROGRAM = """\
 #!/bin/bash
 "$STEELYARD_NPB" is --class S || exit
 while read -r device received _; do
-    [[ $device != eth0: ]] || break
+    [[ $device != eth0: && $device != own0: ]] || break
 done </proc/net/dev
 [[ $(</proc/cmdline) =~ SY_NAME=([a-z0-9]+) ]]
 printf '%s\\n' "${BASH_REMATCH[1]:--}" "$(readlink /proc/self/ns/pid)" \
@@ -210,3 +212,72 @@ def test_one_program_spans_containers_of_two_guests(
     assert all(rank.network != own_network(lab, rank.guest) for rank in found)
     assert len(addresses(lab, level)) == 4
     until(lambda: left(lab) == before, "nothing is left", seen=lambda: (before, left(lab)))
+
+
+# --- a device of its own ---
+
+
+@pytest.fixture
+def device() -> Iterator[str]:
+    """Of this machine, with a link."""
+    name = f"sd{os.getpid()}a"
+    words = ["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}b"]
+    subprocess.run(words, check=True)
+    for one in (name, f"{name}b"):
+        subprocess.run(["ip", "link", "set", one, "up"], check=True)
+    yield name
+    subprocess.run(["ip", "link", "delete", f"{name}b"], check=True)
+
+
+def is_up(device: str) -> bool:
+    """On this machine."""
+    flags = Path("/sys/class/net", device, "flags")
+    return flags.exists() and bool(int(flags.read_text(), 16) & 1)
+
+
+@pytest.mark.parametrize("how", ["cancel", "kill"])
+def test_a_device_comes_back_however_the_job_ends(lab: Lab, device: str, how: str) -> None:
+    """By scancel; by the plugin at the job's end, when all of the run was killed with -9."""
+    program = lab.work / "programs" / "is.S.2"
+    program.parent.mkdir()
+    program.write_text('#!/bin/bash\necho >"$0.$OMPI_COMM_WORLD_RANK"\nsleep 600\n')
+    program.chmod(0o755)
+    level = f"unshare,network=phys,device={device},ranks=across"
+    text = STUDY.format(level=level, where="physical", folder=program.parent)
+    text = text.replace("nodes = 2", "nodes = 1").replace("ranks = 4", "ranks = 2")
+    (lab.work / "far.toml").write_text(text)
+    lab.steelyard("submit", "far.toml")
+    until(lambda: len([*program.parent.glob("is.S.2.?")]) == 2, "both ranks run")
+    assert not Path("/sys/class/net", device).exists()
+    if how == "cancel":
+        lab.steelyard("cancel", "far.toml")
+    else:
+        for pid in processes_of(lab.work):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: is_up(device), "the device is back, and up")
+    until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
+
+
+@pytest.mark.skipif("STEELYARD_LAB_LONG" not in os.environ, reason="minutes: make check-containers")
+@pytest.mark.parametrize("kind", ["nspawn", "lxc"])
+def test_one_program_goes_by_a_device_of_each_guest(
+    virtual_lab: Lab, request: pytest.FixtureRequest, root_folder: Path, kind: str
+) -> None:
+    """A device that the guest does not use, on the cable between them."""
+    lab = virtual_lab
+    level = f"{request.getfixturevalue(kind)},network=phys,device=own0,ranks=across"
+    if kind == "lxc":
+        guests_lxc(lab, root_folder, request.getfixturevalue("lxc"))
+    for name in GUESTS:
+        make = f"ip link add own0 link {DEVICE} type macvlan mode bridge; ip link set own0 up"
+        assert lab.cluster.guest(name).run(["sh", "-c", make]).returncode == 0
+    before = left(lab)
+    assert all(re.search(r"own0@\w+: <[^>]*\bUP\b", text) for text in before.values())
+    found = submitted(lab, level, "virtual")
+    assert sorted(rank.guest for rank in found) == sorted(GUESTS * 2)
+    assert len({(rank.guest, rank.network) for rank in found}) == 2
+    assert all(rank.network != own_network(lab, rank.guest) for rank in found)
+    assert len(addresses(lab, level)) == 2
+    until(lambda: left(lab) == before, "nothing is left", seen=lambda: (before, left(lab)))
+    for name in GUESTS:
+        assert lab.cluster.guest(name).run(["ip", "link", "delete", "own0"]).returncode == 0

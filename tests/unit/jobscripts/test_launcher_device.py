@@ -66,16 +66,20 @@ class Pair:
         ip("-netns", self.there, "address", "add", f"{PEER}/15", "dev", "peer")
         ip("-netns", self.there, "link", "set", "peer", "up")
         ip("link", "set", self.name, "up")
+        ip("link", "set", self.name, "mtu", "1490")
         self.settings = Path("/proc/sys/net/ipv4/conf", self.name)
         (self.settings / "arp_ignore").write_text("3")
 
     def state(self) -> str:
-        """up or down, and what was set for it; empty: this node does not have it."""
+        """up or down, its MTU and address, what was set for it; empty: this node does not have it."""
         line = ip("-oneline", "link", "show", "dev", self.name, check=False)
         if not line:
             return ""
         up = "UP" in line.partition("<")[2].partition(">")[0].split(",")
-        return f"{'up' if up else 'down'} {(self.settings / 'arp_ignore').read_text().strip()}"
+        words = line.split()
+        mtu, address = (words[words.index(key) + 1] for key in ("mtu", "link/ether"))
+        setting = (self.settings / "arp_ignore").read_text().strip()
+        return f"{'up' if up else 'down'} {mtu} {address} {setting}"
 
     def received_bytes(self) -> int:
         """By the other end's counter."""
@@ -153,7 +157,7 @@ def one_run(study: Study, launcher: str, pair: Pair, **environment: str) -> None
     """Of one container."""
     study.body(SEND)
     before = pair.state()
-    assert before == "up 3"
+    assert before.startswith("up 1490 ") and before.endswith(" 3")
     with pair.listener() as listener:
         with study.start(**across(launcher, pair), **environment) as child:
             wait_for("it has sent", partial(has_sent, study), seen=partial(errors, study))
@@ -180,7 +184,7 @@ def lxc_of_device(lxc: str, pair: Pair) -> Iterator[str]:
     config = Path(base.stdout.strip()) / lxc.partition(":")[2] / "config"
     before = config.read_text()
     keys = {"type": "phys", "link": pair.name, "name": "mine0", "flags": "up"}
-    keys["ipv4.address"] = "198.18.0.7/15"
+    keys |= {"ipv4.address": "198.18.0.7/15", "hwaddr": "02:00:00:00:00:07", "mtu": "1400"}
     config.write_text(before + "".join(f"lxc.net.0.{k} = {v}\n" for k, v in keys.items()))
     yield lxc
     config.write_text(before)
@@ -247,12 +251,14 @@ def swept(pair: Pair) -> list[str]:
 
 def test_a_stopped_runs_device_is_given_back_down_as_it_was(study: Study, pair: Pair) -> None:
     ip("link", "set", pair.name, "down")
+    before = pair.state()
+    assert before.startswith("down ")
     study.body("sleep 77.5" + OWN)
     with study.start(**across("unshare", pair)) as child:
         wait_for("it measures", lambda: processes("77.5" + OWN))
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=60) == 143
-    assert (pair.state(), left(pair)) == ("down 3", [])
+    assert (pair.state(), left(pair)) == (before, [])
 
 
 def test_a_device_that_cannot_come_back_stays_where_it_is(study: Study, pair: Pair) -> None:
@@ -321,7 +327,7 @@ def claimed(folder: Path, setup: str, device: str) -> subprocess.CompletedProces
         ("ip link add m0 link d0 type macvlan", "d0", "(the device m0 on top of it)"),
         ("tc qdisc add dev d0 root handle 57e1: pfifo", "d0", "(the queue pfifo 57e1:)"),
         ("tc qdisc add dev d0 clsact", "d0", "(the queue clsact ffff:)"),
-        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_left_mark phys 'steelyard-12-34 d0 7 up'", "d0",
+        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_left_mark phys 'steelyard-12-34 d0 7 up,1500,'", "d0",
          "device d0 of n1 is in the container of another run (process "),
     ],
 )  # fmt: skip
@@ -335,8 +341,9 @@ def test_what_the_node_uses_is_not_moved(tmp_path: Path, setup: str, device: str
 
 def test_what_is_moved_is_noted_before(tmp_path: Path) -> None:
     """Addresses that IPv6 gives by itself are nobody's; settings that are the node's own are not its."""
-    setup = """echo 1 >/proc/sys/net/ipv4/conf/d0/arp_ignore; echo 0 >/proc/sys/net/ipv6/conf/d0/accept_ra
-        echo 77 >/proc/sys/net/ipv4/neigh/d0/delay_first_probe_time; echo d9 >/dev/null
+    setup = """ip link set d0 address 02:00:00:00:00:09; cd /proc/sys/net || exit 99
+        echo 1 >ipv4/conf/d0/arp_ignore; echo 0 >ipv6/conf/d0/accept_ra
+        echo 77 >ipv4/neigh/d0/delay_first_probe_time
         until [[ $(ip -6 address show dev d0) == *fe80:* ]]; do sleep 0.1; done"""
     done = claimed(tmp_path, setup, "d0")
     assert done.returncode == 0, done.stderr
@@ -347,7 +354,7 @@ def test_what_is_moved_is_noted_before(tmp_path: Path) -> None:
         "network",
     )
     words = line.split()
-    assert (words[:3], words[4]) == (["phys", "steelyard-1-1", "d0"], "up")
+    assert (words[:3], words[4]) == (["phys", "steelyard-1-1", "d0"], "up,1500,02:00:00:00:00:09")
     assert {"ipv4/conf/d0/arp_ignore=1", "ipv6/conf/d0/accept_ra=0"} < set(words[5:])
     assert "ipv4/neigh/d0/delay_first_probe_time=77" in words[5:]
 

@@ -251,7 +251,7 @@ def test_only_what_a_mark_names_goes_and_only_when_its_run_is_over(
     assert (
         left_after(over, "network 4026531833\n".replace("4026531833", host_network()) + names) == ""
     )
-    wrong = "phys other keep0 7 up\nphys steelyard-1-1 keep0 7 up ipv4/conf/../x=1\nlink keep0\nlink -x\nroute 198.18.9.0/28 via 198.18.0.2 dev syb8\nroute $(id)\nspace other\n"
+    wrong = "phys other keep0 7 up,1,\nphys steelyard-1-1 keep0 7 up,1, ipv4/conf/../x=1\nlink keep0\nlink -x\nroute 198.18.9.0/28 via 198.18.0.2 dev syb8\nroute $(id)\nspace other\n"
     assert left_after(over, f"{own}{wrong}cgroup /sys/fs/cgroup/../../tmp/steelyard-1-1\n") == ""
     assert left_after(over, own + names + "route 198.18.9.0/28 via 198.18.0.1 dev syb8\n") == (
         f"changed: job 5 (process {os.getpid()}) was killed and left here: "
@@ -274,7 +274,7 @@ def test_marks_of_an_earlier_boot_say_nothing_of_this_ones_devices(
     host = Path("/proc/sys/kernel/hostname").read_text().strip()
     network = place("stat", "-L", "-c", "%i", "/proc/self/ns/net").strip()
     owner = f"1 1 {spaces} 00000000-0000-4000-8000-000000000000 {host} 5"
-    lines = "link syb7\nphys steelyard-1-1 syb7 7 up\n"
+    lines = "link syb7\nphys steelyard-1-1 syb7 7 up,1500,\n"
     (tmp_path / "mark").write_text(f"owner {owner}\nnetwork {network}\n{lines}")
     place("cp", tmp_path / "mark", "/run/steelyard-containers/steelyard-1-1")
     assert place(LEFT, "sweep") == ""
