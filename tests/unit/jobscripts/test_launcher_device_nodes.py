@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,8 +109,9 @@ def inodes() -> set[str]:
     return {str(Path("/run/netns", node).stat().st_ino) for node in NODES}
 
 
-def out_of(words: list[str]) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+def is_swept(node: str) -> bool:
+    """Whether steelyard-left tells of the device."""
+    return f"had the device {DEVICE}: given back" in ip("netns", "exec", node, str(LEFT), "sweep")
 
 
 def has(node: str) -> bool:
@@ -169,7 +171,6 @@ def test_both_nodes_have_them_back_however_it_ends(study: Study, how: signal.Sig
     wait_for("no rank is left", lambda: not processes("88.75" + OWN))
     if how == signal.SIGKILL:  # the jobs' ends on the nodes
         for node in NODES:
-            sweep = ["ip", "netns", "exec", node, str(LEFT), "sweep"]
-            wait_for("it is given back", lambda sweep=sweep: DEVICE in out_of(sweep))
+            wait_for("it is given back", partial(is_swept, node))
     wait_for("nothing of it is left", lambda: not any(path.exists() for path in (*spaces(), *mine)))
     assert all("UP" in flags(node)[1:-1].split(",") for node in NODES)
