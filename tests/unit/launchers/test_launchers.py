@@ -200,15 +200,6 @@ GOLDEN = {
         "--define=lxc.cgroup.memory.limit_in_bytes=1073741824 "
         '--define=lxc.cgroup2.memory.max=1073741824 -- bash /s,t"x/runs/r/run.sh'
     ),
-    "lxc:box,network=phys": (
-        "env SY_ROLE=inside taskset --cpu-list 0,1 setsid lxc-execute --name=steelyard-1-2 "
-        "--rcfile=/lxc/box/config --define=lxc.mount.auto=proc:mixed "
-        '--define=lxc.mount.entry=/s,t"x s,t"x none bind,create=file 0 0 '
-        "--define=lxc.mount.entry=/scratch scratch none bind,create=file 0 0 "
-        "--define=lxc.mount.entry={folder}/hosts.0 etc/hosts none bind,ro,create=file 0 0 "
-        "--define=lxc.mount.entry=tmpfs dev/shm tmpfs mode=1777,size=1000,create=dir 0 0 "
-        '--define=lxc.environment=SY_ROLE -- bash /s,t"x/runs/r/run.sh'
-    ),
     "systemd-nspawn:/root": (
         "env SY_ROLE=inside taskset --cpu-list 0,1 systemd-nspawn --quiet --directory=/root "
         "--read-only --volatile=overlay --register=no --keep-unit --as-pid2 --kill-signal=SIGTERM "
@@ -235,11 +226,11 @@ SCRIPT = """
 . "$1"
 SY_STUDY_DIR='/s,t"x' SY_RUN_ID=r SY_SCRATCH=/scratch SY_LAUNCHER_CPUSET=0,1 SY_THIS_NODE=n1
 SY_LAUNCHER_NAME=steelyard-1-2 SY_LAUNCHER_OWNER=1:2 SY_CLIENT=0 SY_ATTEMPT_DIR=$2
-lxc-config() { printf '/lxc'; }; lxc-info() { printf '%s' "$SY_LAUNCHER_NETWORK"; }; podman() { :; }
+lxc-config() { printf '/lxc'; }; lxc-info() { printf 'macvlan'; }; podman() { :; }
 sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
 sy_launcher_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
-sy_left_mark() { :; }; sy_device_for_lxc() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
+sy_left_mark() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
 sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"
 """
 
