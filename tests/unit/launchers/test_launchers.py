@@ -37,7 +37,6 @@ WIDE = "iperf3"  # its one client has all nodes
         ("unshare,memory=500MB", "unshare,memory=500000000"),
         ("apptainer:/images/a b.sif,cpus=1", "apptainer:/images/a b.sif,cpus=1"),
         ("lxc:box,network=macvlan", "lxc:box,network=macvlan"),
-        ("lxc:box,cpus=1,network=phys", "lxc:box,network=phys,cpus=1"),
         ("systemd-nspawn:/srv/root", "systemd-nspawn:/srv/root"),
     ],
 )

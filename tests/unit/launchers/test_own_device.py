@@ -28,6 +28,12 @@ def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
     assert told["SY_LAUNCHER_PLACES"] == "1"
 
 
+def test_lxcs_configuration_names_it() -> None:
+    found = launchers.parse("lxc:box,cpus=1,network=phys")
+    assert found.text == "lxc:box,network=phys,cpus=1"
+    assert "SY_LAUNCHER_DEVICE" not in launchers.variables(found)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
