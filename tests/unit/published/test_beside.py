@@ -220,6 +220,8 @@ def test_launchers_and_networks_in_the_words_of_the_claims() -> None:
         "ranks_across": True,
     }  # fmt: skip
     assert launcher_facts("unshare")["ranks_across"] is False
+    own = launcher_facts("unshare,network=phys,device=eth1,ranks=across")
+    assert (own["launcher_network"], own["containers"]) == ("phys", 1)
     assert cache_facts("cold:cvmfs=300") == {"cache": "cold", "cvmfs_limit_mb": 300}
     assert cache_facts("warm") == {"cache": "warm"}
     assert launcher_facts("bare") == {"launcher_kind": "bare", "container": False}
