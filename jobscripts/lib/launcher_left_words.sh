@@ -44,12 +44,25 @@ sy_left_containers() { # <docker or podman> <steelyard-PID-START>
     timeout 20 "$1" ps --all --quiet --filter="label=steelyard.owner=${owner/-/:}"
 }
 
+# One that the engine removes itself this moment, as its client was killed, is refused, and there a while.
+# shellcheck disable=SC2086 # containers
+sy_left_remove_containers() { # <docker or podman> <steelyard-PID-START>
+    local found try
+    for ((try = 0; try < 30; try++)); do
+        found=$(sy_left_containers "$1" "$2") || return
+        [[ -n $found ]] || return 0
+        timeout 20 "$1" rm --force $found
+        read -r -t 0.1 <> <(:) || :
+    done
+    return 1
+}
+
 # lxc.monitor.NAME and lxc.payload.NAME: at the top, or below the job's with lxc.cgroup.relative.
 sy_left_lxc_groups() { # <name>
     find /sys/fs/cgroup -depth -type d -name "lxc.*.$1"
 }
 
-# shellcheck disable=SC2086,SC2046 # words of a route, of a device; containers
+# shellcheck disable=SC2086 # words of a route, of a device
 sy_left_take() { # <word> <value>
     local found
     case $1 in
@@ -69,7 +82,7 @@ sy_left_take() { # <word> <value>
         done < <(sy_left_lxc_groups "$2")
         ;;
     folder) rmdir -- "$2" ;;
-    container) timeout 20 "${2% *}" rm --force $(sy_left_containers "${2% *}" "${2#* }") ;;
+    container) sy_left_remove_containers "${2% *}" "${2#* }" ;;
     esac
 } >/dev/null 2>&1
 
