@@ -165,7 +165,11 @@ def _number(name: str, fields: Mapping[str, str], key: str) -> float:
 def _positive(name: str, fields: Mapping[str, str], key: str) -> float:
     value = _number(name, fields, key)
     if value == 0:
-        raise OutputError(name, f"{key} is 0: the run was too short to be timed")
+        raise OutputError(
+            name,
+            f"{key} is 0: the run was too short to be timed, or too slow for the decimals that are "
+            "printed",
+        )
     return value
 
 

@@ -26,7 +26,9 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 GUESTS = ("v1", "v2")
-OPTIONS = "network=bridge,containers=2,ranks=across"
+OPTIONS = "network={network},containers={containers},ranks=across"
+NODES = 2
+OTHERS_BYTES = 20_000
 STUDY = """
 [study]
 name = "far"
@@ -34,14 +36,14 @@ repeat = 1
 [job]
 nodes = 2
 constraint = "{where}"
-time_limit = "00:04:00"
+time_limit = "00:15:00"
 [factors]
 launcher = ["{level}"]
 [[benchmark]]
 use = "npb"
 kernel = "is"
 class = "S"
-ranks = 4
+ranks = {ranks}
 folder = "{folder}"
 """
 # A container's own programs, beside make_image.sh's.
@@ -135,7 +137,7 @@ def own_network(lab: Lab, name: str) -> str:
 
 def ranks(program: Path) -> list[Rank]:
     """All that have told where they were, by number."""
-    texts = [path.read_text().split() for path in sorted(program.parent.glob("is.S.4.?"))]
+    texts = [path.read_text().split() for path in sorted(program.parent.glob(f"{program.name}.*"))]
     return [Rank(*words[:3], int(words[3])) for words in texts]
 
 
@@ -154,21 +156,24 @@ def left(lab: Lab) -> dict[str, str]:
     return found
 
 
-def submitted(lab: Lab, level: str, where: str) -> list[Rank]:
-    """The run has ended well, and its ranks have told where they were."""
-    program = lab.work / "programs" / "is.S.4"
+def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
+    """The run has ended well, and its `count` ranks, one a container, have told where they were."""
+    program = lab.work / "programs" / f"is.S.{count}"
     program.parent.mkdir()
     program.write_text(PROGRAM)
     program.chmod(0o755)
-    text = STUDY.format(level=level, where=where, folder=program.parent)
+    text = STUDY.format(level=level, where=where, ranks=count, folder=program.parent)
     (lab.work / "far.toml").write_text(text)
     lab.steelyard("submit", "far.toml")
-    until(lambda: lab.queued() <= {lab.slow_job}, "the run is over", 240)
+    until(lambda: lab.queued() <= {lab.slow_job}, "the run is over", 900)
     lab.collect("far.toml")
     assert lab.rows("far", "SELECT state, reason FROM runs") == [("completed", None)]
     found = ranks(program)
-    # Ten times 3/4 of a rank's 2^14 keys are others', two bytes each at least.
-    assert all(245_760 < rank.received_bytes < 1_000_000 for rank in found)
+    # Of ten times 2^16 keys each has its part, of which most are others', two bytes each at least; and
+    # what else ranks tell each other.
+    least_bytes = 10 * 2**16 / count * (count - 1) / count * 2
+    most_bytes = 4 * least_bytes + OTHERS_BYTES * count
+    assert all(least_bytes < rank.received_bytes < most_bytes for rank in found), found
     return found
 
 
@@ -179,38 +184,61 @@ def addresses(lab: Lab, level: str) -> list[str]:
     return sorted(set(noted["launcher_addresses"].split()))
 
 
+def level_of(request: pytest.FixtureRequest, kind: str, network: str, containers: int) -> str:
+    """The launcher of a study."""
+    options = OPTIONS.format(network=network, containers=containers)
+    return f"{request.getfixturevalue(kind)},{options}"
+
+
 @pytest.mark.parametrize("kind", ["nspawn", "lxc"])
 def test_one_program_spans_containers_of_two_nodes(
     lab: Lab, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    level = f"{request.getfixturevalue(kind)},{OPTIONS}"
-    found = submitted(lab, level, "physical")
+    level = level_of(request, kind, "bridge", 2)
+    found = submitted(lab, level, "physical", NODES * 2)
     assert len({rank.pids for rank in found}) == len({rank.network for rank in found}) == 4
     assert str(Path("/proc/self/ns/net").readlink()) not in {rank.network for rank in found}
     told = addresses(lab, level)
     assert len(told) == 4
     bridges = {Path("/sys/class/net", bridge_of(address)) for address in told}
-    assert len(bridges) == 2
+    assert len(bridges) == NODES
     until(lambda: not any(bridge.exists() for bridge in bridges), "no bridge is left")
 
 
 @pytest.mark.skipif("STEELYARD_LAB_LONG" not in os.environ, reason="minutes: make check-containers")
-@pytest.mark.parametrize("kind", ["nspawn", "lxc"])
+@pytest.mark.parametrize(
+    ("kind", "network", "containers"),
+    [
+        ("nspawn", "bridge", 2),
+        ("nspawn", "bridge", 4),
+        ("nspawn", "bridge", 8),
+        ("nspawn", "macvlan", 2),
+        ("lxc", "bridge", 2),
+        ("lxc", "bridge", 4),
+        ("lxc", "macvlan", 2),
+    ],
+)
 def test_one_program_spans_containers_of_two_guests(
-    virtual_lab: Lab, request: pytest.FixtureRequest, root_folder: Path, kind: str
+    virtual_lab: Lab,
+    request: pytest.FixtureRequest,
+    root_folder: Path,
+    kind: str,
+    network: str,
+    containers: int,
 ) -> None:
     lab = virtual_lab
-    level = f"{request.getfixturevalue(kind)},{OPTIONS}"
+    level = level_of(request, kind, network, containers)
     if kind == "lxc":
         guests_lxc(lab, root_folder, request.getfixturevalue("lxc"))
     before = left(lab)
-    found = submitted(lab, level, "virtual")
-    # Two of the four on each guest, each with processes and a network of its own.
-    assert sorted(rank.guest for rank in found) == sorted(GUESTS * 2)
-    assert len({(rank.guest, rank.pids) for rank in found}) == 4
-    assert len({(rank.guest, rank.network) for rank in found}) == 4
+    count = NODES * containers
+    found = submitted(lab, level, "virtual", count)
+    # As many on each guest, each with processes and a network of its own.
+    assert sorted(rank.guest for rank in found) == sorted(GUESTS * containers)
+    assert len({(rank.guest, rank.pids) for rank in found}) == count
+    assert len({(rank.guest, rank.network) for rank in found}) == count
     assert all(rank.network != own_network(lab, rank.guest) for rank in found)
-    assert len(addresses(lab, level)) == 4
+    assert len(addresses(lab, level)) == count
     until(lambda: left(lab) == before, "nothing is left", seen=lambda: (before, left(lab)))
 
 
@@ -243,8 +271,8 @@ def test_a_device_comes_back_however_the_job_ends(lab: Lab, device: str, how: st
     program.write_text('#!/bin/bash\necho >"$0.$OMPI_COMM_WORLD_RANK"\nsleep 600\n')
     program.chmod(0o755)
     level = f"unshare,network=phys,device={device},ranks=across"
-    text = STUDY.format(level=level, where="physical", folder=program.parent)
-    text = text.replace("nodes = 2", "nodes = 1").replace("ranks = 4", "ranks = 2")
+    text = STUDY.format(level=level, where="physical", ranks=2, folder=program.parent)
+    text = text.replace("nodes = 2", "nodes = 1")
     (lab.work / "far.toml").write_text(text)
     lab.steelyard("submit", "far.toml")
     until(lambda: len([*program.parent.glob("is.S.2.?")]) == 2, "both ranks run")
@@ -273,7 +301,7 @@ def test_one_program_goes_by_a_device_of_each_guest(
         assert lab.cluster.guest(name).run(["sh", "-c", make]).returncode == 0
     before = left(lab)
     assert all(re.search(r"own0@\w+: <[^>]*\bUP\b", text) for text in before.values())
-    found = submitted(lab, level, "virtual")
+    found = submitted(lab, level, "virtual", 4)
     assert sorted(rank.guest for rank in found) == sorted(GUESTS * 2)
     assert len({(rank.guest, rank.network) for rank in found}) == 2
     assert all(rank.network != own_network(lab, rank.guest) for rank in found)

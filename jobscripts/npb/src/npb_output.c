@@ -92,6 +92,12 @@ static void print_checks(const struct npb_run *run)
 		printf(" %d figures differ from the official values\n", run->failed_checks);
 }
 
+/* Two decimals as NASA's; of a slow program they would be a rough figure, or 0. */
+static void print_rate(const char *of, double mops)
+{
+	printf(" Mop/s%s = %24.*f\n", of, mops < 100 ? 6 : 2, mops);
+}
+
 void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *run,
 		       const struct npb_times *times)
 {
@@ -109,8 +115,8 @@ void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Time in seconds = %24.6f\n", times->seconds);
 	printf(" Total processes = %24d\n", run->ranks);
 	printf(" Active procs    = %24d\n", run->ranks);
-	printf(" Mop/s total     = %24.2f\n", mops);
-	printf(" Mop/s/process   = %24.2f\n", mops / run->ranks);
+	print_rate(" total    ", mops);
+	print_rate("/process  ", mops / run->ranks);
 	printf(" Operation type  = %24s\n", kernel->operations);
 	vectors_text(run, size, sizeof(size));
 	printf(" Vectors         = %24s\n", size);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -84,6 +85,16 @@ def test_class_s_is_verified_and_read_by_the_parser(
     phases = document["phases"]
     assert 0 < phases["compute"]["mean_s"] <= document["seconds"]
     assert (CALLS[kernel] in phases) == (ranks > 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 16])
+def test_a_slow_programs_rate_has_more_decimals(ranks: int, tmp_path: Path) -> None:
+    """Of 16 ranks on two guests it was 0.00, and the run had failed."""
+    report = tmp_path / "report.json"
+    done = run(BIN / "npb-ep", ranks, "--class", "S", "--json", str(report))
+    each = json.loads(report.read_text(encoding="utf-8"))["mops"] / ranks
+    (printed,) = re.findall(r"^ Mop/s/process +=  +([0-9.]+)$", done.stdout, re.MULTILINE)
+    assert printed == f"{each:.{6 if each < 100 else 2}f}"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
