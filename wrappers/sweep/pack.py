@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import BinaryIO, Self
 
 import duckdb
@@ -81,6 +82,7 @@ class Pack:
             number += 1
         self.path = self.folder / f"{stem}-{number}{record_packs.SUFFIX}"
         self.files = self.bytes = self.thinned = 0
+        self.seals: dict[tuple[str, str], bytes] = {}  # by job and name
         self._jobs: set[str] = set()
         self._rows: list[Row] = []
         self._waiting_bytes = 0
@@ -119,6 +121,7 @@ class Pack:
         kept = stored(file.path.name, content, every_s)
         self._rows.append(row(file, cluster_of(content), kept))
         self._jobs.add(file.job_id)
+        self.seals[file.job_id, file.path.name] = seal(content, kept[2])
         self.files += 1
         self.thinned += kept[0] is not None
         self.bytes += len(kept[2])
@@ -201,6 +204,11 @@ def stored(name: str, content: bytes, every_s: int | None, check: bool = True) -
     return (thinned_s, None, text) if columns is None else (thinned_s, packed_samples.FORM, columns)
 
 
+def seal(content: bytes, kept: bytes) -> bytes:
+    """Of a file and what a pack has of it, which were found to be the same."""
+    return hashlib.sha256(b"%d " % len(content) + content + kept).digest()
+
+
 def row(file: File, cluster: str | None, kept: Stored) -> Row:
     """Key columns, what the inode tells, and the file."""
     node, _, start = file.path.stem.rpartition(".")
@@ -236,27 +244,40 @@ def of_access(record_dir: Path, folders: Iterable[str], access: Access) -> Itera
         yield from (file for file in files if file.access == access)
 
 
-def remove_packed(one: Path, jobs: Jobs, day: Path, among: Iterable[str] = ()) -> tuple[int, int]:
-    """Remove files that lie in a pack of a day as they are; jobs' folders and files removed."""
+def remove_packed(
+    one: Path,
+    jobs: Jobs,
+    day: Path,
+    among: Iterable[str] = (),
+    seals: Mapping[tuple[str, str], bytes] = MappingProxyType({}),
+) -> tuple[int, int]:
+    """Remove files that lie in a pack of a day as they are; jobs' folders and files removed.
+
+    `seals`: of the sweep that has just made it."""
     seen, files = set(), 0
     for file in record_packs.files(one, list(among)):
         for folder in (day / file.job_id, jobs.record_dir / file.job_id):
-            files += remove_same(folder / file.name, file)
+            files += remove_same(folder / file.name, file, seals.get((file.job_id, file.name)))
             seen.add(folder)
     return sum(map(remove_empty, seen)), files
 
 
-def remove_same(path: Path, packed: record_packs.Packed) -> bool:
+def remove_same(path: Path, packed: record_packs.Packed, sealed: bytes | None) -> bool:
     """Remove a file that was packed so: no other has this name by now."""
-    kept = packed.thinned_s, packed.form, packed.stored
     try:
         content = read_regular(path, MOST_BYTES)
-        if stored(path.name, content, packed.thinned_s, check=False) != kept:
+        if sealed != seal(content, packed.stored) and not is_stored_so(path.name, content, packed):
             return False
         path.unlink()
     except OSError:
         return False
     return True
+
+
+def is_stored_so(name: str, content: bytes, packed: record_packs.Packed) -> bool:
+    """Whether what is made of a file is what the pack has: takes as long as packing it."""
+    kept = packed.thinned_s, packed.form, packed.stored
+    return stored(name, content, packed.thinned_s, check=False) == kept
 
 
 def remove_empty(folder: Path) -> bool:

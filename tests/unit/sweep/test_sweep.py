@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.sweep.swept_site import DAY_S, NOW, Site, several
@@ -111,6 +112,41 @@ def test_a_file_that_was_changed_since_counts_once(site: Site) -> None:
     assert site.found() == site.truth
     site.sweep()
     assert site.loose() == set()
+    assert site.found() == site.truth
+
+
+@pytest.mark.parametrize("content", [b"a\r\n8\n", b"longer than before"])
+def test_a_file_that_changes_while_its_pack_is_made_stays(
+    site: Site, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    (path,) = site.leave("7", 20 * DAY_S).glob("*.csv")
+    write = pack.Pack.write
+
+    def changed(self: pack.Pack) -> None:
+        write(self)
+        path.chmod(0o640)
+        path.write_bytes(content)
+
+    monkeypatch.setattr(pack.Pack, "write", changed)
+    assert site.sweep().packed_files == 1
+    assert path.read_bytes() == content
+    site.truth["7", path.name] = (content, path.stat().st_mtime_ns)
+    assert site.found() == site.truth
+
+
+def test_a_file_is_made_into_a_pack_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again to see whether it is what lies there: of samples that is the most of a sweep."""
+    several(site)
+    made: list[str] = []
+
+    def told(name: str, *rest: Any, **more: Any) -> pack.Stored:
+        made.append(name)
+        return stored(name, *rest, **more)
+
+    stored = pack.stored
+    monkeypatch.setattr(pack, "stored", told)
+    assert site.sweep().packed_files == len(site.truth)
+    assert sorted(made) == sorted(name for _, name in site.truth)
     assert site.found() == site.truth
 
 
