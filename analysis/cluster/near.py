@@ -35,17 +35,39 @@ class Near:
             Path, list[tuple[Path, frozenset[str]]]
         ] = {}  # by day, and whose they are
         self._read: dict[tuple[Path, str], Files | OSError] = {}  # by pack and job
+        self._rows: list[AccountingRow] = []
 
     def load(self, rows: Iterable[AccountingRow]) -> None:
         """Read what packs have of these jobs, and forget what was read of others."""
         self._read.clear()
+        self._rows = list(rows)
         wanted: dict[Path, set[str]] = defaultdict(set)
-        for row in rows:
+        for row in self._rows:
             for record_dir in self.record_dirs:
                 for pack in self.packs(record_dir, row):
                     wanted[pack].add(row.job_id)
         for pack, ids in wanted.items():
             self._read |= read(pack, ids)
+
+    def is_behind(self, row: AccountingRow) -> bool:
+        """Whether a sweep has made packs of the job's days, or removed some, since they were listed."""
+        window = window_of(row)
+        if window is None:
+            return False
+        for record_dir in self.record_dirs:
+            listed = self.days(record_dir, row)
+            if listed != list(days_around(record_dir, window)):
+                return True
+            packs = ((record_packs.packs_of(day), self._packs[day]) for day in listed)
+            if any(there != [pack for pack, _ in known] for there, known in packs):
+                return True
+        return False
+
+    def load_again(self) -> None:
+        """List and read anew, of the same jobs."""
+        for cache in (self._around, self._loose, self._packs):
+            cache.clear()
+        self.load(self._rows)
 
     def days(self, record_dir: Path, row: AccountingRow) -> list[Path]:
         """Those around the job; what lies loose is listed before packs are: a sweep takes away a

@@ -38,11 +38,7 @@ def sources_of(near: Near, row: AccountingRow, found: Found) -> dict[Path, Packe
     for record_dir in near.record_dirs:
         sources |= dict.fromkeys(records_in(record_dir / row.job_id))
         for folder in near.folders(record_dir, row):
-            loose = records_in(folder)
-            if not loose and not folder.is_dir():  # a sweep has packed it meanwhile
-                near = Near(near.record_dirs)
-                near.load([row])
-            sources |= dict.fromkeys(loose)
+            sources |= dict.fromkeys(records_in(folder))
         for pack in reversed(
             near.packs(record_dir, row)
         ):  # loose ones count, then the newest pack's
@@ -60,8 +56,18 @@ def find(view: JobView, near: Near, before: Mapping[str, trust.Seen]) -> Found:
     """Reads the records of the start that `view` is of, into its nodes too; `near` has loaded it.
 
     `before`: what was read of them earlier, by node. A complete one stays what it was then, whoever
-    changes or removes its file.
+    changes or removes its file. Where one lacks and a sweep is at work it may be in a pack by now.
     """
+    assert view.row is not None
+    found = look(view, near, before)
+    while not found.seen.keys() >= {*view.row.nodes} and near.is_behind(view.row):
+        near.load_again()
+        found = look(view, near, before)
+    return found
+
+
+def look(view: JobView, near: Near, before: Mapping[str, trust.Seen]) -> Found:
+    """The records that lie there now, or did when `near` was loaded."""
     assert view.row is not None
     found = Found()
     sources = sources_of(near, view.row, found)

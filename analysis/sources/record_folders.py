@@ -47,15 +47,22 @@ def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> 
     loose = [source for source in sources if source.suffix != record_packs.SUFFIX]
     if len(loose) == len(sources):
         return loose
-    there = {path.name for folder in loose for path in folder.iterdir()}
+    there = {name for folder in loose for name in file_names(folder)}
     unpacked = []
     for pack in (source for source in reversed(sources) if source not in loose):
         folder = record_packs.unpack(pack, job_id, there)
-        if folder.is_dir():
-            there.update(path.name for path in folder.iterdir())  # the newest pack's counts
+        there |= file_names(folder)  # the newest pack's counts
         if folder.is_dir() or folder == pack:
             unpacked.append(folder)
     return [*loose, *reversed(unpacked)]
+
+
+def file_names(folder: Path) -> set[str]:
+    """Of a job's files; none where a sweep has taken the folder away."""
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:

@@ -14,6 +14,7 @@ from steelyard.analysis.cluster import collect as collecting
 from steelyard.analysis.cluster import database, records
 from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.cluster.near import Near
+from steelyard.analysis.collect.one_job import JobView
 from steelyard.analysis.sources.record_folders import day_of
 from steelyard.analysis.sources.sacct_window import ClusterSacct
 
@@ -105,22 +106,31 @@ def test_a_pack_of_which_a_part_cannot_be_read_is_told_of_its_jobs_alone(lab: La
     assert rows == [(7.875,)]
 
 
-def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(lab: Lab) -> None:
-    """A sweep beside a collect: listed as a folder, gone when it is its turn."""
-    (lab.records / ".steelyard-records").touch()
-    start = lab.job("1")
-    path = lab.record("1", start)
-    day = lab.records / day_of(start)
-    day.mkdir(parents=True)
-    path.parent.rename(day / "1")
+@pytest.mark.parametrize("layout", ["by day", "flat"])
+@pytest.mark.parametrize("left", ["nothing", "samples", "another node's record"])
+def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(
+    lab: Lab, layout: str, left: str
+) -> None:
+    """A sweep beside a collect: it has taken all, or has got as far as some of a job's files."""
+    start = lab.job("1", NodeList="n[1-2]")
+    paths = [lab.record("1", start, node) for node in ("n1", "n2")]
+    folder = paths[0].parent
+    if layout == "by day":
+        folder = lab.records / day_of(start) / "1"
+        folder.parent.mkdir(parents=True)
+        paths[0].parent.rename(folder)
     row = next(iter(ClusterSacct(tries=1).window(NOW - DAY_S, NOW))).row  # type: ignore[union-attr]
     near = Near([lab.records])
     near.load([row])
-    assert near.folders(lab.records, row) == [day / "1"]
-    assert lab.pack() == 1
-    found = records.Found()
-    ((there, data),) = records.sources_of(near, row, found).items()
-    assert (there.name, data is not None, found.gaps) == (path.name, True, [])
+    stay = folder / paths[1].name
+    content = stay.read_bytes()
+    assert lab.pack() == 1 and not folder.exists()
+    if left != "nothing":
+        folder.mkdir()
+        name = stay if left.startswith("another") else stay.with_suffix(".csv")
+        name.write_bytes(content)
+    found = records.find(JobView("1", row), near, {})
+    assert (sorted(found.seen), found.gaps) == (["n1", "n2"], [])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="as a user the mode of a pack would refuse, not root")

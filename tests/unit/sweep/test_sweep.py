@@ -134,6 +134,19 @@ def test_a_file_that_changes_while_its_pack_is_made_stays(
     assert site.found() == site.truth
 
 
+def test_a_folder_that_a_sweep_takes_away_while_it_is_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = site.leave("7", 20 * DAY_S)
+    site.sweep()
+    assert not folder.exists()
+    sources = record_folders.job_sources
+    monkeypatch.setattr(record_folders, "job_sources", lambda *asked: [folder, *sources(*asked)])
+    (gone, packed) = record_folders.job_folders(site.dir, "7")
+    assert gone == folder
+    assert {path.name for path in packed.iterdir()} == {name for _, name in site.truth}
+
+
 def test_a_file_is_made_into_a_pack_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not again to see whether it is what lies there: of samples that is the most of a sweep."""
     several(site)
