@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,6 +27,7 @@ from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
 
 CHUNK = 1000  # job ids in a file of the accounting
+Files = Callable[[Job, Path, bool, bool], None]  # as write_records()
 
 
 # --- the accounting --------------------------------------------------------------------------
@@ -84,18 +85,19 @@ def line(job: Job, step: str, values: dict[str, str]) -> str:
 
 
 def make(
-    folder: Path, number: int, seed: int = 1, share: float = 1.0, flat: bool = False,
-    samples: float = 0.0,
+    folder: Path, number: int, seed: int = 1, share: float = 1.0, flat: float = 0.0,
+    samples: float = 0.0, files: Files = write_records,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write a month below `folder`; what truth.json then holds. `share`, `samples`: of all jobs."""
+    """Write a month below `folder`; what truth.json then holds. `share`, `flat`, `samples`: of all
+    jobs, the first of them. `files` leaves what a job leaves."""
     accounting, record_dir, bin_dir = (folder / n for n in ("accounting", "records", "bin"))
     for path in (accounting, record_dir, bin_dir):
         path.mkdir(parents=True)
-    if not flat:
+    if flat < 1:
         (record_dir / record_folders.MARK).touch()
     spans: dict[int, list[int]] = {}
-    shares = int(share * number), int(samples * number)
-    month = spanned(written(folder, number, seed, shares, flat), spans)
+    shares = int(share * number), int(samples * number), int(flat * number)
+    month = spanned(written(folder, number, seed, shares, files), spans)
     told = {"jobs": number, "seed": seed, "records_of_jobs": int(share * number), "rows": 0,
             "sums": truth(month)}  # fmt: skip
     told["rows"] = sum(path.read_bytes().count(b"\n") for path in accounting.iterdir())
@@ -119,7 +121,7 @@ def spanned(month: Iterable[Job], spans: dict[int, list[int]]) -> Iterator[Job]:
 
 
 def written(
-    folder: Path, number: int, seed: int, shares: tuple[int, int], flat: bool
+    folder: Path, number: int, seed: int, shares: tuple[int, int, int], files: Files
 ) -> Iterator[Job]:
     """The jobs, each when it is on disk."""
     file: TextIO | None = None
@@ -131,7 +133,7 @@ def written(
             file = (folder / "accounting" / name).open("w", encoding="utf-8", newline="\n")
         file.writelines(rows(job))
         if place < shares[0]:
-            write_records(job, folder / "records", flat, place < shares[1])
+            files(job, folder / "records", place < shares[2], place < shares[1])
         yield job
     if file is not None:
         file.close()

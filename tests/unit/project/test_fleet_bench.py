@@ -1,4 +1,4 @@
-"""bench/fleet.py: a small month goes all the way, and what it prints is what lies there."""
+"""bench/fleet.py and record_files.py: a small month goes all the way, and what they print is what lies there."""
 
 from __future__ import annotations
 
@@ -32,3 +32,18 @@ def test_a_small_month(tmp_path: Path) -> None:
     assert set(kinds) == {"samples", "thinned", "no_samples"}
     assert kinds["samples"] > 5 * kinds["thinned"] > 5 * kinds["no_samples"]
     assert told["month_gb"] == {kind: round(size / 1000, 2) for kind, size in kinds.items()}
+
+
+def test_a_small_folder_of_records(tmp_path: Path) -> None:
+    """bench/record_files.py: made, looked at, collected beside a sweep that is killed, swept."""
+    bench = BENCH.with_name("record_files.py")
+    done = subprocess.run(
+        [sys.executable, "-P", str(bench), "--files", "600", "--once", "--dir", str(tmp_path)],
+        capture_output=True, text=True, timeout=1200, check=False,
+        env={"PYTHONPATH": str(BENCH.parent), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["holds"] is True and told["files"] > 500
+    assert told["names"] > told["files"] > 5 * told["names_packed"]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,287 @@
+"""A folder of 3 million files of records: shown, looked at, collected, swept, the sweep killed on its way.
+
+    make bench BENCH=record_files, or: python bench/record_files.py [--files 30000] [--once] [--dir FOLDER]
+
+A month of as many jobs as leave N files is made (bench/month.py): real records and beside each two lines
+of samples, the first half of the jobs each in a folder beside the others (flat), the rest by day. Then,
+all of them loose: `steelyard-node doctor`, `show` of a job of either layout and of one that nobody knows,
+`sweep --dry-run`, `collect --cluster` (not with --once). A sweep is killed (SIGKILL) when a third of the
+jobs are packed, and another one does the rest, while a `collect --cluster` goes on beside them; a third
+sweep finds nothing to do. Then the same looks, out of packs.
+
+What must hold: every file's bytes are there once, in a pack or loose, whatever was killed (job, name and
+SHA-256 of each, summed up while they are made and again out of the packs); what both databases tell is
+what the month's maker says, with `==`; a sweep tells what it did in one line; no program takes more
+memory than MOST_MB.
+
+3,000,000 files take 28 GB and 4.1 million inodes of ext4, and an hour or two. Last line: JSON with all
+figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set, no less than that of the bench, which
+starts it); files, names, names_packed, holds, load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import compress
+from pathlib import Path
+
+import month
+import month_records
+import month_samples
+from collect import Cost, measured
+from month_jobs import Job
+from scale import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
+
+from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.wrappers.base.node import find_node_program
+
+FILES_A_JOB = 2.78  # 1.39 records, and samples beside each
+LINES = 3  # of samples: their names and two
+OF_OTHER_DEVICES = re.compile(rb"(docker|ifb)\d")  # of the recorded machine
+MOST_MB = 800
+Figures = dict[str, object]
+
+
+class Sum:
+    """Of files, in any order: one that is lost, doubled or changed makes another one."""
+
+    def __init__(self) -> None:
+        self.files = self.total = 0
+
+    def add(self, job_id: str, name: str, content: bytes) -> None:
+        """A file."""
+        words = f"{job_id}/{name}/".encode()
+        self.files += 1
+        self.total += int.from_bytes(hashlib.sha256(words + content).digest()[:16])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sum) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Maker:
+    """Leaves a job's files, and sums them up."""
+
+    def __init__(self) -> None:
+        self.sum = Sum()
+        self.flat: Job | None = None
+        self.by_day: Job | None = None
+        with month_samples.RECORDED.open("rb") as recorded:
+            cells = [recorded.readline().rstrip().split(b",") for _ in range(LINES)]
+        there = [not OF_OTHER_DEVICES.search(name) for name in cells[0]]
+        self.head, *self.rows = (b",".join(compress(line, there)) + b"\n" for line in cells)
+
+    def __call__(self, job: Job, record_dir: Path, flat: bool, _: bool) -> None:
+        """As month_records.write_records()."""
+        for start in job.starts:
+            begin = start.begin_unix_s
+            there = [one for one in start.nodes if one.there]
+            if begin is None or not there:
+                continue
+            folder = record_dir / ("" if flat else record_folders.day_of(begin)) / str(job.job_id)
+            folder.mkdir(parents=True, exist_ok=True)
+            for one in there:
+                stem = f"{one.node}.{begin}"
+                record = month_records.record(job, start, one, f"{stem}.csv").encode()
+                for name, content in (
+                    (f"{stem}.json", record),
+                    (f"{stem}.csv", self.samples(begin)),
+                ):
+                    month_records.write(f"{folder}/{name}", content, start.end_unix_s)
+                    self.sum.add(str(job.job_id), name, content)
+        if job.starts[-1].begin_unix_s and all(one.there for one in job.starts[-1].nodes):
+            if flat:
+                self.flat = job
+            else:
+                self.by_day = self.by_day or job
+
+    def samples(self, begin_unix_s: int) -> bytes:
+        """Two lines of that time."""
+        rows = (
+            b"%d%s" % (begin_unix_s + n, row[row.index(b".") :]) for n, row in enumerate(self.rows)
+        )
+        return self.head + b"".join(rows)
+
+
+class Bench:
+    """The folders, and what was measured."""
+
+    def __init__(self, base: Path, jobs: int, seed: int) -> None:
+        self.month, self.records = base / "month", base / "month" / "records"
+        self.databases, self.said = (base / "beside", base / "of-loose"), base / "said"
+        self.maker, self.figures, self.wrong = Maker(), Figures(), list[str]()
+        begin = time.monotonic()
+        told = month.make(self.month, jobs, seed, flat=0.5, files=self.maker)
+        self.told = told["sums"]
+        self.figures["make_s"] = round(time.monotonic() - begin)
+
+    def note(self, name: str, cost: Cost) -> None:
+        """A line of the table."""
+        seconds, cpu, mb = cost
+        self.figures |= {
+            f"{name}_s": round(seconds, 2), f"{name}_cpu_s": round(cpu, 2), f"{name}_mb": round(mb)
+        }  # fmt: skip
+        print(
+            f"{name.replace('_', ' '):<20} {seconds:>8.2f} s {cpu:>8.2f} CPU s {mb:>6.0f} MB",
+            flush=True,
+        )
+        self.check(mb <= MOST_MB, f"{name} took {mb:.0f} MB")
+
+    def check(self, holds: bool, words: str) -> None:
+        """What does not hold is told at once, and at the end."""
+        if not holds:
+            self.wrong.append(words)
+            print(f"WRONG: {words}", flush=True)
+
+    def ours(self, name: str, words: Iterable[str], code: int = 0) -> list[str]:
+        """One program of ours; the lines that it said."""
+        line = f'"$@" >"$0" 2>&1; test $? = {code}'
+        cost = measured(["/bin/sh", "-c", line, str(self.said), *words], environment(self.month))
+        self.note(name, cost)
+        return self.said.read_text(encoding="utf-8").splitlines()
+
+
+def shows(bench: Bench, how: str) -> None:
+    """One job of each layout, and one that nobody knows."""
+    where = ["--record-dir", str(bench.records), "--database", str(bench.month / "none")]
+    for layout in ("flat", "by_day"):
+        job: Job | None = getattr(bench.maker, layout)
+        assert job is not None, "too few jobs"
+        said = bench.ours(f"show_{layout}_{how}", [STEELYARD, "show", job.name, *where])
+        for one in job.starts[-1].nodes:
+            bench.check(
+                any(one.node in line for line in said), f"show {job.name} without {one.node}"
+            )
+    bench.ours(f"show_unknown_{how}", [STEELYARD, "show", UNKNOWN, *where], code=3)
+
+
+def doctor(bench: Bench, how: str) -> None:
+    """What a node's doctor tells of the folder."""
+    where = ["--record-dir", str(bench.records)]
+    for name in ("records", "sweep"):
+        words = [str(find_node_program()), "doctor", "--only", name, *where]
+        said = bench.ours(f"doctor_{name}_{how}", words)
+        print("  " + "\n  ".join(said))
+        bench.figures[f"doctor_{name}_{how}"] = said
+
+
+def swept(bench: Bench, name: str, *words: str) -> str:
+    """A sweep; its one line."""
+    asked = ["sweep", "--record-dir", str(bench.records), "--pack-after", "0h", *words]
+    said = bench.ours(name, [STEELYARD, *asked])
+    bench.check(len(said) == 1, f"{name} said {len(said)} lines")
+    print("  " + "\n  ".join(said[:5]), flush=True)
+    return said[0] if said else ""
+
+
+def killed(bench: Bench, jobs: int) -> None:
+    """A sweep that gets no further than a third of the jobs."""
+    asked = ["sweep", "--record-dir", str(bench.records), "--pack-after", "0h"]
+    begin = time.monotonic()
+    with subprocess.Popen([STEELYARD, *asked], stdout=subprocess.DEVNULL) as sweep:
+        while sweep.poll() is None and packed(bench.records) < jobs / 3:
+            time.sleep(min(0.5, jobs / 1e4))
+        sweep.send_signal(signal.SIGKILL)
+    bench.figures["killed_after_s"] = round(time.monotonic() - begin, 1)
+    bench.check(sweep.returncode == -signal.SIGKILL, "the sweep was through before it was killed")
+
+
+def packed(records: Path) -> int:
+    """Jobs in packs, by their lists."""
+    lists = records.glob(f"????-??/*.packs/*{record_packs.LIST_SUFFIX}")
+    return sum(path.read_bytes().count(b"\n") for path in lists if not path.name.startswith("."))
+
+
+def there(records: Path) -> Sum:
+    """All files, in packs and loose, but what is a sweep's own or the mark."""
+    found = Sum()
+    for day in record_folders.days(records):
+        for pack in record_packs.packs_of(day):
+            for file in record_packs.files(pack):
+                found.add(file.job_id, file.name, file.content)
+    for top, _, files in os.walk(records):
+        for name in files if Path(top) != records and not top.endswith(".packs") else ():
+            path = Path(top, name)
+            found.add(path.parent.name, name, path.read_bytes())
+    return found
+
+
+def names(folder: Path) -> int:
+    """Inodes."""
+    return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
+
+
+def sweeps(bench: Bench, jobs: int) -> None:
+    """A sweep that is killed, one that does the rest, and meanwhile a collect of all."""
+    with ThreadPoolExecutor(1) as beside:
+        cost = beside.submit(collect_cluster, bench.month, bench.databases[0], bench.records)
+        killed(bench, jobs)
+        swept(bench, "sweep")
+        bench.note("collect_beside", cost.result())
+    said = swept(bench, "sweep_again")
+    bench.check(" 0 jobs (0 files) packed, 0 days removed, 0 temp" in said, f"again: {said}")
+
+
+def work(bench: Bench, jobs: int, twice: bool) -> None:
+    """Everything."""
+    bench.figures |= {"files": bench.maker.sum.files, "names": names(bench.records)}
+    print(
+        f"{bench.figures['files']} files, {bench.figures['names']} names, {jobs} jobs", flush=True
+    )
+    doctor(bench, "loose")
+    shows(bench, "loose")
+    swept(bench, "dry_run", "--dry-run")
+    if twice:
+        bench.note("collect_loose", collect_cluster(bench.month, bench.databases[1], bench.records))
+    sweeps(bench, jobs)
+    bench.figures["names_packed"] = names(bench.records)
+    doctor(bench, "packed")
+    shows(bench, "packed")
+    databases = bench.databases if twice else bench.databases[:1]
+    for database in databases:
+        bench.check(top_agrees(database, bench.told), f"{database.name} tells other sums")
+    begin = time.monotonic()
+    found = there(bench.records)
+    bench.figures["read_back_s"] = round(time.monotonic() - begin)
+    bench.check(
+        found == bench.maker.sum, f"{found.files} files of {bench.maker.sum.files}, or others"
+    )
+
+
+def main() -> int:
+    """Make, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--files", type=int, default=30_000)
+    parser.add_argument("--once", action="store_true", help="collect beside the sweep alone")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dir", help="work in a folder of this one")
+    asked = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    base = Path(tempfile.mkdtemp(prefix="sy-files-", dir=asked.dir))
+    base.chmod(0o755)
+    try:
+        jobs = round(asked.files / FILES_A_JOB)
+        bench = Bench(base, jobs, asked.seed)
+        work(bench, jobs, not asked.once)
+    finally:
+        shutil.rmtree(base)
+    holds, load = not bench.wrong, round(os.getloadavg()[0], 1)
+    print(json.dumps({"jobs": jobs} | bench.figures | {"holds": holds, "load": load}))
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
