@@ -60,7 +60,7 @@ def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> 
 def file_names(folder: Path) -> set[str]:
     """Of a job's files; none where a sweep has taken the folder away."""
     try:
-        return set(os.listdir(folder))
+        return {path.name for path in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
         return set()
 

@@ -24,6 +24,16 @@ bool sy_records_by_day(const char *record_dir)
 	return top >= 0 && sy_records_are_marked(top);
 }
 
+bool sy_records_are_somebodys(const char *record_dir)
+{
+	cleanup_close int top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat folder, mark;
+
+	return top >= 0 && fstat(top, &folder) == 0 &&
+	       fstatat(top, SY_RECORDS_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(mark.st_mode) && mark.st_uid == folder.st_uid;
+}
+
 void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t start)
 {
 	struct tm utc;

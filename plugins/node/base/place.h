@@ -20,6 +20,10 @@ bool sy_records_are_marked(int top);
 /* The same by its path; what cannot be opened is not marked. */
 bool sy_records_by_day(const char *record_dir);
 
+/* Whether it bears a mark of its owner's, whoever that is: root may be nobody there (root_squash),
+ * and others write. */
+bool sy_records_are_somebodys(const char *record_dir);
+
 /* `2026-11/23/4711`, or `4711`: below the folder of records. */
 void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t start);
 

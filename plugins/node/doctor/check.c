@@ -1,12 +1,22 @@
 #include "doctor/check.h"
 
 #include "base/document.h"
+#include "base/place.h"
+#include "record/spool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const words[SY_STATES_OF_CHECKS] = {"ok", "warning", "missing"};
+
+bool sy_doctor_forwards(const struct sy_doctor *doctor)
+{
+	const char *records = doctor->config.record_dir;
+
+	return sy_has_spool(doctor->spool_dir) && !sy_records_by_day(records) &&
+	       sy_records_are_somebodys(records);
+}
 
 bool sy_doctor_wants(const struct sy_doctor *doctor, const char *name)
 {

@@ -2,6 +2,8 @@
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/place.h"
+#include "record/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +39,15 @@ static bool is_mount_point(const char *path, int folder)
 		here.st_dev != above.st_dev);
 }
 
+/* Unmounted it has no mark, and records go to the spool. */
+static bool is_guarded(const struct sy_doctor *doctor)
+{
+	const char *path = doctor->config.record_dir;
+
+	return sy_has_spool(doctor->spool_dir) &&
+	       (sy_records_by_day(path) || sy_records_are_somebodys(path));
+}
+
 static void say_room(struct sy_doctor *doctor, const char *path, int folder, const char *may)
 {
 	struct statvfs room;
@@ -61,6 +72,10 @@ static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 	struct sy_error err = {""};
 	int result;
 
+	if (sy_doctor_forwards(doctor)) {
+		say_room(doctor, path, folder, "its owner's: records go there by the spool");
+		return;
+	}
 	if (sy_folder_check(folder, path, &err) < 0) {
 		sy_doctor_say(doctor, NAME, SY_MISSING,
 			      "it must be root's, mode 0755: else no records", "%s", err.text);
@@ -89,11 +104,13 @@ void sy_doctor_record_folder(struct sy_doctor *doctor)
 			      "plugstack.conf says where it is, STEELYARD_RECORD_DIR where readers "
 			      "look",
 			      "%s is not there or not readable: %s", path, strerror(errno));
-	else if (is_mount_point(path, folder))
-		sy_doctor_say(doctor, NAME, SY_WARNING,
-			      "where it is not mounted one day, records go to the node's own disk, "
-			      "unseen: let record_dir= in plugstack.conf name a folder below it",
-			      "%s is a mount point", path);
+	else if (is_mount_point(path, folder) && !is_guarded(doctor))
+		sy_doctor_say(
+		    doctor, NAME, SY_WARNING,
+		    "where it is not mounted one day, records go to the node's own disk, "
+		    "unseen: let record_dir= in plugstack.conf name a folder below it, or "
+		    "make a spool (docs/records.md)",
+		    "%s is a mount point", path);
 	else if (doctor->as_root)
 		look_as_root(doctor, path, folder);
 	else

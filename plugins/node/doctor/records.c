@@ -97,7 +97,7 @@ static void say_layout(struct sy_doctor *doctor, const char *path, int folder, l
 {
 	struct stat mark;
 
-	if (sy_records_are_marked(folder))
+	if (sy_records_are_marked(folder) || sy_doctor_forwards(doctor))
 		say_flat(doctor, path, "by day", flat,
 			 "they are from before the mark: steelyard sweep packs them and removes "
 			 "empty ones (docs/records.md)");
@@ -234,10 +234,10 @@ static void say_spool(struct sy_doctor *doctor, const struct spool *spool)
 	const char *path = doctor->spool_dir, *records = doctor->config.record_dir;
 	long hours = (long)(time(NULL) - spool->oldest) / 3600;
 
-	if (!sy_records_by_day(records))
+	if (!sy_records_by_day(records) && !sy_doctor_forwards(doctor))
 		sy_doctor_say(doctor, "spool", SY_WARNING,
-			      "mount it; where it is mounted make the mark, once, as root: touch "
-			      "RECORD_DIR/" SY_RECORDS_MARK " (docs/records.md)",
+			      "mount it; where it is mounted make the mark, once, as its owner: "
+			      "touch RECORD_DIR/" SY_RECORDS_MARK " (docs/records.md)",
 			      "%s bears no mark %s: records go to %s, where %ld wait", records,
 			      SY_RECORDS_MARK, path, spool->over + spool->running);
 	else if (spool->over && time(NULL) - spool->oldest > HAND_ON_S)

@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static bool has_spool(const struct sy_sampling *sampling)
+bool sy_has_spool(const char *spool_dir)
 {
 	struct stat info;
 
-	return !sampling->command && sampling->spool_dir &&
-	       lstat(sampling->spool_dir, &info) == 0 && S_ISDIR(info.st_mode);
+	return lstat(spool_dir, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 static int open_in(struct sy_recordfile *file, const struct sy_sampling *sampling, const char *dir,
@@ -22,12 +21,12 @@ int sy_spool_or_open(struct sy_recordfile *file, struct sy_sampling *sampling,
 {
 	struct sy_error why;
 
-	if (!has_spool(sampling))
+	if (sampling->command || !sampling->spool_dir || !sy_has_spool(sampling->spool_dir))
 		return open_in(file, sampling, sampling->record_dir, err);
-	if (!sy_records_by_day(sampling->record_dir))
+	if (!sy_records_by_day(sampling->record_dir) &&
+	    !sy_records_are_somebodys(sampling->record_dir))
 		(void)sy_fail(&why,
-			      "%s does not bear its mark %s, a file of root's: is it mounted? Is "
-			      "root nobody there (root_squash)?",
+			      "%s does not bear its mark %s, a file of its owner's: is it mounted?",
 			      sampling->record_dir, SY_RECORDS_MARK);
 	else if (open_in(file, sampling, sampling->record_dir, &why) == 0)
 		return 0;

@@ -9,6 +9,8 @@
 
 #define SY_SPOOL_DIR "/var/spool/steelyard"
 
+bool sy_has_spool(const char *spool_dir);
+
 /* As sy_recordfile_open(). Where the spool is there the folder of records must bear its mark; if it
  * does not, or cannot be written to, the record is made in the spool, record_dir of `sampling` is
  * that, and `complain` is told why. */

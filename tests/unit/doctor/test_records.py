@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -132,6 +134,37 @@ def test_the_spool(records: Path, spool: Path) -> None:
     assert check.state == "warning"
     assert check.found.startswith(f"2 records that are over lie in {spool}, the oldest for 5 hours")
     assert "steelyard-forward" in check.advice
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away: needs root")
+def test_a_share_where_root_is_nobody_is_in_order_with_a_spool(records: Path, spool: Path) -> None:
+    """Its owner's, and so is its mark (root_squash): no advice that nobody could follow."""
+    mark = records / record_folders.MARK
+    mark.touch()
+    for path in (records, mark):
+        os.chown(path, 65533, 65533)
+    assert look("records", records, "--spool-dir=/no/spool").state == "warning"
+    there = f"--spool-dir={spool}"
+    assert [look(n, records, there).state for n in ("records", "record folder", "spool")] == [
+        "ok"
+    ] * 3
+    assert "records go there by the spool" in look("record folder", records, there).found
+    os.chown(mark, 65534, 65534)  # neither root's nor its owner's
+    assert look("spool", records, there).state == "warning"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_mount_point_is_guarded_by_its_mark_and_a_spool(records: Path, spool: Path) -> None:
+    """In a name space of its own, which takes the mount away with it."""
+    words = f"mount -t tmpfs -o mode=755 none {records} && touch {records / record_folders.MARK}"
+    asked = f"{find_node_program()} doctor --json '--only=record folder' --record-dir={records}"
+    for where, state in ((spool, "ok"), ("/no/spool", "warning")):
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", f"{words} && {asked} --spool-dir={where}"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        (check,) = json.loads(done.stdout)
+        assert check["state"] == state, check
 
 
 def test_nodes_are_alike_though_one_counts_an_entry_more() -> None:

@@ -86,19 +86,30 @@ def test_with_its_mark_the_folder_has_the_record(site: Site) -> None:
     assert path.parent == site.records / day / "7"
 
 
-@pytest.mark.parametrize("fault", ["no mark", "no folder", "a mark of another's", "not ours"])
-def test_else_the_spool_has_it_and_the_log_says_so(site: Site, fault: str) -> None:
-    if fault in ("a mark of another's", "not ours") and os.geteuid() != 0:
+MOUNTED, ANOTHERS = "is it mounted?", "belongs to uid 65533"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("no mark", MOUNTED), ("no folder", MOUNTED), ("a mark of another's", MOUNTED),
+        ("another's folder", ANOTHERS), ("another's folder and mark", ANOTHERS),
+    ],
+)  # fmt: skip
+def test_else_the_spool_has_it_and_the_log_says_so(site: Site, fault: str, words: str) -> None:
+    """Folder and mark of another's: so a share looks where root is nobody (root_squash)."""
+    if "another's" in fault and os.geteuid() != 0:
         pytest.skip("gives a file away: needs root")
-    if fault == "a mark of another's":
-        os.chown(site.mark, 65533, 65533)
-    elif fault == "not ours":
+    if fault.startswith("another's folder"):
         os.chown(site.records, 65533, 65533)
-    else:
+    if fault in ("a mark of another's", "another's folder and mark"):
+        os.chown(site.mark, 65533, 65533)
+    if fault.startswith("no"):
         site.mark.unlink()
-        if fault == "no folder":
-            site.records.rmdir()
+    if fault == "no folder":
+        site.records.rmdir()
     said = site.weigh("7")
+    assert words in said
     (path,) = site.jsons()
     assert path.parent == site.spool / "7"
     assert json.loads(path.read_text())["node"] == "n1"
