@@ -67,13 +67,27 @@ static void say_room(struct sy_doctor *doctor, const char *path, int folder, con
 		sy_doctor_say(doctor, NAME, SY_OK, "", "%s, %s", path, may);
 }
 
+/* Records can be made there, as far as can be said. */
+static void say_usable(struct sy_doctor *doctor, const char *path, int folder, const char *may)
+{
+	if (is_mount_point(path, folder) && !is_guarded(doctor))
+		sy_doctor_say(
+		    doctor, NAME, SY_WARNING,
+		    "where it is not mounted one day, records go to the node's own disk, "
+		    "unseen: let record_dir= in plugstack.conf name a folder below it, or "
+		    "make a spool (docs/records.md)",
+		    "%s is a mount point", path);
+	else
+		say_room(doctor, path, folder, may);
+}
+
 static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 {
 	struct sy_error err = {""};
 	int result;
 
 	if (sy_doctor_forwards(doctor)) {
-		say_room(doctor, path, folder, "its owner's: records go there by the spool");
+		say_usable(doctor, path, folder, "its owner's: records go there by the spool");
 		return;
 	}
 	if (sy_folder_check(folder, path, &err) < 0) {
@@ -84,10 +98,11 @@ static void look_as_root(struct sy_doctor *doctor, const char *path, int folder)
 	result = try_writing(folder);
 	if (result < 0)
 		sy_doctor_say(doctor, NAME, SY_MISSING,
-			      "root must be able to write there: no root_squash, not read-only",
+			      "root must be able to write there: not read-only, no root_squash; or "
+			      "make a spool (docs/records.md)",
 			      "%s: cannot make a file in it: %s", path, strerror(-result));
 	else
-		say_room(doctor, path, folder, "root can write there");
+		say_usable(doctor, path, folder, "root can write there");
 }
 
 void sy_doctor_record_folder(struct sy_doctor *doctor)
@@ -104,17 +119,10 @@ void sy_doctor_record_folder(struct sy_doctor *doctor)
 			      "plugstack.conf says where it is, STEELYARD_RECORD_DIR where readers "
 			      "look",
 			      "%s is not there or not readable: %s", path, strerror(errno));
-	else if (is_mount_point(path, folder) && !is_guarded(doctor))
-		sy_doctor_say(
-		    doctor, NAME, SY_WARNING,
-		    "where it is not mounted one day, records go to the node's own disk, "
-		    "unseen: let record_dir= in plugstack.conf name a folder below it, or "
-		    "make a spool (docs/records.md)",
-		    "%s is a mount point", path);
 	else if (doctor->as_root)
 		look_as_root(doctor, path, folder);
 	else
-		say_room(doctor, path, folder, "readable; whether root can write there: as root");
+		say_usable(doctor, path, folder, "readable; whether root can write there: as root");
 }
 
 void sy_doctor_run_folder(struct sy_doctor *doctor)

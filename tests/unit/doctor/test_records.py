@@ -165,6 +165,7 @@ def test_a_mount_point_is_guarded_by_its_mark_and_a_spool(records: Path, spool: 
         )  # fmt: skip
         (check,) = json.loads(done.stdout)
         assert check["state"] == state, check
+        assert ("a folder below it" in check["advice"]) == (state == "warning")
 
 
 def test_nodes_are_alike_though_one_counts_an_entry_more() -> None:
