@@ -27,7 +27,7 @@ struct sy_doctor {
 	json_t *checks; /* objects of name, state, found, advice */
 };
 
-/* Whether root leaves the folder of records to its owner: the spool is there, and the mark is his. */
+/* Whether root leaves the folder of records to its owner: a spool is there, and the mark is his. */
 bool sy_doctor_forwards(const struct sy_doctor *doctor);
 
 bool sy_doctor_wants(const struct sy_doctor *doctor, const char *name);
