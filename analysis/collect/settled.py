@@ -20,6 +20,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.base.file_times import RACE_NS
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.records_in import window_of
 from steelyard.analysis.sources import record_packs
@@ -28,7 +29,6 @@ from steelyard.analysis.sources.study_files import PlannedRun
 
 AT_ONCE = 8  # the time goes into waiting for network file systems
 LOOKS_AT_ONCE = 16  # by one thread
-RACE_NS = 2_000_000_000  # two changes this near to each other may leave the same times
 MOST_FILES = 2000  # of one attempt: with more it is read anew, which costs no more than looking
 PROGRAM = ("analysis", "facts", "jobscripts")  # whatever makes rows of files
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -245,14 +245,31 @@ def output_of(study_dir: Path, submission: Submission, run_id: str) -> Path:
 
 def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
+    for entry in run_entries(study_dir, run_id):
+        if entry.is_dir():
+            yield run_folder(run_id, Path(entry.path))
+
+
+def run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
+    """What lies in a run's folder, hidden ones left out, in the order of their names."""
     try:
         # No more Path than is handed on: status looks at every run of a study.
         with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
-            names = sorted(e.path for e in entries if e.is_dir() and not e.name.startswith("."))
+            found = [entry for entry in entries if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in names:
-        yield run_folder(run_id, Path(name))
+        return []
+    return sorted(found, key=lambda entry: entry.name)
+
+
+def last_attempt(folders: Iterable[RunFolder]) -> RunFolder | None:
+    """The attempt of a run that began last, of those at once the later one; None: there is none."""
+    return max(enumerate(folders), key=began, default=(0, None))[1]
+
+
+def began(entry: tuple[int, RunFolder]) -> tuple[float, int]:
+    """When an attempt began; 0 where it does not tell; and its place among the run's."""
+    place, folder = entry
+    return folder.number("start_unix_s") or 0, place
 
 
 def run_folder(run_id: str, path: Path) -> RunFolder:

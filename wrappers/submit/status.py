@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from steelyard.analysis.sources import run_end, study_files
@@ -16,6 +17,7 @@ from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.submit.earlier_looks import EarlierLooks
 from steelyard.wrappers.submit.status_time import runs_per_hour, time_left_s
 
 RUNNING = ("running",)
@@ -105,7 +107,7 @@ class Progress:
 
 
 def snapshot(study_dir: Path, strict: bool = False) -> Progress:
-    """Read everything anew: half a second for 10,000 runs, and what the scheduler takes.
+    """As the files and the schedulers are now: how runs ended is read once (earlier_looks.py).
 
     A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
     MissingError.
@@ -114,7 +116,8 @@ def snapshot(study_dir: Path, strict: bool = False) -> Progress:
     said, runs = study_files.read_plan_as(study.path, Run)
     note = None
     try:
-        states = states_of(study, runs)
+        with EarlierLooks(study.path) as looks:
+            states = states_of(study, runs, last_attempt=looks.last_attempt)
     except MissingError as error:
         if strict:
             raise
@@ -174,7 +177,7 @@ def states_of_files(study: StudyDir) -> list[RunState]:
     submitted = {run_id for entry in ledger.read(study) for run_id in entry.run_ids}
     states = []
     for run in plan.read_runs(study.plan):
-        entry = state_of(study, run, None)
+        entry = state_of(run, last_attempt_of(study, run.run_id), None)
         if entry.state == "lost":
             entry = replace(entry, state="running", reason=None)
         elif entry.state == "planned" and run.run_id in submitted:
@@ -202,16 +205,23 @@ def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     return states_of(study, plan.read_runs(study.plan), patient)
 
 
-def states_of(study: StudyDir, runs: Sequence[Run], patient: bool = False) -> list[RunState]:
-    """The state of each of these runs."""
-    states = {run.run_id: state_of(study, run, None) for run in runs}
+def states_of(
+    study: StudyDir,
+    runs: Sequence[Run],
+    patient: bool = False,
+    last_attempt: Callable[[str], RunFolder | None] | None = None,
+) -> list[RunState]:
+    """The state of each of these runs; `last_attempt`: a faster way to that of a run's id."""
+    look = last_attempt or partial(last_attempt_of, study)
+    states = {run.run_id: state_of(run, look(run.run_id), None) for run in runs}
     submissions = ledger.read(study)
     if any(entry.state != "completed" for entry in states.values()):
         # The queue first, the files again after: a run that ends in between has left its result.
         active = ask(study, submissions, patient)
         for run in runs:
             if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
-                states[run.run_id] = state_of(study, run, active.get(run.run_id))
+                last = last_attempt_of(study, run.run_id)
+                states[run.run_id] = state_of(run, last, active.get(run.run_id))
     unsure = {key for key, entry in states.items() if is_unsure(entry)}
     unsure |= maybe_killed(study, submissions, states)
     for run_id, task in ask_ended(study, submissions, unsure).items():
@@ -306,9 +316,13 @@ def with_end(entry: RunState, task: Task) -> RunState:
     return RunState(entry.run, state, reason, entry.attempt, entry.start_unix_s, folder=folder)
 
 
-def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
+def last_attempt_of(study: StudyDir, run_id: str) -> RunFolder | None:
+    """As its files are now; None: there is none."""
+    return study_files.last_attempt(study_files.run_folders(study.path, run_id))
+
+
+def state_of(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
     """From the last attempt's result.json, and what the queue says of the run."""
-    last = last_attempt(study.path, run.run_id)
     attempt = last.path.name if last else None
     # Without a result.json that can be read: the job was there.
     state = last.text("state") or "started" if last else "planned"
@@ -324,15 +338,3 @@ def state_of(study: StudyDir, run: Run, task: Task | None) -> RunState:
         return RunState(run, "lost", LOST, attempt, start, folder=last)
     end, elapsed = last.number("end_unix_s"), last.number("elapsed_s")
     return RunState(run, state, last.text("reason"), attempt, start, end, elapsed, last)
-
-
-def last_attempt(study_dir: Path, run_id: str) -> RunFolder | None:
-    """The attempt that began last, of those at once the later named; None when there is none."""
-    folders = study_files.run_folders(study_dir, run_id)
-    return max(enumerate(folders), key=began, default=(0, None))[1]
-
-
-def began(entry: tuple[int, RunFolder]) -> tuple[float, int]:
-    """When an attempt began; 0 where it does not tell; and its place among the run's."""
-    place, folder = entry
-    return folder.number("start_unix_s") or 0, place
