@@ -88,10 +88,15 @@ class RunFolder:
 
     run_id: str
     attempt: str
-    path: Path
+    where: str  # status looks at every run of a study, and has no use for its Path
     result: Mapping[str, Any] | None
     problem: str | None
     has_result: bool = True  # a result.json, whether it can be used or not
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return Path(self.where)
 
     @property
     def has_job(self) -> bool:
@@ -247,13 +252,12 @@ def run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
     """The attempts of a run that left a folder, in the order of their names."""
     for entry in run_entries(study_dir, run_id):
         if entry.is_dir():
-            yield run_folder(run_id, Path(entry.path))
+            yield run_folder(run_id, entry.path)
 
 
 def run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
     """What lies in a run's folder, hidden ones left out, in the order of their names."""
     try:
-        # No more Path than is handed on: status looks at every run of a study.
         with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
@@ -272,21 +276,22 @@ def began(entry: tuple[int, RunFolder]) -> tuple[float, int]:
     return folder.number("start_unix_s") or 0, place
 
 
-def run_folder(run_id: str, path: Path) -> RunFolder:
+def run_folder(run_id: str, path: Path | str) -> RunFolder:
     """One attempt's folder with its result.json, or what is wrong with it."""
-    file = f"{path}/{RESULT_FILE}"
+    where = str(path)
+    file, attempt = f"{where}/{RESULT_FILE}", where.rpartition("/")[2]
     try:
         result = check_format(read_json(file, NOTE_BYTES), file, RUN_FORMAT, RUN_VERSION)
         check_numbers(result, file)
-        return RunFolder(run_id, path.name, path, result, None)
+        return RunFolder(run_id, attempt, where, result, None)
     except FileNotFoundError:
         problem = "the job left no result.json: its script did not begin, or could not write"
-        return RunFolder(run_id, path.name, path, None, problem, has_result=False)
+        return RunFolder(run_id, attempt, where, None, problem, has_result=False)
     except OSError as error:
         problem = f"{file} cannot be read: {error.strerror}"
     except UsageError as error:
         problem = str(error)
-    return RunFolder(run_id, path.name, path, None, problem)
+    return RunFolder(run_id, attempt, where, None, problem)
 
 
 def check_numbers(result: Mapping[str, Any], path: Path | str) -> None:

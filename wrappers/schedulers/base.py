@@ -69,8 +69,6 @@ class Scheduler(ABC):
     runs_here: ClassVar[bool] = False
     not_in_paths: ClassVar[str] = ""  # characters that its jobs' files cannot have in their names
     job_variables: ClassVar[tuple[str, ...]] = ()  # how the names of variables begin that jobs get
-    # It kills a job's children before its shell, which may then write that the run is completed.
-    ends_children_first: ClassVar[bool] = False
 
     def __init__(self, study_dir: Path, patient: bool = True) -> None:
         self.study_dir = study_dir

@@ -5,15 +5,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.schedulers.base import Scheduler
-from steelyard.wrappers.study.reader import Table
-from steelyard.wrappers.study.study import Study
+
+if TYPE_CHECKING:
+    from steelyard.analysis.sources.study_files import Submission
+    from steelyard.wrappers.schedulers.base import Scheduler
+    from steelyard.wrappers.study.study import Study
 
 # Module and class. The first is meant where none is named and none is found.
 CLASSES = {"slurm": "Slurm", "pbs": "Pbs", "local": "Local"}
+# Who kills a job's children before its shell, which may then write that the run is completed. Told
+# here, so that a finished study's status needs no scheduler's module.
+ENDS_CHILDREN_FIRST = frozenset({"pbs"})
 
 
 def kind(name: str) -> type[Scheduler]:
@@ -63,6 +68,8 @@ def check_options(study: Study, scheduler: type[Scheduler]) -> None:
     Those of [job] are for the scheduler that it is handed in to, those of [place.LEVEL] for each
     by its name.
     """
+    from steelyard.wrappers.study.reader import Table
+
     top = Table(study.file, {"job": {}, "place": {level: {} for level in study.place}})
     scheduler.check_options(top.table("job"), "options", study.job.options)
     owners = {one.name: one for one in kinds() if not one.runs_here}

@@ -7,7 +7,6 @@ study that asks for its own order has benchmark after benchmark, level after lev
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.metadata
 import itertools
@@ -17,38 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.analysis.sources import study_files
-from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION, PlannedRun
-from steelyard.jobscripts import registry
+from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.study.benchmarks import text
 from steelyard.wrappers.study.factors import Level
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.study.swept import Variant
 
 NO_FACTORS = "no factors"
-
-
-class Run(PlannedRun):
-    """A run of a plan, with what its condition says about how it is started."""
-
-    @property
-    def clients(self) -> int:
-        """How many instances of the benchmark run side by side, each on its node; one that has
-        the whole job is one, whatever clients of its own it has."""
-        return int(self.condition.get("clients", 1)) if spans_a_node(self.benchmark) else 1
-
-    @property
-    def launcher(self) -> Launcher:
-        """Inside what each of them runs."""
-        return launchers.of_condition(self.condition)
-
-
-@functools.cache
-def spans_a_node(benchmark: str) -> bool:
-    """Whether a client of it works on its own node only."""
-    return registry.load(benchmark).span == "node"
 
 
 def condition_label(condition: dict[str, Level]) -> str:

@@ -13,7 +13,7 @@ from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import tag_value
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.hand_in import say

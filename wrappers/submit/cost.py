@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from steelyard.analysis.summary.earlier import Earlier, Seen
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.place import Place
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 
 S_PER_H = 3600.0

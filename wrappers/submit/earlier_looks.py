@@ -72,11 +72,11 @@ class EarlierLooks:
         if run_id in self._known:
             (attempts, place, result), before = self._known[run_id]
             if self._identities(run_id, attempts) == before:
-                path = Path(f"{self._study_dir}/runs/{run_id}/{attempts[place]}")
-                return RunFolder(run_id, attempts[place], path, result, None)
+                where = f"{self._study_dir}/runs/{run_id}/{attempts[place]}"
+                return RunFolder(run_id, attempts[place], where, result, None)
             del self._known[run_id]
         entries = study_files.run_entries(self._study_dir, run_id)
-        folders = [study_files.run_folder(run_id, Path(e.path)) for e in entries if e.is_dir()]
+        folders = [study_files.run_folder(run_id, e.path) for e in entries if e.is_dir()]
         last = study_files.last_attempt(folders)
         # A link tells nothing of what it leads to.
         if last is not None and is_over(folders, last) and not any(e.is_symlink() for e in entries):

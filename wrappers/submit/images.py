@@ -11,7 +11,7 @@ from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base import node
 from steelyard.wrappers.launchers import image_lacks, needs
 from steelyard.wrappers.launchers.launcher import Launcher
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.submit.programs import OURS
 
 SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system of jobscripts/)

@@ -10,7 +10,7 @@ from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.schedulers.place import Node, Place
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit.nodes import some
 

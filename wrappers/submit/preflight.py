@@ -15,7 +15,7 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.schedulers.place import Place
 from steelyard.wrappers.study.factors import PLACED
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import kernels
 

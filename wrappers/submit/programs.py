@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from steelyard.jobscripts.registry import Benchmark, Module, Program
 from steelyard.wrappers.base import node
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 
 OURS = "steelyard-"

@@ -16,7 +16,7 @@ from steelyard.wrappers.schedulers.place import Place
 from steelyard.wrappers.study.benchmarks import uncompared
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.study.swept import lacking
 from steelyard.wrappers.submit import cost, images, kernels, preflight, programs, status

@@ -12,7 +12,7 @@ from steelyard.analysis.stats.planning import (
     repeats_to_see,
 )
 from steelyard.analysis.summary.earlier import Earlier
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 
 WANTED = (0.01, 0.02, 0.05, 0.1)  # differences for which the repeats are told

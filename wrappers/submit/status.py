@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steelyard.analysis.sources import run_end, study_files
-from steelyard.analysis.sources.study_files import RESULT_STATES, RunFolder, Submission
+from steelyard.analysis.sources.study_files import (
+    RESULT_STATES,
+    RunFolder,
+    Submission,
+    read_plan_as,
+)
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers import known, ledger
-from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
-from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.submit.earlier_looks import EarlierLooks
 from steelyard.wrappers.submit.status_time import runs_per_hour, time_left_s
+
+if TYPE_CHECKING:  # the schedulers' modules take as long as all else; they are often not needed
+    from steelyard.wrappers.schedulers.base import Task
 
 RUNNING = ("running",)
 WAITING = ("pending", "requeued")
@@ -113,7 +120,7 @@ def snapshot(study_dir: Path, strict: bool = False) -> Progress:
     MissingError.
     """
     study = StudyDir(study_dir.absolute())
-    said, runs = study_files.read_plan_as(study.path, Run)
+    said, runs = read_plan_as(study.path, Run)
     note = None
     try:
         with EarlierLooks(study.path) as looks:
@@ -133,22 +140,22 @@ def progress(
     """Count the states."""
     waiting = [entry for entry in states if entry.state in WAITING]
     stuck = [entry for entry in waiting if entry.is_stuck]
-    now = time.time()
+    now, words = time.time(), Counter(entry.state for entry in states)
     return Progress(
         study=name,
         study_dir=str(study.path),
-        unix_s=time.time(),
+        unix_s=now,
         total=len(states),
-        done=count(states, ("completed",)),
-        running=count(states, RUNNING),
+        done=count(words, ("completed",)),
+        running=count(words, RUNNING),
         waiting=len(waiting),
-        failed=count(states, FAILED),
-        planned=count(states, ("planned",)),
+        failed=count(words, FAILED),
+        planned=count(words, ("planned",)),
         time_left_s=time_left_s([e for e in states if not e.is_stuck], now),
         note=note,
         waiting_reasons=reasons(waiting),
         failures=[failure(e) for e in states if e.state in (*FAILED, *CANCELLED)],
-        cancelled=count(states, CANCELLED),
+        cancelled=count(words, CANCELLED),
         stuck=reasons(stuck),
         runs_per_hour=runs_per_hour(states, now),
         conditions=by_condition(states),
@@ -162,13 +169,13 @@ def reasons(waiting: Sequence[RunState]) -> dict[str, int]:
 
 def by_condition(states: Sequence[RunState]) -> list[Counts]:
     """In the plan's order."""
-    groups: dict[tuple[str, str], list[RunState]] = {}
+    groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for entry in states:
-        groups.setdefault((entry.run.variant, entry.run.condition_label), []).append(entry)
-    words = (("completed",), RUNNING, WAITING, FAILED, CANCELLED, ("planned",))
+        groups[entry.run.variant, entry.run.condition_label][entry.state] += 1
+    kinds = (("completed",), RUNNING, WAITING, FAILED, CANCELLED, ("planned",))
     return [
-        Counts(variant, label, len(group), *(count(group, some) for some in words))
-        for (variant, label), group in sorted(groups.items())
+        Counts(variant, label, words.total(), *(count(words, some) for some in kinds))
+        for (variant, label), words in sorted(groups.items())
     ]
 
 
@@ -176,7 +183,7 @@ def states_of_files(study: StudyDir) -> list[RunState]:
     """States without a scheduler's word: what began may run, what was submitted may wait."""
     submitted = {run_id for entry in ledger.read(study) for run_id in entry.run_ids}
     states = []
-    for run in plan.read_runs(study.plan):
+    for run in read_plan_as(study.path, Run)[1]:
         entry = state_of(run, last_attempt_of(study, run.run_id), None)
         if entry.state == "lost":
             entry = replace(entry, state="running", reason=None)
@@ -186,9 +193,9 @@ def states_of_files(study: StudyDir) -> list[RunState]:
     return states
 
 
-def count(states: Sequence[RunState], words: Sequence[str]) -> int:
+def count(found: Mapping[str, int], words: Sequence[str]) -> int:
     """How many runs are in one of these states."""
-    return sum(entry.state in words for entry in states)
+    return sum(found.get(word, 0) for word in words)
 
 
 def failure(entry: RunState) -> Failure:
@@ -196,13 +203,13 @@ def failure(entry: RunState) -> Failure:
     run, folder = entry.run, entry.folder
     return Failure(
         run.run_id, run.variant, run.condition_label, entry.state, entry.reason,
-        None if folder is None else str(folder.path), entry.end_unix_s,
+        None if folder is None else folder.where, entry.end_unix_s,
     )  # fmt: skip
 
 
 def run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
     """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
-    return states_of(study, plan.read_runs(study.plan), patient)
+    return states_of(study, read_plan_as(study.path, Run)[1], patient)
 
 
 def states_of(
@@ -235,9 +242,8 @@ def maybe_killed(
     """Runs that say they are completed, of schedulers under which that is not the last word."""
     doubted = {
         run_id
-        for scheduler, group in known.of(submissions, study.path)
-        if scheduler.ends_children_first
-        for entry in group
+        for entry in submissions
+        if entry.scheduler in known.ENDS_CHILDREN_FIRST
         for run_id in entry.run_ids
     }
     return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
@@ -261,6 +267,10 @@ def ask_ended(
     study: StudyDir, submissions: Sequence[Submission], run_ids: set[str]
 ) -> dict[str, Task]:
     """What the schedulers know of runs that neither run nor left a result."""
+    if not run_ids:
+        return {}
+    from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
+
     open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
     tasks: dict[str, Task] = {run_id: Task("lost", LOST) for e in open_ones for run_id in e.run_ids}
     for scheduler, group in known.of(open_ones, study.path):
@@ -285,6 +295,7 @@ def refusals(
     from steelyard.analysis.collect import network
     from steelyard.analysis.collect.one_job import why_refused
     from steelyard.analysis.collect.records_in import default_record_dirs
+    from steelyard.wrappers.schedulers.base import NOT_APPLIED
 
     told: dict[str, str] = {}
     for entry in submissions:
@@ -323,7 +334,7 @@ def last_attempt_of(study: StudyDir, run_id: str) -> RunFolder | None:
 
 def state_of(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
     """From the last attempt's result.json, and what the queue says of the run."""
-    attempt = last.path.name if last else None
+    attempt = last.attempt if last else None
     # Without a result.json that can be read: the job was there.
     state = last.text("state") or "started" if last else "planned"
     if task is not None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.base import PATIENCE_S
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.status import Progress
 
@@ -100,6 +99,8 @@ def counts(progress: Progress) -> str:
 
 def patient_snapshot(study_dir: Path) -> Progress:
     """A snapshot; a scheduler that does not answer is asked again for two minutes."""
+    from steelyard.wrappers.schedulers.base import PATIENCE_S
+
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

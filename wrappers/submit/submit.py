@@ -17,7 +17,7 @@ from steelyard.wrappers.schedulers import known, ledger
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import nodes as submit_nodes
 from steelyard.wrappers.submit import preflight, prospect, status

@@ -11,7 +11,7 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import image_lacks
 from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.submit import images
 
 BOX = launchers.parse("podman:my-app:1,cpus=1")

@@ -23,7 +23,8 @@ from steelyard.analysis.summary.summary import summarize
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.examples import FOLDER, examples
 from steelyard.wrappers.study import study as study_file
-from steelyard.wrappers.study.plan import Run, make_plan, spans_a_node
+from steelyard.wrappers.study.plan import make_plan
+from steelyard.wrappers.study.planned import Run, spans_a_node
 from steelyard.wrappers.study.study import Study
 
 from ..summary.study_maker import StudyMaker

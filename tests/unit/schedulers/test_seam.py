@@ -71,6 +71,11 @@ def test_nobody_imports_a_scheduler() -> None:
     assert found == []
 
 
+def test_who_ends_children_first_is_one_of_them() -> None:
+    assert known.ENDS_CHILDREN_FIRST
+    assert known.ENDS_CHILDREN_FIRST <= known.CLASSES.keys()
+
+
 def test_every_method_is_asked_for() -> None:
     """By somebody who knows no scheduler: what nobody asks need not be written."""
     asked = "".join(

@@ -106,7 +106,7 @@ def test_a_second_look_reads_no_result_and_says_the_same(
 def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
     def states() -> list[status.RunState]:
         with earlier_looks.EarlierLooks(study) as looks:
-            runs = study_files.read_plan_as(study, status.Run)[1]
+            runs = study_files.read_plan(study).runs
             return [status.state_of(run, looks.last_attempt(run.run_id), None) for run in runs]
 
     first = states()

@@ -19,7 +19,7 @@ from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.plan import Run
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.submit import status, status_time
 from steelyard.wrappers.submit.status import RunState
 

@@ -23,6 +23,7 @@ from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.planned import Run
 from steelyard.wrappers.submit import status, status_screen, status_time
 from steelyard.wrappers.submit.status import Counts, Failure, Progress, RunState
 
@@ -143,7 +144,7 @@ def test_a_study_that_can_never_run_is_not_waited_for(
 
 
 def test_runs_an_hour() -> None:
-    run = plan.Run("id", 1, 1, "b", {}, "v", {}, "no factors", True, 1)
+    run = Run("id", 1, 1, "b", {}, "v", {}, "no factors", True, 1)
     ended = [RunState(run, "completed", start_unix_s=1000.0 + n, elapsed_s=1.0) for n in range(10)]
     assert status_time.runs_per_hour(ended, 9e9) == pytest.approx(3600)  # over: until its end
     open_ones = [*ended, RunState(run, "running")]

@@ -41,7 +41,6 @@ class Pbs(Scheduler):
     # qsub takes `host:path`, lists with commas and a word for the array's index.
     not_in_paths = "\\:,^\"'"
     job_variables = ("PBS",)
-    ends_children_first = True
 
     @classmethod
     def is_here(cls) -> bool:
