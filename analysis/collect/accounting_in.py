@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,7 +59,8 @@ def take_in(
     jobs = Jobs()
     index = JobIndex(submissions)
     kept = stored_rows(connection, accounting, submissions)
-    settled = settled_submissions(connection, index, kept, submissions)
+    before = number_rows(index, [row for _, row in kept])
+    settled = settled_submissions(connection, before[0].values(), submissions)
     asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
     answers = ask(accounting, asked, scratch, jobs, progress)
@@ -67,7 +68,9 @@ def take_in(
     again = {s.submission_id for s in asked} & jobs.answered
     fresh = [row for answer in answers for row in answer.rows]
     left = not_answered(index, kept, fresh, again)
-    numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
+    numbered, waiting = before
+    if fresh or left != kept:
+        numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
     forget_waiting(connection, kept, left)
     first = 0
     for answer in answers:
@@ -106,8 +109,7 @@ def without_fields(row: AccountingRow) -> AccountingRow:
 
 def settled_submissions(
     connection: DuckDBPyConnection,
-    index: JobIndex,
-    kept: Sequence[tuple[str, AccountingRow]],
+    numbered: Iterable[NumberedRow],
     submissions: Sequence[Submission],
 ) -> set[str]:
     """Submissions of which nothing new can come: all their runs ended well before they were asked."""
@@ -116,9 +118,8 @@ def settled_submissions(
         return set()
     latest_end = times[0][0] - SETTLED_AFTER_S
     over: dict[str, set[str]] = defaultdict(set)
-    numbered, _ = number_rows(index, [row for _, row in kept])
     last: dict[tuple[str, str], NumberedRow] = {}
-    for number in numbered.values():
+    for number in numbered:
         key = number.submission.submission_id, number.run_id
         if key not in last or last[key].restart < number.restart:
             last[key] = number

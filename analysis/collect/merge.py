@@ -103,6 +103,7 @@ class Merge:
     )  # of these, as they are read
     accounting_is_new: bool = False
     is_touched: bool = True  # rows of attempts come or go
+    runs_stay: bool = False  # every run's row is as an earlier collect wrote it
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
@@ -250,8 +251,12 @@ def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> settled.Stamps:
         stay = set()
     settled.keep(work.connection, stay)
     work.left = [a for a in work.attempts if settled.key_of(a) not in stay]
-    ((before,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
-    work.is_touched = bool(work.left) or work.parts.broken or before != len(stay)
+    ((attempts,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
+    work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
+    ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
+    # What is settled is the run's attempt that counts, and has what the plan says of it.
+    work.runs_stay = not work.is_touched and {run for run, _ in stay} == work.runs.keys()
+    work.runs_stay &= runs == len(stay) == len(work.runs)
     return look
 
 
@@ -260,6 +265,9 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
 
     DuckDB reads samples while other records are copied and outputs read.
     """
+    if not work.is_touched:  # no attempt is read
+        work.gaps += [*sample_gaps(work.connection), *captures_in.capture_gaps(work.connection)]
+        return
     known = KnownFiles(work.connection, work.parts)
     found = []
 
@@ -299,8 +307,10 @@ def write_tables(work: Merge) -> dict[str, int]:
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     settled.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
-    tables.write_attempts(work.connection, work.attempts, work.scratch)
-    states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
+    states = {"completed": len(work.runs)}  # whatever is settled is
+    if not work.runs_stay:
+        tables.write_attempts(work.connection, work.attempts, work.scratch)
+        states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
     tables.write_gaps(work.connection, work.gaps, work.scratch)
     if work.is_touched:
         tables.write_results(work.connection, work.outputs, work.scratch)
@@ -309,15 +319,17 @@ def write_tables(work: Merge) -> dict[str, int]:
         tables.write_network(work.connection, work.left, work.scratch)
     if work.is_touched or work.accounting_is_new:
         write_checks(work.connection)
-    check_keys(work.connection)
+    if not work.runs_stay:
+        check_keys(work.connection)
     return states
 
 
 def as_they_were(work: Merge) -> set[str]:
     """Tables that this collect leaves as they were."""
-    if work.is_touched:
-        return set() if work.accounting_is_new else {"accounting"}
-    return set(OF_ATTEMPTS if work.accounting_is_new else (*OF_ATTEMPTS, "checks", "accounting"))
+    left = set() if work.accounting_is_new else {"accounting"}
+    if not work.is_touched:
+        left |= {*OF_ATTEMPTS} if work.accounting_is_new else {*OF_ATTEMPTS, "checks"}
+    return left | {"runs", "attempts"} if work.runs_stay else left
 
 
 def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:

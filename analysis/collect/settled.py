@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import operator
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,8 +31,14 @@ from steelyard.analysis.sources.study_files import PlannedRun
 
 AT_ONCE = 8  # the time goes into waiting for network file systems
 LOOKS_AT_ONCE = 16  # by one thread
+PARTS_AT_ONCE = 64  # by all of them, before one alone shows whether they are needed still
+WAITING = 10.0  # a look that takes so many times its CPU time waits for its files
 MOST_FILES = 2000  # of one attempt: with more it is read anew, which costs no more than looking
 PROGRAM = ("analysis", "facts", "jobscripts")  # whatever makes rows of files
+
+FACTS = operator.attrgetter(
+    *(name for name in Attempt.__slots__ if name not in ("records", "folder", "row", "stamp"))
+)
 
 SETTLED = "settled"  # the table of their keys, as long as a collect works
 
@@ -41,36 +49,35 @@ class ToBeReadError(Exception):
     """Nothing can be told from a look at these files."""
 
 
-def listing(folder: Path, own_times: bool = True) -> list[tuple[str | int, ...]]:
+def listing(folder: str, own_times: bool = True) -> list[tuple[str | int, ...]]:
     """Every file below a folder: name, size in bytes, time of its content and (`own_times`) its own,
-    in ns.
+    in ns; nothing where there is no folder.
 
     ToBeReadError where there are more than MOST_FILES, a link, which says nothing of what it leads
     to, or one that was changed a moment ago: it may be changed once more under the same times.
     """
     found: list[tuple[str | int, ...]] = []
-    below, latest_ns = [str(folder)], time.time_ns() - RACE_NS
-    if folder.suffix == record_packs.SUFFIX:  # is never changed once it is there
-        return [(str(folder), folder.stat().st_size, folder.stat().st_mtime_ns)]
+    below, latest_ns = [folder], time.time_ns() - RACE_NS
+    if folder.endswith(record_packs.SUFFIX):  # is never changed once it is there
+        status = os.stat(folder)  # noqa: PTH116 - a Path for each of 30,000 takes longer than the look
+        return [(folder, status.st_size, status.st_mtime_ns)]
     while below:
-        for entry, status in entries(below.pop()):
-            times = [status.st_mtime_ns, status.st_ctime_ns] if own_times else [status.st_mtime_ns]
-            if max(times) > latest_ns or entry.is_symlink() or len(found) == MOST_FILES:
-                raise ToBeReadError
-            found.append((entry.path, status.st_size, *times))
-            if entry.is_dir(follow_symlinks=False):
-                below.append(entry.path)
+        try:
+            entries = os.scandir(below.pop())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        with entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                modified_ns = status.st_mtime_ns
+                changed_ns = status.st_ctime_ns if own_times else 0
+                is_new = modified_ns > latest_ns or changed_ns > latest_ns
+                if is_new or entry.is_symlink() or len(found) == MOST_FILES:
+                    raise ToBeReadError
+                found.append((entry.path, status.st_size, modified_ns, changed_ns))
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
     return sorted(found)
-
-
-def entries(folder: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
-    """Of a folder, with their status; none where there is no folder."""
-    try:
-        with os.scandir(folder) as found:
-            for entry in found:
-                yield entry, entry.stat(follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return
 
 
 def digest(*parts: object) -> str:
@@ -120,15 +127,29 @@ class Stamps:
         """Those whose rows may stay. Looks at all their files."""
         of_job = Counter(attempt.job_id for attempt in attempts if attempt.job_id)
         able = [a for a in attempts if a.state == "completed" and of_job[a.job_id or ""] <= 1]
-        some = [able[n : n + LOOKS_AT_ONCE] for n in range(0, len(able), LOOKS_AT_ONCE)]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            stamps = [stamp for found in pool.map(self._look_at, some) for stamp in found]
         stay = set()
-        for attempt, stamp in zip(able, stamps, strict=True):
+        for attempt, stamp in zip(able, self._look_at_all(able), strict=True):
             if stamp is not None and stamp == self._stored.get(key_of(attempt)):
                 attempt.stamp = stamp
                 stay.add(key_of(attempt))
         return stay
+
+    def _look_at_all(self, attempts: Sequence[Attempt]) -> Iterator[str | None]:
+        """The stamps: by several threads as long as it is files that are waited for, those of a network
+        file system; else by this one alone, for threads that never wait cost each other twice the
+        time."""
+        parts = [attempts[n : n + LOOKS_AT_ONCE] for n in range(0, len(attempts), LOOKS_AT_ONCE)]
+        left, is_waiting = deque(parts), False
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            while left:
+                if is_waiting:
+                    now = [left.popleft() for _ in range(min(PARTS_AT_ONCE, len(left)))]
+                    yield from itertools.chain.from_iterable(pool.map(self._look_at, now))
+                begin_s, begin_cpu_s = time.monotonic(), time.thread_time()
+                found = self._look_at(left.popleft() if left else ())
+                cpu_s = time.thread_time() - begin_cpu_s
+                is_waiting = time.monotonic() - begin_s > WAITING * cpu_s
+                yield from found
 
     def _look_at(self, attempts: Sequence[Attempt]) -> list[str | None]:
         """The stamps of several: handing each to a thread alone takes longer than the look."""
@@ -141,8 +162,8 @@ class Stamps:
                 program(),
                 self._runs[attempt.run_id],
                 facts(attempt),
-                attempt.folder and listing(attempt.folder.path),
-                [listing(source) for source in self._sources(attempt)],
+                attempt.folder and listing(attempt.folder.where),
+                [listing(str(source)) for source in self._sources(attempt)],
             )
             return self.stamp(attempt)
         except (OSError, ToBeReadError):
@@ -160,7 +181,7 @@ class Stamps:
         if left is None:
             return None
         try:
-            copies = self._study_dir / "records" / (attempt.job_id or "-")
+            copies = f"{self._study_dir}/records/{attempt.job_id or '-'}"
             return digest(left, listing(copies, own_times=False))
         except (OSError, ToBeReadError):
             return None
@@ -173,11 +194,7 @@ def key_of(attempt: Attempt) -> Key:
 
 def facts(attempt: Attempt) -> tuple[object, ...]:
     """What the accounting, the submission and result.json said of it."""
-    result = attempt.folder.result if attempt.folder else None
-    names = (
-        name for name in Attempt.__slots__ if name not in ("records", "folder", "row", "stamp")
-    )
-    return (*(getattr(attempt, name) for name in names), result)
+    return (*FACTS(attempt), attempt.folder.result if attempt.folder else None)
 
 
 def keep(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:

@@ -7,6 +7,7 @@ the mark stays where it is and is found as well; so is what `steelyard sweep` ha
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
@@ -31,7 +32,13 @@ Window = tuple[float, float]
 
 def day_of(unix_s: float) -> str:
     """`2026-11/23`, in UTC; of what no calendar has the nearest day that one has."""
-    return time.strftime("%Y-%m/%d", time.gmtime(min(max(unix_s, 0.0), 4e9)))
+    return day_named(int(min(max(unix_s, 0.0), 4e9) // DAY_S))
+
+
+@functools.lru_cache(maxsize=10_000)
+def day_named(number: int) -> str:
+    """By its number since 1970."""
+    return time.strftime("%Y-%m/%d", time.gmtime(number * DAY_S))
 
 
 def job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:

@@ -6,6 +6,7 @@ OPTIONAL ones exist in 22.05, 24.11 and 26.05.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -120,6 +121,12 @@ def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
     return REASONS.get(word)
 
 
+@functools.lru_cache(maxsize=10_000)
+def node_names(text: str) -> tuple[str, ...]:
+    """Of a node list: many jobs have the same."""
+    return tuple(expand_nodes(text))
+
+
 def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     """One line of sacct, fields in the order of FIELDS; None when it names no job."""
     key = split_job_id(fields[INDEX["JobID"]])
@@ -156,7 +163,7 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
         end_unix_s=end,
         elapsed_s=None if start is None else number(fields[INDEX["ElapsedRaw"]]),
         exit_code=code,
-        nodes=() if nodes in NO_NODES else tuple(expand_nodes(nodes)),
+        nodes=() if nodes in NO_NODES else node_names(nodes),
         admin_comment=fields[INDEX["AdminComment"]] or None,
         fields=tuple(fields),
     )

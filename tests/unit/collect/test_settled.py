@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,25 @@ def test_what_was_changed_a_moment_ago_is_read_again(
     a_tag(study)
     study.collect()
     assert HELP.query(study, "SELECT count(stamp) FROM attempts") == [(0,)]
+
+
+@pytest.mark.parametrize(("waiting", "by_threads"), [(0.0, True), (float("inf"), False)])
+def test_threads_look_only_where_files_are_waited_for(
+    study: Any, monkeypatch: pytest.MonkeyPatch, waiting: float, by_threads: bool
+) -> None:
+    looked: list[str] = []
+
+    def noted(stamps: settled.Stamps, attempts: Any) -> list[str | None]:
+        looked.extend(threading.current_thread().name for _ in attempts)
+        return look(stamps, attempts)
+
+    look = settled.Stamps._look_at
+    monkeypatch.setattr(settled.Stamps, "_look_at", noted)
+    monkeypatch.setattr(settled, "WAITING", waiting)
+    monkeypatch.setattr(settled, "LOOKS_AT_ONCE", 1)
+    before = HELP.query(study, "SELECT * FROM attempts ORDER BY ALL")
+    study.collect()
+    assert HELP.query(study, "SELECT * FROM attempts ORDER BY ALL") == before
+    main = threading.main_thread().name
+    assert len(looked) == WHOLE and main in looked
+    assert ({*looked} != {main}) == by_threads
