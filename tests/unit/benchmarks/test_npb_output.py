@@ -129,8 +129,8 @@ def test_idle_ranks_are_seen(tmp_path: Path) -> None:
         (
             "6053.96",
             "   0.00",
-            "out.0: Mop/s total is 0: the run was too short to be timed, or too slow for the decimals "
-            "that are printed",
+            ("out.0: Mop/s total is 0: the run was too short to be timed, or too slow for the decimals "
+            "that are printed"),
         ),
         ("SUCCESSFUL\n Version", "\n Version", "out.0: the closing block has no 'Verification'"),
         ("processes =                        2", "processes = x", "out.0: Total processes is 'x', a count is needed"),
