@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect import outputs_in, records_in, settled
+from steelyard.analysis.collect import outputs_in, records_in, settled, tables
 from steelyard.analysis.sources import records
 from steelyard.analysis.store import export
 
@@ -254,3 +254,77 @@ def test_threads_look_only_where_files_are_waited_for(
     main = threading.main_thread().name
     assert len(looked) == WHOLE and main in looked
     assert ({*looked} != {main}) == by_threads
+
+
+# --- a study of which nothing at all is read ------------------------------------------------------
+
+
+@pytest.fixture
+def whole(study: Any) -> Any:
+    """All its runs, one on two nodes, are settled."""
+    study.write_plan(("twonodes",), planned=0)
+    (study.dir / "study.duckdb").unlink()
+    shutil.rmtree(study.dir / "parquet")
+    study.collect()
+    study.collect()
+    return study
+
+
+def one_more_planned(study: Any) -> None:
+    more = study.planned("filesystem-ffffffff-001", 99, "clients=9")
+    edit(study.dir / "plan.json", lambda d: d["runs"].append(more))
+
+
+def one_less_planned(study: Any) -> None:
+    edit(study.dir / "plan.json", lambda d: d["runs"].pop())
+
+
+def one_more_attempt(study: Any) -> None:
+    shutil.copytree(folder_of(study, TWO), study.dir / "runs" / TWO / "11.1")
+
+
+def one_less_attempt(study: Any) -> None:
+    shutil.rmtree(study.dir / "runs" / TWO / "11.1")
+
+
+def no_run(study: Any) -> None:
+    shutil.rmtree(study.dir / "runs" / TWO)
+
+
+CHANGES_OF_WHOLE = (
+    another_result, another_record, samples_lost, a_table_lost, another_plan, one_more_planned,
+    one_less_planned, one_more_attempt, one_less_attempt, a_record_cut_short, no_output, no_records,
+    no_run,
+)  # fmt: skip
+
+
+def test_where_all_is_settled_no_run_is_written_and_each_change_is_seen(
+    whole: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote: list[str] = []
+    for table in ("write_attempts", "write_runs", "write_records"):
+        write = getattr(tables, table)
+
+        def noted(*given: Any, table: str = table, write: Any = write) -> Any:
+            wrote.append(table)
+            return write(*given)
+
+        monkeypatch.setattr(tables, table, noted)
+    whole.now_unix_s += 60
+    done = whole.collect()
+    assert (done.states, done.attempts, done.records, wrote) == ({"completed": 1}, 1, 2, [])
+    assert HELP.query(whole, "SELECT collected_unix_s FROM meta") == [(whole.now_unix_s,)]
+    assert export.collected(whole.dir / "parquet") == repr(whole.now_unix_s)
+    for change in CHANGES_OF_WHOLE:
+        change(whole)
+        for _ in range(3):  # what changed, what is settled by that, and nothing
+            done = whole.collect()
+            found, files = HELP.content(whole), exported(whole)
+            fresh = anew(whole)
+            if change in (no_records, no_run):  # samples that were read once stay
+                fresh |= {table: found[table] for table in ("samples", "sources")}
+            assert found == fresh, change.__name__
+            del files["sample_parts"]  # content() has the samples for it
+            assert files == {table: found[table] for table in files}, change.__name__
+            states = HELP.query(whole, "SELECT state, count(*) FROM runs GROUP BY state")
+            assert dict(states) == dict(done.states), change.__name__
