@@ -1,0 +1,189 @@
+"""The file in which a status notes what it has read: damaged, another's, or not to be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.analysis.sources import study_files
+from steelyard.wrappers.submit import earlier_looks
+
+from ..somebody import open_way
+from .ended_study import RUNS, told
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def study(ended_study: Path) -> Path:
+    return ended_study
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-40]
+
+
+def a_letter_changed(data: bytes) -> bytes:
+    assert b'"failed"' in data
+    return data.replace(b'"failed"', b'"foiled"', 1)
+
+
+def a_hole(data: bytes) -> bytes:
+    """As a crash of a node leaves it."""
+    return data[:200] + bytes(len(data) - 200)
+
+
+def of_another_make(data: bytes) -> bytes:
+    """Whole, and not what this one writes."""
+    body = b'{"reader":[99],"runs":{"x":1}}'
+    return earlier_looks.digest(body) + b"\n" + body
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [cut, a_letter_changed, a_hole, of_another_make, lambda _: b"", lambda _: b"\xff\x00\n[]\n"],
+)
+def test_a_damaged_file_is_not_believed_and_made_anew(
+    study: Path, damage: Callable[[bytes], bytes], results_read: list[str]
+) -> None:
+    first = told(study)
+    file = study / earlier_looks.FILE
+    file.write_bytes(damage(file.read_bytes()))
+    results_read.clear()
+    assert told(study) == first
+    assert len(results_read) == RUNS + 1
+    results_read.clear()
+    assert told(study) == first
+    assert results_read == []
+
+
+@pytest.mark.parametrize("what", ["folder", "fifo", "link"])
+def test_something_else_in_its_place_is_no_harm(study: Path, what: str) -> None:
+    file = study / earlier_looks.FILE
+    outside = study.parent / "outside"
+    outside.write_text("mine")
+    if what == "folder":
+        file.mkdir()
+    elif what == "fifo":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(outside)
+    assert (told(study), outside.read_text()) == (told(study), "mine")
+
+
+def test_another_version_reads_all_anew(
+    study: Path, monkeypatch: pytest.MonkeyPatch, results_read: list[str]
+) -> None:
+    first = told(study)
+    monkeypatch.setattr(earlier_looks, "VERSION", earlier_looks.VERSION + 1)
+    results_read.clear()
+    assert told(study) == first
+    assert len(results_read) == RUNS + 1
+
+
+def test_a_program_that_reads_otherwise_reads_all_anew(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results_read: list[str]
+) -> None:
+    told(study)
+    (tmp_path / "other.py").write_text("# another reader\n")
+    monkeypatch.setattr(study_files, "__file__", str(tmp_path / "other.py"))
+    results_read.clear()
+    told(study)
+    assert len(results_read) == RUNS + 1
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from steelyard.analysis.base import file_times
+from steelyard.wrappers.submit import earlier_looks, status
+earlier_looks.FEWEST, file_times.RACE_NS = 1, 0
+study = Path(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    found = status.snapshot(study)
+    print(found.done, found.failed)
+    (study / earlier_looks.FILE).unlink(missing_ok=True)
+"""
+
+
+def look(study: Path, times: int = 1, **options: Any) -> subprocess.Popen[str]:
+    """A process that looks, each time as if there were no earlier look of its own."""
+    command = [sys.executable, "-P", "-c", LOOK, str(study), str(times)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options)
+
+
+def test_several_looks_at_once_say_the_same(study: Path) -> None:
+    times = 30
+    looks = [look(study, times) for _ in range(4)]
+    for one in looks:
+        out, err = one.communicate(timeout=120)
+        assert (one.returncode, err) == (0, "")
+        assert out.splitlines() == [f"{RUNS - 2} 2"] * times
+    told(study)
+    left = {path.name for path in study.iterdir()}
+    assert left == {"plan.json", "runs", earlier_looks.FILE}
+
+
+def test_a_look_that_was_killed_is_waited_for_no_longer_than_a_minute(study: Path) -> None:
+    part = study / f"{earlier_looks.FILE}.part"
+    part.write_text("half")
+    first = told(study)
+    assert not (study / earlier_looks.FILE).exists()
+    assert part.read_text() == "half"
+    old = time.time() - earlier_looks.STALE_S - 1
+    os.utime(part, (old, old))
+    assert told(study) == first
+    assert (study / earlier_looks.FILE).exists()
+    assert not part.exists()
+
+
+def test_a_full_disk_is_no_error(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: bytes) -> None:
+        os.write(fd, data[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(earlier_looks.ledger, "write_all", full)
+    assert told(study)["done"] == RUNS - 2
+    assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes somebody else")
+@pytest.mark.parametrize("mode", [0o555, 0o755, 0o777])
+def test_a_study_that_is_not_ones_own_gets_no_file(study: Path, mode: int) -> None:
+    """Read-only, or another's; root's own files in a user's folder are none of his wish either."""
+    study.chmod(mode)
+    open_way(study)
+    one = look(study, user=NOBODY, group=NOBODY)
+    out, err = one.communicate(timeout=60)
+    assert (out, err) == (f"{RUNS - 2} 2\n", "")
+    assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]
+    os.chown(study, NOBODY, NOBODY)
+    told(study)
+    assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]
+
+
+def test_a_study_that_cannot_be_written_is_told_without_a_word(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(part: Path) -> int:
+        raise OSError(30, "Read-only file system", str(part))
+
+    monkeypatch.setattr(earlier_looks, "create", refused)
+    assert told(study) == told(study)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_file_of_somebody_else_is_not_believed(study: Path, results_read: list[str]) -> None:
+    told(study)
+    os.chown(study / earlier_looks.FILE, NOBODY, NOBODY)
+    results_read.clear()
+    told(study)
+    assert len(results_read) == RUNS + 1
