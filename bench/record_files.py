@@ -193,7 +193,7 @@ def killed(bench: Bench, jobs: int) -> None:
     begin = time.monotonic()
     with subprocess.Popen([STEELYARD, *asked], stdout=subprocess.DEVNULL) as sweep:
         while sweep.poll() is None and packed(bench.records) < jobs / 3:
-            time.sleep(min(0.5, jobs / 1e4))
+            time.sleep(max(0.05, jobs / 1e5))  # to count takes a while, too
         sweep.send_signal(signal.SIGKILL)
     bench.figures["killed_after_s"] = round(time.monotonic() - begin, 1)
     bench.check(sweep.returncode == -signal.SIGKILL, "the sweep was through before it was killed")
