@@ -307,7 +307,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     settled.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
-    states = {"completed": len(work.runs)}  # whatever is settled is
+    states = {"completed": len(work.runs)} if work.runs else {}  # whatever is settled is
     if not work.runs_stay:
         tables.write_attempts(work.connection, work.attempts, work.scratch)
         states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)

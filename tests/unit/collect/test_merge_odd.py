@@ -18,7 +18,7 @@ from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.collect import one_job
 from steelyard.analysis.summary import engines
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit.earlier_looks import EarlierLooks
 
 from . import study as HELP
 
@@ -224,7 +224,8 @@ def test_status_does_not_wait_for_a_file_that_is_none(
     study: Any, make: Callable[[Path], None]
 ) -> None:
     make(folder_of(study, "twonodes") / "result.json")
-    assert status.last_attempt(study.dir, run_id("twonodes")).text("state") is None
+    with EarlierLooks(study.dir) as looks:
+        assert looks.last_attempt(run_id("twonodes")).text("state") is None
 
 
 @pytest.mark.parametrize("make", [fifo, endless])
