@@ -4,6 +4,7 @@ is the kernel's: of two nodes of this machine, and (`make check-containers`: min
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -281,7 +282,8 @@ def test_a_device_comes_back_however_the_job_ends(lab: Lab, device: str, how: st
         lab.steelyard("cancel", "far.toml")
     else:
         for pid in processes_of(lab.work):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     until(lambda: is_up(device), "the device is back, and up")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.waiting import wait_for
 
-from steelyard.jobscripts import registry
 from steelyard.wrappers.commands import cli
 
 from .launcher_lab import CONF, OWN, ROOT, needs_root, out, processes, tags, told
@@ -220,9 +219,59 @@ def test_what_goes_by_it_is_in_the_record(
     assert BYTES < sent_bytes <= pair.received_bytes()
 
 
+class Apart:
+    """Runs with a /run of their own: no other run of this machine sweeps what they leave."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.enter = ["nsenter", f"--target={pid}", "--mount", f"--wd={Path.cwd()}"]
+
+    def start(self, study: Study, level: dict[str, str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*self.enter, *study.command()],
+            env={**study.environment, **level},
+            stderr=subprocess.DEVNULL,
+        )
+
+    def marks(self) -> str:
+        return self.said("bash", "-c", "cat /run/steelyard-containers/steelyard-* 2>/dev/null || :")
+
+    def swept(self) -> list[str]:
+        return self.said(str(LEFT), "sweep").splitlines()
+
+    def said(self, *words: str) -> str:
+        done = subprocess.run(
+            [*self.enter, *words], capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+    def kill(self) -> None:
+        """All of them, LXC's monitor, too; containers end with it."""
+        mine = Path(f"/proc/{self.pid}/ns/mnt").readlink()
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (path / "ns/mnt").readlink() == mine and int(path.name) != self.pid:
+                    os.kill(int(path.name), signal.SIGKILL)
+
+
+@pytest.fixture
+def apart() -> Iterator[Apart]:
+    private = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir /run/netns || exit"
+    command = ["unshare", "--mount", "bash", "-c", f"{private}; echo ready; cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"ready\n"
+        found = Apart(holder.pid)
+        try:
+            yield found
+        finally:
+            found.kill()
+            holder.communicate()
+
+
 @pytest.mark.parametrize("kind", ["unshare", "lxc"])
 def test_a_killed_runs_device_is_given_back(
-    request: pytest.FixtureRequest, study: Study, pair: Pair, kind: str
+    request: pytest.FixtureRequest, study: Study, pair: Pair, apart: Apart, kind: str
 ) -> None:
     """With all that was started; that of a run that lives is not."""
     if kind == "lxc":
@@ -231,22 +280,15 @@ def test_a_killed_runs_device_is_given_back(
         level = across(kind, pair)
     before = pair.state()
     study.body("sleep 66.5" + OWN)
-    with study.start(**level) as child:
+    with apart.start(study, level):
         wait_for("it measures", lambda: processes("66.5" + OWN))
-        assert swept(pair) == []
-        os.killpg(child.pid, signal.SIGKILL)
+        assert apart.swept() == []
+        apart.kill()
     wait_for("all of it is dead", lambda: not processes("66.5" + OWN))
     assert pair.state() == ""
-    (line,) = wait_for("it is given back", lambda: swept(pair))
+    (line,) = (line for line in apart.swept() if pair.name in line)
     assert line.endswith(f" was killed and had the device {pair.name}: given back")
-    assert (pair.state(), left(pair)) == (before, [])
-
-
-def swept(pair: Pair) -> list[str]:
-    """What steelyard-left tells of it."""
-    words = [str(LEFT), "sweep"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    return [line for line in done.stdout.splitlines() if pair.name in line]
+    assert (pair.state(), apart.marks()) == (before, "")
 
 
 def test_a_stopped_runs_device_is_given_back_down_as_it_was(study: Study, pair: Pair) -> None:
@@ -261,102 +303,25 @@ def test_a_stopped_runs_device_is_given_back_down_as_it_was(study: Study, pair: 
     assert (pair.state(), left(pair)) == (before, [])
 
 
-def test_a_device_that_cannot_come_back_stays_where_it_is(study: Study, pair: Pair) -> None:
+def test_a_device_that_cannot_come_back_stays_where_it_is(
+    study: Study, pair: Pair, apart: Apart
+) -> None:
     """Its name is taken: it goes with nobody's namespace, and comes when the name is free."""
     before = pair.state()
     study.body(SEND)
-    with pair.listener(), study.start(**across("unshare", pair)) as child:
+    with pair.listener(), apart.start(study, across("unshare", pair)) as child:
         wait_for("it has sent", partial(has_sent, study), seen=partial(errors, study))
         ip("link", "add", pair.name, "type", "bridge")
         (study.folder / "end").touch()
         assert child.wait(timeout=60) == 0, errors(study)
     try:
         assert f"device {pair.name} has not come back to " in errors(study)
-        assert swept(pair) == []
-        assert len(left(pair)) == 1
+        assert apart.swept() == []
+        assert f" {pair.name} " in apart.marks()
     finally:
         ip("link", "delete", pair.name)
-    assert len(swept(pair)) == 1
-    assert (pair.state(), left(pair)) == (before, [])
-
-
-# --- what is not moved ---
-
-# In a network of its own, whose devices /sys shows.
-ALONE = """
-mount --make-rprivate / && mount -t sysfs sysfs /sys && ip link set lo up || exit
-ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up || exit
-. "$1"
-SY_THIS_NODE=n1 SY_LAUNCHER=level SY_LEFT=$2 SY_LAUNCHER_NAME=steelyard-1-1
-sy_tag() { printf 'tag %s\n' "$*"; }
-eval "$3"
-sy_left_locked sy_device_claim "$4"
-code=$?
-cat "$2"/steelyard-1-1
-exit "$code"
-"""
-
-
-def claimed(folder: Path, setup: str, device: str) -> subprocess.CompletedProcess[str]:
-    """As a run does it before it moves the device."""
-    library = folder / "steelyard.sh"
-    library.write_text(registry.library(), encoding="utf-8")
-    (folder / "marks").mkdir()
-    words = ["bash", "-c", ALONE, "-", str(library), str(folder / "marks"), setup, device]
-    return subprocess.run(
-        ["unshare", "--net", "--mount", *words],
-        capture_output=True, text=True, check=False, timeout=60, env={"PATH": os.environ["PATH"]},
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("setup", "device", "why"),
-    [
-        (":", "d7", "n1 has no device d7: expected one of d1, d0"),
-        (":", "lo", "lo is the loopback device of n1: name another"),
-        (":", "d 0", "'d 0' is no name of a network device"),
-        (":", "", "'' is no name of a network device"),
-        ("ip link property add dev d0 altname other", "other", "n1 has no device other: expected"),
-        ("ip address add 10.9.0.1/24 dev d0", "d0", "itself uses its device d0 (the address 10.9.0.1/24)"),
-        ("ip address add fd00::1/64 dev d0", "d0", "(the address fd00::1/64), which would cut it off"),
-        ("ip route add 10.9.0.0/24 dev d0", "d0", "(the route 10.9.0.0/24 scope link)"),
-        ("ip route add 10.9.0.0/24 dev d0 table 7", "d0", "(the route 10.9.0.0/24 table 7 scope link)"),
-        ("ip -6 route add fd00::/64 dev d0", "d0", "(the route fd00::/64 metric 1024 pref medium)"),
-        ("ip link add b0 type bridge; ip link set d0 master b0", "d0",
-         "device d0 of n1 belongs to b0: name another, or say ip link set d0 nomaster"),
-        ("ip link add m0 link d0 type macvlan", "d0", "(the device m0 on top of it)"),
-        ("tc qdisc add dev d0 root handle 57e1: pfifo", "d0", "(the queue pfifo 57e1:)"),
-        ("tc qdisc add dev d0 clsact", "d0", "(the queue clsact ffff:)"),
-        ("SY_LAUNCHER_NAME=steelyard-12-34 sy_left_mark phys 'steelyard-12-34 d0 7 up,1500,'", "d0",
-         "device d0 of n1 is in the container of another run (process "),
-    ],
-)  # fmt: skip
-def test_what_the_node_uses_is_not_moved(tmp_path: Path, setup: str, device: str, why: str) -> None:
-    done = claimed(tmp_path, f"{setup} || exit 99", device)
-    assert done.returncode == 4, done.stderr
-    assert done.stderr.splitlines()[-2].startswith("steelyard: level: ")
-    assert why in done.stderr
-    assert done.stdout == ""  # neither tagged nor marked
-
-
-def test_what_is_moved_is_noted_before(tmp_path: Path) -> None:
-    """Addresses that IPv6 gives by itself are nobody's; settings that are the node's own are not its."""
-    setup = """ip link set d0 address 02:00:00:00:00:09; cd /proc/sys/net || exit 99
-        echo 1 >ipv4/conf/d0/arp_ignore; echo 0 >ipv6/conf/d0/accept_ra
-        echo 77 >ipv4/neigh/d0/delay_first_probe_time
-        until [[ $(ip -6 address show dev d0) == *fe80:* ]]; do sleep 0.1; done"""
-    done = claimed(tmp_path, setup, "d0")
-    assert done.returncode == 0, done.stderr
-    tag, owner, network, line = done.stdout.splitlines()
-    assert (tag, owner.split()[0], network.split()[0]) == (
-        "tag launcher_device d0",
-        "owner",
-        "network",
-    )
-    words = line.split()
-    assert (words[:3], words[4]) == (["phys", "steelyard-1-1", "d0"], "up,1500,02:00:00:00:00:09")
-    assert {"ipv4/conf/d0/arp_ignore=1", "ipv6/conf/d0/accept_ra=0"} < set(words[5:])
-    assert "ipv4/neigh/d0/delay_first_probe_time=77" in words[5:]
+    assert pair.name in "".join(apart.swept())
+    assert (pair.state(), apart.marks()) == (before, "")
 
 
 def test_a_run_that_is_refused_leaves_the_device_as_it_is(study: Study, pair: Pair) -> None:
