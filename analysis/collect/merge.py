@@ -255,7 +255,9 @@ def leave_settled(work: Merge, record_dirs: Sequence[Path]) -> settled.Stamps:
     work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
     ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
     # What is settled is the run's attempt that counts, and has what the plan says of it.
-    work.runs_stay = not work.is_touched and {run for run, _ in stay} == work.runs.keys()
+    work.runs_stay = (
+        bool(stay) and not work.is_touched and {run for run, _ in stay} == work.runs.keys()
+    )
     work.runs_stay &= runs == len(stay) == len(work.runs)
     return look
 
@@ -307,7 +309,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     settled.stamp_whole(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
-    states = {"completed": len(work.runs)} if work.runs else {}  # whatever is settled is
+    states = {"completed": len(work.runs)}  # whatever is settled is
     if not work.runs_stay:
         tables.write_attempts(work.connection, work.attempts, work.scratch)
         states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
