@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing, network_steps
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
+from steelyard.analysis.job import readings
 from steelyard.analysis.stats.readable import scale
 from steelyard.analysis.summary.load import Run
 from steelyard.analysis.summary.opening import opened
@@ -112,26 +114,57 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
             "ORDER BY run_id, node, elapsed_s",
             keys,
         ).fetchall()
+        by_timer = connection.execute(
+            f"SELECT run_id, node FROM records WHERE (run_id, attempt) IN ({marks}) "
+            "AND (record->>'$.bpf.ticks')::BIGINT > 0",
+            keys,
+        ).fetchall()
     counters: dict[str, dict[str, list[Counters]]] = {}
     for run_id, node, *numbers in rows:
         counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))
     return {
-        run_id: {node: rates(lines) for node, lines in nodes.items() if len(lines) >= MIN_SAMPLES}
+        run_id: {
+            node: rates(lines, (run_id, node) in by_timer)
+            for node, lines in nodes.items()
+            if len(lines) >= MIN_SAMPLES
+        }
         for run_id, nodes in counters.items()
     }
 
 
-def rates(lines: list[Counters]) -> list[Rate]:
-    """Differences of counters over differences of time; None where a counter was not read."""
+def rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
+    """Of each counter its growth a second between two new readings of it, for all times between samples
+    that they hold; None where it was not read."""
     kept = evenly(lines)
-    result = []
-    for (before, *old), (after, *new) in pairwise(kept):
-        if before is None or after is None or after <= before:
-            continue
-        period = after - before
-        values = (rate(a, b, period) for a, b in zip(old, new, strict=True))
-        result.append((before, after, tuple(values)))
-    return result
+    times = [(a, b) for (a, *_), (b, *_) in pairwise(kept) if a is not None and b is not None]
+    columns = [
+        rates_at(
+            [(line[0], line[place]) for line in kept],
+            readings.idle_s(counter, by_timer),
+            times,
+        )
+        for counter, place in zip(COUNTERS, range(1, len(kept[0])), strict=False)
+    ]
+    return [
+        (begin, end, values)
+        for (begin, end), values in zip(times, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def rates_at(
+    samples: list[tuple[float | None, float | None]],
+    idle_s: float,
+    times: list[tuple[float, float]],
+) -> list[float | None]:
+    """Of one counter, for each of the times."""
+    known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
+    grown = readings.rates(readings.new_readings(known, idle_s))
+    ends = [end for _, end, _ in grown]
+    places = [bisect_left(ends, end) for _, end in times]
+    return [
+        grown[place][2] if place < len(grown) and grown[place][0] <= begin else None
+        for place, (begin, _) in zip(places, times, strict=True)
+    ]
 
 
 def evenly(lines: list[Counters]) -> list[Counters]:
@@ -150,10 +183,6 @@ def evenly(lines: list[Counters]) -> list[Counters]:
     if kept[-1] is not lines[-1]:
         kept[-1:] = [lines[-1]] if len(kept) > 1 else [kept[0], lines[-1]]
     return kept
-
-
-def rate(before: float | None, after: float | None, period: float) -> float | None:
-    return None if before is None or after is None else (after - before) / period
 
 
 def draw(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.job import readings
 from steelyard.analysis.sources.records import Record
 
 if TYPE_CHECKING:
@@ -60,11 +61,14 @@ def course(records: Mapping[str, Record], pieces: int = MOST_PIECES) -> Course |
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         loaded(records, Path(folder)) as connection,
     ):
+        timed = [node for node, record in records.items() if readings.is_by_timer(record)]
+        words = "CREATE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
+        connection.execute(words, [timed])
         return read(connection, pieces)
 
 
 def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Course | None:
-    """Of the table `samples`."""
+    """Of the tables `samples` and `by_timer` (readings.py)."""
     found = connection.execute(
         "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
         "GROUP BY node ORDER BY node"
@@ -97,8 +101,9 @@ def counted(
     """Of each node the first and the last reading of a counter in each piece; empty ones left out."""
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
-        f"SELECT node, min(unix_s), min({counter}), max(unix_s), max({counter}) FROM samples "
-        f"WHERE {counter} IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
+        f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
+        f"FROM ({readings.of_table(counter)}) "
+        f"WHERE value IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
         "ORDER BY node, min(unix_s)",
         [start, width],
     ).fetchall()

@@ -11,11 +11,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect.job_samples import loaded
+from steelyard.analysis.job import readings
 from steelyard.analysis.job.host_share import Points, share_of_host, value_at
 from steelyard.analysis.sources import thinned
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
@@ -166,16 +166,15 @@ def grown(points: Points, begin: float, end: float) -> float | None:
 
 
 def rates(side: Side, counter: str, begin: float, end: float) -> tuple[list[float], list[float]]:
-    """Times since the job's begin and rates a second between two samples, the later one's time."""
+    """Times since the job's begin and rates a second between two new readings, the later one's time."""
     place = 1 + list(COUNTERS).index(counter)
-    points = [(line[0], line[place]) for line in side.lines if line[0] and line[place] is not None]
-    times, values = [], []
-    for (t0, v0), (t1, v1) in pairwise(points):
-        assert t0 is not None and t1 is not None and v0 is not None and v1 is not None
-        if t1 > t0 + 1e-3 and t1 > begin and t0 < end:
-            times.append(t1 - begin)
-            values.append((v1 - v0) / (t1 - t0))
-    return times, values
+    samples = [
+        (s, v) for s, v in ((line[0], line[place]) for line in side.lines) if s and v is not None
+    ]
+    idle_s = readings.idle_s(counter, readings.is_by_timer(side.record))
+    grown = readings.rates(readings.new_readings(samples, idle_s))
+    inside = [(b, rate) for a, b, rate in grown if b > a + 1e-3 and b > begin and a < end]
+    return [b - begin for b, _ in inside], [rate for _, rate in inside]
 
 
 def host_record(path: Path, guest: Record) -> Record:

@@ -104,22 +104,35 @@ def test_time_says_why_there_is_no_power(demo_summary: Summary) -> None:
 
 def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
     lines = [(0.0, 0.0, None), (1.0, 100.0, None), (3.0, 301.0, 1.0), (4.0, 300.5, 5.0)]
-    assert rates(lines) == [
+    assert rates(lines, by_timer=False) == [
         (0.0, 1.0, (100.0, None)),
         (1.0, 3.0, (100.5, None)),
         (3.0, 4.0, (-0.5, 4.0)),
     ]
 
 
+@pytest.mark.parametrize("by_timer", [True, False])
+def test_what_repeats_a_reading_is_no_time_without_power(by_timer: bool) -> None:
+    """Ten samples a second: a meter that changes each half second, bytes read once a second beside a
+    timer; ten times the power for a tenth of the time, and none between, was drawn."""
+    lines = [(n / 10, 20.0 * (n // 5), n / 10, 800.0 * (n // 10), 0.0) for n in range(41)]
+    found = rates(lines, by_timer)
+    assert {round(power, 6) for _, _, (power, *_) in found} == {40.0}
+    assert {round(cpus, 6) for _, _, (_, cpus, *_) in found} == {1.0}
+    received = [value for _, _, (_, _, value, _) in found]
+    assert {round(value, 6) for value in received} == ({800.0} if by_timer else {0.0, 8000.0})
+    assert {value for *_, (*_, value) in found} == {0.0}
+
+
 def test_a_last_sample_right_after_another_is_no_period_of_its_own() -> None:
     lines = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (2.001, 2.5)]  # a child was reaped in that 1 ms
-    assert rates(lines)[-1] == (1.0, 2.001, (pytest.approx(1.5 / 1.001),))
-    assert rates([(0.0, 0.0), (0.001, 1.0)]) == [(0.0, 0.001, (1000.0,))]
+    assert rates(lines, by_timer=False)[-1] == (1.0, 2.001, (pytest.approx(1.5 / 1.001),))
+    assert rates([(0.0, 0.0), (0.001, 1.0)], by_timer=False) == [(0.0, 0.001, (1000.0,))]
 
 
 def test_long_samples_are_put_together_without_losing_the_sum() -> None:
     lines = [(float(i), 2.0 * i) for i in range(100_001)]
-    found = rates(lines)
+    found = rates(lines, by_timer=False)
     assert len(found) <= 700
     assert sum((end - start) * values[0] for start, end, values in found) == pytest.approx(200_000)  # type: ignore[operator]
 

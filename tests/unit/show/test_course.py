@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -70,6 +71,36 @@ def test_two_nodes_add_up_and_one_that_ended_adds_nothing(tmp_path: Path) -> Non
     assert found.series["power_w"] == [None] * 10
     memory = found.series["memory_bytes"]
     assert (memory[0], memory[-1]) == (1500.0, 1000.0)
+
+
+def test_a_meter_that_changes_seldom_is_no_power_that_comes_and_goes(tmp_path: Path) -> None:
+    """Ten samples a second of a meter that tells each 0.25 s: 0 and 150 W stood there for 60."""
+    lines = [(n / 10, "", "", str(15 * int(n / 10 / 0.25))) for n in range(101)]
+    found = told(tmp_path, {"n1": lines}, pieces=50)
+    assert found is not None
+    assert all(50 <= (value or 0) <= 75 for value in found.series["power_w"])
+    assert sum(value or 0 for value in found.series["power_w"]) * found.piece_s == pytest.approx(
+        600
+    )
+
+
+@pytest.mark.parametrize("by_timer", [True, False])
+def test_what_is_read_once_a_second_beside_a_timer_is_spread_over_it(
+    tmp_path: Path, by_timer: bool
+) -> None:
+    """4 kB/s for five seconds, none for three, 4 kB/s again; samples between repeat what was read."""
+    sent = [min(4000 * s, 20_000) if s < 8 else 20_000 + 4000 * (s - 8) for s in range(12)]
+    lines = [f"{START + n / 10},{n / 10},{sent[n // 10]}" for n in range(111)]
+    path = write_record(tmp_path, "n1", START, "1")
+    document = json.loads(path.read_text()) | {"bpf": {"ticks": 110 if by_timer else 0}}
+    path.write_text(json.dumps(document))
+    path.with_suffix(".csv").write_text("\n".join(["unix_s,elapsed_s,tx_bytes", *lines, ""]))
+    found = course.course({"n1": read_record(path)}, pieces=110)
+    assert found is not None
+    series = [value or 0.0 for value in found.series["tx_bytes_per_s"]]
+    assert sum(series) * found.piece_s == pytest.approx(32_000)
+    assert max(series) == pytest.approx(4000 if by_timer else 40_000, rel=0.01)
+    assert sum(value > 1 for value in series) == (80 if by_timer else 8)
 
 
 def test_too_few_samples_are_no_course(tmp_path: Path) -> None:

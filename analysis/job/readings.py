@@ -1,0 +1,67 @@
+"""Which samples of a counter are new readings of it.
+
+A meter changes more seldom than samples are taken, and where a timer in the kernel takes them (the
+record's `bpf.ticks`) what is the node's is read once a second: the samples between repeat the last
+reading (docs/sampler.md, samples). Rates between such samples would be 0, and then many times too high.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+
+from steelyard.analysis.sources.records import Record
+
+NODE_PERIOD_S = 1.0  # plugins/node/sampler: what is the node's, beside a timer in the kernel
+OF_NODE = ("energy_j", "node_cpu_s", "rx_bytes", "tx_bytes")
+
+Reading = tuple[float, float]  # when, in s; what a counter had then
+
+
+def idle_s(counter: str, by_timer: bool) -> float:
+    """For how long a reading is repeated at most, until it means that nothing was counted: joules always
+    grow."""
+    if counter == "energy_j":
+        return math.inf
+    return NODE_PERIOD_S if by_timer and counter in OF_NODE else 0.0
+
+
+def is_by_timer(record: Record) -> bool:
+    """Whether the kernel's timer took a record's samples."""
+    return bool(record.get("bpf.ticks"))
+
+
+def new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
+    """Those of a counter that tell anything new, the first one always."""
+    kept: list[Reading] = []
+    for at_s, value in samples:
+        if not kept or value != kept[-1][1] or at_s - kept[-1][0] >= idle_s:
+            kept.append((at_s, value))
+    return kept
+
+
+def of_table(counter: str) -> str:
+    """SQL of the same: node, unix_s and value, out of the tables `samples` and `by_timer`, the nodes whose
+    samples a timer took. Of a second in which nothing was counted the first sample stands."""
+    if counter not in OF_NODE:
+        return f"SELECT node, unix_s, {counter} AS value FROM samples"
+    idle = "NOT any_new AND is_first OR node NOT IN (FROM by_timer)"
+    kept = "is_new" if counter == "energy_j" else f"is_new OR {idle}"
+    return f"""
+        SELECT node, unix_s, value FROM (
+            SELECT *, bool_or(is_new) OVER period AS any_new,
+                   unix_s = min(unix_s) OVER period AS is_first
+            FROM (
+                SELECT node, unix_s, {counter} AS value,
+                       {counter} IS DISTINCT FROM lag({counter}) OVER times AS is_new
+                FROM samples WHERE {counter} IS NOT NULL AND unix_s IS NOT NULL
+                WINDOW times AS (PARTITION BY node ORDER BY unix_s))
+            WINDOW period AS (PARTITION BY node, floor(unix_s / {NODE_PERIOD_S})))
+        WHERE {kept}"""
+
+
+def rates(readings: list[Reading]) -> list[tuple[float, float, float]]:
+    """Begin and end of each time between two readings, and the growth a second in it."""
+    pairs = [(one, other) for one, other in pairwise(readings) if other[0] > one[0]]
+    return [(a_s, b_s, (b - a) / (b_s - a_s)) for (a_s, a), (b_s, b) in pairs]
