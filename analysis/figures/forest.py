@@ -37,6 +37,7 @@ FARTHEST = 2.5  # times the largest overhead: intervals that reach farther end i
 LEAST = 0.05  # of the axis to each side
 NARROW_IN = 3.7  # of a page as wide as a telephone
 LETTERS, NARROW_LETTERS = 46, 40  # of a row's name
+NARROW_LINE, LEAST_NAME = 54, 16  # of a name and the overhead behind it
 # Colour and marker say the same; of Okabe and Ito's colours.
 LOOKS = {
     Direction.WORSE: ("#D55E00", "s", True),
@@ -210,7 +211,7 @@ def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -
 def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
     """Headings bold, rows with their overhead and interval in words."""
     axes.set_yticks([])
-    most = NARROW_LETTERS if narrow else LETTERS
+    most = name_letters(lines) if narrow else LETTERS
     short = figures_labels.shortened(list(dict.fromkeys(line.name for line in lines)), most)
     for place, line in enumerate(lines):
         name, text = short[line.name], words(line.row) if line.row else ""
@@ -232,6 +233,12 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
             text, (1, place), (8, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", fontsize=8.5, annotation_clip=False,
         )  # fmt: skip
+
+
+def name_letters(lines: Sequence[Line]) -> int:
+    """Of a name on a narrow page, where its overhead stands behind it."""
+    longest = max((len(words(line.row)) + 2 for line in lines if line.row), default=0)
+    return max(LEAST_NAME, min(NARROW_LETTERS, NARROW_LINE - longest))
 
 
 def words(row: Row) -> str:

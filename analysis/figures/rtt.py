@@ -26,7 +26,7 @@ COLUMNS = (
     "p95_s",
 )
 SAMPLES, JOBS, PROBE = "samples", "jobs", "probe"
-WIDE = 30  # largest over smallest median from which on the axis is logarithmic
+WIDE = 30  # the longest line's end over the least median, from which on the axis is logarithmic
 
 # One row of COLUMNS; the quantiles are computed in the database: samples may be many.
 Box = tuple[str, str, int, float, float, float, float, float]
@@ -82,8 +82,7 @@ def draw(summary: Summary, boxes: list[Box]) -> Drawing:
     axes.set_yticks(range(len(labels)), names)
     axes.set_ylabel(what)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    least = min((box[5] for box in boxes if box[5] > 0), default=1.0)
-    if max(box[5] for box in boxes) > WIDE * least:
+    if is_wide(boxes):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")  # its own would need math text
     else:
@@ -99,6 +98,12 @@ def draw(summary: Summary, boxes: list[Box]) -> Drawing:
         columns=COLUMNS,
         rows=[tuple(box) for box in boxes],
     )
+
+
+def is_wide(boxes: list[Box]) -> bool:
+    """Whether on an even axis some of them could not be told from 0."""
+    least = min((box[5] for box in boxes if box[5] > 0), default=1.0)
+    return max(box[7] for box in boxes) > WIDE * least
 
 
 NAMES = {

@@ -30,7 +30,7 @@ COLUMNS = (
 LETTERS = 84  # of a claim above its interval
 LINE_IN = 0.17
 INTERVAL = 2.0  # lines
-FAR = 4.0  # overheads beyond ± 400 % stand at the edge
+FAR = 4.0  # overheads beyond ± 400 % are arrows at the edge
 COLOUR = {HOLDS: COLOURS[2], FAILS: COLOURS[5]}
 UNSURE = "#777777"
 
@@ -96,7 +96,7 @@ def claims_figure(paper: Paper, shown: Sequence[tuple[Judgement, Seen]]) -> Draw
             "The overhead of each comparison that a claim is of, with its 95 % interval: green where "
             "the claim holds, red where it does not, grey where nobody can tell. Diamonds are sizes as "
             "printed, of the paper's own machines; bands are what is claimed. What lies beyond "
-            f"± {100 * FAR:.0f} % stands at the edge."
+            f"± {100 * FAR:.0f} % is an arrow at the edge; the CSV has its size."
         ),
         figure=figure,
         columns=COLUMNS,
@@ -137,12 +137,17 @@ def draw_claim(
     right = ends[1] if claim.high is None else 100 * claim.high
     axes.barh(place, right - left, 0.7 * INTERVAL, left=left, color=COLOURS[0], alpha=0.12)
     low, high, value = (100 * min(max(v, -FAR), FAR) for v in (seen.low, seen.high, seen.value))
-    axes.errorbar(
-        value, place, xerr=[[value - low], [high - value]], color=colour, marker="o", markersize=4,
-        capsize=3, linewidth=1.6,
-    )  # fmt: skip
+    axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
+    for end, mark in ((low, "|"), (high, "|"), (value, "o")):
+        axes.plot(end, place, beyond(end) or mark, color=colour, markersize=4 if mark == "o" else 6)
     if claim.printed_share is not None:
+        printed = 100 * min(max(claim.printed_share, -FAR), FAR)
         axes.plot(
-            100 * min(max(claim.printed_share, -FAR), FAR), place, "D", markersize=5.5,
-            markerfacecolor="none", markeredgecolor="#333333",
+            printed, place, beyond(printed) or "D", markersize=5.5, markerfacecolor="none",
+            markeredgecolor="#333333",
         )  # fmt: skip
+
+
+def beyond(percent: float) -> str | None:
+    """An arrow at the edge, for what is there or farther."""
+    return None if abs(percent) < 100 * FAR else ">" if percent > 0 else "<"

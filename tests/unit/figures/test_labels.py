@@ -14,6 +14,7 @@ from matplotlib.text import Text
 from steelyard.analysis.figures.bars import draw_bars
 from steelyard.analysis.figures.box import draw_boxes
 from steelyard.analysis.figures.drawing import Drawing, lay_out, style
+from steelyard.analysis.figures.forest import draw_forest
 from steelyard.analysis.figures.heat import draw_heat
 from steelyard.analysis.figures.iterations import draw_iterations
 from steelyard.analysis.figures.labels import (
@@ -89,6 +90,8 @@ def drawings(summary: Summary) -> dict[str, Drawing]:
         "heat": found(draw_heat(summary, rows)),
         "stack": found(draw_stack(summary, variant)),
         "round-trip": found(draw_rtt(summary)),
+        "overheads": found(draw_forest(summary)),
+        "overheads of a narrow page": found(draw_forest(summary, narrow=True)),
     }
 
 
@@ -111,7 +114,10 @@ def drawn_texts(figure: Figure) -> list[Text]:
     return [text for text in drawn if text.get_visible() and text.get_text().strip()]
 
 
-KINDS = ("bars", "series", "iterations", "time", "boxes", "lines", "heat", "stack", "round-trip")
+KINDS = (
+    "bars", "series", "iterations", "time", "boxes", "lines", "heat", "stack", "round-trip",
+    "overheads", "overheads of a narrow page",
+)  # fmt: skip
 
 
 @pytest.mark.filterwarnings("error::UserWarning")  # of a layout that finds no room

@@ -13,6 +13,7 @@ import pytest
 
 from steelyard.analysis.figures.drawing import inline_svg
 from steelyard.analysis.published.beside import BesideReport, beside_document
+from steelyard.analysis.published.beside_figures import beyond
 from steelyard.analysis.published.facts import (
     cache_facts,
     fits_one,
@@ -345,3 +346,9 @@ def test_the_newest_kernel_of_a_study_stands_for_the_papers(tmp_path: Path) -> N
     (seen,) = found.seen
     assert seen.value == pytest.approx(0.1), "6.12 is newer than 6.2; bare runs are not in it"
     assert kernel_facts("6.1", ["6.1"]) == kernel_facts("6.2", ["6.1", "6.2", "6.12"]) == {}
+
+
+@pytest.mark.parametrize(("percent", "mark"), [(-400, "<"), (-399, None), (399, None), (400, ">")])
+def test_what_lies_beyond_the_axis_is_an_arrow(percent: float, mark: str | None) -> None:
+    """A dot stood at 400 % for 580."""
+    assert beyond(percent) == mark

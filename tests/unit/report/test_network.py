@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from steelyard.analysis.figures.rtt import read_boxes
+from steelyard.analysis.figures.rtt import Box, is_wide, read_boxes
 from steelyard.analysis.findings.registry import find
 from steelyard.analysis.report.figures import draw_rtt
 from steelyard.analysis.report.network import loss_words, network_part
@@ -246,3 +246,10 @@ def test_wilson_agrees_with_newcombe() -> None:
 def test_no_loss_measured_is_not_no_loss() -> None:
     assert loss_words(None) == "–"
     assert loss_words(wilson(0, 4000)) == "0 % (0 … 0.096) of 4000 packets"
+
+
+def test_one_long_time_out_leaves_the_other_times_to_be_seen() -> None:
+    """Medians of 1 ms stood on the axis' end, since a socket had waited for 230 ms."""
+    near: Box = ("a", "samples", 9, 1e-3, 1e-3, 1e-3, 2e-3, 5e-3)
+    assert not is_wide([near])
+    assert is_wide([near, ("b", "samples", 9, 1e-3, 1e-3, 1e-3, 2e-3, 0.23)])
