@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +42,17 @@ static void *speak(void *unused)
 	}
 	(void)close(null);
 	return NULL;
+}
+
+/* To be joined a thread need not have ended: its last bytes become the process's a moment later. */
+static void until_alone(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct stat tasks;
+
+	/* Two entries of its own, and one for each thread (proc(5)). */
+	while (stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3)
+		(void)nanosleep(&pause, NULL);
 }
 
 static void run_child(void)
@@ -93,6 +105,7 @@ int main(void)
 	is_int(wrong, 0, "a thread that writes meanwhile changes nothing of the children's bytes");
 	enough = true;
 	(void)pthread_join(thread, NULL);
+	until_alone();
 	test_a_thread_that_never_rests();
 	return done_testing();
 }
