@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,8 @@ RATES = {
 }
 LEVELS = ("memory_bytes",)
 COUNTERS = tuple(RATES.values())
+METERS = ("energy_j",)
+READING_S = 1e-3  # a sample and the end of the last piece are the same moment
 
 Point = tuple[float, float]  # when, in seconds since 1970; what a counter had then
 Series = list[float | None]
@@ -87,7 +90,8 @@ def read(connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES) -> Co
     for name, counter in RATES.items():
         points = counted(connection, counter, start, width, number)
         series[name] = added(
-            [rates(points[node], edges) for node in nodes if node in points], number
+            [rates(points[node], edges, counter in METERS) for node in nodes if node in points],
+            number,
         )
     for name in LEVELS:
         tops = levels(connection, name, start, width, number)
@@ -116,9 +120,11 @@ def counted(
     return points
 
 
-def rates(points: Sequence[Point], edges: Sequence[float]) -> Series:
-    """The counter's growth in each piece over its length: all of them add up to all of its growth."""
-    values = [at(points, edge) for edge in edges]
+def rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
+    """The counter's growth in each piece over its length: all of them add up to all of its growth. After a
+    meter's last reading nothing is known."""
+    end = points[-1][0] + READING_S if is_meter else math.inf
+    values = [at(points, edge) if edge <= end else None for edge in edges]
     return [
         None if before is None or after is None else (after - before) / (edges[1] - edges[0])
         for before, after in pairwise(values)
