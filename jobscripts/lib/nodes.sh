@@ -4,7 +4,8 @@
 
 # --- nodes -----------------------------------------------------------------------------------
 
-# The job's nodes, one a line, this client's own first; without a scheduler this host.
+# The job's nodes, one a line, this client's own first; without a scheduler this host. To be read out of
+# $(…), which waits for it: whoever reads <(…) may end before it, and no record has what it used.
 sy_nodes() {
     sy_scheduler nodes
 }

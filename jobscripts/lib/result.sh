@@ -218,7 +218,7 @@ sy_last_words() { # <file in the attempt folder, or nothing>...
         [[ -n $file && -s $SY_ATTEMPT_DIR/$file ]] || continue
         while IFS= read -r line || [[ -n $line ]]; do
             [[ -z ${line//[[:space:]]/} ]] || sy_scheduler is_noise "$line" || words=$line
-        done < <(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')
+        done <<<"$(tail -c 4096 -- "$SY_ATTEMPT_DIR/$file" | tr -d '\0')"
         [[ -z $words ]] || break
     done
     [[ -z $words ]] || printf ': %s' "${words:0:300}"
