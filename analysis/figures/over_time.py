@@ -114,11 +114,12 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
             "ORDER BY run_id, node, elapsed_s",
             keys,
         ).fetchall()
-        by_timer = connection.execute(
+        timed = connection.execute(
             f"SELECT run_id, node FROM records WHERE (run_id, attempt) IN ({marks}) "
-            "AND (record->>'$.bpf.ticks')::BIGINT > 0",
+            f"AND (record->>'$.{readings.TICKS}')::BIGINT > 0",
             keys,
         ).fetchall()
+    by_timer = {*timed}
     counters: dict[str, dict[str, list[Counters]]] = {}
     for run_id, node, *numbers in rows:
         counters.setdefault(run_id, {}).setdefault(node, []).append(tuple(numbers))

@@ -1,7 +1,7 @@
 """Which samples of a counter are new readings of it.
 
 A meter changes more seldom than samples are taken, and where a timer in the kernel takes them (the
-record's `bpf.ticks`) what is the node's is read once a second: the samples between repeat the last
+record's TICKS) what is the node's is read once a second: the samples between repeat the last
 reading (docs/sampler.md, samples). Rates between such samples would be 0, and then many times too high.
 """
 
@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from steelyard.analysis.sources.records import Record
 
+TICKS = "bpf.ticks"  # of a record: how often the timer took what is the job's
 NODE_PERIOD_S = 1.0  # plugins/node/sampler: what is the node's, beside a timer in the kernel
 OF_NODE = ("energy_j", "node_cpu_s", "rx_bytes", "tx_bytes")
 
@@ -29,7 +30,7 @@ def idle_s(counter: str, by_timer: bool) -> float:
 
 def is_by_timer(record: Record) -> bool:
     """Whether the kernel's timer took a record's samples."""
-    return bool(record.get("bpf.ticks"))
+    return bool(record.get(TICKS))
 
 
 def new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
@@ -46,19 +47,16 @@ def of_table(counter: str) -> str:
     samples a timer took. Of a second in which nothing was counted the first sample stands."""
     if counter not in OF_NODE:
         return f"SELECT node, unix_s, {counter} AS value FROM samples"
-    idle = "NOT any_new AND is_first OR node NOT IN (FROM by_timer)"
-    kept = "is_new" if counter == "energy_j" else f"is_new OR {idle}"
+    told = f"SELECT node, unix_s, {counter} AS value FROM samples WHERE value IS NOT NULL"
+    is_new = "value IS DISTINCT FROM lag(value) OVER (PARTITION BY node ORDER BY unix_s)"
+    if counter == "energy_j":
+        return f"{told} AND unix_s IS NOT NULL QUALIFY {is_new}"
     return f"""
-        SELECT node, unix_s, value FROM (
-            SELECT *, bool_or(is_new) OVER period AS any_new,
-                   unix_s = min(unix_s) OVER period AS is_first
-            FROM (
-                SELECT node, unix_s, {counter} AS value,
-                       {counter} IS DISTINCT FROM lag({counter}) OVER times AS is_new
-                FROM samples WHERE {counter} IS NOT NULL AND unix_s IS NOT NULL
-                WINDOW times AS (PARTITION BY node ORDER BY unix_s))
-            WINDOW period AS (PARTITION BY node, floor(unix_s / {NODE_PERIOD_S})))
-        WHERE {kept}"""
+        SELECT node, unix_s, value
+        FROM (SELECT *, {is_new} AS is_new FROM ({told} AND unix_s IS NOT NULL))
+        WINDOW period AS (PARTITION BY node, floor(unix_s / {NODE_PERIOD_S}))
+        QUALIFY is_new OR node NOT IN (FROM by_timer)
+            OR NOT bool_or(is_new) OVER period AND unix_s = min(unix_s) OVER period"""
 
 
 def rates(readings: list[Reading]) -> list[tuple[float, float, float]]:

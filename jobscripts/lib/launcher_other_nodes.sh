@@ -18,7 +18,7 @@
 sy_far_open() {
     local -a nodes=()
     ((SY_CLIENTS == 1)) || return 0
-    mapfile -t nodes <<<"$(sy_nodes)"
+    sy_lines nodes sy_nodes
     ((${#nodes[@]} > 1)) || return 0
     if [[ $SY_LAUNCHER_NETWORK != host && -z ${SY_LAUNCHER_PLACES:-} ]]; then
         sy_say "$SY_LAUNCHER: on ${#nodes[@]} nodes its containers would not reach each other: add ranks=across, or leave network= out"

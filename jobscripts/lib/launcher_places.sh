@@ -21,7 +21,7 @@ sy_places_open() {
     SY_PLACE=0 SY_PLACE_NODE=0
     [[ -n ${SY_LAUNCHER_PLACES:-} ]] || return 0
     SY_PLACE_NODES=("$SY_THIS_NODE")
-    ((SY_CLIENTS > 1)) || mapfile -t SY_PLACE_NODES <<<"$(sy_nodes)"
+    ((SY_CLIENTS > 1)) || sy_lines SY_PLACE_NODES sy_nodes
     sy_places_folder && mkfifo -m 600 "$SY_PLACES/life" || return
     SY_PLACE_ADDRESSES=$(sy_places_addresses) || return
     SY_NETWORK_BLOCK=$(sy_network_block "${#SY_PLACE_NODES[@]}")

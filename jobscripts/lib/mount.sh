@@ -119,6 +119,6 @@ sy_lustre_layout() { # <folder>
 # A brick is a folder of a server; this client has a connection to each.
 sy_glusterfs_layout() { # <mount point>
     local -a bricks
-    mapfile -t bricks < <(compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private")
+    sy_lines bricks compgen -G "${SY_MOUNT_ROOT:-}$1/.meta/graphs/active/*-client-*/private"
     ((${#bricks[@]} == 0)) || sy_tag mount.bricks "${#bricks[@]}"
 }

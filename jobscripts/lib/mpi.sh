@@ -22,10 +22,10 @@ sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
         return 3
     }
     if [[ -n ${SY_PLACES:-} ]]; then
-        mapfile -t nodes <<<"$(sy_places)"
+        sy_lines nodes sy_places
         sy_tag mpi.containers "${#nodes[@]}"
     elif ((SY_CLIENTS == 1)); then
-        mapfile -t nodes <<<"$(sy_nodes)"
+        sy_lines nodes sy_nodes
     fi
     sy_mpi_options "$ranks" "$("$launcher" --version 2>/dev/null)" || return
     "${start[@]}" "$launcher" "${options[@]}" "$@" </dev/null

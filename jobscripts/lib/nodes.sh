@@ -4,8 +4,18 @@
 
 # --- nodes -----------------------------------------------------------------------------------
 
-# The job's nodes, one a line, this client's own first; without a scheduler this host. To be read out of
-# $(…), which waits for it: whoever reads <(…) may end before it, and no record has what it used.
+# The lines that a command tells, none where it tells nothing. It is waited for: whoever reads <(…) may
+# end before it, and no record has what it used.
+sy_lines() { # <array> <command> <argument>...
+    local -n sy_lines_found=$1
+    local sy_lines_text
+    sy_lines_text=$("${@:2}") || :
+    sy_lines_found=()
+    # shellcheck disable=SC2034 # the caller's
+    [[ -z $sy_lines_text ]] || mapfile -t sy_lines_found <<<"$sy_lines_text"
+}
+
+# The job's nodes, one a line, this client's own first; without a scheduler this host.
 sy_nodes() {
     sy_scheduler nodes
 }

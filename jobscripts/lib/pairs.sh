@@ -12,7 +12,7 @@ sy_pairs() { # <sequential|parallel> <json|text> <client function> <server comma
     local -a nodes=() codes=()
     local server address i count=1
     shift 3
-    mapfile -t nodes <<<"$(sy_nodes)"
+    sy_lines nodes sy_nodes
     server=${nodes[1]:-${nodes[0]}}
     ((${#nodes[@]} < 2)) || nodes=("${nodes[0]}" "${nodes[@]:2}")
     address=$(sy_pair_address "$server") || return

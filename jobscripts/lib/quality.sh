@@ -125,8 +125,8 @@ sy_environment() { # <program>...
     local path sum
     local -a paths
     local -A kinds=()
-    mapfile -t paths <<<"$(type -P -- "$@")"
-    [[ -n ${paths[0]} ]] || return 0
+    sy_lines paths type -P -- "$@"
+    ((${#paths[@]} > 0)) || return 0
     while read -r path; do
         [[ -z $path ]] || kinds[$path]=library
     done <<<"$(ldd "${paths[@]}" 2>/dev/null | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p')"

@@ -40,7 +40,7 @@ sy_client() {
 sy_xrootd_client_nodes() { # [<the server's node>]
     local -a nodes=() found=()
     local node
-    mapfile -t nodes <<<"$(sy_nodes)"
+    sy_lines nodes sy_nodes
     for node in "${nodes[@]}"; do
         [[ $node == "${1:-}" ]] || found+=("$node")
     done
@@ -65,7 +65,7 @@ and nodes beside the server's, found ${#found[@]}: give [job] nodes, or clients,
 # The second node of the job, else the first.
 sy_xrootd_node() {
     local -a nodes
-    mapfile -t nodes <<<"$(sy_nodes)"
+    sy_lines nodes sy_nodes
     ((${#nodes[@]} > 0)) || return 1
     [[ $SY_PARAM_SERVER == same ]] || nodes[0]=${nodes[1]:-${nodes[0]}}
     printf '%s\n' "${nodes[0]}"
