@@ -162,6 +162,8 @@ def write_records(
         (folder / f"{stem}.csv").write_bytes(
             ",".join(COLUMNS).encode() + b"\n" + bodies[run % BODIES]
         )
+        for suffix in ("json", "csv"):
+            (folder / f"{stem}.{suffix}").chmod(0o440)  # as the node program's are
 
 
 def body(number: int, samples: int) -> bytes:

@@ -1,10 +1,11 @@
-"""Records: copied into the study, read, and joined with the attempts they belong to."""
+"""Records: brought into the study, read, and joined with the attempts they belong to."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import stat
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8
 COPY_BYTES = 1 << 20
+ANY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
 
 
@@ -69,16 +71,36 @@ def is_more(copy: Path, source: Path) -> bool:
     return is_old and thinned.told(source) is not None and thinned.told(copy) is None
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy whole or not at all, with the time of the source."""
+def bring_file(source: Path, target: Path) -> None:
+    """Into the study whole or not at all, with the time of the source."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
-    with open_regular(source, most_bytes) as file, create_beside(part) as copy:
-        status = os.fstat(file.fileno())
+    with open_regular(source, most_bytes) as file:
+        if not link_file(source, os.fstat(file.fileno()), part):
+            copy_file(file, part)
+    part.replace(target)
+
+
+def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
+    """The same file under one more name, which takes no room: where it is one that nobody may write
+    (the sampler's are), on the same file system, and the kernel lets this user link it."""
+    if stat.S_IMODE(status.st_mode) & ANY_WRITES:
+        return False
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(status, part.lstat())
+
+
+def copy_file(file: BinaryIO, part: Path) -> None:
+    """Its content and its time."""
+    status = os.fstat(file.fileno())
+    with create_beside(part) as copy:
         copy_bytes(file, copy)
     os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
-    part.replace(target)
 
 
 def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
@@ -173,7 +195,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
             target = study_dir / "records" / folder.name / file.name
             try:
                 if os.path.lexists(file) and not (same_file(file, target) or is_more(target, file)):
-                    copy_file(file, target)
+                    bring_file(file, target)
             except OddFileError as error:
                 yield not_copied(attempt, parts[0] if parts else None, error)
 

@@ -15,10 +15,10 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.base.background import Background
+from steelyard.analysis.base.background import Background, InOrder
 from steelyard.analysis.sources import native, thinned
 from steelyard.analysis.sources.sample_lines import find_refused, read_header, times_of_ends
-from steelyard.analysis.sources.sample_rows import ROWS, RowBatch, Text, TextBuffer
+from steelyard.analysis.sources.sample_rows import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_text import TextBatch
 from steelyard.analysis.store.database import side_engine
 from steelyard.analysis.store.sample_columns import COLUMNS
@@ -30,7 +30,8 @@ from steelyard.jobscripts.userfiles import open_regular
 BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
 BATCHES = 64  # open at once, one for each day and kind of columns
 ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, beside those that DuckDB writes
-DAYS_AT_ONCE = 16  # each reserves 150 MB of addresses; files of further days go into one of several
+FILES_AHEAD = 32  # that wait for the reader: more would fall out of the page cache
+DAYS_AT_ONCE = 16  # each reserves 75 MB of addresses; files of further days go into one of several
 
 CUT = "the last line was cut short and is left out"
 
@@ -75,7 +76,8 @@ Day = str | None  # None: of several
 
 
 class Loader:
-    """Writes files' samples to parts and notes them in `sources`; DuckDB works in the background.
+    """Writes files' samples to parts and notes them in `sources`. Files are read in the background, and
+    so works DuckDB.
 
     Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
     is a folder for what is on its way.
@@ -84,13 +86,17 @@ class Loader:
     def __init__(self, connection: DuckDBPyConnection, parts: Parts, scratch: Path) -> None:
         self.count = 0  # files that were added
         self.loaded = 0  # of which DuckDB has read
+        self._taken = 0  # of which the reader has read
         self._connection = connection
         self._parts = parts
         self._scratch = scratch
+        self._reader = InOrder("samples", FILES_AHEAD)
         self._background = Background(connection)
         self._engine = side_engine(scratch / "spill")
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
+        # Of batches that are written: fresh memory costs more than the reading.
+        self._free: list[Room] = []
         self._text = TextBuffer()
         self._changed: list[str] = []
         self._flushed = 0
@@ -114,6 +120,8 @@ class Loader:
             all_of.callback(self._files.close)
             all_of.callback(self._totals.close)
             all_of.callback(self._engine.close)
+            all_of.callback(self._reader.end)
+            self._reader.cancel()
             self._background.close(interrupt=error is not None)
 
     def _new_spools(self) -> tuple[Spool, Spool]:
@@ -127,6 +135,10 @@ class Loader:
     def add(self, file: SampleFile, instead_of: Sequence[str] = ()) -> None:
         """One file; what was read before from files of these keys, itself maybe, is taken out."""
         number, self.count = self.count, self.count + 1
+        self._reader.submit(lambda: self._read(number, file, instead_of))
+
+    def _read(self, number: int, file: SampleFile, instead_of: Sequence[str]) -> None:
+        """Take in one file; where enough has come together, have it written."""
         self._changed += instead_of
         stamp = file.stamp()  # of now: what comes while it is read is for the next collect
         try:
@@ -137,6 +149,7 @@ class Loader:
             lines, reason = 0, f"{file.path} cannot be read: {error.strerror}"
         what = (file.key, file.run_id, file.attempt, file.node, *stamp)
         self._files.write((number, *what, str(file.path), lines, reason))
+        self._taken = number + 1
         size_bytes = sum(batch.size_bytes for batch in self._texts.values())
         if size_bytes >= BATCH_BYTES or len(self._texts) >= BATCHES:
             self._flush(list(self._texts.values()))
@@ -193,7 +206,7 @@ class Loader:
         """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
         while True:
             if day not in self._rows:
-                self._rows[day] = RowBatch(day)
+                self._rows[day] = RowBatch(day, self._free.pop() if self._free else None)
             batch = self._rows[day]
             rows = batch.read(text, size_bytes, columns)
             if rows != native.FULL or batch.count == 0:
@@ -208,7 +221,7 @@ class Loader:
                 batch.close()
             else:
                 del self._rows[batch.day]
-        files, totals, changed, count = self._files, self._totals, self._changed, self.count
+        files, totals, changed, count = self._files, self._totals, self._changed, self._taken
         files.close()
         totals.close()
         self._flushed += 1
@@ -224,6 +237,7 @@ class Loader:
             for batch in batches:
                 if isinstance(batch, RowBatch):
                     batch.write(self._engine, self._parts)
+                    self._free.append(batch.room)
                 else:
                     written = batch.write(self._connection, self._parts)
                     note_loaded(self._connection, [part.path for part in written])
@@ -233,6 +247,7 @@ class Loader:
 
     def finish(self) -> None:
         """What is still on its way; then nothing is at work in the background."""
+        self._reader.wait()
         self._flush([*self._texts.values(), *self._rows.values()])
         self._background.wait()
         if self.count:

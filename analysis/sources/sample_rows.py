@@ -15,7 +15,7 @@ from steelyard.analysis.sources import native
 from steelyard.analysis.store.sample_columns import COLUMNS
 from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, day_of
 
-ROWS = 1_000_000  # in a batch: 150 MB
+ROWS = 500_000  # in a batch: 75 MB
 TEXT_BYTES = 64_000_000  # larger files are read by DuckDB, piece by piece
 NOT_KNOWN = np.iinfo(np.int64).min  # of the reader, where a cell is empty
 
@@ -51,16 +51,25 @@ class TextBuffer:
         return text, whole, whole == got
 
 
+Room = tuple[dict[str, Array], Array]  # of a batch: by column; the files' numbers
+
+
+def new_room() -> Room:
+    """Memory is taken as it is filled."""
+    columns: dict[str, Array] = {
+        name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in COLUMNS.items()
+    }
+    return columns, np.empty(ROWS, dtype=np.int32)
+
+
 class RowBatch:
     """Rows of files; `day`: all are of it, None: they may be of several."""
 
-    def __init__(self, day: str | None) -> None:
+    def __init__(self, day: str | None, room: Room | None = None) -> None:
         self.day = day
         self.count = 0
-        self._arrays: dict[str, Array] = {
-            name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in COLUMNS.items()
-        }
-        self._numbers = np.empty(ROWS, dtype=np.int32)
+        self.room = room or new_room()  # for another batch, once this one is written
+        self._arrays, self._numbers = self.room
         self._rows = 0  # of the file that was read last, not yet counted
         self._files: list[tuple[str, ...]] = []  # their KEYs
 

@@ -1,4 +1,4 @@
-"""A file that is brought into the study is its source, whoever copies it: the kernel or we."""
+"""A file that is brought into the study is its source: linked, copied by the kernel, or by us."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ SIZES = (0, 1, records_in.COPY_BYTES, 2 * records_in.COPY_BYTES + 17)
 def copied(folder: Path, size: int) -> None:
     source, target = folder / "n1.1.csv", folder / "into" / "n1.1.csv"
     source.write_bytes(os.urandom(size))
-    records_in.copy_file(source, target)
+    records_in.bring_file(source, target)
     assert target.read_bytes() == source.read_bytes()
     assert records_in.same_file(source, target)
+    assert not target.samefile(source)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -47,3 +48,46 @@ def test_a_full_disk_is_told_and_no_part_is_taken_for_the_whole(
     with pytest.raises(OSError, match="No space left"):
         copied(tmp_path, 5)
     assert not (tmp_path / "into" / "n1.1.csv").exists()
+
+
+def left(folder: Path, text: str) -> Path:
+    """As the node program leaves its files."""
+    source = folder / "n1.1.csv"
+    source.unlink(missing_ok=True)
+    source.write_text(text, encoding="ascii")
+    source.chmod(0o440)
+    return source
+
+
+def test_what_nobody_may_write_is_linked_and_stays_when_its_source_goes(tmp_path: Path) -> None:
+    source, target = left(tmp_path, "all of it"), tmp_path / "into" / "n1.1.csv"
+    records_in.bring_file(source, target)
+    assert target.samefile(source)
+    source.unlink()
+    assert target.read_text() == "all of it"
+    records_in.bring_file(left(tmp_path, "another"), target)
+    assert target.read_text() == "another"
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+
+
+def test_where_there_can_be_no_link_it_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    source, target = left(tmp_path, "all of it"), tmp_path / "into" / "n1.1.csv"
+    records_in.bring_file(source, target)
+    assert target.read_text() == "all of it"
+    assert records_in.same_file(source, target) and not target.samefile(source)
+
+
+def test_a_link_that_the_user_left_is_not_linked_but_read(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.write_text("all of it", encoding="ascii")
+    real.chmod(0o440)
+    source, target = tmp_path / "n1.1.csv", tmp_path / "into" / "n1.1.csv"
+    source.symlink_to(real)
+    records_in.bring_file(source, target)
+    assert not target.is_symlink() and target.read_text() == "all of it"

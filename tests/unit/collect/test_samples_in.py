@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from steelyard.analysis.base.background import Background
 from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_lines, sample_rows, sample_text
 from steelyard.analysis.store import sample_store, schema
@@ -275,6 +276,7 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
+from steelyard.analysis.base.background import Background
 from steelyard.analysis.collect import samples_in
 from steelyard.analysis.store import schema
 from steelyard.analysis.store import sample_store
@@ -309,9 +311,9 @@ def test_files_of_more_days_than_may_be_open(
     opened = []
     made = sample_rows.RowBatch.__init__
 
-    def make(self: sample_rows.RowBatch, day: str | None) -> None:
+    def make(self: sample_rows.RowBatch, day: str | None, room: sample_rows.Room | None) -> None:
         opened.append(day)
-        made(self, day)
+        made(self, day, room)
 
     monkeypatch.setattr(sample_rows.RowBatch, "__init__", make)
     texts = {f"n{n}": f"{COLUMNS}\n{86400 * (n % 5)},0,0,1\n" for n in range(10)}
@@ -321,3 +323,25 @@ def test_files_of_more_days_than_may_be_open(
         assert opened == ["1970-01-01", "1970-01-02", None]
     days = sorted(path.parent.name for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
     assert days == [f"day=1970-01-0{n}" for n in range(1, 6)]
+
+
+def test_the_memory_of_a_written_batch_is_used_again_and_nothing_of_it_is_left(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second file lacks a column that the first one has, and has other lines."""
+    made: list[int] = []
+    new_room = sample_rows.new_room
+
+    def make() -> sample_rows.Room:
+        made.append(1)
+        return new_room()
+
+    monkeypatch.setattr(sample_rows, "new_room", make)
+    monkeypatch.setattr(samples_in, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(Background, "submit", lambda _, work: work())
+    first = f"{COLUMNS}\n1,0.5,0.25,1\n2,0.5,0.25,1\n3,0.5,0.25,1\n"
+    second = f"{COLUMNS.rpartition(',')[0]}\n4,0.75,0.5\n5,0.75,0.5\n"
+    load(connection, tmp_path, n1=first, n2=second)
+    if native.read_samples() is not None:
+        assert made == [1]
+    assert [row[-1] for row in rows(connection)] == [1, 1, 1, None, None]

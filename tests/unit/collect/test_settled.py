@@ -211,6 +211,32 @@ def test_only_what_changed_is_read(study: Any, monkeypatch: pytest.MonkeyPatch) 
     assert not {ARRAY} & {*read["outputs"]}
 
 
+def test_what_was_linked_into_the_study_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more link changes the times of the file that the node left."""
+    monkeypatch.setattr(settled, "RACE_NS", 0)
+    made = HELP.Study(tmp_path)
+    made.everything()
+    made.now_unix_s += 3600
+    for path in Path(made.record_dir).rglob("*.*"):
+        path.chmod(0o440)
+    made.collect()
+    source = record_of(made, TWO)
+    assert source.samefile(made.dir / "records" / source.parent.name / source.name)
+    read: list[str] = []
+
+    def record(path: Path) -> Any:
+        read.append(path.parent.name)
+        return read_record(path)
+
+    read_record = records.read_record
+    monkeypatch.setattr(records_in, "read_record", record)
+    made.collect()
+    assert {*read} == {"16"}, "it was started more than once"
+    assert HELP.query(made, "SELECT count(stamp) FROM attempts") == [(WHOLE,)]
+
+
 def test_another_program_reads_all_of_it_anew(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def stamps() -> list[str]:
         rows = HELP.query(study, "SELECT stamp FROM attempts WHERE stamp IS NOT NULL ORDER BY ALL")

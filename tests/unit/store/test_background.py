@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from steelyard.analysis.base.background import AHEAD, Background
+from steelyard.analysis.base.background import AHEAD, Background, InOrder
 
 
 @pytest.fixture
@@ -59,3 +59,21 @@ def test_an_interrupt_ends_what_is_running_and_what_waits(
     begun.wait()
     background.close(interrupt=True)  # comes back, or the test's time-out tells
     assert connection.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
+def test_what_has_not_begun_can_be_called_off() -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), list[int]()
+
+    def first() -> None:
+        begun.set()
+        may_end.wait(60)
+        done.append(1)
+
+    worker = InOrder("worker", ahead=2)
+    worker.submit(first)
+    worker.submit(lambda: done.append(2))
+    begun.wait(60)
+    worker.cancel()
+    may_end.set()
+    worker.end()
+    assert done == [1]

@@ -60,7 +60,7 @@ def test_samples_that_are_rewritten_are_on_disk_before_the_old_ones_go(
     assert synced == [(part, part.read_bytes())]
 
 
-def test_a_record_is_copied_after_its_samples_and_packets(
+def test_a_record_is_brought_after_its_samples_and_packets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Alone it would look whole, and its samples would be gone with the node's copy."""
@@ -68,14 +68,14 @@ def test_a_record_is_copied_after_its_samples_and_packets(
     study.everything()
     for record in list(study.record_dir.rglob("*.json")):
         record.with_suffix(".pcapng").write_bytes(b"packets")
-    real: Any = gather.copy_file
-    copied: dict[str, list[str]] = {}
+    real: Any = gather.bring_file
+    brought: dict[str, list[str]] = {}
 
-    def copy_file(source: Path, target: Path) -> None:
-        copied.setdefault(source.stem + source.parent.name, []).append(source.suffix)
+    def bring_file(source: Path, target: Path) -> None:
+        brought.setdefault(source.stem + source.parent.name, []).append(source.suffix)
         real(source, target)
 
-    monkeypatch.setattr(gather, "copy_file", copy_file)
+    monkeypatch.setattr(gather, "bring_file", bring_file)
     study.collect()
-    assert len(copied) == 7
-    assert set(map(tuple, copied.values())) == {(".csv", ".pcapng", ".json")}
+    assert len(brought) == 7
+    assert set(map(tuple, brought.values())) == {(".csv", ".pcapng", ".json")}
