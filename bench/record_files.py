@@ -12,7 +12,7 @@ sweep finds nothing to do. Then the same looks, out of packs.
 What must hold: every file's bytes are there once, in a pack or loose, whatever was killed (job, name and
 SHA-256 of each, summed up while they are made and again out of the packs); what both databases tell is
 what the month's maker says, with `==`; a sweep tells what it did in one line; no program takes more
-memory than MOST_MB.
+memory than MOST_MB, a collect, of which DuckDB may use 1 GB, than MOST_COLLECT_MB.
 
 1,000,000 files take 9.7 GB and 1.4 million inodes of ext4, and half an hour of CPU. Last line: JSON with all
 figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set, no less than that of the bench, which
@@ -50,7 +50,7 @@ from steelyard.wrappers.base.node import find_node_program
 FILES_A_JOB = 2.78  # 1.39 records, and samples beside each
 LINES = 3  # of samples: their names and two
 OF_OTHER_DEVICES = re.compile(rb"(docker|ifb)\d")  # of the recorded machine
-MOST_MB = 800
+MOST_MB, MOST_COLLECT_MB = 800, 1500
 Figures = dict[str, object]
 
 
@@ -138,7 +138,8 @@ class Bench:
             f"{name.replace('_', ' '):<20} {seconds:>8.2f} s {cpu:>8.2f} CPU s {mb:>6.0f} MB",
             flush=True,
         )
-        self.check(mb <= MOST_MB, f"{name} took {mb:.0f} MB")
+        most_mb = MOST_COLLECT_MB if name.startswith("collect") else MOST_MB
+        self.check(mb <= most_mb, f"{name} took {mb:.0f} MB")
 
     def check(self, holds: bool, words: str) -> None:
         """What does not hold is told at once, and at the end."""
