@@ -15,35 +15,16 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.sources import record_folders
-from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
+from steelyard.wrappers.cluster.config import Layout
 from steelyard.wrappers.cluster.guest import Guest
 
 from .conftest import Lab, until
+from .nfs_share import MOUNT, SHARE, exported, shell
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
 OWNER = "backup"  # of the share; root is `nobody` there, who is no service user
-SHARE = "/srv/nfs/squashed"
 SPOOL = "/var/spool/steelyard"
-MOUNT = {
-    "4.2": "-t nfs4 -o vers=4.2 nfs:/squashed",
-    "3": f"-t nfs -o vers=3,proto=tcp,port=2049,mountproto=tcp,mountport=20048,nolock nfs:{SHARE}",
-}
-# A file system of its own: below the one that is exported to root, too, it would be reached by that.
-EXPORT = """
-set -eu
-mkdir -p {share}
-mount -t tmpfs -o mode=755 tmpfs {share}
-exportfs -o rw,root_squash,fsid=7,insecure,no_subtree_check,async {network}:{share}
-"""
-UNEXPORT = "exportfs -u {network}:{share}; umount {share}"
-
-
-def shell(guest: Guest, script: str, timeout_s: float = 60.0) -> str:
-    """As the guest's root; what it says."""
-    done = guest.run(["sh", "-c", script], timeout_s=timeout_s)
-    assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
-    return done.stdout
 
 
 @dataclass
@@ -107,18 +88,13 @@ def sums(text: str) -> dict[str, str]:
 @pytest.fixture(params=MOUNT)
 def site(virtual_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
     cluster = virtual_lab.cluster
-    assert cluster.state.network is not None
-    words = {"share": SHARE, "network": f"{cluster.state.network.prefix}.0/24"}
-    site = Site(virtual_lab, cluster.guest(NFS_SERVER), cluster.guest("v1"), cluster.record_dir)
-    shell(site.server, EXPORT.format(**words))
-    try:
+    with exported(virtual_lab, "root_squash") as server:
+        site = Site(virtual_lab, server, cluster.guest("v1"), cluster.record_dir)
         shell(site.node, f"mount {MOUNT[request.param]} {site.records}")
         try:
             yield site
         finally:
             shell(site.node, f"umount -l {site.records}; rm -rf {SPOOL}")
-    finally:
-        shell(site.server, UNEXPORT.format(**words))
 
 
 def doctor(site: Site) -> dict[str, tuple[str, str]]:
