@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.beside import name_points
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.readable import reaches, scale
 from steelyard.analysis.summary.factor_series import n_words
@@ -53,9 +54,15 @@ def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
+    spots = {}
     for axes, variant in zip(grid.flat, shown, strict=False):
-        draw_panel(axes, summary, found[variant])
+        spots[axes] = draw_panel(axes, summary, found[variant])
         axes.set_title(figures_labels.cut(variant, 92 // columns), fontsize=8.5)
+    figure.draw_without_rendering()  # for its layout
+    for (axes, mine), variant in zip(spots.items(), shown, strict=True):
+        if len(mine) <= MAX_NAMED:
+            groups = [time.group for time, _ in found[variant]]
+            name_points(axes, mine, figures_labels.short_labels(summary, groups, 28)[0])
     left_out = f" Shown are {len(shown)} of {len(found)} variants; the CSV has all."
     return Drawing(
         name="energy-time",
@@ -72,13 +79,13 @@ def energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     )
 
 
-def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> None:
-    """Points with crosses; the axes show what is there, and do not begin at 0."""
+def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> list[tuple[float, float]]:
+    """Points with crosses, and where they are; the axes show what is there, and do not begin at 0."""
     scales = [
         scale(max(mean(pair[side]) for pair in found), unit) for side, unit in ((0, "s"), (1, "J"))
     ]
-    labels, _ = figures_labels.short_labels(summary, [time.group for time, _ in found], 28)
-    for place, ((time, energy), label) in enumerate(zip(found, labels, strict=True)):
+    spots = []
+    for time, energy in found:
         assert time.interval is not None and energy.interval is not None
         level = drawing.level_index(summary, time.group)
         spot = time.interval.mean / scales[0][0], energy.interval.mean / scales[1][0]
@@ -90,14 +97,11 @@ def draw_panel(axes: Axes, summary: Summary, found: list[Pair]) -> None:
             *spot, xerr=spans[0], yerr=spans[1], color=COLOURS[level], marker=MARKERS[level],
             markersize=5, linewidth=1.2, capsize=2.5,
         )  # fmt: skip
-        if len(found) <= MAX_NAMED:
-            axes.annotate(
-                label, spot, (6, (-10, 5)[place % 2]), textcoords="offset points",
-                fontsize=7.5,
-            )  # fmt: skip
+        spots.append(spot)
     axes.margins(x=0.3, y=0.2)
     axes.set_xlabel(f"time of a run ({scales[0][1]})\nmeans, crosses: 95 % intervals")
     axes.set_ylabel(f"energy of a run ({scales[1][1]})")
+    return spots
 
 
 def mean(row: Row) -> float:
