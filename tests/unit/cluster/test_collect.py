@@ -15,7 +15,6 @@ import duckdb
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.cluster import collect as cluster_collect
 from steelyard.analysis.cluster import database, days
 from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.sources.record_folders import day_of
@@ -80,26 +79,6 @@ def test_all_jobs_come_once_with_what_they_used(lab: Lab) -> None:
         f"SELECT count(*) FROM read_parquet('{lab.dir}/parquet/jobs/*/*.parquet')"
     ).fetchall()
     assert exported == [(7,)]  # what runs is not in them
-
-
-def test_keys_are_kept_of_what_a_later_answer_may_have_alone(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job that ended on the border of two spans is in both answers, and counts once."""
-    for number, ago_s in enumerate((2.5 * DAY_S, 2 * DAY_S, 1.5 * DAY_S, 1000), 1):
-        lab.job(str(number), ago_s)
-    lab.job("9", 100, State="RUNNING", End="Unknown", Start=str(int(NOW - 3.2 * DAY_S)))
-    kept: list[set[str]] = []
-    take_in = cluster_collect.take_in
-
-    def taken(work: Any, *given: Any, **named: Any) -> None:
-        take_in(work, *given, **named)
-        kept.append({key[1] for key in work.seen})
-
-    monkeypatch.setattr(cluster_collect, "take_in", taken)
-    done = run(lab)
-    assert (done.new, done.changed, done.same) == (5, 0, 0)
-    assert kept == [{"9"}, {"9", "2"}, {"9", "2"}, {"9", "2"}]
 
 
 def test_again_doubles_nothing_and_reads_nothing_anew(lab: Lab) -> None:

@@ -140,6 +140,7 @@ def test_what_an_earlier_start_has_left_is_ended_first(node: Any) -> None:
     assert "left by an earlier start" in node.log
 
 
+@pytest.mark.slow
 def test_the_sampler_outlives_its_daemon_and_sees_the_next_ones_tasks(node: Any) -> None:
     node.begin("7.srv", "--rate=10")
     sleeper = node.mom.start("7.srv", "sleep", "60")

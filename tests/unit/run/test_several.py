@@ -28,6 +28,7 @@ def said_by(capfd: Capture, code: int, *words: str) -> tuple[str, str]:
     return capfd.readouterr()
 
 
+@pytest.mark.slow
 def test_two_lines_are_compared_with_an_interval_that_holds_the_truth(capfd: Capture) -> None:
     out, err = said_by(capfd, 0, "sleep 0.02", "sleep 0.1", "--repeat", "12", "--export", "json")
     found = json.loads(out)
@@ -196,6 +197,7 @@ def test_on_a_terminal_it_shows_how_far_it_is() -> None:
     assert "run 1:" not in text  # of a short run no clock is shown
 
 
+@pytest.mark.slow
 def test_a_long_run_shows_its_time_as_it_passes() -> None:
     text = on_a_terminal("--warmup=1", "--repeat=2", "sleep 4.5")
     for run in ("warm-up 1", "run 1", "run 2"):

@@ -39,6 +39,7 @@ def test_joules_of_each_gpu_are_those_of_the_library(
     assert record["complete"] is True
 
 
+@pytest.mark.slow
 def test_a_library_that_takes_its_time_delays_no_sample_and_no_end(
     gpus: Gpus, sampler: Any, waiting: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

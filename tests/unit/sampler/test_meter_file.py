@@ -116,6 +116,7 @@ def test_joules_are_differences_and_their_wraps_undone(sampler: Any, tmp_path: P
     assert zone["energy_j"] > 100
 
 
+@pytest.mark.slow
 def test_who_stops_writing_leaves_no_value(sampler: Any, tmp_path: Path, waiting: Any) -> None:
     tree = tmp_path / "tree"
     with written(tree, lambda at: watts(100, at=at)):

@@ -143,6 +143,7 @@ def test_the_parts_of_a_cray_node_are_told_and_the_whole_counts(
     assert {(zone["meter"], zone["resolution_j"]) for zone in found.values()} == {("cray", 1.0)}
 
 
+@pytest.mark.slow
 def test_a_controller_that_no_longer_counts_is_no_value(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:
@@ -275,6 +276,7 @@ def test_who_reads_slow_meters_is_no_process_of_the_job_and_ends_with_it(
     waiting("the end of all", lambda: not samplers(tree))
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_killed_leaves_no_value(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:

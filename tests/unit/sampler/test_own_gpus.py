@@ -12,6 +12,8 @@ from .gpu_lab import BUSES, TREE, Gpus, gpus
 
 __all__ = ["gpus"]  # a fixture
 
+pytestmark = pytest.mark.slow  # a GPU is read once a second
+
 FIRST, SECOND = (f"GPU-5d3e7a10-0000-4000-8000-00000000000{n}" for n in (0, 1))
 BOTH = "nvidia0,nvidia1"
 JOULES = (123.45, 6.78)  # which the two GPUs use

@@ -140,6 +140,7 @@ def test_where_there_is_no_power_environment_metrics_tell(bmc: Bmc) -> None:
     assert done.returncode == 0 and bmc.asked[-1] == ENVIRONMENT
 
 
+@pytest.mark.slow
 def test_from_the_bmc_to_the_record(bmc: Bmc, sampler: Any, waiting: Any) -> None:
     reader = subprocess.Popen([*bmc.words(*bmc.trust), "--period", "1"], stderr=subprocess.PIPE)
     try:
@@ -244,6 +245,7 @@ def test_what_was_asked_wrongly_ends_it_with_a_line(bmc: Bmc) -> None:
     assert not bmc.asked
 
 
+@pytest.mark.slow
 def test_a_bmc_that_is_away_is_told_once_and_its_return_too(bmc: Bmc, waiting: Any) -> None:
     bmc.answers[POWER] = 503
     errors = (bmc.folder / "errors").open("wb")

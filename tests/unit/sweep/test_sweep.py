@@ -72,6 +72,7 @@ def test_a_dry_run_changes_nothing(site: Site) -> None:
     assert sorted(set(site.dir.rglob("*")) - {site.dir / sweep.LOCK}) == before
 
 
+@pytest.mark.slow
 def test_killed_anywhere(site: Site, tmp_path: Path) -> None:
     """By the kernel's own word for it, at every call that opens, makes, renames or removes."""
     several(site)
