@@ -91,3 +91,13 @@ def test_a_link_that_the_user_left_is_not_linked_but_read(tmp_path: Path) -> Non
     source.symlink_to(real)
     records_in.bring_file(source, target)
     assert not target.is_symlink() and target.read_text() == "all of it"
+
+
+def test_a_record_is_not_linked_for_a_cluster_would_take_it_for_touched(tmp_path: Path) -> None:
+    source, target = tmp_path / "n1.1.json", tmp_path / "into" / "n1.1.json"
+    source.write_text("{}", encoding="ascii")
+    source.chmod(0o440)
+    before = source.stat()
+    records_in.bring_file(source, target)
+    assert target.read_text() == "{}"
+    assert (source.stat().st_nlink, source.stat().st_ctime_ns) == (1, before.st_ctime_ns)
