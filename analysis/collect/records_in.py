@@ -82,13 +82,16 @@ def bring_file(source: Path, target: Path) -> None:
     part.replace(target)
 
 
-def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
-    """The same file under one more name, which takes no room: where it is one that nobody may write
-    (the sampler's are), on the same file system, and the kernel lets this user link it.
+def may_be_linked(name: str, mode: int) -> bool:
+    """Samples and captures that nobody may write, as the sampler leaves them. Not a record: its
+    inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
+    return not name.endswith(".json") and not stat.S_IMODE(mode) & ANY_WRITES
 
-    Not a record: its inode's time tells a cluster's database that its user had it in hand.
-    """
-    if source.suffix == ".json" or stat.S_IMODE(status.st_mode) & ANY_WRITES:
+
+def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
+    """The same file under one more name, which takes no room: where it may be, on the same file
+    system, and the kernel lets this user link it."""
+    if not may_be_linked(source.name, status.st_mode):
         return False
     part.unlink(missing_ok=True)
     try:

@@ -24,7 +24,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.file_times import RACE_NS
 from steelyard.analysis.collect.attempts import Attempt
-from steelyard.analysis.collect.records_in import ANY_WRITES, window_of
+from steelyard.analysis.collect.records_in import may_be_linked, window_of
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.record_folders import job_sources
 from steelyard.analysis.sources.study_files import PlannedRun
@@ -71,8 +71,8 @@ def listing(folder: str, own_times: bool = True) -> list[tuple[str | int, ...]]:
                 status = entry.stat(follow_symlinks=False)
                 modified_ns = status.st_mtime_ns
                 # One more link changes this time, too; but nobody writes what cannot be written.
-                is_kept = entry.is_file(follow_symlinks=False) and not status.st_mode & ANY_WRITES
-                changed_ns = status.st_ctime_ns if own_times and not is_kept else 0
+                has_own = own_times and not may_be_linked(entry.name, status.st_mode)
+                changed_ns = status.st_ctime_ns if has_own else 0
                 is_new = modified_ns > latest_ns or changed_ns > latest_ns
                 if is_new or entry.is_symlink() or len(found) == MOST_FILES:
                     raise ToBeReadError

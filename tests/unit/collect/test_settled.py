@@ -224,6 +224,7 @@ def test_what_was_linked_into_the_study_is_not_read_again(
     made.collect()
     source = record_of(made, TWO).with_suffix(".csv")
     assert source.samefile(made.dir / "records" / source.parent.name / source.name)
+    times = record_of(made, TWO).stat()
     read: list[str] = []
 
     def record(path: Path) -> Any:
@@ -234,6 +235,10 @@ def test_what_was_linked_into_the_study_is_not_read_again(
     monkeypatch.setattr(records_in, "read_record", record)
     made.collect()
     assert {*read} == {"16"}, "it was started more than once"
+    record_of(made, TWO).touch()  # any look at the record's inode's own time tells
+    os.utime(record_of(made, TWO), ns=(times.st_atime_ns, times.st_mtime_ns))
+    made.collect()
+    assert record_of(made, TWO).parent.name in read
     assert HELP.query(made, "SELECT count(stamp) FROM attempts") == [(WHOLE,)]
 
 
