@@ -20,6 +20,8 @@ PIECE_BYTES = 1 << 16  # read at once beyond what a file's size promised
 # Smaller ones may have a hole, which a crash of a node leaves: it is read as what it is, zeros.
 HOLE_BYTES = 1 << 30
 
+WRITABLE = 0o222  # bits of a mode: the sampler leaves 0440
+
 WITHOUT_WAITING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 

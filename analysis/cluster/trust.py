@@ -17,11 +17,10 @@ from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_packs import Packed
 from steelyard.analysis.sources.records import Record, RecordError, record_of
 from steelyard.facts.quantities import METRICS
-from steelyard.jobscripts.userfiles import RECORD_BYTES, open_regular
+from steelyard.jobscripts.userfiles import RECORD_BYTES, WRITABLE, open_regular
 
 TOUCHED_S = 60.0  # the sampler writes, names and gives away a record within milliseconds
 LATE_S = 600.0  # a record is written when its job ends; two hosts' clocks may differ
-WRITABLE = 0o222  # the sampler leaves 0440
 
 # AdminComment is written when the batch script ends, from other nodes' totals of the last second:
 # counters only grow from there, while steps elsewhere end. The record may be so much larger, for

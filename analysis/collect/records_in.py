@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from steelyard.analysis.store.spool import NO_ROOM
 from steelyard.jobscripts.userfiles import (
     BULK_BYTES,
     RECORD_BYTES,
+    WRITABLE,
     OddFileError,
     create_beside,
     open_regular,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8
 COPY_BYTES = 1 << 20
-ANY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
 
 
@@ -85,7 +84,7 @@ def bring_file(source: Path, target: Path) -> None:
 def may_be_linked(name: str, mode: int) -> bool:
     """Samples and captures that nobody may write, as the sampler leaves them. Not a record: its
     inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
-    return not name.endswith(".json") and not stat.S_IMODE(mode) & ANY_WRITES
+    return not name.endswith(".json") and not mode & WRITABLE
 
 
 def link_file(source: Path, status: os.stat_result, part: Path) -> bool:

@@ -276,7 +276,6 @@ MANY_BAD = """
 import resource, sys
 from pathlib import Path
 import duckdb
-from steelyard.analysis.base.background import Background
 from steelyard.analysis.collect import samples_in
 from steelyard.analysis.store import schema
 from steelyard.analysis.store import sample_store
