@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.unit import set_clock
+from tests.system import set_clock
 
 from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.sacct import Sacct

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.unit.jobscripts.launcher_lab import bridge_of
+from tests.system.jobscripts.launcher_lab import bridge_of
 
 from .conftest import Lab, processes_of, until
 from .netem_guests import DEVICE, tree

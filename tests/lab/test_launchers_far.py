@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.jobscripts.launcher_lab import bridge_of
+from tests.system.jobscripts.launcher_lab import bridge_of
 
 from .conftest import Lab, command_line, processes_of, until
 

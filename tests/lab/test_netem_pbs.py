@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.openpbs.conftest import HOST, job
+from tests.system.openpbs.conftest import HOST, job
 
 from steelyard.wrappers.base.node import find_node_program
 from steelyard.wrappers.cluster.cluster import Cluster
