@@ -126,7 +126,7 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(
     content = stay.read_bytes()
     assert lab.pack() == 1 and not folder.exists()
     if left != "nothing":
-        folder.mkdir()
+        folder.mkdir(parents=True)
         name = stay if left.startswith("another") else stay.with_suffix(".csv")
         name.write_bytes(content)
     found = records.find(JobView("1", row), near, {})
