@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.unit.bench.test_coverage import bench as bench  # noqa: PLC0414 - a fixture
+
+pytestmark = pytest.mark.slow
 
 BENCH = Path(__file__).parents[3] / "bench" / "coverage.py"
 

@@ -5,11 +5,15 @@ STEELYARD_SOAK_TASKS says how many tasks (4,000; `make soak`: 100,000)."""
 
 from __future__ import annotations
 
+import pytest
+
 import json
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 TASKS = int(os.environ.get("STEELYARD_SOAK_TASKS", "4000"))
 JOBS = 20

@@ -41,6 +41,7 @@ def packets(name: str, wanted: str) -> int:
     return len(subprocess.run(argv, capture_output=True, check=False).stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_flows_agree_with_tsharks_own_filters(study: Any) -> None:
     study.collect()
     rows = query(study, f"SELECT {COLUMNS} FROM flows ORDER BY flow, direction DESC")
