@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.bench.test_coverage import bench as bench  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.slow

@@ -5,13 +5,13 @@ STEELYARD_SOAK_TASKS says how many tasks (4,000; `make soak`: 100,000)."""
 
 from __future__ import annotations
 
-import pytest
-
 import json
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 pytestmark = pytest.mark.slow
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.collect.test_samples_in import reader as reader  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.slow

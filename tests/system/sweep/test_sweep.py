@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.sweep.swept_site import Site, several
 from tests.unit.sweep.test_sweep import site as site  # noqa: PLC0414 - a fixture
 
