@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,17 @@ FILE_LINES, FUNCTION_LINES = 600, 60
 NOT_SOURCES = {"build", "steelyard.egg-info"}
 
 
+@functools.cache
+def files() -> list[Path]:
+    """All files of the project, recorded data left out."""
+    tops = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in NOT_SOURCES]
+    paths = (path for top in tops if not top.name.startswith(".") for path in top.rglob("*.*"))
+    return [path for path in paths if not path.is_relative_to(ROOT / "tests/data")]
+
+
 def sources(*suffixes: str) -> list[Path]:
-    """The files of these suffixes, recorded data left out."""
-    tops = (path for path in ROOT.iterdir() if path.is_dir() and path.name not in NOT_SOURCES)
-    paths = (path for top in tops if not top.name.startswith(".") for path in top.rglob("*"))
-    return [
-        path
-        for path in paths
-        if path.suffix in suffixes
-        and path.is_file()
-        and not path.is_relative_to(ROOT / "tests/data")
-    ]
+    """The files of these suffixes."""
+    return [path for path in files() if path.suffix in suffixes and path.is_file()]
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
