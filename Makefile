@@ -256,6 +256,9 @@ check-unit-fast: all $(VENV)/.test
 check-unit: all $(VENV)/.test
 	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit tests/system
 
+test-slow: all $(VENV)/.test  ## the slow tests (tests/README.md)
+	$(PYTEST) $(SPREAD) -m slow tests/system
+
 check-bats: all $(VENV)/.test
 	tests/run_bats.sh tests/bats
 
