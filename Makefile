@@ -48,7 +48,7 @@ help:  ## this list
 
 # --- build ------------------------------------------------------------------------------------
 
-all: build/bin/steelyard-node build/bin/steelyard-left build/openpbs/steelyard_hook.py build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_BPF),build/bin/steelyard-bpf) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so $(if $(HAVE_SLURMDB),build/bin/steelyard-slurmdb)) $(if $(HAVE_MPICC),npb mpiprof mpitest iotest)  ## the C parts, into build/
+all: build/bin/steelyard-node build/bin/steelyard-left build/openpbs/steelyard_hook.py build/bin/steelyard-time build/lib/libsteelyard-uml.so build/lib/libsteelyard-samples.so $(BENCH_BIN) $(if $(HAVE_BPF),build/bin/steelyard-bpf) $(if $(HAVE_SLURM),build/lib/spank_steelyard.so $(if $(HAVE_SLURMDB),build/bin/steelyard-slurmdb)) $(if $(HAVE_MPICC),npb mpiprof)  ## the C parts, into build/
 	@$(if $(HAVE_SLURM),,echo "note: no slurm/spank.h under $(SLURM_INC) (Debian: libslurm-dev): the Slurm plugin is left out")
 	@$(if $(HAVE_BPF),,echo "note: no libbpf or no clang (Debian: libbpf-dev, clang): steelyard-bpf is left out, the kernel does not count what jobs use")
 	@$(if $(HAVE_PYTHON),,echo "note: no $(PYTHON): install-… brings no man pages")
@@ -59,14 +59,6 @@ npb:
 
 mpiprof:
 	@$(MAKE) --no-print-directory -s -C plugins/mpi MPICC=mpicc
-
-mpitest:
-	@$(MAKE) --no-print-directory -s -C jobscripts/mpi MPICC=mpicc
-
-iotest:
-	@$(MAKE) --no-print-directory -s -C jobscripts/ior MPICC=mpicc
-
-.PHONY: mpitest iotest
 
 build/obj/%.o: %.c VERSION
 	@mkdir -p $(@D)
@@ -142,7 +134,7 @@ build/test/%: tests/c/%.c build/lib/libsteelyard.a
 # Whom root and daemons call: section 8.
 ADMIN_PROGRAMS := steelyard-node steelyard-left steelyard-bpf steelyard-slurmdb steelyard-forward steelyard-redfish steelyard-torque
 NODE_PROGRAMS := steelyard-node steelyard-left $(if $(HAVE_BPF),steelyard-bpf)
-MPI_PROGRAMS := steelyard-npb steelyard-mpiprof steelyard-mpitest steelyard-iotest
+MPI_PROGRAMS := steelyard-npb steelyard-mpiprof
 BENCH_PROGRAMS := steelyard-time $(notdir $(BENCH_BIN)) $(if $(HAVE_MPICC),$(MPI_PROGRAMS))
 HAVE_PYTHON := $(shell command -v $(PYTHON))
 page = build/man/$(1).$(if $(filter $(1),$(ADMIN_PROGRAMS)),8,1)

@@ -4,7 +4,7 @@ LINT := build/lint
 C_FILES := $(shell git ls-files '*.c' '*.h')
 SHELL_FILES := $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
 # Found by mpicc alone is mpi.h; only where libbpf is, what is linked with it can be compiled.
-MPI_FILES := jobscripts/npb/% jobscripts/mpi/% jobscripts/ior/% plugins/mpi/% tests/mpi/%
+MPI_FILES := jobscripts/npb/% plugins/mpi/% tests/mpi/%
 LINT_SRC := $(filter-out $(MPI_FILES) %.bpf.c tests/guests/powercap/% $(if $(HAVE_BPF),,plugins/bpf/%),$(filter %.c,$(C_FILES)))
 LINT_FLAGS := $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2
 # Compiled only: for aarch64, and with musl, which needs the kernel's headers; both as if the headers
@@ -35,10 +35,8 @@ $(LINT)/format: $(C_FILES) .clang-format
 	@touch $@
 
 lint-mpi: $(if $(HAVE_MPICC),$(LINT)/mpi)
-$(LINT)/mpi: $(wildcard jobscripts/npb/src/*.[ch] jobscripts/mpi/src/*.[ch] jobscripts/ior/src/*.[ch] plugins/mpi/*.[ch] plugins/mpi/*.map tests/mpi/*.[ch]) jobscripts/npb/Makefile jobscripts/mpi/Makefile jobscripts/ior/Makefile plugins/mpi/Makefile
+$(LINT)/mpi: $(wildcard jobscripts/npb/src/*.[ch] plugins/mpi/*.[ch] plugins/mpi/*.map tests/mpi/*.[ch]) jobscripts/npb/Makefile plugins/mpi/Makefile
 	@$(MAKE) --no-print-directory -s -C jobscripts/npb lint
-	@$(MAKE) --no-print-directory -s -C jobscripts/mpi lint
-	@$(MAKE) --no-print-directory -s -C jobscripts/ior lint
 	@$(MAKE) --no-print-directory -s -C plugins/mpi lint
 	@touch $@
 
