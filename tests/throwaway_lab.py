@@ -59,7 +59,6 @@ class Lab:
 
     cluster: throwaway.Cluster
     work: Path
-    slow_job: str
     jobs: list[str] = field(default_factory=list)
 
     def run(self, *argv: str, **kw: Any) -> subprocess.CompletedProcess[str]:
@@ -121,7 +120,7 @@ class Lab:
     def collect(self, file: str) -> None:
         """`steelyard collect` of a study that has ended. Its last result is there, and told by
         `status`, some ms before the job's end and its record are."""
-        until(lambda: self.queued() <= {self.slow_job}, "every job has ended")
+        until(lambda: not self.queued(), "every job has ended")
         until(lambda: not self.unfinished(file), "every record is final")
         self.steelyard("collect", file)
 
@@ -129,7 +128,7 @@ class Lab:
         """Records of jobs since a study's first one that their samplers have still to finish."""
         ledger = studydir.folder_of(self.work / file) / "submissions.jsonl"
         first = min(int(json.loads(line)["job_id"]) for line in ledger.read_text().splitlines())
-        folders = [path for path in self.cluster.record_dir.iterdir() if path.name != self.slow_job]
+        folders = self.cluster.record_dir.iterdir()
         paths = [p for f in folders if int(f.name) >= first for p in f.glob("*.json")]
         texts = {path.name: path.read_text() for path in paths}
         return [name for name, text in texts.items() if not text or STILL_RUNNING in text]
@@ -205,13 +204,9 @@ class Lab:
         return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
 
     def samplers(self) -> list[int]:
-        """Process ids of the samplers that run, the slow job's left out."""
-        pids = []
-        for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
-            words = command_line(daemon.pid)
-            if daemon.name == "steelyard-node" and f"--job-id {self.slow_job} " not in words:
-                pids.append(daemon.pid)
-        return pids
+        """Process ids of the samplers that run."""
+        found = cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf)
+        return [daemon.pid for daemon in found if daemon.name == "steelyard-node"]
 
     def stepds(self, job_id: str, step: str) -> list[int]:
         """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.cluster.conftest import cluster, lab, slow_job
+from tests.system.cluster.conftest import cluster, lab
 from tests.throwaway_lab import Lab, until, virtual_config
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
 
-__all__ = ["cluster", "lab", "slow_job"]  # for what runs on host nodes beside the guests
+__all__ = ["cluster", "lab"]  # for what runs on host nodes beside the guests
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def virtual_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwa
 @pytest.fixture
 def virtual_lab(virtual_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
     """The cluster with guests for one test: its jobs are cancelled, no node is drained."""
-    lab = Lab(virtual_cluster, tmp_path, slow_job="none")
+    lab = Lab(virtual_cluster, tmp_path)
     yield lab
     lab.cancel()
     until(lambda: lab.nodes() == {"idle"}, "every node is idle again")

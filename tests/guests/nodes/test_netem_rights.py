@@ -46,7 +46,7 @@ def said(virtual_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     """A job of nobody's that forges each request in its own environment, with an srun that has no
     plugin and so checks nothing; the folder with what each step printed and its exit code. The
     guest is as before."""
-    lab = Lab(virtual_cluster, tmp_path_factory.mktemp("rights"), slow_job="none")
+    lab = Lab(virtual_cluster, tmp_path_factory.mktemp("rights"))
     home, before = virtual_cluster.dir.parent / "home", tree(virtual_cluster, "v2")
     conf = (virtual_cluster.dir / "etc" / "slurm.conf").read_text()
     (home / "slurm.conf").write_text(

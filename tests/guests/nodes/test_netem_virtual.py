@@ -73,7 +73,7 @@ def jobs(
     virtual_cluster: Cluster, before: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Job]]:
     """All of the table, ended; the guests are as before."""
-    lab = Lab(virtual_cluster, tmp_path_factory.mktemp("netem"), slow_job="none")
+    lab = Lab(virtual_cluster, tmp_path_factory.mktemp("netem"))
     words, made = names(virtual_cluster), {}
     try:
         for number, (name, (spec, script)) in enumerate(JOBS.items()):

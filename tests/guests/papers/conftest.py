@@ -107,7 +107,7 @@ def start_meter(cluster: throwaway.Cluster, name: str) -> None:
 @pytest.fixture
 def papers(papers_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Papers]:
     """The cluster for one paper."""
-    lab = Lab(papers_cluster, tmp_path, slow_job="none")
+    lab = Lab(papers_cluster, tmp_path)
     network = address(papers_cluster, "v1").rpartition(".")[0]
     yield Papers(lab, f"{network}.8/29")
     lab.cancel()

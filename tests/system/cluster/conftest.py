@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,24 +39,10 @@ def cluster() -> Iterator[throwaway.Cluster]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
-def slow_job(cluster: throwaway.Cluster) -> str:
-    """A job that runs into its time limit; Slurm's shortest is a minute, so it starts first."""
-    done = subprocess.run(
-        ["sbatch", "--parsable", "-w", "n4", "-t", "1", "-o", "/dev/null", "--wrap", "sleep 600"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=cluster.environment(),
-        check=True,
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture
-def lab(cluster: throwaway.Cluster, slow_job: str, tmp_path: Path) -> Iterator[Lab]:
+def lab(cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
     """The cluster for one test: its jobs are cancelled afterwards, and nothing may be left."""
-    lab = Lab(cluster, tmp_path, slow_job)
+    lab = Lab(cluster, tmp_path)
     yield lab
     lab.cancel()
     until(lambda: not lab.queued() & set(lab.jobs), "the test's jobs have ended")

@@ -116,7 +116,7 @@ def gpu_lab(work: Path, proctrack: str, swapped: bool) -> Iterator[GpuLab]:
             pytest.skip(done.stderr.splitlines()[-1])
         assert done.returncode == 0 and running is not None, done.stderr
         with running:
-            lab = GpuLab(running, work, "none", joules=at)
+            lab = GpuLab(running, work, joules=at)
             for gpu in (0, 1):
                 lab.set(gpu, 7_000_000_000 + gpu)
             yield lab

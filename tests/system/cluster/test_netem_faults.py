@@ -105,13 +105,6 @@ def fails(lab: Lab) -> None:
     lab.wait_state(job, "FAILED")
 
 
-def runs_into_its_time_limit(lab: Lab) -> None:
-    job = start(lab)
-    done = lab.run("scontrol", "update", f"JobId={job}", "EndTime=now+1")
-    assert done.returncode == 0, done.stderr
-    lab.wait_state(job, "TIMEOUT", limit_s=90)
-
-
 def loses_its_extern_stepd(lab: Lab) -> None:
     """The job goes on, and under its conditions."""
     job = start(lab)
@@ -186,7 +179,6 @@ WAYS: list[Callable[[Lab], None]] = [
     ends_by_itself,
     is_cancelled,
     fails,
-    runs_into_its_time_limit,
     loses_its_extern_stepd,
     loses_its_batch_stepd,
     loses_its_sampler,
@@ -204,9 +196,7 @@ def test_however_a_job_dies_its_conditions_are_undone(
 ) -> None:
     name = way.__name__.replace("_", " ")
     undone, slowest_s = 0, 0.0
-    # Slurm looks at time limits twice a minute.
-    count = (TRIES + 1) // 2 if way is runs_into_its_time_limit else TRIES
-    for tries in range(1, count + 1):
+    for tries in range(1, TRIES + 1):
         TABLE[name] = (tries, undone, slowest_s)
         way(lab)
         ended = time.monotonic()

@@ -65,7 +65,9 @@ def test_why_a_condition_was_refused_stands_below_the_state(lab: Lab) -> None:
     lab.records(job, 1)
     lines = lab.steelyard("show", job).splitlines()
     assert lines[1].startswith("  failed") and lines[2].startswith("  n1: refused: --netem=delay")
-    assert "refused: --netem=delay" in lab.steelyard("show", job, lab.slow_job)
+    other = lab.srun("-w", "n2")
+    lab.records(other, 1)
+    assert "refused: --netem=delay" in lab.steelyard("show", job, other)
     # Nor is it lost where nobody can read the record: the accounting has it.
     comment = lab.comment(job)
     nowhere = lab.steelyard("show", job, "--record-dir", str(lab.work / "nowhere")).splitlines()
