@@ -61,13 +61,13 @@ class Lab:
     work: Path
     jobs: list[str] = field(default_factory=list)
 
-    def run(self, *argv: str, **kw: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, limit_s: float = 240, **kw: Any) -> subprocess.CompletedProcess[str]:
         """One command of Slurm's, its output as text; the exit code is the test's to judge."""
         return subprocess.run(
             argv,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=limit_s,
             cwd=self.work,
             env=self.cluster.environment(),
             check=False,
@@ -83,6 +83,13 @@ class Lab:
         done = self.ours(*argv)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
+
+    def wait_study(self, file: str, code: int = 0, limit_s: float = 400) -> None:
+        """Until every run of a study has ended; `steelyard status` exits with `code`."""
+        words = ("status", file, "--watch", "--interval=0.5")
+        argv = (sys.executable, "-m", "steelyard.wrappers.commands.cli", *words)
+        done = self.run(*argv, limit_s=limit_s)
+        assert done.returncode == code, done.stdout + done.stderr
 
     def rows(self, study: str, sql: str) -> list[tuple[Any, ...]]:
         """Rows from the database of a study in the work folder."""

@@ -47,7 +47,7 @@ def test_network_benchmarks_measure_between_two_guests(virtual_lab: Lab) -> None
     lab = virtual_lab
     (lab.work / "net.toml").write_text(STUDY, encoding="utf-8")
     lab.steelyard("submit", "net.toml")
-    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", "net.toml"), "the end", 400)
+    lab.wait_study("net.toml")
     lab.collect("net.toml")
     states = lab.rows("net", "SELECT benchmark, state, valid FROM runs ORDER BY ALL")
     names = ("iperf3", "mpi", "nuttcp")

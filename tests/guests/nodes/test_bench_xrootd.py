@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import Lab
 
 from steelyard.jobscripts.hep import datafile
 
@@ -38,7 +38,7 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     datafile.keep(lab.work / "small.study" / "data", RECIPE)  # a guest would take long
     lab.steelyard("submit", "small.toml")
     # Python with uproot takes its time to start where every system call is slow.
-    until(lambda: not lab.queued(), "both runs are over", limit_s=400)
+    lab.wait_study("small.toml")
     lab.collect("small.toml")
     assert lab.rows("small", "SELECT state, valid FROM runs") == [("completed", True)] * 2
 

@@ -107,7 +107,7 @@ def test_every_factor_holds_where_its_clients_are(virtual_lab: Lab) -> None:
     )
     (virtual_lab.work / "every.toml").write_text(text)
     virtual_lab.steelyard("submit", "every.toml")
-    virtual_lab.steelyard("status", "every.toml", "--watch")
+    virtual_lab.wait_study("every.toml")
     virtual_lab.collect("every.toml")
 
     ((keys,),) = virtual_lab.rows("every", "SELECT DISTINCT json_keys(condition) FROM runs")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.guests.nodes.netem_guests import address
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import Lab
 
 from steelyard.jobscripts.examples import FOLDER
 
@@ -108,8 +108,7 @@ def small(lab: Lab, name: str, **words: object) -> str:
 def ran(lab: Lab, file: str) -> list[tuple[Any, ...]]:
     """Submit, wait, collect and report: condition, benchmark, state, reason of every run."""
     lab.steelyard("submit", file)
-    until(lambda: not lab.queued(), "the end", 400)
-    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end is told")
+    lab.wait_study(file)
     lab.collect(file)
     lab.steelyard("report", file, "-o", "report.html")
     return lab.rows(

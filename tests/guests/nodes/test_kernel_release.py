@@ -30,7 +30,7 @@ def test_each_level_runs_on_its_kernel_and_the_record_says_so(virtual_lab: Lab) 
     text = STUDY.format(host=host, guest=guest)
     (virtual_lab.work / "kernels.toml").write_text(text)
     virtual_lab.steelyard("submit", "kernels.toml")
-    virtual_lab.steelyard("status", "kernels.toml", "--watch")
+    virtual_lab.wait_study("kernels.toml")
     virtual_lab.collect("kernels.toml")
     runs = virtual_lab.rows(
         "kernels",

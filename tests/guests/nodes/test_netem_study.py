@@ -48,7 +48,7 @@ def studied(virtual_lab: Lab) -> Lab:
     (virtual_lab.work / "wan.toml").write_text(text)
     virtual_lab.steelyard("submit", "wan.toml")
     take_it_away(virtual_lab)
-    virtual_lab.steelyard("status", "wan.toml", "--watch", code=5)
+    virtual_lab.wait_study("wan.toml", code=5)
     virtual_lab.collect("wan.toml")
     return virtual_lab
 
@@ -110,7 +110,7 @@ def test_every_node_of_an_mpi_program_has_its_condition(virtual_lab: Lab) -> Non
     guests = address(virtual_lab.cluster, "v1").rpartition(".")[0] + ".8/29"
     (virtual_lab.work / "ranks.toml").write_text(PROGRAM.format(guests=guests))
     virtual_lab.steelyard("submit", "ranks.toml")
-    virtual_lab.steelyard("status", "ranks.toml", "--watch")
+    virtual_lab.wait_study("ranks.toml")
     virtual_lab.collect("ranks.toml")
     rows = virtual_lab.rows("ranks", "SELECT node, valid, rtt_during_end_s FROM network")
     assert sorted(node for node, _, _ in rows) == ["v1", "v2"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import Lab
 
 HEAD = """
 [study]
@@ -22,16 +19,7 @@ def collected(lab: Lab, text: str) -> None:
     """The study, from its submission to its database."""
     (lab.work / "bench.toml").write_text(text, encoding="utf-8")
     lab.steelyard("submit", "bench.toml")
-    until(lambda: is_over(lab), "every run has ended", limit_s=400)
+    lab.wait_study("bench.toml")
     lab.collect("bench.toml")
     wrong = lab.rows("bench", "SELECT variant, reason FROM runs WHERE state <> 'completed'")
     assert wrong == []
-
-
-def is_over(lab: Lab) -> bool:
-    """A guest's processes take their time: longer than one command of the lab may."""
-    done = lab.run(
-        sys.executable, "-m", "steelyard.wrappers.commands.cli", "status", "bench.toml", "--json"
-    )
-    said = json.loads(done.stdout)
-    return bool(said["done"] + said["failed"] == said["total"])

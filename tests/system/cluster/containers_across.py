@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.throwaway_lab import Lab, until
+from tests.throwaway_lab import Lab
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = "network={network},containers={containers},ranks=across"
@@ -123,7 +123,7 @@ def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
     text = STUDY.format(level=level, where=where, ranks=count, folder=program.parent)
     (lab.work / "far.toml").write_text(text)
     lab.steelyard("submit", "far.toml")
-    until(lambda: not lab.queued(), "the run is over", 900)
+    lab.wait_study("far.toml", limit_s=900)
     lab.collect("far.toml")
     assert lab.rows("far", "SELECT state, reason FROM runs") == [("completed", None)]
     found = ranks(program)

@@ -74,7 +74,7 @@ def test_clients_are_on_all_nodes_but_the_servers(lab: Lab) -> None:
     (lab.work / "small.toml").write_text(MANY, encoding="utf-8")
     known = datafile.keep(lab.work / "small.study" / "data", RECIPE)
     lab.steelyard("submit", "small.toml")
-    until(lambda: not lab.queued(), "all runs are over", limit_s=400)
+    lab.wait_study("small.toml")
     lab.collect("small.toml")
     assert lab.rows("small", "SELECT state, reason FROM runs") == [("completed", None)] * 3
     # Which nodes Slurm takes depends on what else is in the queue.

@@ -85,7 +85,7 @@ def test_a_study_with_launchers_from_submission_to_database(lab: Lab, engine: st
         weighed |= {engine: "no", two: "no"}
     study = write_study(lab, *clients)
     lab.steelyard("submit", study)
-    lab.steelyard("status", study, "--watch")
+    lab.wait_study(study)
     lab.collect(study)
     found = lab.rows(
         "boxes",
@@ -122,7 +122,7 @@ def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: 
     done = lab.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", "submit", study)
     assert done.returncode == 0
     assert f"docker pull {IMAGE}-nowhere" in done.stderr
-    lab.steelyard("status", study, "--watch", code=5)
+    lab.wait_study(study, code=5)
     lab.collect(study)
     ((reason,),) = lab.rows("boxes", "SELECT reason FROM runs")
     assert f"docker pull {IMAGE}-nowhere" in reason

@@ -48,7 +48,7 @@ def write(lab: Lab, benchmark: str, *launchers: str) -> str:
 def states(lab: Lab, file: str) -> dict[str, str]:
     """Submitted, ended and collected: how the run of each launcher ended."""
     lab.steelyard("submit", file)
-    until(lambda: " 0 running, 0 waiting" in lab.steelyard("status", file), "the end", 180)
+    lab.wait_study(file)
     lab.collect(file)
     found = lab.rows(
         "far",

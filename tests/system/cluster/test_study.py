@@ -47,7 +47,7 @@ def test_a_study_from_submission_to_report(lab: Lab) -> None:
     study = write_study(lab, 2, lab.work)
     lab.steelyard("submit", study)
     assert len(submissions(lab)) == 4  # two blocks, each with one and with two nodes
-    lab.steelyard("status", study, "--watch")
+    lab.wait_study(study)
     lab.collect(study)
 
     assert lab.rows("small", "SELECT state, valid, count(*) FROM runs GROUP BY ALL") == [
@@ -119,7 +119,7 @@ class = "S"
         encoding="utf-8",
     )
     lab.steelyard("submit", "npb.toml")
-    lab.steelyard("status", "npb.toml", "--watch")
+    lab.wait_study("npb.toml")
     lab.collect("npb.toml")
     assert lab.rows("small", "SELECT state, count(*) FROM runs GROUP BY ALL") == [("completed", 2)]
     assert lab.rows(
