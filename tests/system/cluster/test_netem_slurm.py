@@ -107,9 +107,9 @@ def test_what_this_kernel_cannot_do_ends_the_job_with_4_and_one_line(
     ],
 )
 def test_a_request_that_is_not_allowed_is_refused_before_anything_is_queued(
-    lab: Lab, before: str, spec: str, says: str
+    commands: Lab, before: str, spec: str, says: str
 ) -> None:
-    done = lab.run("sbatch", f"--netem={spec}", "--wrap", "true")
+    done = commands.run("sbatch", f"--netem={spec}", "--wrap", "true")
     assert done.returncode != 0
     assert "Submitted" not in done.stdout
     complaint = done.stderr.splitlines()[0]
