@@ -141,16 +141,6 @@ def test_none_is_noted_and_touches_nothing(lab: Lab, before: str) -> None:
     assert lab.records(job, 1, complete=False)[0]["tags"] == {"network": "none"}
 
 
-def test_a_cold_cache_is_made_once_and_noted(lab: Lab) -> None:
-    job = lab.sbatch("-w", "n1", "--cache=cold", script="srun true; sleep 0.3")
-    lab.wait_state(job, "COMPLETED")
-    (record,) = lab.records(job, 1, complete=False)
-    assert record["tags"]["cache"] == "cold"
-    assert record["cache"]["requested"] == "cold"
-    assert record["cache"]["done"]
-    assert lab.comment(job)["tags"]["cache"] == "cold"
-
-
 def test_a_cold_cache_that_is_refused_is_refused_to_every_step(lab: Lab) -> None:
     policy = lab.cluster.dir / "etc" / "netem.conf"
     allowed = policy.read_text()
