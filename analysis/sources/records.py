@@ -118,12 +118,8 @@ class Record:
 
     @property
     def samples_path(self) -> Path | None:
-        """Its samples; None when sampling was off."""
-        return self.beside("samples_file")
-
-    def beside(self, dotted: str) -> Path | None:
-        """A file that a field names; only a name beside the record is followed."""
-        name = self.get(dotted)
+        """Its samples; None when sampling was off. Only a name beside the record is followed."""
+        name = self.get("samples_file")
         if not isinstance(name, str) or not name or Path(name).name != name:
             return None
         if "\0" in name or len(os.fsencode(name)) > NAME_BYTES:

@@ -58,8 +58,6 @@ KEYS = {
     "sources": ("path",),
     "sample_parts": ("path",),
     "network": ("run_id", "attempt", "node"),
-    "flows": ("run_id", "attempt", "node", "flow", "direction"),
-    "captures": ("path",),
 }
 
 

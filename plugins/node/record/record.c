@@ -157,16 +157,14 @@ const char *sy_record_unmet(const struct sy_sampling *sampling, const char *fiel
 
 static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 {
-	static const char *const of_run_dir[] = {"network_conditions", "capture"};
 	json_t *cache = json_object_get(sampling->told.conditions, "cache");
 
 	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
 		      sy_record_unmet(sampling, "cache", "none was asked for"));
-	for (int i = 0; i < 2; i++)
-		sy_record_put(record, of_run_dir[i], json_null(),
-			      sampling->run_dir
-				  ? sy_record_unmet(sampling, of_run_dir[i], SY_NOT_YET)
-				  : "the sampler was told no folder of states (--run-dir)");
+	sy_record_put(record, "network_conditions", json_null(),
+		      sampling->run_dir
+			  ? sy_record_unmet(sampling, "network_conditions", SY_NOT_YET)
+			  : "the sampler was told no folder of states (--run-dir)");
 }
 
 /* In the administrator's words, or why there are none. */
