@@ -64,7 +64,7 @@ layers_c() {
 
 # The runner of the containers' tests; of Docker there need be none.
 containers() { # FILE.bats
-    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/lab/docker/cluster.sh test host "$1"
+    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/docker/cluster.sh test host "$1"
 }
 
 # As where Docker is not there.
