@@ -387,4 +387,11 @@ def tcp_line(node: NodeView) -> list[str]:
         f"connections: {values['tcp_connections']}, "
         f"segments sent again: {values['job_retransmitted_segments']}"
     )
+    if values["snd_cwnd_median_segments"] is not None:
+        words += (
+            f", congestion window {values['snd_cwnd_median_segments']:.4g} segments "
+            f"(median; largest {values['snd_cwnd_max_segments']}), receive space "
+            f"{quantity(values['rcv_space_median_bytes'], 'bytes')} "
+            f"(median; largest {quantity(values['rcv_space_max_bytes'], 'bytes')})"
+        )
     return [words]

@@ -130,6 +130,10 @@ CREATE TABLE records (
     rtt_mean_s DOUBLE,
     rtt_sd_s DOUBLE,
     rtt_max_s DOUBLE,
+    snd_cwnd_median_segments DOUBLE,
+    snd_cwnd_max_segments BIGINT,
+    rcv_space_median_bytes DOUBLE,
+    rcv_space_max_bytes BIGINT,
     job_retransmitted_segments BIGINT,
     samples BIGINT,
     samples_lost BIGINT,
@@ -144,6 +148,8 @@ COMMENT ON COLUMN records.complete IS
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
+COMMENT ON COLUMN records.snd_cwnd_median_segments IS
+    'of the congestion windows (tcpi_snd_cwnd), one per socket and sample; rcv_space_* of tcpi_rcv_space';
 COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
 COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
 
