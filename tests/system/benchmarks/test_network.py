@@ -16,7 +16,6 @@ from tests.unit.benchmarks.test_network import figures
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.errors import OutputError
 
 ROOT = Path(__file__).parents[3]
 Given = dict[str, object]

@@ -23,8 +23,8 @@ from tests.system.cluster.containers_across import (
     root_folder,
     submitted,
 )
-from tests.throwaway_lab import Lab, processes_of, until
 from tests.system.jobscripts.launcher_lab import bridge_of
+from tests.throwaway_lab import Lab, processes_of, until
 
 __all__ = ["lxc", "nspawn", "root_folder"]  # fixtures
 
