@@ -12,11 +12,11 @@ setup_file() {
     done
 }
 
-@test "sbatch, salloc and srun show the five options" {
+@test "sbatch, salloc and srun show the four options" {
     local program option
     for program in sbatch salloc srun; do
         run -0 alice "$program" --help
-        for option in --tag=KEY=VALUE --sample-rate=HZ --netem=SPEC --cache= --capture; do
+        for option in --tag=KEY=VALUE --sample-rate=HZ --netem=SPEC --cache=; do
             [[ $output == *"$option"*"[steelyard]"* ]]
         done
     done

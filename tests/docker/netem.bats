@@ -42,7 +42,7 @@ refused_on_node() { # SENTENCE OPTIONS…
 
 @test "without a policy: exit code 4, one sentence, the job's program does not run, the node is not drained" {
     local option
-    for option in --netem=delay=50ms --cache=cold --capture; do
+    for option in --netem=delay=50ms --cache=cold; do
         refused_on_node "no $POLICY" "$option"
     done
 }

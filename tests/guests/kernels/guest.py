@@ -64,7 +64,7 @@ def make_files(folder: Path) -> Path:
     for name in ("proc", "sys", "dev", "run", "tmp"):
         (root / name).mkdir()
     load = root / "bin/load"
-    source = ROOT / "tests/unit/bpf/load.c"
+    source = ROOT / "tests/system/bpf/load.c"
     subprocess.run(["gcc", "-O2", "-pthread", "-o", load, source], check=True)
     busybox = shutil.which("busybox")
     assert busybox

@@ -58,7 +58,7 @@ emulated_boot() { # LAYOUT OUT SOURCE: this checkout, as seen there
     mkdir -p "$own"
     emulated_kernel
     emulated_files "$own"
-    gcc -O2 -pthread -o "$2/load" tests/unit/bpf/load.c
+    gcc -O2 -pthread -o "$2/load" tests/system/bpf/load.c
     emulated_serve "$own" root /
     emulated_serve "$own" out "$2"
     timeout 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 \

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.guests.nodes.netem_guests import address, tree
-from tests.unit.openpbs.conftest import HOST, job
+from tests.system.openpbs.conftest import HOST, job
 
 from steelyard.wrappers.base.node import find_node_program
 from steelyard.wrappers.cluster.cluster import Cluster

@@ -48,7 +48,7 @@ def able() -> None:
 @pytest.fixture
 def load(able: None, lab: Lab) -> str:
     program = lab.work / "load"
-    source = ROOT / "tests/unit/bpf/load.c"
+    source = ROOT / "tests/system/bpf/load.c"
     subprocess.run(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source], check=True)
     return str(program)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.system import set_clock
 from tests.throwaway_lab import Lab, until
-from tests.unit import set_clock
 
 from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.sacct import Sacct

@@ -104,7 +104,7 @@ def gpu_lab(work: Path, proctrack: str, swapped: bool) -> Iterator[GpuLab]:
         shutil.copytree(TREE, at / "driver")
         if swapped:
             swap_minors(at / "driver")
-        source = ROOT / "tests/unit/sampler/nvml_stand_in.c"
+        source = ROOT / "tests/system/sampler/nvml_stand_in.c"
         library = ["-shared", "-fPIC", f'-DNVML_STAND_IN="{at}"', "-o", at / "libnvidia-ml.so.1"]
         subprocess.run(["cc", *library, source], check=True)
         argv = ["unshare", "--mount", "sh", "-c", NAMESPACE, "sh", at, sys.executable, "-c", UP]

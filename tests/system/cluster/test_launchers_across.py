@@ -23,8 +23,8 @@ from tests.system.cluster.containers_across import (
     root_folder,
     submitted,
 )
+from tests.system.jobscripts.launcher_lab import bridge_of
 from tests.throwaway_lab import Lab, processes_of, until
-from tests.unit.jobscripts.launcher_lab import bridge_of
 
 __all__ = ["lxc", "nspawn", "root_folder"]  # fixtures
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.system.jobscripts.launcher_lab import bridge_of
 from tests.throwaway_lab import Lab, command_line, processes_of, until
-from tests.unit.jobscripts.launcher_lab import bridge_of
 
 ROOT = Path(__file__).parents[3]
 IMAGE = f"steelyard-test:far-{os.getpid()}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,20 +155,6 @@ def test_a_cold_cache_that_is_refused_is_refused_to_every_step(lab: Lab) -> None
     (record,) = lab.records(word.split()[1], 1, complete=False)
     assert record["cache"] is None
     assert record["missing"]["cache"].startswith("refused: --cache=cold: ")
-
-
-@pytest.mark.skipif(
-    not shutil.which("dumpcap"), reason="no dumpcap here (Debian: wireshark-common)"
-)
-def test_packets_are_captured_on_request_and_belong_to_the_user(lab: Lab, before: str) -> None:
-    script = f"{SEND}; sleep 0.5"
-    job = lab.sbatch("-w", "n1", "--capture", f"--netem={RATE}", script=script)
-    lab.wait_state(job, "COMPLETED")
-    wait_undone(lab, before)
-    (record,) = lab.records(job, 1, complete=False)
-    capture = record["capture"]
-    assert capture["bytes"] > 5 * 28
-    assert (lab.folder(job) / capture["file"]).stat().st_uid == os.getuid()
 
 
 def test_the_jobs_tasks_and_nobody_else_are_in_its_cgroup(lab: Lab, before: str) -> None:
