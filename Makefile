@@ -217,9 +217,6 @@ demo: setup  ## what does a virtual node cost, and data 20 ms away? demo/virtual
 WORKERS ?= $(shell n=$$(($$(nproc) * 3 / 2)); echo $$((n < 8 ? n : 8)))
 PYTEST = $(VENV)/bin/python -P -m pytest -q --durations=20
 SPREAD = -n $(WORKERS) --dist worksteal
-# What real clusters, meters and networks do on a machine that others use, too: a test that fails has one
-# more try, and is told (tests/conftest.py). AGAIN= takes that away.
-AGAIN ?= --reruns 1
 # Each worker, and each command of ours that a test starts, would compile our sources anew.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -249,7 +246,7 @@ check-unit-fast: all $(VENV)/.test
 	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit
 
 check-unit: all $(VENV)/.test
-	$(PYTEST) $(AGAIN) $(SPREAD) tests/unit
+	$(PYTEST) $(SPREAD) tests/unit
 
 check-bats: all $(VENV)/.test
 	tests/run_bats.sh tests/bats
@@ -283,14 +280,14 @@ check-lab: check-lab-guests check-lab-nodes  ## the tests that go through a real
 
 # Halves that share nothing: `make -j2 check-lab` does both at once.
 check-lab-guests: all $(VENV)/.test
-	$(PYTEST) $(AGAIN) -m guests tests/lab
+	$(PYTEST) -m guests tests/lab
 
 check-lab-nodes: all $(VENV)/.test
-	$(PYTEST) $(AGAIN) -n 2 --dist loadfile -m 'not guests' tests/lab
+	$(PYTEST) -n 2 --dist loadfile -m 'not guests' tests/lab
 
 # Not in `make test`, where it is asked of a few files: all of it, as an installed plugin does by default.
 check-lab-counted: all $(VENV)/.test  ## check-lab-nodes with jobs counted by the kernel (as root, Linux 5.8 and later)
-	STEELYARD_LAB_BPF=yes $(PYTEST) $(AGAIN) -n 2 --dist loadfile -m 'not guests' tests/lab
+	STEELYARD_LAB_BPF=yes $(PYTEST) -n 2 --dist loadfile -m 'not guests' tests/lab
 
 # Not in `make test`: half an hour. Four reports beside their papers are left in build/papers.
 lab-papers: all $(VENV)/.test  ## four papers redone in small on virtual nodes, and their reports beside them (as root, half an hour)
@@ -384,9 +381,9 @@ check-rpm: rpm packages-check-packages  ## the packages of `make rpm` put into a
 soak: all $(VENV)/.test  ## every way a job can die, with network conditions and without, 30 times each; 10,000 jobs in a row (an hour); an hour of check-fuzz, every call of check-torture
 	@$(MAKE) --no-print-directory -s check-fuzz FUZZ_S=3600
 	@$(MAKE) --no-print-directory -s check-torture TORTURE_S=all
-	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/lab/test_kills.py tests/unit/job/test_trouble.py
+	STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_netem_faults.py tests/lab/test_netem_host.py tests/lab/test_netem_guest_ends.py tests/lab/test_netem_two_nodes.py tests/lab/test_kills.py tests/system/job/test_trouble.py
 	STEELYARD_LAB_BPF=yes STEELYARD_FAULT_TRIES=30 $(VENV)/bin/python -P -m pytest -q tests/lab/test_kills.py
-	STEELYARD_SOAK_TASKS=100000 $(VENV)/bin/python -P -m pytest -q tests/unit/bpf/test_soak.py
+	STEELYARD_SOAK_TASKS=100000 $(VENV)/bin/python -P -m pytest -q tests/system/bpf/test_soak.py
 	STEELYARD_JOBS=$${STEELYARD_JOBS:-10000} $(VENV)/bin/python bench/jobs.py
 
 # Test the tester: each runner must report a planted failure, else its green means nothing.

@@ -5,7 +5,7 @@ C_FILES := $(shell git ls-files '*.c' '*.h')
 SHELL_FILES := $(shell git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
 # Found by mpicc alone is mpi.h; only where libbpf is, what is linked with it can be compiled.
 MPI_FILES := jobscripts/npb/% plugins/mpi/% tests/mpi/%
-LINT_SRC := $(filter-out $(MPI_FILES) %.bpf.c tests/powercap/% $(if $(HAVE_BPF),,plugins/bpf/%),$(filter %.c,$(C_FILES)))
+LINT_SRC := $(filter-out $(MPI_FILES) %.bpf.c tests/guests/powercap/% $(if $(HAVE_BPF),,plugins/bpf/%),$(filter %.c,$(C_FILES)))
 LINT_FLAGS := $(SY_CFLAGS) -Itests/c -I$(SLURM_INC) -Werror -O2
 # Compiled only: for aarch64, and with musl, which needs the kernel's headers; both as if the headers
 # were RHEL 8's. What neither compiler finds by itself are headers of no architecture.

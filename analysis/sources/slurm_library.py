@@ -22,7 +22,7 @@ from steelyard.analysis.sources.accounting import AccountingRow, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, Sacct, parse_row
 
 OLDEST = "25.11"  # before, it does not tell how often a job started
-# sacct's fields by the library's names; the test test_pyslurm.py compares each with sacct.
+# sacct's fields by the library's names; tests/system/cluster/test_pyslurm.py compares each with sacct.
 OF_JOB = {
     "JobID": "id", "JobIDRaw": "id", "JobName": "name", "User": "user_name", "State": "state",
     "Partition": "partition", "Reason": "state_reason", "Submit": "submit_time",

@@ -14,8 +14,6 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import FailedError, OutputError, Result
 
-pytestmark = pytest.mark.slow
-
 DATA = Path(__file__).parents[2] / "data"
 
 load = functools.cache(registry.load)  # a parser reads thousands of outputs here

@@ -22,8 +22,6 @@ from steelyard.wrappers.submit.earlier_looks import EarlierLooks
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query, run_id = HELP.query, HELP.run_id
 HANG_S = 120  # far more than any of these takes; a hang has no end at all
 

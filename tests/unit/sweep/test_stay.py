@@ -36,12 +36,6 @@ def leave_all_kinds(site: Site, day: int) -> None:
     beside(large, f"n1.{NOW - age_s}.csv", folders.MOST_BYTES + 1, age_s)
 
 
-def used(site: Site) -> int:
-    """By du; the lock alone is no record."""
-    os.sync()
-    return site.du()
-
-
 def test_the_last_line_says_what_stays_and_why(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,29 +55,6 @@ def test_a_file_of_exactly_the_limit_is_packed(site: Site, monkeypatch: pytest.M
     monkeypatch.setattr(folders, "MOST_BYTES", largest)
     site.leave("8", 20 * DAY_S, end=1.25)  # three bytes more
     assert (site.sweep().stay_files, site.loose()) == ({folders.LARGE: 2}, {"8"})
-
-
-@pytest.mark.parametrize("limit", ["age", "quota"])
-def test_all_kinds_go_by_age_and_by_quota_and_are_counted_to_the_byte(
-    site: Site, limit: str
-) -> None:
-    for day in (30, 20, 10):
-        leave_all_kinds(site, day)
-    packed = site.sweep()
-    before = used(site)
-    assert packed.used_bytes + folders.own_bytes(site.dir) == before
-    if limit == "age":
-        done = site.sweep(older_than_s=15 * DAY_S)
-    else:
-        done = site.sweep(quota_bytes=packed.used_bytes // 2)
-    assert done.failed == []
-    assert before - used(site) == done.removed_bytes > 400_000
-    assert done.used_bytes + folders.own_bytes(site.dir) == used(site)
-    assert record_folders.job_ids(site.dir) == {
-        f"{kind}-10" for kind in ("plain", "private", "large")
-    }
-    assert (len(done.removed_days), done.removed_files) == (2, 8)
-    assert done.stay_files == {folders.LARGE: 2, folders.PRIVATE: 2}
 
 
 def test_a_quota_removes_no_more_than_it_must(site: Site) -> None:

@@ -6,8 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +16,6 @@ from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep import folders, pack, sweep
-
-KILLED = """
-import os, sys
-from pathlib import Path
-from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.done import Asked
-calls, last = 0, int(sys.argv[2])
-def event(name, args):
-    global calls
-    if name in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir") and sys.argv[1] in str(args):
-        calls += 1
-        if calls == last:
-            os._exit(9)
-sys.addaudithook(event)
-sweep.sweep(Asked(Path(sys.argv[1]), 7 * 86400))
-"""
 
 
 @pytest.fixture
@@ -70,24 +52,6 @@ def test_a_dry_run_changes_nothing(site: Site) -> None:
     done = site.sweep(dry_run=True, older_than_s=15 * DAY_S)
     assert (done.packed_jobs, done.packed_files) == (8, 16)
     assert sorted(set(site.dir.rglob("*")) - {site.dir / sweep.LOCK}) == before
-
-
-@pytest.mark.slow
-def test_killed_anywhere(site: Site, tmp_path: Path) -> None:
-    """By the kernel's own word for it, at every call that opens, makes, renames or removes."""
-    several(site)
-    killed = 0
-    for call in (3, 1, 14, 19, 23, 24, 25, 26, 27, 28, 29, 31, 33, 36, 40, 60):
-        ended = subprocess.run(
-            [sys.executable, "-P", "-c", KILLED, str(site.dir), str(call)], check=False, timeout=300
-        )
-        killed += ended.returncode == 9
-        assert site.found() == site.truth, f"killed at call {call}"
-    assert killed > 5
-    site.sweep()
-    assert site.found() == site.truth
-    assert site.loose() == set()
-    assert not [p for p in site.dir.rglob("*.tmp")]
 
 
 def test_what_comes_late_gets_a_pack_of_its_own(site: Site) -> None:
