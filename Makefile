@@ -243,10 +243,10 @@ check-fast: all $(C_TESTS) $(VENV)/.test  ## what one runs all the time: no clus
 	@$(MAKE) --no-print-directory -s -j2 -Otarget groups TEST_GROUPS='check-unit-fast lint check-c'
 
 check-unit-fast: all $(VENV)/.test
-	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit
+	$(PYTEST) $(SPREAD) tests/unit
 
 check-unit: all $(VENV)/.test
-	$(PYTEST) $(SPREAD) tests/unit
+	$(PYTEST) $(SPREAD) -m 'not slow' tests/unit tests/system
 
 check-bats: all $(VENV)/.test
 	tests/run_bats.sh tests/bats
