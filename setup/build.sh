@@ -28,5 +28,5 @@ elif [[ -s $folder/notes ]]; then
     meson setup --reconfigure "$folder"
 fi
 # Not the C tests, which `meson test` builds.
-ninja -C "$folder" place
+ninja -C "$folder" placed
 cat "$folder/notes"
