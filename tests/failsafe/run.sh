@@ -76,6 +76,16 @@ process_in_units() {
     pytest --rootdir "$scratch/units" "$scratch/units/tests/unit/planted_process.py"
 }
 
+# Two lanes of which one is red, and what nobody can run here.
+groups() {
+    PLANTED_GROUPS=tests/failsafe/planted_groups.sh GROUP_LOGS=$scratch/groups tests/run.sh "$1"
+}
+
+# Where no Docker engine answers.
+no_engine() {
+    GROUP_LOGS=$scratch/groups DOCKER_HOST=unix://$scratch/none tests/run.sh docker-host
+}
+
 # The runner of the containers' tests; of Docker there need be none.
 containers() { # FILE.bats
     CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/docker/cluster.sh test host "$1"
@@ -116,6 +126,8 @@ must_fail bats 'not ok 1 planted' tests/run_bats.sh tests/failsafe/planted.bats
 must_fail 'bats that skips everything' 'no test ran to its end' \
     tests/run_bats.sh tests/failsafe/planted_skips.bats
 must_fail tap 'planted FAIL' c_test
+must_fail 'tests/run.sh, of two lanes' 'planted-red .* red' groups planted
+must_tell 'tests/run.sh without Docker' 'docker-host .* not run: no Docker engine answers' no_engine
 must_fail 'containers of two clusters' 'not ok 1 planted' containers tests/failsafe/planted.bats
 must_fail 'containers that skip everything' 'no test ran to its end' \
     containers tests/failsafe/planted_skips.bats

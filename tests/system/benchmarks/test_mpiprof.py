@@ -240,6 +240,7 @@ def test_a_file_that_cannot_be_written_is_said_and_the_program_ends_well(
     assert f"no profile: {out}: No such file or directory" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_library_of_another_mpi_is_refused(
     mpi: Mpi, built: Callable[[str], Mpi], tmp_path: Path
 ) -> None:

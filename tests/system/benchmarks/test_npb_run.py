@@ -63,6 +63,7 @@ def programs() -> None:
     subprocess.run([ROOT / "tests/run_npb.sh", "plant"], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ranks"), RUNS)
 def test_class_s_is_verified_and_read_by_the_parser(
     kernel: str, ranks: int, tmp_path: Path
@@ -215,6 +216,7 @@ def test_nasas_messages_are_as_many_and_as_large_as_nasas(kernel: str, tmp_path:
     assert sum(found[call]["bytes"] for call in calls) == pytest.approx(sent, rel=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ranks"), [(k, n) for k in NASA for n in (2, 8)])
 def test_nasas_messages_give_the_same_results(kernel: str, ranks: int, tmp_path: Path) -> None:
     done = run(BIN / f"npb-{kernel}", ranks, "--class", "S", "--messages", "nasa")

@@ -11,6 +11,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 TASKS = int(os.environ.get("STEELYARD_SOAK_TASKS", "4000"))
 JOBS = 20
 

@@ -20,7 +20,7 @@ import pytest
 from tests.system.network.netem_wire import NODE, OFFLOADS, Lab, two_namespaces
 from tests.throwaway_lab import until
 
-KILLS = 12 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
+KILLS = 6 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from tests.system.network.netem_wire import NODE, Lab, cgroup, receiver, seconds, two_namespaces
 
-KILLS = 5 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
+KILLS = 3 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
 SITES = """
 site a 10.77.0.1
