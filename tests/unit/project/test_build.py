@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+ROOMS = ("plugins", "jobscripts", "tests")
 # In tests/meson.build: the folder of each list, and how its programs begin.
 LISTS = {"c_tests": "tests/c/test_", "fuzzers": "tests/fuzz/fuzz_"}
 
@@ -13,7 +14,10 @@ LISTS = {"c_tests": "tests/c/test_", "fuzzers": "tests/fuzz/fuzz_"}
 def named() -> set[str]:
     """Every source of a meson.build, as a path from the root."""
     found = set()
-    for page in [path for room in ("plugins", "jobscripts", "tests") for path in (ROOT / room).rglob("meson.build")]:
+    pages = [path for room in ROOMS for path in (ROOT / room).rglob("meson.build")]
+    for page in pages:
+        if "failsafe" in page.parts:
+            continue
         text = page.read_text(encoding="utf-8")
         for word in re.findall(r"'([\w./-]+\.c)'", text):
             found.add(str((page.parent / word).resolve().relative_to(ROOT)))
@@ -28,4 +32,4 @@ def test_every_source_is_built_and_none_is_missing() -> None:
     there = {str(path.relative_to(ROOT)) for room in rooms for path in (ROOT / room).rglob("*.c")}
     found = named()
     assert sorted(there - found) == []
-    assert sorted(path for path in found if not (ROOT / path).exists() and "planted" not in path) == []
+    assert [path for path in sorted(found) if not (ROOT / path).exists()] == []
