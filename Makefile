@@ -22,8 +22,9 @@ all:
 	@$(BUILD)
 
 # clang takes longer to come than much of the rest: the demo does without.
-PACKAGES = run bpf
-demo: PACKAGES = run
+KVM = $(if $(wildcard /sys/module/kvm_intel /sys/module/kvm_amd),kvm)
+PACKAGES = run bpf $(KVM)
+demo: PACKAGES = run $(KVM)
 packages:
 	@setup/packages.sh $(PACKAGES)
 
