@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from steelyard.analysis.stats.basics import mean_interval, spread
+from steelyard.wrappers.base import node
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
@@ -289,7 +290,7 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
     if "elapsed_s" not in (record.get("exit") or {}):
-        missing["elapsed"] = "steelyard-node is older than this command: say `make all`"
+        missing["elapsed"] = f"steelyard-node is older than this command: {node.remedy(node.PROGRAM)}"
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         values = dict.fromkeys(values)
