@@ -21,7 +21,7 @@ from steelyard.analysis.sources.sacct import FIELDS, Sacct, parse_row
 from steelyard.analysis.sources.sacct_json import NO_TIME, UNKNOWN, user_id, waiting
 
 OLDEST = (25, 11)  # before, it does not tell how often a job started
-# Filled as sacct fills them; tests/lab/test_pyslurm.py compares each.
+# Filled as sacct fills them; tests/system/cluster/test_pyslurm.py compares each.
 TOLD = tuple(
     name
     for name in FIELDS

@@ -62,9 +62,17 @@ layers_c() {
     pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
+# The guard of tests/unit, in a copy that has one test more.
+process_in_units() {
+    mkdir -p "$scratch/units/tests"
+    cp -r tests/unit tests/record_netem.py "$scratch/units/tests"
+    cp tests/failsafe/planted_process.py "$scratch/units/tests/unit"
+    pytest --rootdir "$scratch/units" "$scratch/units/tests/unit/planted_process.py"
+}
+
 # The runner of the containers' tests; of Docker there need be none.
 containers() { # FILE.bats
-    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/lab/docker/cluster.sh test host "$1"
+    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/docker/cluster.sh test host "$1"
 }
 
 # As where Docker is not there.
@@ -102,6 +110,7 @@ must_fail 'pytest with workers' '1 failed' pytest -n 2 --dist worksteal tests/fa
 must_fail 'pytest that skips everything' 'every test was skipped' pytest tests/failsafe/planted_skips.py
 must_fail 'pytest with workers that skips everything' 'every test was skipped' \
     pytest -n 2 --dist worksteal tests/failsafe/planted_skips.py
+must_fail 'a unit test that starts a process' 'file this test under tests/system' process_in_units
 must_fail bats 'not ok 1 planted' tests/run_bats.sh tests/failsafe/planted.bats
 must_fail 'bats that skips everything' 'no test ran to its end' \
     tests/run_bats.sh tests/failsafe/planted_skips.bats

@@ -60,10 +60,6 @@ WHAT = {
         "files of samples cut short",
         "everything before their last line was read",
     ),
-    "capture": (
-        "captures without flows, or with a part of them",
-        "the reason says what to do; the capture is kept, and read again once it changes",
-    ),
 }
 SHOWN = 3  # gaps of a kind that are told one by one; --json has all
 

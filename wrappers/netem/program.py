@@ -158,7 +158,7 @@ def need_root(wish: str) -> None:
     if os.geteuid() != 0:
         raise ConditionError(
             f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
-            "asks for it: sbatch --netem=SPEC --cache=cold --capture, or qsub -v "
+            "asks for it: sbatch --netem=SPEC --cache=cold, or qsub -v "
             "STEELYARD_NETEM=SPEC,STEELYARD_CACHE=cold (what is allowed there: docs/netem.md)"
         )
 

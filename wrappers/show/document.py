@@ -100,7 +100,6 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
             "node": node.node,
             **node.values,
             "network_conditions": node.record.get("network_conditions"),
-            "capture": node.record.get("capture"),
             "gpus": gpus_json(node.record),
             "energy_share": share_json(told.shares.get(node.node)),
             "missing": node.missing,

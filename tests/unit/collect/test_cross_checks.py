@@ -17,8 +17,6 @@ from steelyard.analysis.summary.summary import summarize
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query = HELP.query
 
 

@@ -34,7 +34,6 @@ def test_a_level_is_the_beginning_of_a_release_by_whole_numbers(
     assert is_release_of(level, release) is holds
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
@@ -66,7 +65,6 @@ def test_each_node_of_a_run_must_run_it(
     assert told == [(reason is None, reason and reason.format(both.nodes[1]))]
 
 
-@pytest.mark.slow
 def test_without_any_record_nobody_knows(tmp_path: Any) -> None:
     study = HELP.Study(tmp_path)
     path = study.dir / "plan.json"

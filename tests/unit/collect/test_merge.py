@@ -13,8 +13,6 @@ from steelyard.analysis.store.database import SCHEMA_VERSION
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query, run_id, content = HELP.query, HELP.run_id, HELP.content
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query, run_id = HELP.query, HELP.run_id
 ALL_ROWS = "SELECT * FROM accounting ORDER BY ALL"
 

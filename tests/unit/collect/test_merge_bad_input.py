@@ -22,8 +22,6 @@ from steelyard.wrappers.commands import cli
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query, run_id = HELP.query, HELP.run_id
 
 

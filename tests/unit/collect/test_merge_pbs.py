@@ -14,8 +14,6 @@ from steelyard.wrappers.commands import cli
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query = HELP.query
 LOG = Path(__file__).parents[2] / "data" / "openpbs" / "accounting-1-classic-pelog.log"
 ARRAY = "8[].vm"  # tasks 1 to 4: 1, 3 and 4 ended with 0, 2 with 7

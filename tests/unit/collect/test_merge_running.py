@@ -14,8 +14,6 @@ from steelyard.wrappers.study.folder import StudyDir
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query, run_id = HELP.query, HELP.run_id
 
 

@@ -12,8 +12,6 @@ from steelyard.analysis.collect import samples_in as samples
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 query = HELP.query
 FIRST, SECOND = HELP.run_id("array", 0), HELP.run_id("array", 3)
 

@@ -18,8 +18,6 @@ from steelyard.analysis.store import export
 
 from . import study as HELP
 
-pytestmark = pytest.mark.slow
-
 ARRAY, TWO = HELP.run_id("array"), HELP.run_id("twonodes")
 WHOLE = 3  # attempts that lack nothing: two tasks, two nodes. The requeued job's are read
 

@@ -1,25 +1,28 @@
-"""Small rooms: files of at most 400 lines, functions of at most 50 (CONTRIBUTING.md)."""
+"""Files have at most 600 lines, functions at most 60 (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FILE_LINES, FUNCTION_LINES = 400, 50
+FILE_LINES, FUNCTION_LINES = 600, 60
+NOT_SOURCES = {"build", "steelyard.egg-info"}
 
 
 def sources(*suffixes: str) -> list[Path]:
-    """The tracked files of these suffixes, recorded data left out."""
-    names = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.splitlines()  # fmt: skip
-    paths = (ROOT / name for name in names if not name.startswith("tests/data/"))
-    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+    """The files of these suffixes, recorded data left out."""
+    tops = (path for path in ROOT.iterdir() if path.is_dir() and path.name not in NOT_SOURCES)
+    paths = (path for top in tops if not top.name.startswith(".") for path in top.rglob("*"))
+    return [
+        path
+        for path in paths
+        if path.suffix in suffixes
+        and path.is_file()
+        and not path.is_relative_to(ROOT / "tests/data")
+    ]
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -44,7 +47,7 @@ def c_functions(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_files_are_small() -> None:
-    """A file is read in one sitting."""
+    """One can read a file in one sitting."""
     long = {
         f"{path.relative_to(ROOT)}: {count}"
         for path in sources(".py", ".c", ".h", ".sh", ".bats", ".sql", ".j2", ".css")
@@ -54,7 +57,7 @@ def test_files_are_small() -> None:
 
 
 def test_functions_are_small() -> None:
-    """A function is seen at one glance."""
+    """One can see what a function does at a glance."""
     long = {
         f"{path.relative_to(ROOT)}: {name} {lines}"
         for suffix, functions in ((".py", python_functions), (".c", c_functions))
@@ -66,7 +69,7 @@ def test_functions_are_small() -> None:
 
 
 def test_the_counter_counts(tmp_path: Path) -> None:
-    """A check that cannot turn red checks nothing."""
+    """A function of more lines than allowed is found."""
     file = tmp_path / "long.c"
     file.write_text("int f(int a)\n{\n" + "\ta++;\n" * 60 + "}\n", encoding="utf-8")
     assert list(c_functions(file)) == [("f", 62)]

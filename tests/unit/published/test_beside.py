@@ -34,8 +34,6 @@ from ..report.test_page import Checker
 from . import paper_studies
 from .paper_studies import beside, outcomes
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def q3(tmp_path_factory: pytest.TempPathFactory) -> BesideReport:

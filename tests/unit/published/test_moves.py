@@ -22,8 +22,6 @@ from steelyard.analysis.published.measurements import read_folder
 from steelyard.analysis.published.report import PublishedReport, published_document
 from steelyard.analysis.report import as_json
 
-pytestmark = pytest.mark.slow
-
 PRESET = (
     Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets/jungels2012"
 )

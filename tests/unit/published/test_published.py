@@ -31,8 +31,6 @@ from steelyard.wrappers.commands.report import PRESETS
 from ..report.test_exports import check_latex
 from ..report.test_page import Checker
 
-pytestmark = pytest.mark.slow
-
 # The means of the values that the thesis prints, virtual / physical.
 MEANS = {
     "npb kernel=BT class=B": (694.61, 629.92),

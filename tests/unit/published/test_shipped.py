@@ -14,7 +14,6 @@ from steelyard.analysis.published.paper import names, read_paper
 
 from . import shipped
 
-pytestmark = pytest.mark.slow
 GROUPS = [group for paper in names() for group in shipped.groups(paper)]
 # What no shipped study can be judged by, and why.
 UNASKED = {

@@ -15,8 +15,6 @@ from ..summary.study_maker import StudyMaker
 from . import paper_studies
 from .paper_studies import SPREAD, beside, outcomes
 
-pytestmark = pytest.mark.slow
-
 
 def test_the_scripts_times_stand_beside_scripts_times(tmp_path: Path) -> None:
     """By construction: Lustre and NFS a tenth slower on virtual nodes, PVFS a tenth faster."""

@@ -17,7 +17,6 @@ from ..summary.study_maker import StudyMaker
 from . import paper_studies
 from .paper_studies import beside
 
-pytestmark = pytest.mark.slow
 FAR = "Over several machines CG communicates longer than in containers of one"
 MANY = [1 + 0.01 * number for number in range(-5, 6) if number]  # ten blocks
 

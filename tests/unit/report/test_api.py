@@ -13,8 +13,6 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.report.as_json import document, row_document
 from steelyard.analysis.summary.summary import Summary
 
-pytestmark = pytest.mark.slow
-
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "analysis.md"
 
 

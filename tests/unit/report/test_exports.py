@@ -21,8 +21,6 @@ from steelyard.wrappers.commands.report import EXPORTS
 
 from ..summary.test_latency_share import BYTES, FAR, add_runs
 
-pytestmark = pytest.mark.slow
-
 FORMATS = ("csv", "parquet", "json", "latex")
 RELATIONS = ("means", "runs", "values", "slopes", "shares", "findings")
 

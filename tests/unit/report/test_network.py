@@ -22,8 +22,6 @@ from steelyard.analysis.summary.network import NodeNetwork, pooled_readings
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
 
-pytestmark = pytest.mark.slow
-
 LEVELS = {"none": 0.0003, "delay=25ms": 0.0253, "delay=50ms": 0.0504}
 RUNS = 6
 

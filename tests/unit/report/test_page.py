@@ -22,8 +22,6 @@ from steelyard.analysis.report.tables import asked_table
 from steelyard.analysis.report.words import terminal
 from steelyard.analysis.summary.summary import Summary, summarize
 
-pytestmark = pytest.mark.slow
-
 VOID = {"meta", "br", "link", "img", "hr", "input", "col"}
 
 

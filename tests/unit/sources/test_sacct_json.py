@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources import sacct, sacct_json
 from steelyard.analysis.sources.accounting import StepRow
 
@@ -134,14 +133,6 @@ def test_codes_of_22_05_are_why() -> None:
     ((raw, code),) = told.items()
     (job,) = (job for job in answer("22.05")["jobs"] if str(job["job_id"]) == raw)
     assert (code, job["exit_code"]["return_code"]) == ("9:0", 0)  # it was 137
-
-
-def test_what_sacct_has_to_say_is_not_hidden(tmp_path: Path) -> None:
-    program = tmp_path / "sacct"
-    program.write_text("#!/bin/sh\necho 'sacct: error: refused' >&2; exit 1\n", encoding="utf-8")
-    program.chmod(0o755)
-    with pytest.raises(MissingError, match="refused"):
-        list(sacct_json.SacctJson(str(program), tries=1).rows(["1"]))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +12,6 @@ import duckdb
 import pytest
 
 from steelyard.wrappers.commands.cli import main
-
-pytestmark = pytest.mark.slow
 
 Capture = pytest.CaptureFixture[str]
 
@@ -84,19 +80,6 @@ def test_a_broken_database_is_one_line(kind: str, folder: Path, capsys: Capture)
         captured = capsys.readouterr()
         assert words in captured.err and captured.err.count("\n") == 1 and captured.out == ""
     assert (folder / "study.duckdb").read_bytes() == before  # nothing lost
-
-
-def test_while_a_collect_writes_there_is_one_line(folder: Path, capsys: Capture) -> None:
-    database = str(folder / "study.duckdb")
-    code = f"import duckdb; c = duckdb.connect({database!r}); print('open', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as writer:
-        assert writer.stdout is not None and writer.stdout.readline() == "open\n"
-        assert main(["report", str(folder)]) == 3
-        assert "Is a collect still running? Wait for its end" in capsys.readouterr().err
-        writer.communicate("\n", timeout=60)
-    assert main(["report", str(folder), "--json"]) == 0
 
 
 def sampled(synthetic: ModuleType, parent: Path) -> tuple[Path, Path]:

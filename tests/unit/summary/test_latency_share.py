@@ -20,8 +20,6 @@ from steelyard.analysis.summary.latency_share import split_rows
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands.cli import main
 
-pytestmark = pytest.mark.slow
-
 FAR = "delay=25ms"
 LABEL = f"network={FAR}"
 BYTES = 1e9

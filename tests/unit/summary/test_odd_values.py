@@ -15,8 +15,6 @@ import pytest
 
 from steelyard.wrappers.commands.cli import main
 
-pytestmark = pytest.mark.slow
-
 NAN, INF = math.nan, math.inf
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.2, 9.8, 10.1, 10.0, 9.9, 10.03, 9.97]
 LIKE = [10.02, 10.0, 10.1, 9.8, 10.15, 9.93, 10.04, 9.99, 9.9, 10.2, 9.85, 10.05]

@@ -13,8 +13,6 @@ from steelyard.analysis.sources.pbs.lines import Line, LineReader, Unreadable
 
 from .records import OPENPBS, STAMP, TORQUE, Record, records
 
-pytestmark = pytest.mark.slow
-
 DATA = Path(__file__).parents[3] / "data"
 EVERY = [(dialect, kind) for dialect in (TORQUE, OPENPBS) for kind in "SE"] + [(OPENPBS, "Q")]
 MANY = settings(
