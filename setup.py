@@ -1,6 +1,6 @@
 """The packages: every folder below facts, analysis, jobscripts and wrappers; all else is in setup.cfg.
 
-packaging/wheel.sh adds a folder `libexec` with programs to a copy of the sources. The wheel of that
+packaging/wheel/wheel.sh adds a folder `libexec` with programs to a copy of the sources. The wheel of that
 copy is for one platform, and for every release of Python 3: nothing in it is linked with Python.
 """
 

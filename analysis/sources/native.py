@@ -11,7 +11,7 @@ LIBRARY = "libsteelyard-samples.so"
 # The checkout, or the folder `steelyard` of site-packages.
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build"
-# In a wheel that was built for a platform (packaging/wheel.sh): programs and this library.
+# In a wheel that was built for a platform (packaging/wheel/wheel.sh): programs and this library.
 BUNDLED = ROOT / "libexec"
 # Where `make install-programs` and the packages put them.
 INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The wheel of packaging/wheel.sh in bare containers: no compiler, no checkout, no network.
+# The wheel of packaging/wheel/wheel.sh in bare containers: no compiler, no checkout, no network.
 #   tests/packages/wheel.sh
 # On Debian 12 an ordinary user installs it by pipx, measures commands and runs a study. Debian 11 has
 # an older C library and a Python that is too old for the rest: there the programs alone are started.
@@ -89,7 +89,7 @@ if ! docker info &>/dev/null || ! type -P mmdebstrap >/dev/null; then
     echo "# skipped: tests/packages/wheel.sh needs a Docker engine that answers and mmdebstrap"
     exit 0
 fi
-wheel=$(packaging/wheel.sh)
+wheel=$(packaging/wheel/wheel.sh)
 rm -f "$wheels"/steelyard-*.whl
 build/wheel/venv/bin/pip download --disable-pip-version-check -q -d "$wheels" "$wheel" pip setuptools wheel
 unpacked=$(mktemp -d "${TMPDIR:-/var/tmp}/steelyard-wheel.XXXXXX")
