@@ -34,6 +34,7 @@ PACKAGES_bench := bench
 PACKAGES_deb := bpf deb
 PACKAGES_rpm := run bpf rpm
 PACKAGES_dist := run bpf
+PACKAGES_wheel := run
 
 # The environment is made anew when what it is made from changes. pip would compile the tests of all
 # packages, too, and on one processor. Two of these at once would spoil each other's.
@@ -109,7 +110,7 @@ uninstall-%:
 	@packaging/install.sh uninstall-$*
 
 KIND ?= dist
-package: packages-$(KIND) $(if $(filter dist,$(KIND)),all man)  ## for nodes without a compiler: KIND=dist (a tar), deb or rpm
+package: packages-$(KIND) $(if $(filter dist,$(KIND)),all man)  ## for nodes without a compiler: KIND=dist (a tar), deb, rpm; KIND=wheel for users
 	@MAKEFLAGS= PYTHON=$(abspath $(VENV))/bin/python packaging/$(KIND)/$(KIND).sh
 
 clean:  ## remove everything that was built, the virtual environment too

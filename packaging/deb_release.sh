@@ -1,7 +1,7 @@
 #!/bin/bash
-# Debian packages for another release of Slurm: `make deb` of this checkout's commit in a Debian suite's
+# Debian packages for another release of Slurm: packaging/deb/deb.sh of this checkout's commit in a Debian suite's
 # chroot (setup/release_root.sh keeps it for the next time), installed there, looked at by
-# `steelyard-node doctor`, and purged. Usage (root): setup/deb_release.sh SUITE [FOLDER]
+# `steelyard-node doctor`, and purged. Usage (root): packaging/deb_release.sh SUITE [FOLDER]
 # SUITE: bookworm, trixie, sid. build/deb-SUITE/*.deb
 set -euo pipefail
 
@@ -24,7 +24,7 @@ unshare --mount --pid --fork --kill-child --propagation private \
     mount -t devpts devpts /dev/pts # apt gives dpkg a pty
     cd /src
     setup/packages.sh bpf deb
-    rm -rf build && setup/deb/deb.sh
+    rm -rf build && packaging/deb/deb.sh
     apt-get install -y -q --no-install-recommends ./build/deb/*.deb >/run/apt.log 2>&1 || { cat /run/apt.log; exit 1; }
     slurmd -V
     /usr/libexec/steelyard/steelyard-node doctor --plugstack /usr/share/steelyard/plugstack.conf.example --only plugin | tee /run/said

@@ -158,7 +158,7 @@ redfish() {
     put 0755 plugins/redfish/steelyard_redfish.py "$libexec/steelyard-redfish"
     page steelyard-redfish
     put_filled 0644 plugins/redfish/steelyard-redfish.service.example "$doc/steelyard-redfish.service.example"
-    echo "Next: docs/admin.md, “Watts of the node by Redfish”."
+    echo "Next: docs/admin.md, \"Watts of the node by Redfish\"."
 }
 
 hypervisor() {
@@ -166,7 +166,7 @@ hypervisor() {
     install -d -m 0755 "$root$host_records"
     put_filled 0644 plugins/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
     put 0755 plugins/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
-    echo "Next: docs/virtual.md, “Its host's joules”."
+    echo "Next: docs/virtual.md, \"Its host's joules\"."
 }
 
 timed() { # FILES: a unit of systemd, its timer, a line for cron
@@ -178,7 +178,7 @@ timed() { # FILES: a unit of systemd, its timer, a line for cron
 
 sweep() {
     timed setup/steelyard-sweep
-    echo "Next: docs/records.md, “Swept every night”."
+    echo "Next: docs/records.md, \"Swept every night\"."
 }
 
 spool() {
@@ -186,7 +186,7 @@ spool() {
     put 0755 plugins/spool/forward.sh "$libexec/steelyard-forward"
     page steelyard-forward
     timed plugins/spool/steelyard-forward
-    echo "Next: docs/records.md, “A spool on every node”."
+    echo "Next: docs/records.md, \"A spool on every node\"."
 }
 
 # packaging/parts.txt says which file is whose.

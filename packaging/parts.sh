@@ -1,7 +1,7 @@
 #!/bin/bash
-# Which package is what below a folder that `make install-…` filled by DESTDIR, a line `PACKAGE PATH`
-# for each file and each empty folder: setup/parts.sh FOLDER PREFIX DOC_DIR RECORD_DIR
-# Exit code 1: setup/parts.txt knows no package for one of them.
+# Which package is what below a folder that packaging/install.sh filled by DESTDIR, a line `PACKAGE PATH`
+# for each file and each empty folder: packaging/parts.sh FOLDER PREFIX DOC_DIR RECORD_DIR
+# Exit code 1: packaging/parts.txt knows no package for one of them.
 set -euo pipefail
 set -f
 
@@ -21,7 +21,7 @@ package_of() { # PATH
             }
         done
     done
-    echo "setup/parts.txt: no package for $1" >&2
+    echo "packaging/parts.txt: no package for $1" >&2
     return 1
 }
 

@@ -1,16 +1,16 @@
 #!/bin/bash
-# Debian packages of this checkout for the Slurm whose headers are here: `make deb` calls it.
+# Debian packages of this checkout for the Slurm whose headers are here: `make package KIND=deb` calls it.
 # build/deb/*.deb; the same bytes from the same commit and the same build packages: SOURCE_DATE_EPOCH,
 # else the last commit's time, is the time of all files. Lintian's errors and warnings are failures.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/../.."
 version=$(cat VERSION)
-release=$(setup/dist/slurm_release.sh)
+release=$(packaging/dist/slurm_release.sh)
 readonly version release built=build/deb/source
 # Whoever makes packages for others puts his own name there, as Debian's other tools have it.
 readonly maintainer="${DEBFULLNAME:-Steelyard} <${DEBEMAIL:-steelyard@example.net}>"
-SOURCE_DATE_EPOCH=$(setup/dist/epoch.sh)
+SOURCE_DATE_EPOCH=$(packaging/dist/epoch.sh)
 export SOURCE_DATE_EPOCH
 
 # The next release's number is not known; that of the next month is above ours and not above it.
@@ -19,8 +19,8 @@ next() { # 22.05
 }
 
 rm -rf build/deb
-setup/dist/source.sh "$built"
-cp -r setup/deb "$built/debian"
+packaging/dist/source.sh "$built"
+cp -r packaging/deb "$built/debian"
 rm "$built/debian/deb.sh"
 sed -e "s|@SLURM@|$release|g" -e "s|@SLURM_NEXT@|$(next "$release")~|g" -e "s|@MAINTAINER@|$maintainer|" \
     "$built/debian/control.in" >"$built/debian/control"
@@ -28,13 +28,13 @@ rm "$built/debian/control.in"
 cat >"$built/debian/changelog" <<END
 steelyard ($version) unstable; urgency=medium
 
-  * Built from a checkout by "make deb"; what is new stands in its CHANGELOG.md.
+  * Built from a checkout by "make package KIND=deb"; what is new stands in its CHANGELOG.md.
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
 (cd "$built" && dpkg-buildpackage -us -uc -b >../build.log 2>&1) || {
     tail -n 30 build/deb/build.log >&2
-    echo "make deb: dpkg-buildpackage failed: all it said is in build/deb/build.log" >&2
+    echo "packaging/deb/deb.sh: dpkg-buildpackage failed: all it said is in build/deb/build.log" >&2
     exit 1
 }
 lintian --allow-root --fail-on error,warning build/deb/*.changes

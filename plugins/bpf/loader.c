@@ -62,8 +62,7 @@ static int load_with(struct loaded *loaded, unsigned tasks, struct sy_bpf_can ca
 	int result;
 
 	first_words[0] = '\0';
-	loaded->object =
-	    bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
+	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
 	if (!loaded->object)
 		return -errno;
 	for (size_t i = 0; !can.walk && i < CALLED; i++)

@@ -11,8 +11,8 @@
 
 static int tap_run, tap_failed;
 
-/* One test point, on one line; returns the condition, so that more may hang on it. Under tests/torture
- * what comes after one that failed stands on nothing. */
+/* One test point, on one line; returns the condition, so that more may hang on it. Under
+ * tests/torture what comes after one that failed stands on nothing. */
 __attribute__((format(printf, 2, 3), unused)) static bool ok(bool condition, const char *format,
 							     ...)
 {

@@ -1,6 +1,6 @@
 """Ways of dying on a guest with sch_netem: its queues are as before, byte for byte.
 
-STEELYARD_FAULT_TRIES says how often each (1; `make soak`: 30).
+STEELYARD_FAULT_TRIES says how often each (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations

@@ -40,6 +40,12 @@ def cluster() -> Iterator[throwaway.Cluster]:
 
 
 @pytest.fixture
+def commands(cluster: throwaway.Cluster, tmp_path: Path) -> Lab:
+    """The cluster for commands that submit nothing: there is no job to wait for afterwards."""
+    return Lab(cluster, tmp_path)
+
+
+@pytest.fixture
 def lab(cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
     """The cluster for one test: its jobs are cancelled afterwards, and nothing may be left."""
     lab = Lab(cluster, tmp_path)

@@ -20,7 +20,7 @@ from tests.throwaway_lab import Lab, until
 ROOT = Path(__file__).parents[3]
 PROGRAM = ROOT / "build/bin/steelyard-bpf"
 HOWS = ("ignore", "orphan")  # SIGCHLD ignored; the parent is gone before they work
-CHILDREN = 300  # of each
+CHILDREN = 100  # of each
 BURN_S = 0.003  # by a child
 TICK_S = 0.004  # what an end that the kernel did not show may lack
 MORE_S = 0.001  # a child's start and end, of an orphan its parent's, too

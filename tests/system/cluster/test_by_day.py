@@ -70,7 +70,9 @@ def in_database(lab: Lab, records: Path, name: str, jobs: list[str]) -> dict[str
         return dict(base.execute(sql, [jobs]).fetchall())
 
 
-def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_path: Path) -> None:
+def test_every_reader_finds_them_loose_and_packed(
+    lab: Lab, by_day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair = lab.sbatch("-N2", "-w", "n1,n2", script=f"srun sh -c '{WORK}'")
     folders = {pair: pair, **array_that_was_cancelled(lab)}
     records = {job: lab.records(raw, 1 + (job == pair)) for job, raw in folders.items()}
@@ -91,6 +93,23 @@ def test_every_reader_finds_them_loose_and_packed(lab: Lab, by_day: Path, tmp_pa
     assert f"{len(records)} jobs ({files} files) packed" in swept_later(lab, copy, tmp_path)
     assert not list(copy.rglob("*.json"))
     readers_agree(lab, copy, "packed", records)
+    del records[pair]
+    publish_finds(lab, by_day, records, monkeypatch)
+
+
+def publish_finds(
+    lab: Lab, by_day: Path, tasks: dict[str, list[dict[str, Any]]], patch: pytest.MonkeyPatch
+) -> None:
+    """What the accounting has missed of tasks that were cancelled."""
+    if find_program(publish.PROGRAM) is None:
+        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+    for name, value in lab.cluster.environment().items():
+        patch.setenv(name, value)
+    later = time.time() + 2 * publish.SETTLED_S
+    publish.write(found := publish.look(publish.Asked(3600, [by_day]), Sacct(), later))
+    assert not tasks.keys() & found.failed.keys(), found.failed
+    for task, mine in tasks.items():
+        assert lab.comment(task)["cpu_s"] == pytest.approx(cpu_s(mine), abs=1e-6)
 
 
 def others(top: Path, records: Path) -> list[str]:
@@ -118,17 +137,3 @@ def swept_later(lab: Lab, records: Path, tmp_path: Path) -> str:
     done = lab.run(*clock.prefix, sys.executable, *words)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
-
-
-def test_publish_finds_them(lab: Lab, by_day: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if find_program(publish.PROGRAM) is None:
-        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
-    tasks = array_that_was_cancelled(lab)
-    records = {task: lab.records(raw, 1) for task, raw in tasks.items()}
-    for name, value in lab.cluster.environment().items():
-        monkeypatch.setenv(name, value)
-    later = time.time() + 2 * publish.SETTLED_S
-    publish.write(found := publish.look(publish.Asked(3600, [by_day]), Sacct(), later))
-    assert not tasks.keys() & found.failed.keys(), found.failed
-    for task, mine in records.items():
-        assert lab.comment(task)["cpu_s"] == pytest.approx(cpu_s(mine), abs=1e-6)

@@ -36,7 +36,7 @@ TRACKINGS = [("linuxproc", "linux"), ("cgroup", "cgroup"), ("cgroup", "linux")]
 FEW = ("sbatch", "srun alone, tagged", "sbatch: 10 orphans", "sbatch: 500 processes of 1 ms")
 
 
-@pytest.fixture(scope="module", params=TRACKINGS, ids=" and ".join)
+@pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[slurm.Site]:
     """A cluster of its own: at 10 Hz, with this way to know a job's processes."""
     proctrack, gather = request.param
@@ -84,6 +84,7 @@ def outside(table: Table) -> list[str]:
     return cells + [f"{entry.way}: {entry.why}" for entry in table.troubles]
 
 
+@pytest.mark.parametrize("site", TRACKINGS, ids=" and ".join, indirect=True)
 def test_every_way_is_weighed_right(site: slurm.Site, request: pytest.FixtureRequest) -> None:
     """What is outside is weighed once more: a fault of the scale stays, a race lost to a machine
     that others use as well may not (`steelyard calibrate` itself tells it the first time)."""
@@ -99,6 +100,7 @@ def test_every_way_is_weighed_right(site: slurm.Site, request: pytest.FixtureReq
     assert len(table.cells) >= 6 * len(every)
 
 
+@pytest.mark.parametrize("site", TRACKINGS[:2], ids=" and ".join, indirect=True)
 def test_a_way_that_loses_its_extern_step_is_told_as_incomplete(site: slurm.Site) -> None:
     """slurmstepd of the extern step, with it Slurm's word that the job goes on, killed at once."""
     here = slurm.Site(site.folder / "killed", site.record_dirs, patience_s=PATIENCE_S)
@@ -154,6 +156,7 @@ def remove_group(group: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("site", TRACKINGS[:1], ids=" and ".join, indirect=True)
 def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: slurm.Site) -> None:
     """Where the folder of records cannot be seen from the login node."""
     here = slurm.Site(site.folder / "fetched", site.record_dirs, patience_s=PATIENCE_S)

@@ -174,7 +174,7 @@ def weigh(
         until(lambda job=job: lab.last_sample(job).get("energy_j:gpu-1"), f"joules of job {job}")
     before = [lab.mj(gpu) for gpu in (0, 1)]
     with moved(lab):
-        time.sleep(2)
+        time.sleep(1.5)
     used = [(lab.mj(gpu) - before[gpu]) / 1000 for gpu in (0, 1)]
     assert all(joules > watts for joules, watts in zip(used, WATTS, strict=True))
     go.touch()  # and a second more: each GPU is read once a second

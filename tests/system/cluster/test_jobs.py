@@ -177,11 +177,11 @@ RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 100"
 )
 @pytest.mark.parametrize("program", ["sbatch", "srun"])
 def test_wrong_options_are_refused_before_anything_is_queued(
-    lab: Lab, program: str, option: str, value: str, message: str
+    commands: Lab, program: str, option: str, value: str, message: str
 ) -> None:
     wrong = f"--{option}={value}"
     command = ["--wrap", "true"] if program == "sbatch" else ["true"]
-    done = lab.run(program, wrong, *command)
+    done = commands.run(program, wrong, *command)
     assert done.returncode == 255
     first = done.stderr.split("\n")[0]
     shown = wrong.replace("\t", "?")  # what could write lines into a log is not repeated
@@ -195,9 +195,9 @@ def test_right_options_are_taken(lab: Lab) -> None:
     assert lab.records(job, 1, complete=False)[0]["tags"] == {"k" * 64: "v" * 256}
 
 
-def test_help_says_whose_options_they_are(lab: Lab) -> None:
+def test_help_says_whose_options_they_are(commands: Lab) -> None:
     for program in ("srun", "sbatch", "salloc"):
-        text = lab.run(program, "--help").stdout
+        text = commands.run(program, "--help").stdout
         assert text.count("[steelyard]") == 5
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,15 +113,3 @@ def test_a_cancelled_study_leaves_no_container(lab: Lab, image: str) -> None:
     lab.steelyard("cancel", study)
     until(lambda: not docker("ps", "-aq", "--filter", label(lab)), "the container is gone")
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
-
-
-def test_what_cannot_start_here_is_said_before_it_is_submitted(lab: Lab, image: str) -> None:
-    """A warning only: the nodes may have what this machine does not have."""
-    study = write_study(lab, f"{image}-nowhere")
-    done = lab.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", "submit", study)
-    assert done.returncode == 0
-    assert f"docker pull {IMAGE}-nowhere" in done.stderr
-    lab.wait_study(study, code=5)
-    lab.collect(study)
-    ((reason,),) = lab.rows("boxes", "SELECT reason FROM runs")
-    assert f"docker pull {IMAGE}-nowhere" in reason

@@ -106,9 +106,9 @@ def test_what_this_kernel_cannot_do_ends_the_job_with_4_and_one_line(
     ],
 )
 def test_a_request_that_is_not_allowed_is_refused_before_anything_is_queued(
-    lab: Lab, before: str, spec: str, says: str
+    commands: Lab, before: str, spec: str, says: str
 ) -> None:
-    done = lab.run("sbatch", f"--netem={spec}", "--wrap", "true")
+    done = commands.run("sbatch", f"--netem={spec}", "--wrap", "true")
     assert done.returncode != 0
     assert "Submitted" not in done.stdout
     complaint = done.stderr.splitlines()[0]
@@ -138,16 +138,6 @@ def test_none_is_noted_and_touches_nothing(lab: Lab, before: str) -> None:
     lab.wait_state(job, "COMPLETED")
     assert (lab.work / "during").read_text() in before
     assert lab.records(job, 1, complete=False)[0]["tags"] == {"network": "none"}
-
-
-def test_a_cold_cache_is_made_once_and_noted(lab: Lab) -> None:
-    job = lab.sbatch("-w", "n1", "--cache=cold", script="srun true; sleep 0.3")
-    lab.wait_state(job, "COMPLETED")
-    (record,) = lab.records(job, 1, complete=False)
-    assert record["tags"]["cache"] == "cold"
-    assert record["cache"]["requested"] == "cold"
-    assert record["cache"]["done"]
-    assert lab.comment(job)["tags"]["cache"] == "cold"
 
 
 def test_a_cold_cache_that_is_refused_is_refused_to_every_step(lab: Lab) -> None:

@@ -115,7 +115,6 @@ def test_without_the_plugin_jobs_run_and_the_log_tells(
     assert not list(lab.folder(job).glob("*"))
     until(lambda: is_idle(lab), "the node stays")
     assert BROKEN[broken] in log(lab)[logged:], log(lab)[logged:]
-    assert lab.records(lab.srun("-w", "n1"), 1)[0]["complete"], "and all is well again"
 
 
 def state_of_node(lab: Lab) -> str:
@@ -207,5 +206,4 @@ def test_without_the_node_program_jobs_run_and_the_log_tells(
         asked = lab.run("srun", "-w", "n1", "--netem=rate=10mbit,dev=sy-none", "true")
         assert asked.returncode == 4, asked.stderr
     until(lambda: is_idle(lab), "the node stays")
-    assert lab.records(lab.srun("-w", "n1"), 1)[0]["complete"], "and all is well again"
     until(lambda: told in log(lab)[logged:], "the log has it", 10, lambda: log(lab)[logged:])

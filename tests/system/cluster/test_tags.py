@@ -96,9 +96,9 @@ def test_as_many_and_as_long_as_can_be(lab: Lab) -> None:
     ids=lambda value: None if isinstance(value, bytes) else f"{len(value)} tags",
 )
 def test_what_cannot_be_stored_is_refused_before_anything_is_queued(
-    lab: Lab, tags: list[str | bytes], found: bytes
+    commands: Lab, tags: list[str | bytes], found: bytes
 ) -> None:
-    done = hand_in(lab, *tags)
+    done = hand_in(commands, *tags)
     assert (done.returncode, done.stdout) == (255, b"")
     (line,) = (line for line in done.stderr.splitlines() if b"steelyard: --tag=" in line)
     assert found in line

@@ -1,7 +1,7 @@
 """Network conditions on this machine's own kernel: put in place, refused, undone, also after a kill.
 
 Everything happens in network namespaces made here. A rate needs sch_tbf and sch_htb or sch_prio.
-STEELYARD_FAULT_TRIES: so many times as many kills (1; `make soak`: 30).
+STEELYARD_FAULT_TRIES: so many times as many kills (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from tests.system.network.netem_wire import NODE, OFFLOADS, Lab, two_namespaces
 from tests.throwaway_lab import until
 
-KILLS = 12 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
+KILLS = 6 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -1,7 +1,7 @@
 """A file of sites as one condition: every link its own queue, one way each, all undone together.
 
 Everything happens in network namespaces made here, with an /etc of their own. A rate needs sch_tbf
-and sch_htb or sch_prio. STEELYARD_FAULT_TRIES: so many times as many kills (1; `make soak`: 30).
+and sch_htb or sch_prio. STEELYARD_FAULT_TRIES: so many times as many kills (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from tests.system.network.netem_wire import NODE, Lab, cgroup, receiver, seconds, two_namespaces
 
-KILLS = 5 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
+KILLS = 3 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
 SITES = """
 site a 10.77.0.1

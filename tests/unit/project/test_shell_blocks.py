@@ -50,7 +50,7 @@ ELSEWHERE = {
     r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/docker, tests/packages",
     r".*: apt .*": "packages of the system",
     r"mpi-profile.md: .*": "a program with MPI: tests/system/benchmarks/test_mpiprof.py",
-    r"npb.md: mpirun .*": "a minute: `make check-npb`",
+    r"npb.md: mpirun .*": "a minute: `tests/run.sh npb`",
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
     r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
     r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",
