@@ -31,6 +31,7 @@ packages:
 packages-%:
 	@setup/packages.sh $(PACKAGES_$*)
 PACKAGES_test := run bpf test
+PACKAGES_slow := run bpf test kvm
 PACKAGES_bench := bench
 PACKAGES_deb := bpf deb
 PACKAGES_rpm := run bpf rpm
@@ -71,7 +72,7 @@ setup-test: packages-test
 test: setup-test  ## set up, then what every change must pass: units, one real cluster, C, bats
 	@tests/run.sh test
 
-test-slow: setup-test  ## virtual nodes, demo, containers, benchmarks, torture, four compilers
+test-slow: packages-slow setup-test  ## virtual nodes, demo, containers, benchmarks, torture, four compilers
 	@tests/run.sh slow
 
 check-fast: all $(VENV)/.test  ## what one runs all the time: units without a subprocess, C, ruff, one compiler
