@@ -22,7 +22,7 @@ missing() {
 need() { # PROGRAM…
     local program
     for program in "$@"; do
-        type -P "$program" >/dev/null || missing "no $program: make packages-docker installs what these tests need"
+        type -P "$program" >/dev/null || missing "no $program: setup/packages.sh docker installs what these tests need"
     done
 }
 

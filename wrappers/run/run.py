@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from steelyard.analysis.sources.records import VERSION
 from steelyard.analysis.stats.basics import mean_interval, spread
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
@@ -269,11 +270,14 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
         raise MissingError(
             f"run {number}: {paths[-1]} is no whole record; is its disk full? (exit code {code})"
         ) from error
+    if record.get("version") != VERSION:
+        raise MissingError(
+            f"run {number}: steelyard-node writes records of version {record.get('version')}, this "
+            f"command reads version {VERSION}: run `make all`"
+        )
     reasons = record.get("missing", {})
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
-    if "elapsed_s" not in (record.get("exit") or {}):
-        missing["elapsed"] = "steelyard-node is older than this command: say `make all`"
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         values = dict.fromkeys(values)

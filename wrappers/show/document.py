@@ -110,7 +110,7 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
 
 
 def gpus_json(record: Record) -> dict[str, object] | None:
-    """None: it has none whose energy is counted, or the record is of an earlier version."""
+    """None: it has none whose energy is counted."""
     found = gpus.of_record(record)
     return None if found is None else asdict(found)
 

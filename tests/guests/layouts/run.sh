@@ -39,7 +39,7 @@ prepare() { # SUITE
         root=/var/tmp/steelyard-$1 source=/src
         setup/release_root.sh "$1" "$root"
         chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-            make -s -C /src build/bin/steelyard-node build/lib/spank_steelyard.so
+            make -s -C /src all >&2
     fi
 }
 

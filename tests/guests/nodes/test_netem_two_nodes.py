@@ -1,7 +1,7 @@
 """Jobs on two guests that are delayed in both directions, of which something is killed, at whatever
 moment: both guests' queues are as before, no node is drained, and what a record calls complete is.
 
-STEELYARD_FAULT_TRIES says how many jobs (3; `make soak`: 30), STEELYARD_FAULT_SEED which.
+STEELYARD_FAULT_TRIES says how many jobs (3; `tests/run.sh soak`: 30), STEELYARD_FAULT_SEED which.
 """
 
 from __future__ import annotations

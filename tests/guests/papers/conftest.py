@@ -16,7 +16,7 @@ from tests.throwaway_lab import Lab, until, virtual_config
 from steelyard.wrappers.cluster import cluster as throwaway
 
 HERE = Path(__file__).parent
-REPORTS = HERE.parents[2] / "build/papers"  # what `make lab-papers` leaves to be looked at
+REPORTS = HERE.parents[2] / "build/papers"  # what `tests/run.sh papers` leaves to be looked at
 GUESTS = ("v1", "v2", "v3")
 LIMIT_S = 1500.0  # of a study: half an hour is for all four
 PASSED = 3  # repeats in the studies of this folder

@@ -7,7 +7,7 @@ readonly folder here
 readonly config=/usr/share/doc/user-mode-linux/config.gz
 
 need() { # CODE WORDS…
-    echo "check-powercap: $2" >&2
+    echo "tests/guests/powercap/build.sh: $2" >&2
     exit "$1"
 }
 

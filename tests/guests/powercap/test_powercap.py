@@ -100,7 +100,7 @@ class Node:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     if not MODULES:
-        pytest.skip("the kernel modules are built by make check-powercap")
+        pytest.skip("the kernel modules are built by tests/run.sh powercap")
     plugin, program = throwaway.find_plugin()
     work = tmp_path_factory.mktemp("work")
     with tempfile.TemporaryDirectory(prefix="sylab-", dir="/tmp") as folder:

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.bench.test_coverage import bench as bench  # noqa: PLC0414 - a fixture
+
+pytestmark = pytest.mark.slow
 
 BENCH = Path(__file__).parents[3] / "bench" / "coverage.py"
 

@@ -48,8 +48,9 @@ class Mpi:
         self.folder = folder
         self.printed = ""
         self.program = folder / "bin" / "steelyard-mpiprof"
-        made = [f"MPICC=mpicc.{name}", f"BIN={folder / 'bin'}", f"LIB={folder / 'lib'}"]
-        call("make", "-s", "-C", str(ROOT / "plugins" / "mpi"), *made)
+        options = [f"-Dmpicc=mpicc.{name}", "-Dparts=mpiprof", f"-Dplace={folder}"]
+        call("meson", "setup", str(folder / "meson"), str(ROOT), *options)
+        call("ninja", "-C", str(folder / "meson"), "placed")
 
     def compile(self, source: str) -> Path:
         built = self.folder / source
@@ -239,6 +240,7 @@ def test_a_file_that_cannot_be_written_is_said_and_the_program_ends_well(
     assert f"no profile: {out}: No such file or directory" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_library_of_another_mpi_is_refused(
     mpi: Mpi, built: Callable[[str], Mpi], tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from steelyard.jobscripts import registry, runscript
 
 ROOT = Path(__file__).parents[3]
 BIN = ROOT / "build/bin"
-PLANT = ROOT / "build/test/npb-plant"
+PLANT = ROOT / "build/npb-plant/bin"
 KERNELS = [str(kernel) for kernel in registry.load("npb").parameters["kernel"].choices]
 # The call that carries what the kernel computes with.
 CALLS = {
@@ -59,11 +59,11 @@ def first_line(text: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def programs() -> None:
-    """The programs, and those that know planted errors; another worker may make them, too."""
-    make = ["make", "-s", "-C", ROOT / "jobscripts/npb", "all", "plant"]
-    subprocess.run(["flock", BIN, *make], check=True)
+    """Those that know planted errors."""
+    subprocess.run([ROOT / "tests/run_npb.sh", "plant"], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ranks"), RUNS)
 def test_class_s_is_verified_and_read_by_the_parser(
     kernel: str, ranks: int, tmp_path: Path
@@ -216,6 +216,7 @@ def test_nasas_messages_are_as_many_and_as_large_as_nasas(kernel: str, tmp_path:
     assert sum(found[call]["bytes"] for call in calls) == pytest.approx(sent, rel=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ranks"), [(k, n) for k in NASA for n in (2, 8)])
 def test_nasas_messages_give_the_same_results(kernel: str, ranks: int, tmp_path: Path) -> None:
     done = run(BIN / f"npb-{kernel}", ranks, "--class", "S", "--messages", "nasa")

@@ -59,6 +59,7 @@ def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Atta
     assert {row["memory_bytes"] for row in lacking} == {""}
 
 
+@pytest.mark.slow
 def test_the_reason_at_the_end_is_that_there_are_more(
     crowd: tuple[subprocess.Popen[str], Attached],
 ) -> None:

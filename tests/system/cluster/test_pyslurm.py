@@ -1,5 +1,5 @@
-"""The contract of `collect --accounting pyslurm`: the same jobs, the same fields as sacct tells, compared
-with ==. Where pyslurm of this Slurm's release can be had (25.11 and later):
+"""PySlurm yields the same jobs and fields as Sacct, compared with ==. It needs pyslurm of this Slurm's
+release, 25.11 or later:
 
     SLURM_INCLUDE_DIR=… SLURM_LIB_DIR=… build/venv/bin/pip install 'pyslurm==25.11.*'
 
@@ -16,7 +16,7 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources import slurm_library
-from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
+from steelyard.analysis.sources.accounting import AccountingRow, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, Sacct
 from steelyard.analysis.sources.slurm_library import TOLD, PySlurm
 
@@ -48,14 +48,12 @@ def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def told(rows: Iterable[AccountingRow | StepRow]) -> dict[str, list[str]]:
-    """The fields that both tell, by raw id and submission."""
+    """The fields that both tell of jobs, by raw id and submission."""
     found = {}
     for row in rows:
-        text = row.text.split(SEPARATOR) if isinstance(row, StepRow) else row.fields
-        cells = [text[at] for at in TOLD_AT]
-        if isinstance(row, StepRow):
-            cells[TOLD.index("AllocTRES")] = ""  # of steps it does not tell
-        found[f"{cells[TOLD.index('JobIDRaw')]} {cells[TOLD.index('Submit')]}"] = cells
+        if isinstance(row, AccountingRow):
+            cells = [row.fields[at] for at in TOLD_AT]
+            found[f"{cells[TOLD.index('JobIDRaw')]} {cells[TOLD.index('Submit')]}"] = cells
     return found
 
 

@@ -90,6 +90,7 @@ def test_fish_completes(here: Path, capsys: Capture, tmp_path: Path) -> None:
         judge(line, {word.rpartition("=")[2].rstrip("/") for word in offered})
 
 
+@pytest.mark.slow
 def test_zsh_completes(here: Path, capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "_steelyard"
     path.write_text(script("zsh", capsys))

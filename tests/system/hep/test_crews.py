@@ -90,6 +90,7 @@ def test_clients_are_dealt_to_all_nodes_but_the_servers_and_begin_together(nodes
     )
 
 
+@pytest.mark.slow
 def test_one_after_the_other_no_two_overlap(nodes: Study) -> None:
     found = nodes.completed("xrootd", mode="read", structure="flat", clients=3, order="sequential")
     clients = nodes.iteration(1)["clients"]
@@ -101,6 +102,7 @@ def test_one_after_the_other_no_two_overlap(nodes: Study) -> None:
     assert "start_spread_s" not in found
 
 
+@pytest.mark.slow
 def test_two_clients_on_one_node_and_on_two(nodes: Study) -> None:
     nodes.completed("xrootd", mode="xrdcp", clients=2, client_nodes=1)
     assert len({one["node"] for one in nodes.iteration(1)["clients"]}) == 1

@@ -83,6 +83,7 @@ def test_reading_ahead_changes_nothing_but_the_waiting(data: Path, tmp_path: Pat
     assert 0 < ahead["wait_s"] < ahead["end_s"] - ahead["begin_s"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", registry.load("roottree").parameters["compression"].choices)
 @pytest.mark.parametrize("structure", registry.load("roottree").parameters["structure"].choices)
 def test_every_structure_and_compression_is_read_as_it_was_written(

@@ -307,6 +307,7 @@ def rootless(
     it.run("podman", "rmi", "--force", name)
 
 
+@pytest.mark.slow
 def test_podman_without_root_has_the_processors_and_says_what_it_cannot_limit(
     study: Study, rootless: tuple[Rootless, str]
 ) -> None:

@@ -142,6 +142,7 @@ def tidy(place: Place) -> None:
     )
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize(
     ("level", "calls"),

@@ -82,6 +82,7 @@ def level(made: str, kind: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["docker", "podman"])
 def test_an_image_of_debian_packages(made: str, engine: str) -> None:
     if not answers(engine):

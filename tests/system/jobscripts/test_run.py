@@ -347,6 +347,7 @@ def test_a_run_script_is_clean_for_shellcheck(study: Study) -> None:
         assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_the_joined_library_is_clean_for_shellcheck() -> None:
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is missing: apt-get install shellcheck")

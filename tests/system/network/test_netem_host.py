@@ -1,7 +1,7 @@
 """Network conditions on this machine's own kernel: put in place, refused, undone, also after a kill.
 
 Everything happens in network namespaces made here. A rate needs sch_tbf and sch_htb or sch_prio.
-STEELYARD_FAULT_TRIES: so many times as many kills (1; a soak: 30).
+STEELYARD_FAULT_TRIES: so many times as many kills (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A file of sites as one condition: every link its own queue, one way each, all undone together.
 
 Everything happens in network namespaces made here, with an /etc of their own. A rate needs sch_tbf
-and sch_htb or sch_prio. STEELYARD_FAULT_TRIES: so many times as many kills (1; a soak: 30).
+and sch_htb or sch_prio. STEELYARD_FAULT_TRIES: so many times as many kills (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations

@@ -53,7 +53,13 @@ def folder(tmp_path: Path, synthetic: ModuleType) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in HERE}))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page == "README.md" else pytest.mark.slow)
+        for page in sorted({page for page, _ in HERE})
+    ],
+)
 def test_it_can_be_typed(page: str, folder: Path) -> None:
     """From the page's top to its end, in one shell."""
     lines = ["set -e", f'export PATH="{Path(sys.executable).parent}:$PATH"']

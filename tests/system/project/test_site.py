@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -23,6 +25,7 @@ def test_the_tools_named_in_setup_lists_are_debian_packages() -> None:
     assert set(known.stdout.split()) == {"installed"}, known.stderr
 
 
+@pytest.mark.slow
 def test_the_site_is_built_and_every_link_of_it_leads_somewhere(tmp_path: Path) -> None:
     """Anchors within pages too, which Sphinx knows and we do not."""
     command = [sys.executable, "-P", "-m", "sphinx", "-q", "-W", "-E", "-c", ROOT / "docs/site"]

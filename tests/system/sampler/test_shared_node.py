@@ -17,6 +17,8 @@ from steelyard.analysis.collect.job_samples import shares_of
 from steelyard.analysis.sources.records import read_record
 from steelyard.analysis.store.energy_shares import IdlePower
 
+pytestmark = pytest.mark.slow
+
 IDLE_W = 50.0
 WATTS = {"calm": 10.0, "hot": 25.0}  # of each CPU second: 2.5 times as much
 OTHERS_W = 15.0

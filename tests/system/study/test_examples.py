@@ -38,6 +38,7 @@ def test_a_dry_run_submits_every_run_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", examples(), ids=lambda one: one.name)
 def test_every_example_is_planned_for_pbs_unchanged(
     example: Example,

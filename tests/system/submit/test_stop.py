@@ -40,6 +40,7 @@ def test_it_grows_by_blocks_until_the_most(
     assert sorted(blocks) == [1, 1, 2, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_what_it_tells_in_the_end_is_the_stopped_interval(write_study: Write) -> None:
     path = submit(write_study)
     submit(write_study)

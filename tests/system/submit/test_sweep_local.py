@@ -11,6 +11,8 @@ import pytest
 
 from steelyard.wrappers.commands import cli
 
+pytestmark = pytest.mark.slow
+
 Capture = pytest.CaptureFixture[str]
 
 STUDY = """\

@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.unit.sweep.swept_site import Site, several
 from tests.unit.sweep.test_sweep import site as site  # noqa: PLC0414 - a fixture
+
+pytestmark = pytest.mark.slow
 
 KILLED = """
 import os, sys

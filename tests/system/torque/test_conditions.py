@@ -95,6 +95,7 @@ def test_a_condition_comes_and_goes_with_the_job(shaped: Cluster, wire: Wire) ->
     assert (shaped.left(), shaped.samplers()) == ([], [])
 
 
+@pytest.mark.slow
 def test_thirty_prologues_killed_or_failed_leave_the_queues_as_they_were(shaped: Cluster, wire: Wire) -> None:  # fmt: skip
     pick = random.Random(13)
     before = wire.queues()

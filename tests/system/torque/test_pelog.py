@@ -273,6 +273,7 @@ def test_the_sites_own_prologue_goes_on(cluster: Cluster, status: int) -> None:
     assert state.exists() == (status == 0)
 
 
+@pytest.mark.slow
 def test_thirty_killed_prologues_leave_nothing(cluster: Cluster) -> None:
     pick = random.Random(13)
     for number in range(30):

@@ -37,7 +37,7 @@ COMMENT = re.compile(r"\s{2,}#.*$|\s#\s.*$", re.MULTILINE)
 ELSEWHERE = {
     r"recipes/.*": "on a cluster: tests/guests/nodes/test_recipes.py",
     r"papers/.*: steelyard (check|submit|status|collect) .*": "clusters of the papers' size: tests/unit/study",
-    r"papers/.*: steelyard report .*": "of such a study: tests/unit/published",
+    r"papers/.*: steelyard report .*": "of such a study: tests/system/published",
     r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/system/cluster",
     r".*: make\b.*": "builds, installs or tests all of it; their names: test_docs.py",
     r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/system/cluster/test_study.py",
@@ -50,7 +50,7 @@ ELSEWHERE = {
     r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/docker, tests/packages",
     r".*: apt .*": "packages of the system",
     r"mpi-profile.md: .*": "a program with MPI: tests/system/benchmarks/test_mpiprof.py",
-    r"npb.md: mpirun .*": "a minute: `make check-npb`",
+    r"npb.md: mpirun .*": "a minute: `tests/run.sh npb`",
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
     r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
     r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",

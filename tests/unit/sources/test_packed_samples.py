@@ -15,7 +15,7 @@ from steelyard.facts.quantities import COLUMNS
 DATA = Path(__file__).parents[2] / "data" / "records"
 RECORDED = sorted(DATA.glob("*/*.csv"))
 MANY = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
     derandomize=True,
 )  # fmt: skip
 CELLS = st.one_of(
