@@ -20,10 +20,12 @@ from tests.throwaway_lab import Lab, is_whole, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import guest_kvm
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
+KIND = "uml" if guest_kvm.lacks() else "kvm"
 IFF_NOARP = 0x80  # netdevice(7)
 STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli")
 
@@ -32,13 +34,13 @@ def node_program(lab: Lab) -> str:
     return str(Layout(lab.cluster.dir).lib_dir / "steelyard-node")
 
 
-def test_probe_finds_the_guest_virtual_and_says_uml(virtual_lab: Lab) -> None:
+def test_probe_finds_the_guest_virtual_and_says_which(virtual_lab: Lab) -> None:
     done = virtual_lab.run("srun", "-w", "v1", node_program(virtual_lab), "probe")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["node_type"] == "virtual"
     found = said["virtualization"]
-    assert (found["vm"]["name"], found["vm"]["confidence"]) == ("uml", "certain")
+    assert (found["vm"]["name"], found["vm"]["confidence"]) == (KIND, "certain")
     assert found["container"]["name"] == "none"
     host = virtual_lab.run("srun", "-w", "n1", node_program(virtual_lab), "probe")
     assert json.loads(host.stdout)["machine_id"] != said["machine_id"], "machines of their own"
@@ -87,7 +89,7 @@ def test_records_of_a_job_on_all_nodes_are_complete(virtual_lab: Lab) -> None:
     for record in records[1:]:
         assert 4 << 20 <= record["io"]["wchar_bytes"] < 5 << 20, record["io"]
         assert record["sampler"]["samples"] >= 5, record["sampler"]
-        assert record["probe"]["virtualization"]["vm"]["name"] == "uml"
+        assert record["probe"]["virtualization"]["vm"]["name"] == KIND
     from_guests_bytes = 2 * 5 * 1400
     assert records[0]["network"]["rx_bytes"] > from_guests_bytes, "n1's uplink is counted"
     assert all(record["network"]["tx_bytes"] > 5 * 1400 for record in records[1:])
