@@ -22,14 +22,16 @@ all:
 	@$(BUILD)
 
 # clang takes longer to come than much of the rest: the demo does without.
-PACKAGES = run bpf
-demo: PACKAGES = run
+KVM = $(if $(wildcard /sys/module/kvm_intel /sys/module/kvm_amd),kvm)
+PACKAGES = run bpf $(KVM)
+demo: PACKAGES = run $(KVM)
 packages:
 	@setup/packages.sh $(PACKAGES)
 
 packages-%:
 	@setup/packages.sh $(PACKAGES_$*)
 PACKAGES_test := run bpf test
+PACKAGES_slow := run bpf test kvm
 PACKAGES_bench := bench
 PACKAGES_deb := bpf deb
 PACKAGES_rpm := run bpf rpm
@@ -70,7 +72,7 @@ setup-test: packages-test
 test: setup-test  ## set up, then what every change must pass: units, one real cluster, C, bats
 	@tests/run.sh test
 
-test-slow: setup-test  ## virtual nodes, demo, containers, benchmarks, torture, four compilers
+test-slow: packages-slow setup-test  ## virtual nodes, demo, containers, benchmarks, torture, four compilers
 	@tests/run.sh slow
 
 check-fast: all $(VENV)/.test  ## what one runs all the time: units without a subprocess, C, ruff, one compiler

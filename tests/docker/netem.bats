@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Network conditions, cold caches and captures that cannot be had: refused where the user sees it,
+# Network conditions and cold caches that cannot be had: refused where the user sees it,
 # and no node is drained. What can be had is tested on virtual nodes, whose kernel has sch_netem.
 # shellcheck disable=SC2016 # what is in single quotes is for the shell of a container
 # shellcheck disable=SC2030,SC2031 # each test is a shell of its own

@@ -112,7 +112,9 @@ def ask(*words: str) -> str:
 def complaint(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
     """What went wrong, in the words of steelyard-node."""
     if f"unknown command '{words[0]}'" in said:
-        return MissingError(f"{program} is too old, it knows no '{words[0]}': say `make all`")
+        return MissingError(
+            f"{program} is too old, it knows no '{words[0]}': {node.remedy(node.PROGRAM)}"
+        )
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     line = lines[-1] if lines else f"{' '.join(words[:2])} ended with {code}, and no word why"
     return KINDS.get(code, ConditionError)(

@@ -1,4 +1,6 @@
-"""One MPI program in containers of two guests: where its ranks are, by each guest's own kernel. Minutes."""
+"""One MPI program in containers of two nodes, by systemd-nspawn and by LXC: where its ranks are, by which
+device they reach each other, and what is left. The truth is the kernel's: of two nodes of this machine, and
+(STEELYARD_LAB_LONG=yes: minutes) each guest's own."""
 
 from __future__ import annotations
 
@@ -8,8 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.guests.nodes.netem_guests import DEVICE, tree
-from tests.system.cluster.containers_across import (
+from tests.guests.nodes.containers_across import (
     NODES,
     addresses,
     level_of,
@@ -19,6 +20,8 @@ from tests.system.cluster.containers_across import (
     root_folder,
     submitted,
 )
+from tests.guests.nodes.netem_guests import DEVICE, tree
+from tests.system.jobscripts.launcher_lab import bridge_of
 from tests.throwaway_lab import Lab, until
 
 __all__ = ["lxc", "nspawn", "root_folder"]  # fixtures
@@ -26,8 +29,10 @@ __all__ = ["lxc", "nspawn", "root_folder"]  # fixtures
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="these launchers and their networks are root's"),
     pytest.mark.skipif(shutil.which("orted") is None, reason="apt install openmpi-bin"),
-    pytest.mark.skipif("STEELYARD_LAB_LONG" not in os.environ, reason="minutes: run by name"),
 ]
+MINUTES = pytest.mark.skipif(
+    "STEELYARD_LAB_LONG" not in os.environ, reason="minutes: STEELYARD_LAB_LONG=yes"
+)
 GUESTS = ("v1", "v2")
 
 
@@ -60,6 +65,22 @@ def left(lab: Lab) -> dict[str, str]:
     return found
 
 
+@pytest.mark.parametrize("kind", ["nspawn", "lxc"])
+def test_one_program_spans_containers_of_two_nodes(
+    lab: Lab, request: pytest.FixtureRequest, kind: str
+) -> None:
+    level = level_of(request, kind, "bridge", 2)
+    found = submitted(lab, level, "physical", NODES * 2)
+    assert len({rank.pids for rank in found}) == len({rank.network for rank in found}) == 4
+    assert str(Path("/proc/self/ns/net").readlink()) not in {rank.network for rank in found}
+    told = addresses(lab, level)
+    assert len(told) == 4
+    bridges = {Path("/sys/class/net", bridge_of(address)) for address in told}
+    assert len(bridges) == NODES
+    until(lambda: not any(bridge.exists() for bridge in bridges), "no bridge is left")
+
+
+@MINUTES
 @pytest.mark.parametrize(
     ("kind", "network", "containers"),
     [
@@ -96,6 +117,7 @@ def test_one_program_spans_containers_of_two_guests(
     until(lambda: left(lab) == before, "nothing is left", seen=lambda: (before, left(lab)))
 
 
+@MINUTES
 @pytest.mark.parametrize("kind", ["nspawn", "lxc"])
 def test_one_program_goes_by_a_device_of_each_guest(
     virtual_lab: Lab, request: pytest.FixtureRequest, root_folder: Path, kind: str

@@ -15,8 +15,7 @@ import pytest
 from tests.guests.nodes.netem_guests import address, states, submit, tree
 from tests.throwaway_lab import Lab, until
 
-from steelyard.wrappers.cluster import guest as virtual_guest
-from steelyard.wrappers.cluster import start_daemons
+from steelyard.wrappers.cluster import start_daemons, start_guests
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.config import ClusterConfig
 
@@ -130,7 +129,7 @@ def reboot(cluster: Cluster, left: str) -> None:
     starter = start_daemons.Starter(
         ClusterConfig(dir=cluster.dir), cluster.state, cluster.environment()
     )
-    line = virtual_guest.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
+    line = start_guests.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
     starter.launch(f"guest.{NODE}", line, console=old.dir / "console", output=old.console)
     guest = cluster.guest(NODE)
     starter.wait(guest.daemon, guest.ready, "booted")

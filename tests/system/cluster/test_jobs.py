@@ -95,7 +95,7 @@ def test_array_tasks_are_told_apart(lab: Lab) -> None:
 
 
 def test_a_job_of_srun_alone_has_records_and_admin_comment(lab: Lab) -> None:
-    for _ in range(5):
+    for _ in range(20):
         job = lab.srun("-N2", "-w", "n1,n2", "--tag=how=srun")
         records = lab.records(job, 2)
         assert [record["tags"] for record in records] == [{"how": "srun"}] * 2

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.system.jobscripts.launcher_lab import bridge_of
 from tests.throwaway_lab import Lab, command_line, processes_of, until
 
-ROOT = Path(__file__).parents[3]
-IMAGE = f"steelyard-test:far-{os.getpid()}"
 LIMITED = "unshare,cpus=1,memory=1GiB"
 STUDY = """
 [study]
@@ -110,35 +105,6 @@ def test_one_program_spans_the_containers_of_both_nodes(lab: Lab) -> None:
         "nothing of the study runs any more, and no bridge is left",
         seen=lambda: left_over(lab),
     )
-
-
-@pytest.fixture
-def image(tmp_path: Path) -> Iterator[str]:
-    """With iperf3 in it."""
-    if (
-        shutil.which("docker") is None
-        or subprocess.run(["docker", "version"], capture_output=True, check=False).returncode
-    ):
-        pytest.skip("docker does not answer on this machine: apt install docker.io, start dockerd")
-    programs = ("env", "mktemp", "mkfifo", "grep", "iperf3", "setpriv", "tr", "timeout")
-    tar = tmp_path / "image.tar"
-    subprocess.run([ROOT / "tests/make_image.sh", tar, *programs], check=True, timeout=60)
-    subprocess.run(["docker", "import", tar, IMAGE], check=True, timeout=60)
-    yield f"docker:{IMAGE}"
-    subprocess.run(["docker", "rmi", "--force", IMAGE], check=True, timeout=60)
-
-
-def test_a_server_on_the_other_node_is_in_its_own_container(lab: Lab, image: str) -> None:
-    found = states(lab, write(lab, 'use = "iperf3"\nseconds = 1\nomit = 0', f"{image},cpus=1"))
-    assert found == {f"{image},cpus=1": "completed"}
-    names = [
-        "docker",
-        "ps",
-        "--all",
-        "--quiet",
-        f"--filter=label=steelyard.study={lab.work}/far.study",
-    ]
-    assert subprocess.run(names, capture_output=True, check=True).stdout == b""
 
 
 def test_a_cancelled_run_leaves_nothing_on_either_node(lab: Lab) -> None:

@@ -1,4 +1,5 @@
-"""PySlurm yields the same jobs and fields as Sacct, compared with ==. Where pyslurm of this Slurm's release can be had (25.11 and later):
+"""PySlurm yields the same jobs and fields as Sacct, compared with ==. It needs pyslurm of this Slurm's
+release, 25.11 or later:
 
     SLURM_INCLUDE_DIR=… SLURM_LIB_DIR=… build/venv/bin/pip install 'pyslurm==25.11.*'
 

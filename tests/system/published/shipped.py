@@ -1,7 +1,7 @@
 """Results as a shipped study's own plan would give them: every condition, made-up values; and which
 of its conditions its paper's claims and printed numbers are beside, in words.
 
-`python -m tests.unit.published.shipped` writes tests/data/papers anew: read what has changed there.
+`python -m tests.system.published.shipped` writes tests/data/papers anew: read what has changed there.
 """
 
 from __future__ import annotations

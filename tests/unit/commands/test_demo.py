@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import errors
-from steelyard.wrappers.cluster import cluster, start_guests
+from steelyard.wrappers.cluster import cluster, guest_uml, start_guests
 from steelyard.wrappers.cluster.config import ClusterConfig
 from steelyard.wrappers.cluster.start_daemons import ClusterError
 from steelyard.wrappers.commands import demo
@@ -109,7 +109,7 @@ def test_what_the_machine_lacks_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(start_guests, "_check_host", CHECK_HOST)
-    monkeypatch.setattr(start_guests, "PROGRAMS", {"no-such-kernel": "user-mode-linux"})
+    monkeypatch.setattr(guest_uml, "PROGRAMS", {"no-such-kernel": "user-mode-linux"})
     begin(root)
     line = why_not(capsys)
     assert "no-such-kernel" in line and "install --no-install-recommends user-mode-linux" in line

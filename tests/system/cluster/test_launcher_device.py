@@ -1,6 +1,4 @@
-"""One MPI program in containers of two nodes, by systemd-nspawn and by LXC: where its ranks are, by which
-device they reach each other, and what is left; a device of the node that is a container's alone. The truth
-is the kernel's, of two nodes of this machine; guests/nodes/test_launchers_across.py does it on two guests."""
+"""A device of the node that is a container's alone comes back, however the job ends."""
 
 from __future__ import annotations
 
@@ -13,20 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.cluster.containers_across import (
-    NODES,
-    STUDY,
-    addresses,
-    level_of,
-    lxc,
-    nspawn,
-    root_folder,
-    submitted,
-)
-from tests.system.jobscripts.launcher_lab import bridge_of
 from tests.throwaway_lab import Lab, processes_of, until
-
-__all__ = ["lxc", "nspawn", "root_folder"]  # fixtures
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="these launchers and their networks are root's"),
@@ -34,22 +19,21 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["nspawn", "lxc"])
-def test_one_program_spans_containers_of_two_nodes(
-    lab: Lab, request: pytest.FixtureRequest, kind: str
-) -> None:
-    level = level_of(request, kind, "bridge", 2)
-    found = submitted(lab, level, "physical", NODES * 2)
-    assert len({rank.pids for rank in found}) == len({rank.network for rank in found}) == 4
-    assert str(Path("/proc/self/ns/net").readlink()) not in {rank.network for rank in found}
-    told = addresses(lab, level)
-    assert len(told) == 4
-    bridges = {Path("/sys/class/net", bridge_of(address)) for address in told}
-    assert len(bridges) == NODES
-    until(lambda: not any(bridge.exists() for bridge in bridges), "no bridge is left")
-
-
-# --- a device of its own ---
+STUDY = """
+[study]
+name = "far"
+repeat = 1
+[job]
+time_limit = "00:05:00"
+[factors]
+launcher = ["unshare,network=phys,device={device},ranks=across"]
+[[benchmark]]
+use = "npb"
+kernel = "is"
+class = "S"
+ranks = 2
+folder = "{folder}"
+"""
 
 
 @pytest.fixture
@@ -77,9 +61,7 @@ def test_a_device_comes_back_however_the_job_ends(lab: Lab, device: str, how: st
     program.parent.mkdir()
     program.write_text('#!/bin/bash\necho >"$0.$OMPI_COMM_WORLD_RANK"\nsleep 600\n')
     program.chmod(0o755)
-    level = f"unshare,network=phys,device={device},ranks=across"
-    text = STUDY.format(level=level, where="physical", ranks=2, folder=program.parent)
-    text = text.replace("nodes = 2", "nodes = 1")
+    text = STUDY.format(device=device, folder=program.parent)
     (lab.work / "far.toml").write_text(text)
     lab.steelyard("submit", "far.toml")
     until(lambda: len([*program.parent.glob("is.S.2.?")]) == 2, "both ranks run")
