@@ -1,6 +1,7 @@
 #!/bin/bash
 # Install the Debian packages that the named lists ask for: setup/packages.sh LIST…
-# Lists stand beside this script (run.txt, bpf.txt, test.txt): one package a line, `#` starts a comment.
+# Lists stand beside this script (run.txt, bpf.txt, test.txt): one package a line, `#` starts a comment;
+# NAME? is left out where the release has none of that name.
 # As an ordinary user nothing is installed: the one missing command is printed, exit code 3.
 set -euo pipefail
 
@@ -16,6 +17,10 @@ wanted_packages() { # LIST…
 missing_packages() { # LIST…
     local package
     while read -r package; do
+        if [[ $package == *\? ]]; then
+            package=${package%\?}
+            [[ $(apt-cache search --names-only "^$package\$") ]] || continue
+        fi
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
             printf '%s\n' "$package"
     done < <(wanted_packages "$@")

@@ -88,6 +88,14 @@ setup() {
     [[ ${lines[1]} == "  apt-get install --no-install-recommends no-such-package-of-steelyard" ]]
 }
 
+@test "a package with a question mark is left out where the release has none of that name" {
+    mkdir setup
+    cp "$ROOT/setup/packages.sh" setup/
+    printf 'bash?\nno-such-package-of-steelyard?\n' >setup/run.txt
+    run -0 setup/packages.sh run
+    [[ -z $output ]]
+}
+
 @test "nothing missing: nothing is said" {
     mkdir setup
     cp "$ROOT/setup/packages.sh" setup/

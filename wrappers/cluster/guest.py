@@ -1,4 +1,4 @@
-"""A virtual node of the throwaway cluster: User Mode Linux, started, asked and ended.
+"""A virtual node of the throwaway cluster, asked and ended; guest_kvm and guest_uml start it.
 
 Requests do not cross the network that is shaped: an id goes to the guest's console, a FIFO; the
 command, its output and its exit code are files of the cluster's folder, which the guest mounts.
@@ -19,26 +19,11 @@ from importlib import resources
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.base.node import built_programs
-from steelyard.wrappers.cluster.config import Network
 from steelyard.wrappers.cluster.state import Daemon
 
-REGISTERS = "libsteelyard-uml.so"  # plugins/uml
 PANIC = "Kernel panic"
-MODULES = Path("/usr/lib/uml/modules")
-TUN = Path("/dev/net/tun")
-MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked as soon as it is open
 POLL_S = 0.005
 END_LIMIT_S = 4.0
-
-# program: the Debian package that brings it
-PROGRAMS = {
-    "linux.uml": "user-mode-linux",
-    "ip": "iproute2",
-    "modprobe": "kmod",
-    "nsenter": "util-linux",
-    "unshare": "util-linux",
-}
 
 
 @dataclass(frozen=True)
@@ -136,38 +121,8 @@ def prepare(cluster_dir: Path, names: Sequence[str], shares: Mapping[Path, str])
         copy = cluster_dir / "guests" / script.name
         copy.write_bytes(script.read_bytes())
         copy.chmod(0o755)
-    library = built_programs().parent / "lib" / REGISTERS
-    if library.is_file():
-        shutil.copy2(library, cluster_dir / "guests")
     for name in names:
         at = cluster_dir / "guests" / name
         (at / "requests").mkdir(parents=True)
         (at / "shares").write_text("".join(f"{how} {folder}\n" for folder, how in shares.items()))
         os.mkfifo(at / "console", 0o600)
-
-
-def preloaded(cluster_dir: Path) -> list[str]:
-    """What lets the kernel keep the registers of a processor with AMX, where it was built."""
-    library = cluster_dir / "guests" / REGISTERS
-    return [f"LD_PRELOAD={library}"] if library.is_file() else []
-
-
-def launch_line(
-    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
-) -> list[str]:
-    """The command that is the guest, for a Starter; its stdin is the FIFO `console`.
-
-    In a process namespace of its own: the guest's helper processes end with it, also by kill -9.
-    """
-    guests = cluster_dir / "guests"
-    return [
-        *network.enter(),
-        *("unshare", "--pid", "--fork", "--kill-child"),
-        *("env", f"TMPDIR={MEMORY_DIR}", *preloaded(cluster_dir), "linux.uml"),
-        *("rootfstype=hostfs", "rootflags=/", "ro", f"mem={memory_mb}M", f"init={guests}/init.sh"),
-        *("quiet", "con=null", "con0=fd:0,fd:1", f"umid={name}", f"uml_dir={guests}/uml/"),
-        # Without gro=1 a guest receives 0.2 Mbit/s.
-        f"vec0:transport=tap,ifname={name},depth=128,gro=1",
-        *((f"ubd0={disk}",) if disk else ()),
-        *(f"SY_NAME={name}", f"SY_DIR={cluster_dir}", f"SY_ADDRESS={network.address(name)}/24"),
-    ]

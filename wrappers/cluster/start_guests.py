@@ -9,14 +9,16 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster import guest_kvm, guest_uml
 from steelyard.wrappers.cluster import nfs as virtual_nfs
-from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout
-from steelyard.wrappers.cluster.guest import MEMORY_DIR, MODULES, PROGRAMS, TUN, Guest
+from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout, Network
+from steelyard.wrappers.cluster.guest import Guest
 from steelyard.wrappers.cluster.start_daemons import Starter, search_path
 from steelyard.wrappers.cluster.state import State
 
 MAX_GUESTS = 100  # host parts of addresses from 11 on
 MIN_MEMORY_MB = 256
+TUN = Path("/dev/net/tun")
 # The kernel's own file systems, which a guest has itself; / is what a guest has in memory.
 NEVER_SHARED = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/var/run")))
 
@@ -43,28 +45,35 @@ def check(config: ClusterConfig) -> None:
 
 def _check_host(config: ClusterConfig) -> None:
     """Programs, kernel modules, the tap driver, room for the guests' memory."""
-    programs = dict(PROGRAMS)
+    without_kvm = guest_kvm.lacks()
+    programs = dict(guest_uml.PROGRAMS if without_kvm else guest_kvm.PROGRAMS)
     if config.nfs:
         programs |= virtual_nfs.PROGRAMS
-    if "bindfs" in map(how_mounted, config.shares):
+    if without_kvm and "bindfs" in map(guest_uml.how_mounted, config.shares):
         programs["bindfs"] = "bindfs"
     missing = [name for name in programs if shutil.which(name, path=search_path()) is None]
-    if missing or not MODULES.is_dir():
+    if missing or (without_kvm and not guest_uml.MODULES.is_dir()):
         packages = " ".join(sorted({programs[name] for name in missing} or {"user-mode-linux"}))
         raise MissingError(
-            f"virtual nodes need {', '.join(missing) or MODULES}, not found here; as root: "
-            f"apt-get install --no-install-recommends {packages}"
+            f"virtual nodes need {', '.join(missing) or guest_uml.MODULES}, not found here; as "
+            f"root: apt-get install --no-install-recommends {packages}"
         )
     if not TUN.exists():
         raise MissingError(
             f"virtual nodes need {TUN}, not found here: modprobe tun; in a container: "
             "--device /dev/net/tun --cap-add NET_ADMIN,SYS_ADMIN"
         )
-    count = len(config.machine_names())
-    free_mb, wanted_mb = shutil.disk_usage(MEMORY_DIR).free >> 20, count * config.memory_mb
+    if without_kvm:
+        _check_room(config)
+
+
+def _check_room(config: ClusterConfig) -> None:
+    """User Mode Linux has its memory in a file system."""
+    count, folder = len(config.machine_names()), guest_uml.MEMORY_DIR
+    free_mb, wanted_mb = shutil.disk_usage(folder).free >> 20, count * config.memory_mb
     if free_mb < wanted_mb:
         raise MissingError(
-            f"{count} guests of {config.memory_mb} MB need {wanted_mb} MB in {MEMORY_DIR}, "
+            f"{count} guests of {config.memory_mb} MB need {wanted_mb} MB in {folder}, "
             f"which has {free_mb} MB free: fewer, or --memory; in a container: --shm-size"
         )
 
@@ -97,12 +106,7 @@ def mounts(cluster_dir: Path, shares: Sequence[Path]) -> dict[Path, str]:
     real = sorted(set(shares))
     outer = [a for a in real if not any(a != b and a.is_relative_to(b) for b in real)]
     outer = [folder for folder in outer if not folder.is_relative_to(cluster_dir)]
-    return {folder: how_mounted(folder) for folder in outer} | {cluster_dir: "hostfs"}
-
-
-def how_mounted(folder: Path) -> str:
-    """hostfs is faster, and has all on the host at a close; but what it makes belongs to root."""
-    return "hostfs" if folder.stat().st_uid == 0 else "bindfs"
+    return {folder: guest_uml.how_mounted(folder) for folder in outer} | {cluster_dir: "hostfs"}
 
 
 def guest_of(state: State, name: str) -> Guest:
@@ -115,18 +119,38 @@ def guest_of(state: State, name: str) -> Guest:
     raise UsageError(f"'{name}' is no guest of this cluster; there are: {known}", part="node")
 
 
+def kind() -> str:
+    """What guests are on this machine, and what they are not for want of what."""
+    reason = guest_kvm.lacks()
+    return f"User Mode Linux, not of QEMU with KVM: {reason}" if reason else "QEMU with KVM"
+
+
+def launch_line(
+    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
+) -> list[str]:
+    """The command that is the guest: of QEMU where KVM works, else User Mode Linux."""
+    if guest_kvm.lacks():
+        return guest_uml.launch_line(cluster_dir, name, network, memory_mb, disk)
+    return guest_kvm.launch_line(cluster_dir, name, network, memory_mb, disk)
+
+
 def boot(starter: Starter) -> list[Guest]:
     """Start every guest; they boot while the daemons start."""
     config, network = starter.config, starter.state.network
     if network is None:
         return []
-    names = config.machine_names()
-    virtual_guest.prepare(config.dir, names, mounts(config.dir, config.shares))
+    names, shares = config.machine_names(), mounts(config.dir, config.shares)
+    if guest_kvm.lacks():
+        virtual_guest.prepare(config.dir, names, shares)
+        guest_uml.prepare(config.dir)
+    else:
+        virtual_guest.prepare(config.dir, names, dict.fromkeys(shares, "virtiofs"))
+        guest_kvm.prepare(config.dir)
     for name in names:
         at = starter.layout.guest_dir / name
         starter.launch(
             f"guest.{name}",
-            virtual_guest.launch_line(
+            launch_line(
                 config.dir,
                 name,
                 network,

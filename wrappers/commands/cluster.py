@@ -133,6 +133,8 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
     )
     begin = time.monotonic()
     started = cluster.up(config)
+    if args.virtual and not args.json:
+        print(f"virtual nodes are guests of {start_guests.kind()}")
     return _describe(started, args.json, f"is up after {time.monotonic() - begin:.1f} s")
 
 

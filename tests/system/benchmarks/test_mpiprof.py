@@ -48,8 +48,9 @@ class Mpi:
         self.folder = folder
         self.printed = ""
         self.program = folder / "bin" / "steelyard-mpiprof"
-        made = [f"MPICC=mpicc.{name}", f"BIN={folder / 'bin'}", f"LIB={folder / 'lib'}"]
-        call("make", "-s", "-C", str(ROOT / "plugins" / "mpi"), *made)
+        options = [f"-Dmpicc=mpicc.{name}", "-Dparts=mpiprof", f"-Dplace={folder}"]
+        call("meson", "setup", str(folder / "meson"), str(ROOT), *options)
+        call("ninja", "-C", str(folder / "meson"), "placed")
 
     def compile(self, source: str) -> Path:
         built = self.folder / source

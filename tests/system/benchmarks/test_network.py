@@ -16,7 +16,6 @@ from tests.unit.benchmarks.test_network import figures
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
-from steelyard.jobscripts.errors import OutputError
 
 ROOT = Path(__file__).parents[3]
 Given = dict[str, object]
@@ -35,7 +34,6 @@ class Here:
         self.script.parent.mkdir(parents=True)
         programs = {"STEELYARD_PYTHON": sys.executable}
         programs["STEELYARD_MPIPROF"] = str(ROOT / "build" / "bin" / "steelyard-mpiprof")
-        programs["STEELYARD_MPITEST"] = str(ROOT / "build" / "bin" / "steelyard-mpitest")
         programs["STEELYARD_NPB"] = str(ROOT / "build" / "bin" / "steelyard-npb")
         text = runscript.render(
             self.benchmark, given, study_dir=folder, run_id="r", environment=programs
@@ -102,10 +100,8 @@ def test_a_killed_run_leaves_no_server(tmp_path: Path, signal_number: signal.Sig
         kill(processes(run))
 
 
-@pytest.mark.parametrize("program", ["python", "c"])
-def test_mpi_measures_all_on_this_node(tmp_path: Path, program: str) -> None:
+def test_mpi_measures_all_on_this_node(tmp_path: Path) -> None:
     given: Given = {"iterations": 10, "largest": "4KiB", "repetitions": 1, "ranks": 3}
-    given["program"] = program
     run = Here(tmp_path, "mpi", given)
     found = run.done()
     assert found.keys() == {
@@ -116,10 +112,6 @@ def test_mpi_measures_all_on_this_node(tmp_path: Path, program: str) -> None:
     assert all(value > 0 for value in found.values())
     tags = dict(line.split("=") for line in run.read("tags.0").splitlines())
     assert float(tags["mpi.latency_s"]) == pytest.approx(found["latency_s"], abs=1e-9)
-    assert tags["mpi.program"] == program
-    with pytest.raises(OutputError, match=f"program is {program} instead of "):
-        other = {"python": "c", "c": "python"}[program]
-        run.benchmark.parse(run.attempt, 0, {**given, "program": other})
 
 
 def test_sizes_in_the_wrong_order_are_said(tmp_path: Path) -> None:

@@ -27,12 +27,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs() -> None:
-    make = ["make", "-s", "-C", ROOT / "jobscripts/npb", "all"]
-    subprocess.run(["flock", BIN, *make], check=True)  # another worker may make them, too
-
-
 def run(kernel: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [BIN / f"npb-{kernel}", *arguments],

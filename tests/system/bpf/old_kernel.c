@@ -1,8 +1,8 @@
 /* Preloaded: bpf(2) as older kernels refuse it. Before Linux 5.19, where
  * kernel.unprivileged_bpf_disabled is not 0, every call of who has neither CAP_BPF nor
  * CAP_SYS_ADMIN; before 5.11 every map that is more than may be locked in memory (here any; the
- * limit is one of our own, since root of a container may not lift the kernel's). tests/kernels has
- * such kernels themselves. */
+ * limit is one of our own, since root of a container may not lift the kernel's).
+ * tests/guests/kernels has such kernels themselves. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/capability.h>

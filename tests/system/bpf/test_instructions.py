@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import ROOT
 
-OBJECT = ROOT / "build/bpf/job_usage.bpf.o"
+OBJECT = ROOT / "build/meson/plugins/bpf/job_usage.bpf.o"
 EXECUTABLE = 4
 WIDE = 0x18  # an address: takes the room of two
 ATOMIC, ADD = (0xC3, 0xDB), 0x00  # of 4 and 8 bytes; Linux 5.12 has others, too

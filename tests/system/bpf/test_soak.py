@@ -1,7 +1,7 @@
 """Jobs of many short tasks, one after another: every task is counted, and afterwards nothing of them is
 in the maps, nor in the memory that the kernel holds for these.
 
-STEELYARD_SOAK_TASKS says how many tasks (4,000; `make soak`: 100,000)."""
+STEELYARD_SOAK_TASKS says how many tasks (4,000; `tests/run.sh soak`: 100,000)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.cluster import guest as virtual_guest
+from steelyard.wrappers.cluster import guest_uml
 from steelyard.wrappers.cluster import network as virtual_network
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,7 +54,7 @@ print("kept" if again.raw[:464] == kept.raw[:464] and again.raw[576:] == kept.ra
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="registers of x86-64")
 def test_registers_that_a_guests_kernel_knows_in_part_can_be_set() -> None:
     """With AMX the kernel takes only the whole, which User Mode Linux does not have."""
-    library = ROOT / "build" / "lib" / virtual_guest.REGISTERS
+    library = ROOT / "build" / "lib" / guest_uml.REGISTERS
     done = subprocess.run(
         [sys.executable, "-c", TRACER],
         env={**os.environ, "LD_PRELOAD": str(library)},

@@ -40,7 +40,7 @@ def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str, code: in
 
 
 def test_man_pages_are_what_the_help_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("argparse_manpage", reason="argparse-manpage is missing: make man")
+    pytest.importorskip("argparse_manpage", reason="argparse-manpage is missing: make docs")
     monkeypatch.setattr(sys, "argv", ["man", str(tmp_path)])
     assert man.main() == 0
     wanted = {"steelyard.1", *(f"steelyard-{name}.1" for name in cli.COMMANDS)}

@@ -1,4 +1,4 @@
-"""HPCG, IOR, mdtest and the IO500 by path: what their real outputs say, what is refused, and how they
+"""HPCG, IOR, mdtest, the IO500, OSU's and Intel's MPI benchmarks by path: what their real outputs say, what is refused, and how they
 are started (recorded programs stand in for them: they are in no package)."""
 
 from __future__ import annotations
@@ -45,15 +45,23 @@ class Recorded:
 GRID: dict[str, object] = {"ranks": 2, "nx": 16, "ny": 24, "nz": 32, "seconds": 2}
 HPCG = Recorded("hpcg", "HPCG-Benchmark_3.1.txt", GRID)
 HPCG_YAML = Recorded("hpcg", "HPCG-Benchmark-3.0.yaml", GRID)
-IOR_33 = Recorded("ior_own", "easy.3.3.0.out", {"ranks": 2, "repetitions": 3})
-IOR_40 = Recorded("ior_own", "easy.4.0.0.out", {"ranks": 2, "repetitions": 3})
+IOR_33 = Recorded("ior", "easy.3.3.0.out", {"ranks": 2, "repetitions": 3})
+IOR_40 = Recorded("ior", "easy.4.0.0.out", {"ranks": 2, "repetitions": 3})
 JSON: dict[str, object] = {"ranks": 2, "repetitions": 2, "summary": "json"}
-IOR_JSON_33 = Recorded("ior_own", "hard.3.3.0.json", JSON)
-IOR_JSON_40 = Recorded("ior_own", "hard.4.0.0.json", JSON)
+IOR_JSON_33 = Recorded("ior", "hard.3.3.0.json", JSON)
+IOR_JSON_40 = Recorded("ior", "hard.4.0.0.json", JSON)
 MDTEST = Recorded("mdtest", "both.3.3.0.out", {"ranks": 2, "files": 200, "kind": "both"})
 MDTEST_40 = Recorded("mdtest", "files.4.0.0.out", {"ranks": 2, "files": 200})
 IO500 = Recorded("io500", "invalid.out", {"ranks": 2, "config": "/opt/a.ini", "invalid": True})
 
+SIZES: dict[str, object] = {"smallest": 8, "largest": 64, "repetitions": 1}
+OSU_LATENCY = Recorded("osu", "latency.5.out", {**SIZES, "repetitions": 2})
+OSU_RATE = Recorded("osu", "mbw_mr.5.out", SIZES)
+OSU_FULL = Recorded("osu", "allreduce_full.7.out", SIZES)
+OSU_BARRIER = Recorded("osu", "barrier.5.out", SIZES)
+PING_PONG = Recorded("osu", "IMB-PingPong.2017.out", {**SIZES, "test": "PingPong", "ranks": 2})
+SENDRECV = Recorded("osu", "IMB-Sendrecv.2021.out", {**SIZES, "test": "Sendrecv", "ranks": 2})
+ALLREDUCE = Recorded("osu", "IMB-Allreduce.2021.out", {**SIZES, "test": "Allreduce", "ranks": 4})
 
 # --- what they say ---
 
@@ -101,6 +109,37 @@ def test_the_io500s_score_is_that_of_its_phases(tmp_path: Path) -> None:
         IO500.parse(tmp_path, invalid=False)
 
 
+def test_osu_latency_is_of_the_smallest_message_in_each_repetition(tmp_path: Path) -> None:
+    assert OSU_LATENCY.parse(tmp_path) == {
+        "latency_s": [pytest.approx(1.31e-6), pytest.approx(1.29e-6)]
+    }
+
+
+def test_osu_rates_and_collectives_are_of_the_largest_message(tmp_path: Path) -> None:
+    assert OSU_RATE.parse(tmp_path) == {
+        "bandwidth_bytes_per_s": [pytest.approx(242.57e6)],
+        "messages_per_s": [3790123.45],
+    }
+    assert OSU_FULL.parse(tmp_path) == {
+        "collective_s": [pytest.approx(3.61e-6)],
+        "collective_max_s": [pytest.approx(4.11e-6)],
+    }
+    assert OSU_BARRIER.parse(tmp_path) == {"collective_s": [pytest.approx(12.57e-6)]}
+
+
+def test_imb_rates_are_bytes_by_its_time(tmp_path: Path) -> None:
+    """Whether the version prints MiB/s or MB/s as Mbytes/sec."""
+    assert PING_PONG.parse(tmp_path) == {
+        "latency_s": [pytest.approx(1.25e-6)],
+        "bandwidth_bytes_per_s": [pytest.approx(64 / 1.66e-6)],
+    }
+    assert SENDRECV.parse(tmp_path)["bi_bandwidth_bytes_per_s"] == [pytest.approx(128 / 2.69e-6)]
+    assert ALLREDUCE.parse(tmp_path) == {
+        "collective_s": [pytest.approx(4.66e-6)],
+        "collective_max_s": [pytest.approx(4.69e-6)],
+    }
+
+
 # --- what is refused ---
 
 
@@ -121,6 +160,14 @@ def test_the_io500s_score_is_that_of_its_phases(tmp_path: Path) -> None:
         (MDTEST, "701.175", "601.175", "400 at 601.175 a second do not take 0.57 s"),
         (MDTEST, "(of 1 iterations)", "(of 2 iterations)", "expected are 'rate' and 'time' of 1"),
         (MDTEST_40, "2 tasks, 400 files", "2 tasks, 300 files", "instead of '2 tasks, 400 files'"),
+        (OSU_LATENCY, "# OSU MPI Latency", "# OSU MPI_Put Latency", "0 tables; 2, one a repetition"),
+        (OSU_LATENCY, "MPI Latency", "MPI Iallreduce Latency", "OSU's test 'Iallreduce Latency' is none"),
+        (OSU_RATE, "242.57", "142.57", "142.57 MB/s, 242.57 by its rate of messages"),
+        (OSU_RATE, "\n64 ", "\n128 ", "its sizes are 8 16 32 128; 8 16 32 64 are expected"),
+        (PING_PONG, "36.77", "56.77", "56.77 Mbytes/sec, 38.55 by its time, 1.66 usec"),
+        (PING_PONG, "entering MPI_Finalize", "", "cut short: '# All processes entering MPI_Finalize'"),
+        (ALLREDUCE, "#processes = 4", "#processes = 2", "2 processes instead of 4"),
+        (ALLREDUCE, "Benchmarking Allreduce", "Benchmarking Reduce", "test is Reduce instead of Allreduce"),
         (IO500, "0.148076", "0.158076", "bandwidth is 0.741339, by its phases 0.753"),
         (IO500, "[RESULT]                 find", "[      ]                 find", "without the phases"),
         (IO500, "TOTAL 5.537435", "TOTAL 6.537435", "score is 6.537435, by its phases 5.537"),
@@ -196,10 +243,29 @@ def test_mdtest_makes_one_iteration_and_tells_its_times(study: Study) -> None:
 
 
 def test_iors_json_is_read_where_it_is_asked_for(study: Study) -> None:
-    json = DATA / "ior_own" / IOR_JSON_40.file
+    json = DATA / "ior" / IOR_JSON_40.file
     words = ran(study, IOR_JSON_40, f"last=${{*: -1}}; cp '{json}' \"${{last#*=}}\"; echo text")
     assert "-O summaryFormat=JSON -O summaryFile=" in words
     assert "text" in (study.attempt() / "err.0").read_text(encoding="utf-8")
+
+
+def test_osus_programs_get_the_range_of_sizes(study: Study) -> None:
+    assert ran(study, OSU_RATE, printed(OSU_RATE), options="-W 16") == "-m 8:64 -W 16\n"
+
+
+def test_imb_gets_the_test_and_the_sizes_as_powers_of_two(study: Study) -> None:
+    words = ran(study, ALLREDUCE, printed(ALLREDUCE), options="-iter 100")
+    assert words == "-npmin 4 -msglog 3:6 -iter 100 Allreduce\n"
+
+
+def test_sizes_that_are_no_powers_of_two_are_refused(study: Study) -> None:
+    own = study.folder.parent / "own"
+    own.write_text("#!/bin/bash\n", encoding="utf-8")
+    own.chmod(0o755)
+    study.write(registry.load("osu"), 1, program=str(own), smallest=8, largest=100)
+    assert study.run().returncode != 0
+    said = (study.attempt() / "err.0").read_text(encoding="utf-8")
+    assert "smallest is 8 bytes and largest 100 bytes; give two powers of two" in said
 
 
 def test_the_io500_gets_the_users_configuration_with_the_runs_folders(
@@ -216,7 +282,7 @@ def test_the_io500_gets_the_users_configuration_with_the_runs_folders(
     assert (study.attempt() / "io500.0.txt").read_text(encoding="utf-8") == "[run]\n"
 
 
-@pytest.mark.parametrize("name", ["hpcg", "ior_own", "mdtest", "io500"])
+@pytest.mark.parametrize("name", ["hpcg", "ior", "mdtest", "io500", "osu"])
 def test_without_a_program_it_is_told_what_to_give(name: str) -> None:
     given: dict[str, object] = {"config": "/opt/a.ini"} if name == "io500" else {}
     with pytest.raises(registry.ParameterError, match=r"needs program: absolute path of your own"):

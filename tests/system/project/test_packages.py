@@ -32,7 +32,7 @@ def test_the_page_has_what_the_packages_tests_type() -> None:
 
 
 def test_the_release_of_slurm_is_that_of_the_headers(tmp_path: Path) -> None:
-    script = ROOT / "setup/dist/slurm_release.sh"
+    script = ROOT / "packaging/dist/slurm_release.sh"
     (tmp_path / "slurm").mkdir()
     header = tmp_path / "slurm/slurm_version.h"
     for number, release in {"0x160508": "22.05", "0x180b05": "24.11", "0x1a0505": "26.05"}.items():
@@ -45,8 +45,8 @@ def test_the_release_of_slurm_is_that_of_the_headers(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout of git")
 def test_what_is_packed_is_what_git_has(tmp_path: Path) -> None:
-    subprocess.run([ROOT / "setup/dist/source.sh", tmp_path / "source"], check=True)
+    subprocess.run([ROOT / "packaging/dist/source.sh", tmp_path / "source"], check=True)
     packed = tmp_path / "source"
     assert (packed / "VERSION").read_text() == (ROOT / "VERSION").read_text()
-    assert (packed / "setup/deb/rules").stat().st_mode & 0o111
+    assert (packed / "packaging/deb/rules").stat().st_mode & 0o111
     assert not (packed / "build").exists() and not (packed / ".git").exists()

@@ -1,11 +1,10 @@
-"""Conditions of the network and captures that lie in --run-dir go into the job's record."""
+"""Conditions of the network in --run-dir go into the job's record."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,29 @@ import pytest
 from steelyard.wrappers.base.node import find_node_program
 
 CONDITIONS = {"requested": "delay=50ms", "applied": "delay=50ms", "valid": True, "undone": True}
-CAPTURE = {"file": "n7.1.pcapng", "bytes": 4711, "truncated": False, "filter": "tcp"}
 
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
-    for name in ("netem", "capture"):
-        (folder / name).mkdir(mode=0o700, parents=True)
+    (folder / "netem").mkdir(mode=0o700, parents=True)
     return folder
 
 
-def leave(run_dir: Path, kind: str, name: str, document: dict[str, Any]) -> Path:
-    path = run_dir / kind / name
+def leave(run_dir: Path, name: str, document: dict[str, Any]) -> Path:
+    path = run_dir / "netem" / name
     path.with_suffix(".tmp").write_text(json.dumps(document))
     path.with_suffix(".tmp").rename(path)
     return path
 
 
 def test_finished_conditions_are_taken_with_their_tag(sampler: Any, run_dir: Path) -> None:
-    mine = leave(run_dir, "netem", "n7.1.done.json", CONDITIONS)
-    others = leave(run_dir, "netem", "n7.11.done.json", CONDITIONS)
+    mine = leave(run_dir, "n7.1.done.json", CONDITIONS)
+    others = leave(run_dir, "n7.11.done.json", CONDITIONS)
     _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7", "--tag", "a=b")
     record = weighed.record
     assert record["network_conditions"] == CONDITIONS
     assert record["tags"] == {"a": "b", "network": "delay=50ms"}
-    assert record["capture"] is None
-    assert record["missing"]["capture"] == "none was asked for"
     assert "network_conditions" not in record["missing"]
     assert (mine.exists(), others.exists()) == (False, True)
 
@@ -55,11 +50,11 @@ def test_nothing_was_asked_for(sampler: Any, run_dir: Path) -> None:
 
 def test_what_was_asked_for_and_refused_is_told_as_that(sampler: Any, run_dir: Path) -> None:
     attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
-    for field in ("network_conditions", "cache", "capture"):
+    for field in ("network_conditions", "cache"):
         attached.send(f"unmet {field} asked for, not in place yet: --{field}")
         attached.send(f"unmet {field} refused: --{field}: no")
     record = attached.end()
-    for field in ("network_conditions", "cache", "capture"):
+    for field in ("network_conditions", "cache"):
         assert record[field] is None
         assert record["missing"][field] == f"refused: --{field}: no"
 
@@ -67,7 +62,7 @@ def test_what_was_asked_for_and_refused_is_told_as_that(sampler: Any, run_dir: P
 def test_what_is_had_after_all_takes_the_place_of_a_refusal(sampler: Any, run_dir: Path) -> None:
     attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
     attached.send("unmet network_conditions asked for, not in place yet: --netem=delay=50ms")
-    leave(run_dir, "netem", "n7.1.done.json", CONDITIONS)
+    leave(run_dir, "n7.1.done.json", CONDITIONS)
     record = attached.end()
     assert record["network_conditions"] == CONDITIONS
     assert "network_conditions" not in record["missing"]
@@ -77,23 +72,6 @@ def test_without_a_run_dir_the_reason_says_so(sampler: Any) -> None:
     _, weighed = sampler.run(["true"])
     assert weighed.record["network_conditions"] is None
     assert "--run-dir" in weighed.record["missing"]["network_conditions"]
-
-
-def test_a_capture_that_is_being_closed_is_waited_for(sampler: Any, run_dir: Path) -> None:
-    leave(run_dir, "capture", "n7.1.json", {"pid": os.getpid()})
-    attached = sampler.attach("--run-dir", run_dir, "--node", "n7")
-    assert attached.record["missing"]["capture"].startswith("not known yet")
-    later = threading.Timer(0.7, leave, (run_dir, "capture", "n7.1.done.json", CAPTURE))
-    later.start()
-    assert attached.end()["capture"] == CAPTURE
-    later.join()
-
-
-def test_a_capture_that_never_ends_is_named(sampler: Any, run_dir: Path) -> None:
-    leave(run_dir, "capture", "n7.1.json", {"pid": os.getpid()})
-    _, weighed = sampler.run(["true"], "--run-dir", run_dir, "--node", "n7")
-    assert weighed.record["capture"] is None
-    assert "had not been closed 2 s after" in weighed.record["missing"]["capture"]
 
 
 def test_a_link_is_not_followed(sampler: Any, run_dir: Path, tmp_path: Path) -> None:

@@ -154,6 +154,26 @@ def test_retransmissions_are_counted_where_there_are_some(sampler: Any, net: Net
     assert tcp["job_retransmitted_segments"] <= tcp["retransmitted_segments"]  # the node's
 
 
+def test_windows_are_those_of_the_connection(sampler: Any, net: Net) -> None:
+    """An idle connection keeps its windows; the client reads them by getsockopt, too."""
+    code = client(0)[2] + (
+        "import struct\n"
+        "ends[0].sendall(bytes(100))\n"
+        "time.sleep(3.3)\n"
+        "info = ends[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)\n"
+        "print(*struct.unpack_from('I', info, 80), *struct.unpack_from('I', info, 96))\n"
+    )
+    done, weighed = sampler.run(
+        [sys.executable, "-c", code], "--rate", "5", prefix=net.prefix, capture_output=True
+    )
+    cwnd, space = map(int, done.stdout.split()[1:])
+    tcp = weighed.record["tcp"]
+    assert cwnd >= 10 and space > 1000
+    assert (tcp["snd_cwnd_median_segments"], tcp["snd_cwnd_max_segments"]) == (cwnd, cwnd)
+    assert tcp["rcv_space_max_bytes"] == space
+    assert tcp["rcv_space_median_bytes"] == pytest.approx(space, rel=0.008)
+
+
 def test_connections_of_others_and_within_the_node_are_left_out(sampler: Any, net: Net) -> None:
     other = net.run(client(30))
     inside = start(

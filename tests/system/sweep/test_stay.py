@@ -36,7 +36,7 @@ def test_all_kinds_go_by_age_and_by_quota_and_are_counted_to_the_byte(
     assert before - used(site) == done.removed_bytes > 400_000
     assert done.used_bytes + folders.own_bytes(site.dir) == used(site)
     assert record_folders.job_ids(site.dir) == {
-        f"{kind}-10" for kind in ("plain", "private", "captured", "large")
+        f"{kind}-10" for kind in ("plain", "private", "large")
     }
-    assert (len(done.removed_days), done.removed_files) == (2, 10)
-    assert done.stay_files == {folders.CAPTURE: 1, folders.LARGE: 2, folders.PRIVATE: 2}
+    assert (len(done.removed_days), done.removed_files) == (2, 8)
+    assert done.stay_files == {folders.LARGE: 2, folders.PRIVATE: 2}

@@ -17,7 +17,6 @@ from tests.unit.sweep.swept_site import DAY_S, Site
 from steelyard.analysis.collect import settled
 from steelyard.analysis.sources import packed_samples, record_folders, record_packs, thinned
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.netem import round_trips
 from steelyard.wrappers.sweep.sweep import Asked, sweep
 
 __all__ = ["lab"]
@@ -149,28 +148,6 @@ def test_a_study_is_told_of_samples_that_come_thinned(study: Study) -> None:
     assert (run_id("twonodes"),) in stamps, "nothing more will come: not read again each time"
     study.collect()
     assert samples(study) == (lines, gaps, checks)
-
-
-def test_round_trip_times_of_thinned_samples_are_named_so(tmp_path: Path) -> None:
-    path = tmp_path / "v1.1.csv"
-    text = next((DATA / "records" / "network").glob("*.csv")).read_bytes()
-    path.write_bytes(packed_samples.thinned(text, 2) or b"")
-    assert thinned.WORDS in round_trips.of_samples(path).what
-
-
-def test_the_first_packs_are_read(tmp_path: Path) -> None:
-    """They had neither a form nor thinned samples."""
-    site = Site(tmp_path / "records")
-    site.leave("7", 20 * DAY_S)
-    site.sweep()
-    (pack,) = site.dir.rglob("*.parquet")
-    text = duckdb.sql(f"SELECT content FROM '{pack}' WHERE form IS NULL").fetchall()
-    duckdb.execute(
-        f"CREATE OR REPLACE TABLE first AS SELECT * EXCLUDE (form, thinned_s) REPLACE ("
-        f"CASE WHEN name LIKE '%.csv' THEN 'a\r\n7\n'::BLOB ELSE content END AS content) FROM '{pack}'"
-    )
-    duckdb.execute(f"COPY first TO '{pack}' (FORMAT parquet)")
-    assert len(text) == 1 and site.found() == site.truth
 
 
 def test_a_form_of_a_later_version_is_named(tmp_path: Path) -> None:

@@ -35,7 +35,15 @@ IOZONE_AUTO: Given = {
 }
 SAME_PROGRAM = {"hpl", "hpcc"}
 HPCG: Given = {"program": "/opt/xhpcg", "ranks": 2, "nx": 16, "ny": 24, "nz": 32}
-IOR_OWN: Given = {"program": "/opt/ior", "repetitions": 3}
+OSU: Given = {"program": "/opt/osu", "smallest": 8, "largest": 64, "repetitions": 1}
+OSU_FILES = ("bw.7", "bibw.5", "mbw_mr.5", "allreduce.5", "allreduce_full.7", "barrier.5")
+IMB: dict[str, Given] = {
+    "PingPong.2017": {"test": "pingpong", "ranks": 4},
+    "Sendrecv.2021": {"test": "Sendrecv"},
+    "Allreduce.2021": {"test": "Allreduce", "ranks": 4},
+    "Barrier.2021": {"test": "Barrier", "ranks": 4},
+}
+IOR: Given = {"program": "/opt/ior", "repetitions": 3}
 IOR_JSON: Given = {"program": "/opt/ior", "repetitions": 2, "summary": "json"}
 MDTEST: Given = {"program": "/opt/mdtest", "files": 200, "kind": "both"}
 IO500: Given = {"program": "/opt/io500", "config": "/opt/io500.ini", "invalid": True}
@@ -51,13 +59,16 @@ GOOD: list[tuple[str, str, Given]] = [
     ("hpcc", "hpcc/hpccoutf.N1000.np2.txt", HPCC),
     ("hpcg", "hpcg/HPCG-Benchmark_3.1.txt", HPCG),
     ("hpcg", "hpcg/HPCG-Benchmark-3.0.yaml", HPCG),
-    ("ior_own", "ior_own/easy.3.3.0.out", IOR_OWN),
-    ("ior_own", "ior_own/easy.4.0.0.out", IOR_OWN),
-    ("ior_own", "ior_own/hard.3.3.0.json", IOR_JSON),
-    ("ior_own", "ior_own/hard.4.0.0.json", IOR_JSON),
+    ("ior", "ior/easy.3.3.0.out", IOR),
+    ("ior", "ior/easy.4.0.0.out", IOR),
+    ("ior", "ior/hard.3.3.0.json", IOR_JSON),
+    ("ior", "ior/hard.4.0.0.json", IOR_JSON),
     ("mdtest", "mdtest/both.3.3.0.out", MDTEST),
     ("mdtest", "mdtest/files.4.0.0.out", {**MDTEST, "kind": "files"}),
     ("io500", "io500/invalid.out", IO500),
+    ("osu", "osu/latency.5.out", {**OSU, "repetitions": 2}),
+    *(("osu", f"osu/{name}.out", OSU) for name in OSU_FILES),
+    *(("osu", f"osu/IMB-{name}.out", {**OSU, **given}) for name, given in IMB.items()),
     ("fio", "fio/randrw.3.33.json", {**FIO, "rw": "randrw"}),
     ("fio", "fio/two_groups.3.33.json", {"job_file": "/opt/two_groups.fio"}),
     ("iozone", "iozone/throughput.3.471.out", IOZONE),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import cluster, start_guests
+from steelyard.wrappers.cluster import cluster, guest_kvm, guest_uml, start_guests
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import guest as virtual_guest
 from steelyard.wrappers.cluster import network as virtual_network
@@ -35,10 +35,11 @@ def config(tmp_path: Path) -> ClusterConfig:
 
 @pytest.fixture
 def able(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where virtual nodes can start."""
+    """As on a machine where virtual nodes can start, without KVM."""
+    monkeypatch.setattr(guest_kvm, "lacks", lambda: "there is no /dev/kvm")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/{name}")
-    monkeypatch.setattr(start_guests, "MODULES", Path("/"))
+    monkeypatch.setattr(guest_uml, "MODULES", Path("/"))
     monkeypatch.setattr(start_guests, "TUN", Path("/"))
     room = namedtuple("room", "free")(1 << 40)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: room)
@@ -157,7 +158,7 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
     folders = [tmp_path / name for name in names]
     for folder in folders:
         folder.mkdir(parents=True)
-    monkeypatch.setattr(start_guests, "how_mounted", lambda folder: f"as {folder.name}")
+    monkeypatch.setattr(guest_uml, "how_mounted", lambda folder: f"as {folder.name}")
     found = start_guests.mounts(tmp_path / "c", folders)
     assert list(found.items()) == [
         (tmp_path / "a", "as a"),
@@ -168,9 +169,9 @@ def test_shares_in_one_another_are_mounted_once_and_the_cluster_last(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_an_ordinary_users_folder_goes_through_bindfs(tmp_path: Path) -> None:
-    assert start_guests.how_mounted(tmp_path) == "hostfs"
+    assert guest_uml.how_mounted(tmp_path) == "hostfs"
     shutil.chown(tmp_path, "nobody")
-    assert start_guests.how_mounted(tmp_path) == "bindfs"
+    assert guest_uml.how_mounted(tmp_path) == "bindfs"
 
 
 def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) 
     assert (at / "shares").read_text() == f"bindfs /home/a b\nhostfs {tmp_path}\n"
     assert (at / "console").is_fifo()
     assert os.access(tmp_path / "guests" / "init.sh", os.X_OK)
-    line = virtual_guest.launch_line(tmp_path, "v1", NETWORK, 512)
+    line = guest_uml.launch_line(tmp_path, "v1", NETWORK, 512)
     assert line[:2] == ["nsenter", "--net=/run/netns/sy-4f1a"]
     assert {"mem=512M", "SY_ADDRESS=10.79.26.11/24"} <= set(line)
 

@@ -6,15 +6,17 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
+from steelyard.analysis.report import answer
+from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.base import errors
-from steelyard.wrappers.cluster import cluster, start_guests
+from steelyard.wrappers.cluster import cluster, guest_uml, start_guests
 from steelyard.wrappers.cluster.config import ClusterConfig
 from steelyard.wrappers.cluster.start_daemons import ClusterError
 from steelyard.wrappers.commands import demo
@@ -109,7 +111,7 @@ def test_what_the_machine_lacks_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(start_guests, "_check_host", CHECK_HOST)
-    monkeypatch.setattr(start_guests, "PROGRAMS", {"no-such-kernel": "user-mode-linux"})
+    monkeypatch.setattr(guest_uml, "PROGRAMS", {"no-such-kernel": "user-mode-linux"})
     begin(root)
     line = why_not(capsys)
     assert "no-such-kernel" in line and "install --no-install-recommends user-mode-linux" in line
@@ -174,3 +176,16 @@ def test_the_readme_shows_what_the_recording_holds() -> None:
     assert len(shown) > 10
     for line in shown:
         assert line in recorded, f"the recording has no line '{line}' here"
+
+
+@pytest.mark.parametrize(("vm", "said"), [("uml", "not of KVM"), ("kvm", "what KVM costs on this")])
+def test_the_answer_says_what_kind_of_guest_it_is_about(
+    demo_summary: Summary, monkeypatch: pytest.MonkeyPatch, vm: str, said: str
+) -> None:
+    monkeypatch.setattr(answer, "whole_runs", lambda _summary: [])
+    groups = [replace(group, condition={"node_type": "virtual"}) for group in demo_summary.groups]
+    records = [replace(record, vm=vm) for record in demo_summary.data.records]
+    meta = replace(demo_summary.data.meta, factors={"node_type": ["physical", "virtual"]})
+    data = replace(demo_summary.data, records=records, meta=meta)
+    (sentence,) = demo._about(replace(demo_summary, groups=groups, data=data))
+    assert said in sentence

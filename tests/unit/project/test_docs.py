@@ -38,11 +38,14 @@ def test_every_command_is_in_the_readme_or_a_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_make_targets_exist(page: Path) -> None:
-    """`make WORD` in code is a target."""
+    """`make WORD` in code is a target, or a component of packaging/install.sh."""
     text = page.read_text(encoding="utf-8")
     used = set(re.findall(r"(?:`|^    |; )make (?:-s )?([a-z][a-z-]+)", text, re.MULTILINE))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    script = (ROOT / "packaging/install.sh").read_text(encoding="utf-8")
+    components = set(re.findall(r"^([a-z-]+)\(\) \{", script, re.MULTILINE))
+    targets |= components | {f"install-{name}" for name in components}
     assert used <= targets
 
 

@@ -1,7 +1,7 @@
 """`steelyard` understands every command of the pages (tests/system/project executes most of them).
 
 A block is fenced, or indented by four; a command stands behind `$ ` (or `# `, as root), in a page for
-admins also at the start of the line. Recipes are executed on a cluster: tests/lab/test_recipes.py.
+admins also at the start of the line. Recipes are executed on a cluster: tests/guests/nodes/test_recipes.py.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ COMMENT = re.compile(r"\s{2,}#.*$|\s#\s.*$", re.MULTILINE)
 
 # What tests/system/project/test_shell_blocks.py does not execute, and why.
 ELSEWHERE = {
-    r"recipes/.*": "on a cluster: tests/lab/test_recipes.py",
+    r"recipes/.*": "on a cluster: tests/guests/nodes/test_recipes.py",
     r"papers/.*: steelyard (check|submit|status|collect) .*": "clusters of the papers' size: tests/unit/study",
     r"papers/.*: steelyard report .*": "of such a study: tests/system/published",
-    r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/lab",
+    r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/system/cluster",
     r".*: make\b.*": "builds, installs or tests all of it; their names: test_docs.py",
-    r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/lab/test_study.py",
-    r".*: steelyard (show|compare) (4711|JOBID|--mine).*": "jobs of Slurm: tests/lab/test_show.py",
-    r".*: steelyard run .*--(netem|cache=cold).*": "root, and a network: tests/lab/test_netem_host.py",
-    r".*: steelyard(-node)? (netem|cache) .*": "root: tests/system/netem, tests/lab/test_netem_host.py",
-    r".*: .*steelyard calibrate\b.*": "a minute on a quiet machine: tests/system/calibrate, tests/lab/test_calibrate.py",
+    r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/system/cluster/test_study.py",
+    r".*: steelyard (show|compare) (4711|JOBID|--mine).*": "jobs of Slurm: tests/system/cluster/test_show.py",
+    r".*: steelyard run .*--(netem|cache=cold).*": "root, and a network: tests/system/network/test_netem_host.py",
+    r".*: steelyard(-node)? (netem|cache) .*": "root: tests/system/netem, tests/system/network/test_netem_host.py",
+    r".*: .*steelyard calibrate\b.*": "a minute on a quiet machine: tests/system/calibrate, tests/system/cluster/test_calibrate.py",
     r".*: steelyard run --in docker.*": "an image: tests/system/jobscripts/test_launcher.py",
     r".*: steelyard run --benchmark hpl .*": "a minute: tests/system/benchmarks",
-    r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/lab/docker, tests/packages",
+    r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/docker, tests/packages",
     r".*: apt .*": "packages of the system",
     r"mpi-profile.md: .*": "a program with MPI: tests/system/benchmarks/test_mpiprof.py",
-    r"npb.md: mpirun .*": "a minute: `make check-npb`",
+    r"npb.md: mpirun .*": "a minute: `tests/run.sh npb`",
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
-    r"virtual.md: .*": "virtual machines, as root: tests/lab/test_virtual.py",
-    r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/lab/test_cluster_database.py",
+    r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
+    r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",
     r"trust.md: steelyard doctor": "this machine's own, seconds: tests/unit/doctor",
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.run import run, shown
 
@@ -40,21 +41,19 @@ def test_repeat_zero_is_wrong_usage(capsys: Capture) -> None:
 
 def test_a_record_cut_short_gives_no_figures(tmp_path: Path) -> None:
     (tmp_path / "n.1.json").write_text(
-        json.dumps({"complete": False, "incomplete_reason": "disk full", "elapsed_s": 3.0})
+        json.dumps(
+            {"version": 1, "complete": False, "incomplete_reason": "disk full", "elapsed_s": 3.0}
+        )
     )
     found = run.weighed(tmp_path, 1, 0)
     assert set(found.values.values()) == {None}
     assert found.missing["elapsed"] == "the record was cut short: disk full"
 
 
-def test_an_old_sampler_has_no_time_of_the_command(tmp_path: Path) -> None:
-    """Never the record's own: that goes from the first to the last sample."""
-    (tmp_path / "n.1.json").write_text(
-        json.dumps({"complete": True, "elapsed_s": 3.0, "exit": {"exit_code": 0, "signal": None}})
-    )
-    found = run.weighed(tmp_path, 1, 0)
-    assert found.values["elapsed"] is None
-    assert "older than this command" in found.missing["elapsed"]
+def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "n.1.json").write_text(json.dumps({"version": 2, "complete": True}))
+    with pytest.raises(MissingError, match="records of version 2, this command reads version 1"):
+        run.weighed(tmp_path, 1, 0)
 
 
 def test_figures_read_as_in_the_report() -> None:

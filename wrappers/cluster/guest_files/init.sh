@@ -1,10 +1,10 @@
 #!/bin/sh
-# First process of a virtual node (User Mode Linux): the host's own / below a memory overlay, the
+# First process of a virtual node (of QEMU: after init_kvm.sh): the host's own / below a memory overlay, the
 # shared folders writable, the network, munged; then it runs what the host asks for (control).
-# From the kernel's command line: SY_NAME, SY_DIR (the cluster's folder), SY_ADDRESS (with /24).
+# From the kernel's command line: SY_NAME, SY_DIR (the cluster's folder), SY_ADDRESS (with /24),
+# SY_MODULES (the folder of its kernel's modules, as the host has it).
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-readonly modules=/usr/lib/uml/modules
 self=$SY_DIR/guests/$SY_NAME
 
 # The new root: changes of system files stay in memory and end with the guest.
@@ -12,7 +12,7 @@ make_root() {
     mount -t proc proc /proc
     mount -t tmpfs -o mode=755 tmpfs /run
     mkdir -p /run/upper /run/work /run/root /run/kmod/lib
-    ln -s "$modules" /run/kmod/lib/modules # a host without a kernel of its own has no /lib/modules
+    ln -s "$SY_MODULES" /run/kmod/lib/modules # a host without a kernel of its own has no /lib/modules
     modprobe -d /run/kmod overlay
     mount -t overlay -o lowerdir=/,upperdir=/run/upper,workdir=/run/work overlay /run/root
     cd /run/root
@@ -27,16 +27,22 @@ make_root() {
     mount -t tmpfs -o mode=755 tmpfs run
     pivot_root . mnt
     umount -l mnt
-    ln -sfn "$modules/$(uname -r)" "/lib/modules/$(uname -r)"
+    release=$(uname -r)
+    [ -d "/lib/modules/$release" ] || ln -sfn "$SY_MODULES/$release" "/lib/modules/$release"
     rm -f /.dockerenv # the host may be a container; this is none
 }
 
-# Folders of the host that jobs write to. What hostfs makes there belongs to root; bindfs gives a
-# new file to who made it. The cluster's folder comes last: it may lie in one of them.
+# Folders of the host that jobs write to. What virtiofs (QEMU) and bindfs make there belongs to who
+# made it; what hostfs (User Mode Linux) makes belongs to root. The cluster's folder comes last: it may lie in one of them.
 mount_shares() {
     while read -r how folder; do
         mkdir -p "$folder"
         case $how in
+        virtiofs)
+            mkdir -p /run/files
+            mountpoint -q /run/files || mount -t virtiofs files /run/files
+            mount --bind "/run/files$folder" "$folder"
+            ;;
         hostfs) mount -t hostfs -o "$folder" none "$folder" ;;
         bindfs)
             below=/run/shares$folder
@@ -62,6 +68,7 @@ set_up_system() {
     mount -t cgroup2 cgroup2 /sys/fs/cgroup
     mkdir -p /sys/fs/cgroup/system.slice # slurmd looks for systemd's
     ip link set lo up
+    ip link set eth0 name vec0 2>/dev/null || [ -e /sys/class/net/vec0 ] # QEMU's device, UML's
     ip link set vec0 up
     ip addr add "$SY_ADDRESS" dev vec0
     # A window larger than 64 KB from the start: else transfers over a delay crawl.
@@ -110,7 +117,7 @@ set_up_system
 start_munged
 export SLURM_CONF="$SY_DIR/etc/slurm.conf" STEELYARD_RECORD_DIR="$SY_DIR/records"
 export STEELYARD_CLUSTER_DIR="$SY_DIR"
-unset SY_ADDRESS TERM
+unset SY_ADDRESS SY_MODULES TERM
 control &
 wait # for ever, and reaps whoever has lost its parent
 echo o >/proc/sysrq-trigger

@@ -1,9 +1,9 @@
 #!/bin/sh
-# In the guest `nfs`: export the disk ubd0 as NFS versions 3 and 4 to the network $1. Version 3
+# In the guest `nfs`: export its disk as NFS versions 3 and 4 to the network $1. Version 3
 # needs rpcbind, but nobody's statd: clients name both ports, and lock among themselves (nolock).
 set -eu
 mkdir -p /srv/nfs
-mount /dev/ubda /srv/nfs
+mount /dev/[uv]*da /srv/nfs # ubda of User Mode Linux, vda of QEMU
 chmod 1777 /srv/nfs
 mount -t tmpfs tmpfs /var/lib/nfs
 mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery /run/rpcbind

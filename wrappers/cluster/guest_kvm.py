@@ -1,0 +1,186 @@
+"""A virtual node by QEMU with KVM, where this machine can: which kernel, which files, which command.
+
+The guest boots a kernel of this machine's own, as any virtual machine does; the host's files come
+through virtiofs. That KVM works is told by its driver: there is a /dev/kvm, too, where kvm-pvm runs
+kernels that were made for it, and interprets every other, instruction by instruction.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.cluster import guest_kvm_launch
+from steelyard.wrappers.cluster.config import Network
+from steelyard.wrappers.cluster.start_daemons import search_path
+
+ACCELERATOR = ("-accel", "kvm", "-cpu", "host")
+DEVICE = Path("/dev/kvm")
+DRIVERS = tuple(map(Path, ("/sys/module/kvm_intel", "/sys/module/kvm_amd")))
+FILE_SERVERS = ("/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd")
+# What the first process needs: the disk on which everything is, and the network.
+MODULES = ("virtio_pci", "virtiofs", "virtio_net", "virtio_blk", "overlay")
+UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}  # a module's suffix, and the program for it
+# program: the Debian package that brings it
+PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox",
+    "ip": "iproute2",
+    "modprobe": "kmod",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One that can be booted: its image, and the folder in which lib/modules/RELEASE is."""
+
+    release: str
+    image: Path
+    root: Path = Path("/")
+
+    @property
+    def modules(self) -> Path:
+        """Those of every release."""
+        return self.root / "lib/modules"
+
+
+def lacks() -> str:
+    """Why there are no guests of KVM here; empty: there can be."""
+    if not DEVICE.exists():
+        return f"there is no {DEVICE}"
+    if not any(driver.is_dir() for driver in DRIVERS):
+        return f"the driver of {DEVICE} is neither {' nor '.join(d.name for d in DRIVERS)}"
+    missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
+    if missing:
+        packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
+        return f"no {', '.join(missing)} (apt-get install --no-install-recommends {packages})"
+    if file_server() is None:
+        return "no virtiofsd (apt-get install virtiofsd; Debian 12: qemu-system-common)"
+    if find_kernel() is None:
+        return "no kernel in /boot that has modules (apt-get install linux-image-cloud-amd64)"
+    return ""
+
+
+def file_server() -> Path | None:
+    """The program that shows the host's files to a guest."""
+    return next((Path(path) for path in FILE_SERVERS if os.access(path, os.X_OK)), None)
+
+
+def find_kernel(root: Path = Path("/")) -> Kernel | None:
+    """The one that runs, else the newest in /boot."""
+    images = [(path.name.removeprefix("vmlinuz-"), path) for path in root.glob("boot/vmlinuz-*")]
+    images += [(path.parent.name, path) for path in root.glob("lib/modules/*/vmlinuz")]
+    found = [Kernel(release, path, root) for release, path in images]
+    able = [kernel for kernel in found if (kernel.modules / kernel.release).is_dir()]
+    running = os.uname().release
+    return max(able, key=lambda k: (k.release == running, _numbers(k.release)), default=None)
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def prepare(cluster_dir: Path) -> None:
+    """The files of a guest's first moments, beside its scripts."""
+    kernel = find_kernel()
+    if kernel is None:
+        raise MissingError(lacks())
+    archive = cluster_dir / "guests" / "initrd.cpio"
+    archive.write_bytes(b"".join(_members(_files(cluster_dir, kernel))))
+
+
+def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
+    """The first process, busybox with its libraries, the modules in the order of their loading."""
+    busybox = Path(shutil.which("busybox", path=search_path()) or "busybox")
+    said = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False).stdout
+    found = {str(path): path.read_bytes() for path in map(Path, re.findall(r"(/\S+) \(0x", said))}
+    found["bin/busybox"] = busybox.read_bytes()
+    found["init"] = (cluster_dir / "guests/init_kvm.sh").read_bytes()
+    for number, path in enumerate(_module_files(kernel)):
+        found[f"modules/{number:02}"] = _unpacked(path)
+    return found
+
+
+def _module_files(kernel: Kernel) -> list[Path]:
+    """Each once, behind those that it needs; what the kernel has built in is no file."""
+    paths: dict[Path, None] = {}
+    for module in MODULES:
+        done = subprocess.run(
+            ["modprobe", "-d", kernel.root, "-S", kernel.release, "--show-depends", module],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": search_path()},
+        )
+        if done.returncode != 0:
+            raise MissingError(f"the kernel {kernel.image} has no {module}: {done.stderr.strip()}")
+        paths |= dict.fromkeys(map(Path, re.findall(r"(?m)^insmod (\S+)", done.stdout)))
+    return list(paths)
+
+
+def _unpacked(path: Path) -> bytes:
+    program = UNPACK.get(path.suffix)
+    if program is None:
+        return path.read_bytes()
+    return subprocess.run([program, "-dc", path], capture_output=True, check=True).stdout
+
+
+def _members(files: Mapping[str, bytes]) -> Iterator[bytes]:
+    """An archive as the kernel unpacks it: cpio(5), "newc", which pads to words of four bytes."""
+    folders = {str(up) for name in files for up in Path(name.lstrip("/")).parents} - {"."}
+    for name in sorted(folders | {"proc", "dev", "host"}):
+        yield _member(name, 0o040755, b"")
+    for name, content in files.items():
+        yield _member(name.lstrip("/"), 0o100755, content)
+    yield _member("TRAILER!!!", 0, b"")
+
+
+def _member(name: str, mode: int, content: bytes) -> bytes:
+    word = name.encode() + b"\0"
+    numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(word), 0)
+    head = b"070701" + b"".join(b"%08x" % number for number in numbers) + word
+    return head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4)
+
+
+def launch_line(
+    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
+) -> list[str]:
+    """The command that is the guest, as that of guest_uml: in a process namespace of its own, in which
+    the servers of its files end with it."""
+    kernel, server = find_kernel(), file_server()
+    if kernel is None or server is None:
+        raise MissingError(lacks())
+    guests = cluster_dir / "guests"
+    address = network.address(name)
+    words = (
+        "console=ttyS0 quiet panic=-1",
+        f"SY_NAME={name} SY_DIR={cluster_dir} SY_ADDRESS={address}/24 SY_MODULES={kernel.modules}",
+    )
+    return [
+        *network.enter(),
+        *("unshare", "--pid", "--fork", "--kill-child"),
+        *(sys.executable, "-P", guest_kvm_launch.__file__, str(server), str(guests / name)),
+        *("qemu-system-x86_64", *ACCELERATOR, "-smp", "1", "-m", str(memory_mb)),
+        # The servers of files read and write the guest's memory.
+        *("-object", f"memory-backend-memfd,id=memory,size={memory_mb}M,share=on"),
+        *("-numa", "node,memdev=memory", "-nodefaults", "-no-reboot", "-display", "none"),
+        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
+        *("-kernel", str(kernel.image), "-initrd", str(guests / "initrd.cpio")),
+        *("-append", " ".join(words)),
+        *("-netdev", f"tap,id=net,ifname={name},script=no,downscript=no"),
+        *("-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{_last(address):02x}"),
+        *(("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe") if disk else ()),
+    ]
+
+
+def _last(address: str) -> int:
+    return int(address.rpartition(".")[2])

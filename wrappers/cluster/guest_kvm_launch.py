@@ -1,0 +1,48 @@
+"""The servers of a guest's files, then QEMU in this process: SERVER FOLDER QEMU OPTION…
+
+The servers are given sockets that listen already, so that nobody waits for them. `root`: what the
+host has, which does not change; `files`: what both write to.
+"""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+CACHE = {"root": "always", "files": "auto"}
+
+
+def main(server: str, folder: Path, line: list[str]) -> None:
+    """Does not return."""
+    for name, cache in CACHE.items():
+        path = folder / f"{name}.socket"
+        path.unlink(missing_ok=True)  # of a guest that was killed
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            listening.listen(1)
+            how = f"source=/,cache={cache},sandbox=chroot"
+            _start(
+                [server, f"--fd={listening.fileno()}", "-o", how], listening, folder / f"{name}.log"
+            )
+        line += ["-chardev", f"socket,id={name},path={path}"]
+        line += ["-device", f"vhost-user-fs-pci,chardev={name},tag={name}"]
+    os.execvp(line[0], line)
+
+
+def _start(argv: list[str], listening: socket.socket, log: Path) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    listening.set_inheritable(True)
+    os.posix_spawn(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,62 @@
+"""A virtual node by User Mode Linux, which any machine can run: a kernel that is a program."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from steelyard.wrappers.base.node import built_programs
+from steelyard.wrappers.cluster.config import Network
+
+REGISTERS = "libsteelyard-uml.so"  # plugins/uml
+MODULES = Path("/usr/lib/uml/modules")
+MEMORY_DIR = Path("/dev/shm")  # a guest's memory is a file there, unlinked as soon as it is open
+
+# program: the Debian package that brings it
+PROGRAMS = {
+    "linux.uml": "user-mode-linux",
+    "ip": "iproute2",
+    "modprobe": "kmod",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+}
+
+
+def prepare(cluster_dir: Path) -> None:
+    """A copy of the library beside the guests' scripts."""
+    library = built_programs().parent / "lib" / REGISTERS
+    if library.is_file():
+        shutil.copy2(library, cluster_dir / "guests")
+
+
+def _preloaded(cluster_dir: Path) -> list[str]:
+    """What lets the kernel keep the registers of a processor with AMX, where it was built."""
+    library = cluster_dir / "guests" / REGISTERS
+    return [f"LD_PRELOAD={library}"] if library.is_file() else []
+
+
+def how_mounted(folder: Path) -> str:
+    """hostfs is faster, and has all on the host at a close; but what it makes belongs to root."""
+    return "hostfs" if folder.stat().st_uid == 0 else "bindfs"
+
+
+def launch_line(
+    cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
+) -> list[str]:
+    """The command that is the guest, for a Starter; its stdin is the FIFO `console`.
+
+    In a process namespace of its own: the guest's helper processes end with it, also by kill -9.
+    """
+    guests = cluster_dir / "guests"
+    return [
+        *network.enter(),
+        *("unshare", "--pid", "--fork", "--kill-child"),
+        *("env", f"TMPDIR={MEMORY_DIR}", *_preloaded(cluster_dir), "linux.uml"),
+        *("rootfstype=hostfs", "rootflags=/", "ro", f"mem={memory_mb}M", f"init={guests}/init.sh"),
+        *("quiet", "con=null", "con0=fd:0,fd:1", f"umid={name}", f"uml_dir={guests}/uml/"),
+        # Without gro=1 a guest receives 0.2 Mbit/s.
+        f"vec0:transport=tap,ifname={name},depth=128,gro=1",
+        *((f"ubd0={disk}",) if disk else ()),
+        *(f"SY_NAME={name}", f"SY_DIR={cluster_dir}", f"SY_ADDRESS={network.address(name)}/24"),
+        f"SY_MODULES={MODULES}",
+    ]
