@@ -42,6 +42,7 @@ group_guests() { spread_files tests/guests/nodes; } # root, /dev/net/tun
 group_slow() { spread_tests -m slow --ignore=tests/system/cluster --ignore=tests/system/network tests/system; }
 group_slow-cluster() { spread_files -m slow tests/system/cluster tests/system/network; }
 group_docker-host() { CLUSTERS=2 allow_missing_docker tests/docker/cluster.sh test host; }
+group_wheel() { tests/packages/wheel.sh; } # fetches 0.4 GB the first time
 group_compilers() { tests/lint.sh --all-compilers; }
 group_sanitize() { tests/run_sanitized.sh tests; }
 group_fuzz() { tests/run_sanitized.sh fuzz "${FUZZ_S:-60}"; }
@@ -81,7 +82,6 @@ group_matrix() {
 group_dist() { package_and_try dist run.sh dist; }
 group_deb() { package_and_try deb run.sh deb; }
 group_rpm() { package_and_try rpm rpm.sh; }
-group_wheel() { tests/packages/wheel.sh; }
 
 package_and_try() { # KIND SCRIPT [ARGUMENT]
     make -s package KIND="$1" && setup/packages.sh check-packages && "tests/packages/$2" "${@:3}"
@@ -104,7 +104,7 @@ lanes_of() { # TIER|GROUP…
     case $* in
     fast) printf '%s\n' 'units' 'ruff compiler c' ;;
     test) printf '%s\n' 'cluster failsafe npb' 'units lint c programs bats' ;;
-    slow) printf '%s\n' 'guests docker-host' 'compilers sanitize npb-all slow slow-cluster torture fuzz' ;;
+    slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow slow-cluster torture fuzz' ;;
     *) printf '%s\n' "$*" ;;
     esac
 }

@@ -86,7 +86,7 @@ on_debian_11() {
 }
 
 if ! docker info &>/dev/null || ! type -P mmdebstrap >/dev/null; then
-    echo "# skipped: tests/packages/wheel.sh needs a Docker engine that answers and mmdebstrap"
+    echo "wheel not run: no Docker engine answers, or mmdebstrap is missing" | tee -a "${GROUP_NOT_RUN:-/dev/null}"
     exit 0
 fi
 wheel=$(packaging/wheel/wheel.sh)

@@ -49,6 +49,7 @@ ELSEWHERE = {
     r".*: steelyard run --benchmark hpl .*": "a minute: tests/system/benchmarks",
     r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/docker, tests/packages",
     r".*: apt .*": "packages of the system",
+    r"run.md: pipx install .*": "a container: tests/packages/wheel.sh",
     r"mpi-profile.md: .*": "a program with MPI: tests/system/benchmarks/test_mpiprof.py",
     r"npb.md: mpirun .*": "a minute: `tests/run.sh npb`",
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
