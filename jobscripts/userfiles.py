@@ -14,7 +14,7 @@ from typing import BinaryIO
 RECORD_BYTES = 8 << 20  # ours have some 40 KB
 NOTE_BYTES = 16 << 20  # tags, environment, result.json
 PLAN_BYTES = 1 << 30  # of a study of 100,000 runs: 60 MB
-BULK_BYTES = 32 << 30  # samples at 100 Hz of a month; a capture
+BULK_BYTES = 32 << 30  # samples at 100 Hz of a month
 ANY_BYTES = 1 << 62  # where only a part is read
 PIECE_BYTES = 1 << 16  # read at once beyond what a file's size promised
 # Smaller ones may have a hole, which a crash of a node leaves: it is read as what it is, zeros.

@@ -7,7 +7,7 @@ set -euo pipefail
 readonly suite=${1:?SUITE: bookworm, trixie or sid}
 readonly root=${2:?FOLDER}
 readonly source=${BASH_SOURCE[0]%/*}/..
-readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,libc6-dev,libjansson-dev,libmnl-dev,python3,python3-rich,iproute2,procps,kmod,iputils-ping
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,libslurm-dev,munge,mariadb-server,gcc,make,meson,ninja-build,pkg-config,libc6-dev,libjansson-dev,libmnl-dev,python3,python3-rich,iproute2,procps,kmod,iputils-ping
 
 if [[ ! -e $root/usr/sbin/slurmd ]]; then
     type -P mmdebstrap >/dev/null || {
@@ -20,8 +20,8 @@ if [[ ! -e $root/usr/sbin/slurmd ]]; then
 fi
 
 # A folder from before a package was needed.
-if [[ ! -d $root/usr/lib/python3/dist-packages/rich || ! -e $root/usr/bin/ping || ! -e $root/usr/bin/kmod ]]; then
-    chroot "$root" sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-rich kmod iputils-ping'
+if [[ ! -d $root/usr/lib/python3/dist-packages/rich || ! -e $root/usr/bin/kmod || ! -e $root/usr/bin/meson ]]; then
+    chroot "$root" sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-rich kmod iputils-ping meson ninja-build pkg-config'
 fi
 
 head=$(git -C "$source" rev-parse HEAD)

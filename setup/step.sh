@@ -24,10 +24,6 @@ at_work() {
     Collecting* | *Downloading* | *Using\ cached*)
         printf '%d Python packages found, %s' "$(grep -c '^Collecting' "$log")" "${line#"${line%%[! ]*}"}"
         ;;
-    *' -o '*)
-        line=${line#* -o }
-        printf '%d compiled, %s' "$(grep -c -e ' -o ' "$log")" "${line%% *}"
-        ;;
     *) printf '%s' "$line" ;;
     esac
 }

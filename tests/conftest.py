@@ -1,4 +1,4 @@
-"""What every tier needs: signals as a terminal gives them, no green without a test, second tries told."""
+"""What every tier needs: the signals of a terminal, and a red end when every test was skipped."""
 
 from __future__ import annotations
 
@@ -23,28 +23,11 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
 
 
-MOST_AGAIN = 3  # tests that may need a second try: more is a fault of ours
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Why a test that had a second try has failed first: it is a fault to be found, passed or not."""
-    first = terminalreporter.stats.get("rerun", [])
-    if first:
-        terminalreporter.section("failed at the first try, tried again")
-    for report in first:
-        terminalreporter.write_sep("-", report.nodeid)
-        terminalreporter.write_line(report.longreprtext)
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where every test was skipped, nothing was shown: that is red, as are many second tries."""
+    """A run in which every test was skipped is red: it has shown nothing."""
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return
     if reporter.stats.get("skipped") and not reporter.stats.get("passed"):
         reporter.write_line("\nevery test was skipped: nothing was shown", red=True)
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    again = {report.nodeid for report in reporter.stats.get("rerun", [])}
-    if len(again) > MOST_AGAIN:
-        reporter.write_line(f"\n{len(again)} tests were tried again, {MOST_AGAIN} may be", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

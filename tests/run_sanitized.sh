@@ -1,25 +1,56 @@
 #!/bin/bash
-# The sanitized C tests, as many at once as there are processors: tests/run_sanitized.sh PLUGIN PROGRAM…
-# A report of any of their processes turns one red: those of the plugin's children reach no terminal.
-set -uo pipefail
+# The C parts once more, by clang with AddressSanitizer and UBSan, in build/sanitized: tests/run_sanitized.sh
+#   tests              the C tests, spoilt input included
+#   fuzz [SECONDS]     libFuzzer over every parser of what comes from outside, 60 seconds in all
+#   torture [SECONDS]  every call that may fail made to fail, for 120 seconds; all: each of them
+#   npb                the NAS Parallel Benchmarks, class S
+set -euo pipefail
 
-readonly plugin=$1
-shift
+cd "${BASH_SOURCE[0]%/*}/.."
+readonly folder=build/sanitized
 
-if (($# > 1)); then
-    printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" "$0" "$plugin"
-    exit
-fi
+build() { # TARGET
+    [[ -e $folder/build.ninja ]] || CC=clang meson setup "$folder" -Dtorture=true -Dmpi=disabled \
+        -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+    ninja -C "$folder" "$1"
+}
 
-log=$(mktemp -d)
-trap 'rm -rf "$log"' EXIT
-export ASAN_OPTIONS=detect_leaks=1:handle_abort=1:log_path=$log/report
-export UBSAN_OPTIONS=print_stacktrace=1:log_path=$log/report LSAN_OPTIONS=print_suppressions=0
-"$1" "$plugin" >"$log/output" 2>&1
-code=$?
-if ((code)) || compgen -G "$log/report*" >/dev/null; then
-    cat "$log"/*
-    printf '%s failed with code %d\n' "${1##*/}" "$code"
-    exit 1
-fi
-printf '%s: %s ok\n' "${1##*/}" "$(grep -c '^ok' "$log/output")"
+# A report of any of a program's processes turns it red: those of the plugin's children reach no terminal.
+one() { # PROGRAM ARGUMENT…: as `meson test` calls it
+    local log code=0
+    log=$(mktemp -d)
+    export ASAN_OPTIONS=detect_leaks=1:handle_abort=1:log_path=$log/report
+    export UBSAN_OPTIONS=print_stacktrace=1:log_path=$log/report LSAN_OPTIONS=print_suppressions=0
+    "$@" || code=$?
+    if compgen -G "$log/report*" >/dev/null; then
+        cat "$log"/* >&2
+        code=1
+    fi
+    rm -rf "$log"
+    exit "$code"
+}
+
+case ${1-} in
+tests)
+    build torture-programs
+    meson test -C "$folder" --no-rebuild --print-errorlogs --wrapper "$PWD/tests/run_sanitized.sh one"
+    ;;
+one) one "${@:2}" ;;
+fuzz)
+    build fuzzers
+    python3 -P tests/fuzz/fuzz.py --seconds "${2:-60}" "$folder"/tests/fuzz_*[a-z]
+    build/venv/bin/python -P tests/fuzz/twins.py "$folder/tests/fuzz_merge" "$folder/tests/corpus/merge"
+    ;;
+torture)
+    build torture-programs
+    for_long=(--seconds "${2:-120}")
+    [[ ${2-} != all ]] || for_long=(--all)
+    python3 tests/torture/torture.py "${for_long[@]}" --plugin "$folder/plugins/slurm/spank_steelyard.so" \
+        "$folder"/tests/test_*[a-z] "$folder/plugins/node/steelyard-node"
+    ;;
+npb) tests/run_npb.sh sanitize ;;
+*)
+    sed -n 2,6p "${BASH_SOURCE[0]}"
+    exit 2
+    ;;
+esac

@@ -24,7 +24,7 @@ from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.spool import quote_path
 
 NAME = "the cluster's database"
-LACKS = "without tags, conditions, captures, GPUs and samples"
+LACKS = "without tags, conditions, GPUs and samples"
 NOT_KEPT = f"{NAME} does not have it"
 PATIENCE_S = 1.0  # a person waits
 ACCOUNTED = ("partition", "account", "cpus", "cpus_asked", "memory_bytes", "gpus", "time_limit_s")

@@ -11,7 +11,6 @@ from steelyard.analysis.collect import samples_in
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.records_in import Gap
 from steelyard.analysis.collect.samples_in import SampleFile
-from steelyard.analysis.sources.records import Record
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.spool import storable
 
@@ -45,22 +44,21 @@ class KnownFiles:
         return sorted(keys & self._stored.keys())
 
 
-def files_beside(
-    study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap], what: str, field: str
-) -> Iterator[tuple[SampleFile, Record]]:
-    """The files that records name in a field, each with its record; one that is not there is a gap
-    of the kind `what`."""
+def sample_files(
+    study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
+) -> Iterator[SampleFile]:
+    """The files of samples that records name; a missing file is a gap."""
     for attempt in attempts:
         for node, record in attempt.records.items():
-            path = record.beside(field)
+            path = record.samples_path
             if path is None:
                 continue
             if not path.is_file():
                 reason = f"the record names {path.name}, which is not beside it"
-                gaps.append(Gap(attempt.run_id, attempt.attempt, node, what, reason))
+                gaps.append(Gap(attempt.run_id, attempt.attempt, node, "samples", reason))
                 continue
             key = str(path.relative_to(study_dir))
-            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node)), record
+            yield SampleFile(path, key, attempt.run_id, attempt.attempt, storable(node))
 
 
 def sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import captures_in, network, samples_in, settled, tables
+from steelyard.analysis.collect import network, samples_in, settled, tables
 from steelyard.analysis.collect.accounting_in import (
     Jobs,
     Progress,
@@ -24,7 +24,7 @@ from steelyard.analysis.collect.accounting_in import (
 from steelyard.analysis.collect.attempts import Attempt, Known, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
-from steelyard.analysis.collect.known_samples import KnownFiles, files_beside, sample_gaps
+from steelyard.analysis.collect.known_samples import KnownFiles, sample_files, sample_gaps
 from steelyard.analysis.collect.outputs_in import Output, read_output
 from steelyard.analysis.collect.records_in import (
     Gap,
@@ -73,7 +73,7 @@ class Collected:
 
 # Tables of what attempts left behind.
 OF_ATTEMPTS = (
-    *("results", "records", "tags", "environment", "spans", "network", "flows", "captures"),
+    *("results", "records", "tags", "environment", "spans", "network"),
     *("sources", "sample_parts"),
 )
 # A run that wrote its result this recently has a job that is about to end.
@@ -268,7 +268,7 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
     DuckDB reads samples while other records are copied and outputs read.
     """
     if not work.is_touched:  # no attempt is read
-        work.gaps += [*sample_gaps(work.connection), *captures_in.capture_gaps(work.connection)]
+        work.gaps += sample_gaps(work.connection)
         return
     known = KnownFiles(work.connection, work.parts)
     found = []
@@ -281,8 +281,7 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
             work.study_dir, record_dirs, work.left, work.progress, before_reading
         ):
             found += gaps
-            named = files_beside(work.study_dir, attempts, work.gaps, "samples", "samples_file")
-            for file, _ in named:
+            for file in sample_files(work.study_dir, attempts, work.gaps):
                 if not known.has(file):
                     loader.add(file, known.instead_of(file))
                     work.progress("samples", loader.loaded, loader.count)
@@ -294,9 +293,6 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: settled.Stamps)
     work.gaps += [*found, *record_gaps(work.left, record_dirs, told)]
     work.sample_files = loader.count
     work.gaps += sample_gaps(work.connection)
-    work.gaps += captures_in.take_in(
-        work.connection, work.study_dir, work.left, work.scratch, work.progress
-    )
 
 
 def write_tables(work: Merge) -> dict[str, int]:

@@ -62,7 +62,7 @@ UNITS = {
 QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
 
 REFUSAL = re.compile(
-    r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache|capture)=.+)$", re.MULTILINE
+    r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache)=.+)$", re.MULTILINE
 )
 DEFAULT_DIRECTION = "direction=egress"
 TAIL_BYTES = 65536  # of a job's output; the line is its last

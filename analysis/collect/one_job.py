@@ -241,7 +241,7 @@ def window_of(row: AccountingRow | None) -> Window | None:
 
 def unmet(record: Record) -> Iterator[str]:
     """Conditions that were asked for and not had (docs/formats.md, part 4)."""
-    for name in ("network_conditions", "cache", "capture"):
+    for name in ("network_conditions", "cache"):
         reason = record.why_missing(name) or ""
         if reason.startswith(("refused: ", "asked for, ")):
             yield f"{record.node}: {reason}"
@@ -325,7 +325,7 @@ def network_lines(node: NodeView) -> list[str]:
     """A node's network conditions in two or three lines; [] when there is nothing to tell."""
     document = conditions(node.record)
     if document is None:
-        return tcp_line(node) + capture_line(node)
+        return tcp_line(node)
     row = columns(document)
     where = f"{', '.join(dict.fromkeys(row['devices'])) or '?'} ({row['qdisc'] or '?'}, scope {row['scope'] or '?'})"
     applied = "as asked" if row["applied"] == row["requested"] else row["applied"] or "not known"
@@ -340,7 +340,7 @@ def network_lines(node: NodeView) -> list[str]:
         reason = row["invalid_reason"] or "the record does not say why"
         word = f"invalid: {reason}" if row["valid"] is False else "valid"
         lines.append(f"{node.node}: {word}{undone}")
-    return lines + tcp_line(node) + capture_line(node)
+    return lines + tcp_line(node)
 
 
 def link_lines(document: Mapping[str, Any]) -> list[str]:
@@ -358,15 +358,6 @@ def link_lines(document: Mapping[str, Any]) -> list[str]:
             told = measured_words(columns(link))
             lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {told}{bad}")
     return lines
-
-
-def capture_line(node: NodeView) -> list[str]:
-    """Where its packets are."""
-    path = node.record.beside("capture.file")
-    if path is None:
-        return []
-    full = ", full before the end" if node.record.get("capture.truncated") is True else ""
-    return [f"{node.node}: packets in {path}{full}"]
 
 
 def measured_words(row: dict[str, Any]) -> str:
@@ -396,4 +387,11 @@ def tcp_line(node: NodeView) -> list[str]:
         f"connections: {values['tcp_connections']}, "
         f"segments sent again: {values['job_retransmitted_segments']}"
     )
+    if values["snd_cwnd_median_segments"] is not None:
+        words += (
+            f", congestion window {values['snd_cwnd_median_segments']:.4g} segments "
+            f"(median; largest {values['snd_cwnd_max_segments']}), receive space "
+            f"{quantity(values['rcv_space_median_bytes'], 'bytes')} "
+            f"(median; largest {quantity(values['rcv_space_max_bytes'], 'bytes')})"
+        )
     return [words]

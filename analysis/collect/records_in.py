@@ -82,7 +82,7 @@ def bring_file(source: Path, target: Path) -> None:
 
 
 def may_be_linked(name: str, mode: int) -> bool:
-    """Samples and captures that nobody may write, as the sampler leaves them. Not a record: its
+    """Samples that nobody may write, as the sampler leaves them. Not a record: its
     inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
     return not name.endswith(".json") and not mode & WRITABLE
 
@@ -180,7 +180,7 @@ def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list
 
 
 def not_copied(attempt: Attempt, node: str | None, error: OSError) -> Gap:
-    """A record, samples or a capture that stay where the node left them."""
+    """A record or samples that stay where the node left them."""
     reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
     return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
 
@@ -196,7 +196,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
         if attempt is None or not attempt.is_over:
             continue
         # The record last: with its samples not there yet it would look whole.
-        for file in (source.with_suffix(".csv"), source.with_suffix(".pcapng"), source):
+        for file in (source.with_suffix(".csv"), source):
             target = study_dir / "records" / folder.name / file.name
             try:
                 if os.path.lexists(file) and not (same_file(file, target) or is_more(target, file)):

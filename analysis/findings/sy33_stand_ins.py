@@ -13,7 +13,7 @@ KIND = Kind(
     title="programs of the scheduler stood in for its accounting",
     why=(
         "They tell of a job's last start only, forget it after a while, and do not say who "
-        "deleted it; tracejob may not even know its nodes."
+        "deleted it."
     ),
     advice=(
         "Ask the administrator for the right to read the server's accounting logs, or for a copy "

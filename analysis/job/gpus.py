@@ -23,7 +23,7 @@ class JobGpus:
 
 
 def of_record(record: Record) -> JobGpus | None:
-    """None: no accelerator has a meter there, or an earlier version wrote it."""
+    """None: no accelerator has a meter there."""
     of_node, of_job = record.get("energy.gpus.of_node"), record.get("energy.gpus.of_job")
     if not isinstance(of_node, int) or not of_node:
         return None

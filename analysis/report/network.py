@@ -45,6 +45,10 @@ TCP_HEADINGS = (
     "… sd",
     "… largest",
     "Retransmitted segments",
+    "Congestion window: median",
+    "… largest",
+    "Receive space: median",
+    "… largest",
 )
 
 
@@ -90,6 +94,10 @@ def tcp_row(level: LevelTcp) -> tuple[str, ...]:
         *map(str, (level.jobs, level.connections, level.readings)),
         *(quantity(time_s, "s") for time_s in times),
         MISSING if level.retransmitted is None else str(level.retransmitted),
+        MISSING if level.cwnd_segments is None else f"{level.cwnd_segments:.4g}",
+        MISSING if level.cwnd_max_segments is None else str(level.cwnd_max_segments),
+        quantity(level.rcv_space_bytes, "bytes"),
+        quantity(level.rcv_space_max_bytes, "bytes"),
     )
 
 

@@ -14,11 +14,6 @@ from steelyard.facts.quantities import TOTALS
 KEY = "steelyard"
 MAX_BYTES = 65535  # Slurm cuts what is longer, without a word
 IN_COMMENT = tuple(name for name, total in TOTALS.items() if total.in_comment)
-# All of ours before there was a key: it stood beside `"steelyard":1`.
-FLAT = frozenset(
-    ("node_type", "vm", "container", "kernel", "tags", "nodes", "nodes_weighed", "nodes_idle")
-    + ("exclusive", "energy_scope", "network_scope", "missing", "netem", "netem_valid", *IN_COMMENT)
-)
 
 
 class ForeignError(Exception):
@@ -26,7 +21,8 @@ class ForeignError(Exception):
 
 
 def own(text: str) -> dict[str, Any] | None:
-    """What Steelyard wrote, whole, with null for what it left out; None: nothing."""
+    """What Steelyard wrote, with null for what it left out; None: nothing. On PBS, whose comment is
+    Steelyard's alone, it is the whole object."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -65,23 +61,22 @@ def merged(text: str | None, mine: str) -> str:
     """
     if not text or not text.strip():
         return f'{{"{KEY}":{mine}}}'
-    document = object_of(text)
-    kept = [whole for name, whole in members(text) if not is_ours(name, document)]
+    check_object(text)
+    kept = [whole for name, whole in members(text) if name != KEY]
     result = f"{{{','.join([*kept, f'{json.dumps(KEY)}:{mine}'])}}}"
     if len(result.encode()) > MAX_BYTES:
         raise ForeignError("what others wrote leaves no room")
     return result
 
 
-def object_of(text: str) -> dict[str, Any]:
-    """The object that it is, each name once; ForeignError: none."""
+def check_object(text: str) -> None:
+    """ForeignError unless it is an object that has each name once."""
     try:
         document = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise ForeignError("there is text of somebody else that is no JSON object")
-    return document
 
 
 def refused(word: str) -> None:
@@ -95,12 +90,6 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name twice")
     return found
-
-
-def is_ours(name: str, document: Mapping[str, Any]) -> bool:
-    """A member that we wrote."""
-    is_flat = KEY in document and not isinstance(document[KEY], dict)
-    return name == KEY or (is_flat and name in FLAT)
 
 
 def members(text: str) -> Iterator[tuple[str, str]]:

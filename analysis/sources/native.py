@@ -8,9 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 LIBRARY = "libsteelyard-samples.so"
-# Where `make install-programs` puts it, and other programs of ours.
+# The checkout, or the folder `steelyard` of site-packages.
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "build"
+# In a wheel that was built for a platform (packaging/wheel/wheel.sh): programs and this library.
+BUNDLED = ROOT / "libexec"
+# Where `make install-programs` and the packages put them.
 INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"))
-BUILT = Path(__file__).resolve().parents[2] / "build"
 
 # plugins/reader/samples_reader.h
 SKIP, INTEGER, REAL = 0, 1, 2
@@ -28,7 +32,7 @@ def read_samples() -> ReadSamples | None:
     import ctypes
 
     named = os.environ.get("STEELYARD_SAMPLES")
-    places = [folder / LIBRARY for folder in (BUILT / "lib", *INSTALLED)]
+    places = [folder / LIBRARY for folder in (BUILT / "lib", BUNDLED, *INSTALLED)]
     for path in places if named is None else [Path(named)]:
         if path.is_file():
             try:

@@ -102,11 +102,6 @@ class Packed:
 
 COLUMNS = "job_id, name, uid, mode, modified_unix_ns, changed_unix_ns, thinned_s, form, content"
 RECORDS = "name LIKE '%.json'"  # and no samples
-# The first packs had neither form nor thinned_s.
-OF_PACK = (
-    "(FROM read_parquet(?) UNION ALL BY NAME "
-    "SELECT NULL::BIGINT AS thinned_s, NULL::VARCHAR AS form WHERE false)"
-)
 
 
 @functools.cache
@@ -115,7 +110,6 @@ def connection() -> duckdb.DuckDBPyConnection:
     from steelyard.analysis.store.database import side_engine
 
     found = side_engine(Path(scratch(), "spill"))
-    # A group of rows of ours is 2 MB; the first packs had 2048 files in one, however large.
     found.execute("SET threads = 1; SET memory_limit = '4GB'")
     return found
 
@@ -135,7 +129,7 @@ def files(pack: Path, among: Collection[str] = (), only: str = "true") -> Iterat
         where += " AND job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
         values += [min(among), max(among), list(among)]
     try:
-        found = cursor.execute(f"SELECT {COLUMNS} FROM {OF_PACK} WHERE {where}", values)
+        found = cursor.execute(f"SELECT {COLUMNS} FROM read_parquet(?) WHERE {where}", values)
         while row := found.fetchone():
             yield Packed(*row)
     except duckdb.Error as error:

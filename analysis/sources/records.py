@@ -43,6 +43,10 @@ COLUMNS = {
     "rtt_mean_s": ("tcp.rtt_mean_s", "float"),
     "rtt_sd_s": ("tcp.rtt_sd_s", "float"),
     "rtt_max_s": ("tcp.rtt_max_s", "float"),
+    "snd_cwnd_median_segments": ("tcp.snd_cwnd_median_segments", "float"),
+    "snd_cwnd_max_segments": ("tcp.snd_cwnd_max_segments", "int"),
+    "rcv_space_median_bytes": ("tcp.rcv_space_median_bytes", "float"),
+    "rcv_space_max_bytes": ("tcp.rcv_space_max_bytes", "int"),
     "job_retransmitted_segments": ("tcp.job_retransmitted_segments", "int"),
     "samples": ("sampler.samples", "int"),
     "samples_lost": ("sampler.samples_lost", "int"),
@@ -118,12 +122,8 @@ class Record:
 
     @property
     def samples_path(self) -> Path | None:
-        """Its samples; None when sampling was off."""
-        return self.beside("samples_file")
-
-    def beside(self, dotted: str) -> Path | None:
-        """A file that a field names; only a name beside the record is followed."""
-        name = self.get(dotted)
+        """Its samples; None when sampling was off. Only a name beside the record is followed."""
+        name = self.get("samples_file")
         if not isinstance(name, str) or not name or Path(name).name != name:
             return None
         if "\0" in name or len(os.fsencode(name)) > NAME_BYTES:

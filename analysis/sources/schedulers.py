@@ -5,21 +5,13 @@ from __future__ import annotations
 from steelyard.analysis.sources.accounting import Accounting
 from steelyard.analysis.sources.pbs.accounting import Pbs
 from steelyard.analysis.sources.sacct import Sacct
-from steelyard.analysis.sources.sacct_json import SacctJson
-from steelyard.analysis.sources.slurm_library import PySlurm
 
 READERS: dict[str, type[Accounting]] = {"slurm": Sacct, "pbs": Pbs}
-# Other ways to the same accounting, by the names that a person chooses them by, and whose it is.
-OTHER_WAYS: dict[str, tuple[str, type[Accounting]]] = {
-    "sacct-json": ("slurm", SacctJson),
-    "pyslurm": ("slurm", PySlurm),
-}
 
 
-def every(way: str | None = None) -> dict[str, Accounting]:
-    """Their accounting by the schedulers' names, one of them in this way; nothing is asked yet."""
-    readers = READERS | dict([OTHER_WAYS[way]] if way is not None else [])
-    return {name: reader() for name, reader in readers.items()}
+def every() -> dict[str, Accounting]:
+    """Their accounting by the schedulers' names; nothing is asked yet."""
+    return {name: reader() for name, reader in READERS.items()}
 
 
 def here() -> type[Accounting]:

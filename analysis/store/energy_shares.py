@@ -25,8 +25,8 @@ SHORTEST_S = 0.5  # a window from which idle power is judged
 OPTION, ADMINISTRATOR = "option", "administrator"
 
 NO_CPU = (
-    "the samples do not tell the node's CPU time: written by an earlier version, or the node's "
-    "joules are not those of packages and dram"
+    "the samples have no CPU time of the node, as where the node's joules are not those of packages "
+    "and dram"
 )
 NO_ENERGY = "the node's joules are not known"
 NO_OWN = "no sample tells the job's CPU time"

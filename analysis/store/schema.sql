@@ -130,6 +130,10 @@ CREATE TABLE records (
     rtt_mean_s DOUBLE,
     rtt_sd_s DOUBLE,
     rtt_max_s DOUBLE,
+    snd_cwnd_median_segments DOUBLE,
+    snd_cwnd_max_segments BIGINT,
+    rcv_space_median_bytes DOUBLE,
+    rcv_space_max_bytes BIGINT,
     job_retransmitted_segments BIGINT,
     samples BIGINT,
     samples_lost BIGINT,
@@ -144,6 +148,8 @@ COMMENT ON COLUMN records.complete IS
 COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all rtt_* are';
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
+COMMENT ON COLUMN records.snd_cwnd_median_segments IS
+    'of the congestion windows (tcpi_snd_cwnd), one per socket and sample; rcv_space_* of tcpi_rcv_space';
 COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
 COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
 
@@ -231,50 +237,6 @@ COMMENT ON COLUMN network.duplicate_achieved IS
     'as the other *_achieved a share of packets; NULL: not asked for, or not counted by the kernel';
 COMMENT ON COLUMN network.undone IS 'the node''s tree of qdiscs is as it was before';
 
-CREATE TABLE flows (
-    run_id VARCHAR NOT NULL,
-    attempt VARCHAR NOT NULL,
-    node VARCHAR NOT NULL,
-    flow INTEGER NOT NULL,
-    client VARCHAR NOT NULL,
-    server VARCHAR NOT NULL,
-    direction VARCHAR NOT NULL CHECK (direction IN ('to_server', 'to_client')),
-    packets BIGINT NOT NULL,
-    bytes BIGINT NOT NULL,
-    retransmissions BIGINT NOT NULL,
-    rtt_min_s DOUBLE,
-    rtt_mean_s DOUBLE,
-    rtt_median_s DOUBLE,
-    rtt_max_s DOUBLE,
-    window_min_bytes BIGINT,
-    window_mean_bytes DOUBLE,
-    window_max_bytes BIGINT,
-    first_unix_s DOUBLE,
-    last_unix_s DOUBLE
-);
-COMMENT ON TABLE flows IS
-    'one row per TCP connection and direction of a capture, as tshark saw it; key run_id, attempt, node, flow, direction';
-COMMENT ON COLUMN flows.flow IS 'tshark''s number of the connection in its capture, from 0';
-COMMENT ON COLUMN flows.client IS 'ADDRESS:PORT of the side that opened it; of one already open the higher port';
-COMMENT ON COLUMN flows.bytes IS 'of TCP payload, retransmissions too';
-COMMENT ON COLUMN flows.rtt_min_s IS 'from a segment of this direction to its acknowledgement, as the other rtt_*';
-COMMENT ON COLUMN flows.window_min_bytes IS 'announced by the sender of this direction, scaled, as the other window_*';
-
-CREATE TABLE captures (
-    path VARCHAR NOT NULL,
-    run_id VARCHAR NOT NULL,
-    attempt VARCHAR NOT NULL,
-    node VARCHAR NOT NULL,
-    size_bytes BIGINT NOT NULL,
-    modified_unix_ns BIGINT NOT NULL,
-    flows BIGINT NOT NULL,
-    reason VARCHAR
-);
-COMMENT ON TABLE captures IS
-    'one row per capture that was read, so that the next collect reads only new ones; key path';
-COMMENT ON COLUMN captures.path IS 'inside the study folder';
-COMMENT ON COLUMN captures.reason IS 'why it gave no flows, or not all; NULL: it did';
-
 CREATE TABLE accounting (
     submission_id VARCHAR NOT NULL,
     run_id VARCHAR,
@@ -340,7 +302,7 @@ CREATE TABLE gaps (
     node VARCHAR,
     what VARCHAR NOT NULL CHECK (what IN (
         'accounting', 'job', 'result', 'output', 'record', 'incomplete_record', 'record_version',
-        'samples', 'cut_samples', 'capture', 'clock')),
+        'samples', 'cut_samples', 'clock')),
     reason VARCHAR NOT NULL
 );
 COMMENT ON TABLE gaps IS 'one row per thing that should be there and is not';

@@ -46,6 +46,10 @@ class NodeNetwork:
     tcp_mean_s: float | None = None
     tcp_sd_s: float | None = None
     tcp_max_s: float | None = None
+    cwnd_segments: float | None = None  # median congestion window
+    cwnd_max_segments: int | None = None
+    rcv_space_bytes: float | None = None  # median
+    rcv_space_max_bytes: int | None = None
 
     @property
     def rtt_during_s(self) -> float | None:
@@ -90,6 +94,10 @@ class LevelTcp:
     sd_s: float | None
     high_s: float | None
     retransmitted: int | None  # segments; None: not known of any
+    cwnd_segments: float | None  # congestion window, median of the jobs' medians
+    cwnd_max_segments: int | None
+    rcv_space_bytes: float | None  # median of the jobs' medians
+    rcv_space_max_bytes: int | None
 
 
 def tcp_by_level(runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -> list[LevelTcp]:
@@ -118,6 +126,15 @@ def tcp_of(label: str, nodes: Sequence[NodeNetwork]) -> LevelTcp:
         sd_s=sd,
         high_s=max((n.tcp_max_s for n in nodes if n.tcp_max_s is not None), default=None),
         retransmitted=sum(again) if again else None,
+        cwnd_segments=middle(node.cwnd_segments for node in nodes),
+        cwnd_max_segments=max(
+            (n.cwnd_max_segments for n in nodes if n.cwnd_max_segments is not None), default=None
+        ),
+        rcv_space_bytes=middle(node.rcv_space_bytes for node in nodes),
+        rcv_space_max_bytes=max(
+            (n.rcv_space_max_bytes for n in nodes if n.rcv_space_max_bytes is not None),
+            default=None,
+        ),
     )
 
 
@@ -142,7 +159,8 @@ def read_network(connection: duckdb.DuckDBPyConnection) -> list[NodeNetwork]:
             w.loss_achieved, w.loss_packets, w.dropped_packets, n.rtt_median_s,
             n.job_retransmitted_segments, w.undone, n.tcp_connections, n.rtt_readings,
             TRY_CAST(json_extract_string(n.record, '$.tcp.rtt_floor_s') AS DOUBLE),
-            n.rtt_min_s, n.rtt_mean_s, n.rtt_sd_s, n.rtt_max_s
+            n.rtt_min_s, n.rtt_mean_s, n.rtt_sd_s, n.rtt_max_s, n.snd_cwnd_median_segments,
+            n.snd_cwnd_max_segments, n.rcv_space_median_bytes, n.rcv_space_max_bytes
         FROM records AS n JOIN runs AS r ON r.run_id = n.run_id AND r.attempt = n.attempt
         LEFT JOIN network AS w ON w.run_id = n.run_id AND w.attempt = n.attempt AND w.node = n.node
         WHERE w.run_id IS NOT NULL OR n.rtt_median_s IS NOT NULL

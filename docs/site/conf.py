@@ -1,4 +1,4 @@
-"""The pages of docs/ as a site: `make site` (Sphinx; pages are Markdown, by MyST)."""
+"""The pages of docs/ as a site: `make docs` (Sphinx; pages are Markdown, by MyST)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# I/O of all ranks of a job at once, in one fresh folder of a file system that all nodes share.
+# IOR, the user's own program: all ranks of a job at once, in one fresh folder of a file system that all
+# nodes share. Where its JSON is read, its text goes to stderr.
 
 # Not timed: what the run ran with.
 sy_setup() {
@@ -9,19 +10,26 @@ sy_setup() {
 }
 
 sy_ior_program() {
-    sy_program steelyard-iotest "${STEELYARD_IOTEST:-}" \
-        'build it with make all (needs mpicc: Debian package libopenmpi-dev), and set STEELYARD_IOTEST or PATH'
+    sy_program ior "$SY_PARAM_PROGRAM" 'give program = "/path/to/ior"'
 }
 
 sy_client() {
     local program code
+    local -a options
     program=$(sy_ior_program) || return
     sy_work_in "$SY_PARAM_DIRECTORY" || return
+    read -r -a options <<<"$SY_PARAM_OPTIONS"
+    options+=(-i "$SY_PARAM_REPETITIONS" -o "$SY_WORK/data")
     sy_without_scheduler
-    sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" --directory "$SY_WORK" \
-        --pattern "$SY_PARAM_PATTERN" --transfer "$SY_PARAM_TRANSFER" --block "$SY_PARAM_BLOCK" \
-        --files "$SY_PARAM_FILES" --stonewall "$SY_PARAM_STONEWALL_S"
-    code=$?
+    if [[ $SY_PARAM_SUMMARY == json ]]; then
+        options+=(-O summaryFormat=JSON -O "summaryFile=$SY_SCRATCH/ior.json")
+        sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "${options[@]}" >&2
+        code=$?
+        [[ ! -e $SY_SCRATCH/ior.json ]] || cat -- "$SY_SCRATCH/ior.json"
+    else
+        sy_mpi_run "$SY_PARAM_RANKS" "$SY_PARAM_MPIRUN" "$program" "${options[@]}"
+        code=$?
+    fi
     sy_mount_counters "$SY_WORK" after
     return "$code"
 }

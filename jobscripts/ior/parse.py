@@ -1,85 +1,217 @@
-"""Reads the JSON document of steelyard-iotest in out.CLIENT: a rate for each phase."""
+"""Reads what IOR left in out.CLIENT: its text, or its JSON document, of versions 3.3 and 4.0.
+
+Every repetition's rate is compared with the bytes of all ranks and its time, and all of them with the
+most, least and mean that IOR's own summary tells.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.jobscripts import mounts
-from steelyard.jobscripts.errors import OutputError
-from steelyard.jobscripts.output import read_output
-from steelyard.jobscripts.pairs import number
+from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.output import number, read_output
 from steelyard.jobscripts.registry import Result
 
-# The phases of each pattern, and the results that they are.
-PHASES = {
-    "easy": {"write": "write", "read": "read"},
-    "hard": {"write": "write", "read": "read"},
-    "md_easy": {"create": "create", "stat": "stat", "delete": "delete"},
-    "md_hard": {"create": "create", "stat": "stat", "read": "read_files", "delete": "delete"},
-}
+MIB = 1 << 20
+OPERATIONS = ("write", "read")
+HEAD = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O$", re.MULTILINE)
+# access bw IOPS latency block xfer open wr/rd close total iteration
+ROW = re.compile(
+    r"^(write|read) +([0-9.]+)" + 7 * r" +\S+" + r" +([0-9.]+) +(\d+) *$", re.MULTILINE | re.ASCII
+)
+SUMMARY = re.compile(
+    r"^Summary of all tests:\nOperation .*\n((?:.*\n)*?)Finished +: .+\n\Z", re.MULTILINE
+)
+WRONG_DATA = re.compile(r"Incorrect data on \w+ \(\d+ errors found\)")
+# The columns of a summary's row that are read.
+MOST, LEAST, MEAN, STONEWALL, RANKS, REPETITIONS, SEGMENTS, BLOCK = 1, 2, 3, 10, 13, 15, 21, 22
+COLUMNS = 27
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Rate (MiB/s) and time (s) as they are printed."""
+
+    rate: str
+    seconds: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What IOR says of all repetitions of an operation."""
+
+    most: str
+    least: str
+    mean: str
+    ranks: int
+    repetitions: int
+    all_bytes: int  # of all ranks, each repetition
+    stonewall: bool  # fewer, then
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Rates of the pattern's phases, and how far the ranks came."""
+    """Bytes a second of every write and every read."""
     name = f"out.{client}"
-    text = read_output(folder, client, "steelyard-iotest")
+    text = read_output(folder, client, "IOR")
+    read = _json if parameters["summary"] == "json" else _text
+    rows, summaries = read(name, text)
+    if not summaries or {one for one in OPERATIONS if rows[one]} != set(summaries):
+        raise OutputError(
+            name,
+            f"its summary has {', '.join(summaries) or 'nothing'}: every operation is expected",
+        )
+    found: list[Result] = []
+    for operation, summary in summaries.items():
+        part = f"{name}: {operation}"
+        _check(part, rows[operation], summary, parameters)
+        found += [
+            Result(operation, number(part, "rate", one.rate) * MIB, "bytes_per_s", i)
+            for i, one in enumerate(rows[operation], 1)
+        ]
+    return [*found, *mounts.results(folder, client)]
+
+
+Rows = dict[str, list[Repetition]]
+
+
+def _text(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
+    """IOR's own text: one test."""
+    summary = SUMMARY.search(text)
+    if len(HEAD.findall(text)) != 1 or summary is None:
+        raise OutputError(
+            name,
+            "cut short or not of IOR: 'IOR-VERSION: …' and, at the end, 'Finished' are expected",
+        )
+    wrong = WRONG_DATA.search(text)
+    if wrong:
+        raise FailedError(f"IOR's check of the data: {wrong[0]}")
+    rows: Rows = {one: [] for one in OPERATIONS}
+    for operation, rate, seconds, iteration in ROW.findall(text[: summary.start()]):
+        if int(iteration) != len(rows[operation]):
+            raise OutputError(
+                name, f"{operation} {iteration}: iteration {len(rows[operation])} is expected"
+            )
+        rows[operation].append(Repetition(rate, seconds))
+    summaries: dict[str, Summary] = {}
+    for line in summary[1].splitlines():
+        words = line.split()
+        if words and words[0] in OPERATIONS:
+            summaries |= {words[0]: _summary_row(name, line, words, summaries)}
+    return rows, summaries
+
+
+def _summary_row(
+    name: str, line: str, words: Sequence[str], before: Mapping[str, Summary]
+) -> Summary:
+    if len(words) != COLUMNS or words[0] in before:
+        raise OutputError(
+            name, f"summary of one test, {COLUMNS} columns in a row, is expected: {line[:80]!r}"
+        )
+    ranks, repetitions, segments, block = (
+        int(number(name, f"column {place + 1} of the summary", words[place]))
+        for place in (RANKS, REPETITIONS, SEGMENTS, BLOCK)
+    )
+    every = ranks * segments * block
+    stonewall = words[STONEWALL] != "NA"
+    return Summary(words[MOST], words[LEAST], words[MEAN], ranks, repetitions, every, stonewall)
+
+
+def _json(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
+    """IOR's document; 3.3 has a list of each repetition's operations, 4.0 one list of all."""
     try:
-        document = json.loads(text)
-        phases = {str(one["name"]): one for one in document["phases"]}
-        named = (document["format"], document["version"], len(document["phases"]))
+        document = json.loads(text, parse_float=str)
+        (test,) = document["tests"]
+        results = [
+            one
+            for listed in test["Results"]
+            for one in (listed if isinstance(listed, list) else [listed])
+        ]
+        rows: Rows = {
+            operation: [
+                Repetition(str(one["bwMiB"]), str(one["totalTime"]))
+                for one in results
+                if one["access"] == operation
+            ]
+            for operation in OPERATIONS
+        }
+        stonewall = bool(test["Parameters"]["deadlineForStonewall"])
+        segments = int(test["Parameters"]["segmentCount"])
+        summaries = {
+            str(one["operation"]): _summary_object(one, segments, stonewall)
+            for one in document["summary"]
+            if one["operation"] in OPERATIONS
+        }
+        if (
+            not text.endswith("}\n")
+            or not document["Finished"]
+            or len(summaries) != len(document["summary"])
+        ):
+            raise ValueError("one summary of each of write and read is expected")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise OutputError(name, f"cut short or damaged: {error}") from error
-    wanted = PHASES[str(parameters["pattern"])]
-    if named != ("steelyard-ior", 1, len(wanted)) or set(phases) != set(wanted):
-        raise OutputError(name, f"no document of the pattern {parameters['pattern']}, version 1")
-    _check(name, document, parameters)
-    reached = int(number(name, document, "reached"))
-    found = [
-        _rate(name, phases[phase], metric, reached, parameters) for phase, metric in wanted.items()
-    ]
-    least = number(name, document, "least")
-    return [
-        *found,
-        Result("reached", float(reached), "1", 1),
-        Result("least", least, "1", 1),
-        *mounts.results(folder, client),
-    ]
+    return rows, summaries
 
 
-def _check(name: str, document: Mapping[str, object], parameters: Mapping[str, object]) -> None:
-    """It is the problem asked for, and the ranks did no more of it than was planned."""
-    for key in ("pattern", "ranks", "transfer", "block", "files", "stonewall_s"):
-        if document.get(key) != parameters[key]:
-            raise OutputError(name, f"{key} is {document.get(key)} instead of {parameters[key]}")
-    block, transfer = int(str(parameters["block"])), int(str(parameters["transfer"]))
-    metadata = str(parameters["pattern"]).startswith("md_")
-    planned = int(str(parameters["files"])) if metadata else block // transfer
-    reached, least = (number(name, document, key) for key in ("reached", "least"))
-    if not 0 < least <= reached <= planned:
-        raise OutputError(name, f"{least:g} to {reached:g} of {planned} operations: cannot be")
-    if not parameters["stonewall_s"] and least < planned:
-        raise OutputError(name, f"{least:g} of {planned} operations, without a stonewall")
+def _summary_object(one: Mapping[str, object], segments: int, stonewall: bool) -> Summary:
+    ranks, repetitions, block = (
+        int(str(one[key])) for key in ("numTasks", "repetitions", "blockSize")
+    )
+    return Summary(
+        most=str(one["bwMaxMIB"]),
+        least=str(one["bwMinMIB"]),
+        mean=str(one["bwMeanMIB"]),
+        ranks=ranks,
+        repetitions=repetitions,
+        all_bytes=ranks * segments * block,
+        stonewall=stonewall,
+    )
 
 
-def _rate(
-    name: str,
-    phase: Mapping[str, object],
-    metric: str,
-    reached: int,
-    parameters: Mapping[str, object],
-) -> Result:
-    part = f"{name}: {phase['name']}"
-    seconds = number(part, phase, "seconds")
-    operations = reached * int(str(parameters["ranks"]))
-    if number(part, phase, "operations") != operations:
-        raise OutputError(part, f"{phase['operations']} operations instead of {operations}")
-    if seconds == 0:
-        raise OutputError(part, "in no time, which cannot be")
-    if metric in ("write", "read"):
-        size = operations * int(str(parameters["transfer"]))
-        if number(part, phase, "bytes") != size:
-            raise OutputError(part, f"{phase['bytes']} bytes instead of {size}")
-        return Result(metric, size / seconds, "bytes_per_s", 1)
-    return Result(metric, operations / seconds, "files_per_s", 1)
+def _check(
+    part: str, rows: Sequence[Repetition], summary: Summary, parameters: Mapping[str, object]
+) -> None:
+    """It is what was asked for, and its figures go together."""
+    for what, found in (("ranks", summary.ranks), ("repetitions", summary.repetitions)):
+        if found != parameters[what]:
+            raise OutputError(part, f"{what} = {found} instead of {parameters[what]}")
+    if len(rows) != summary.repetitions:
+        raise OutputError(part, f"{len(rows)} repetitions, {summary.repetitions} are expected")
+    for one in rows:
+        _check_row(part, one, summary)
+    rates = [float(one.rate) for one in rows]
+    wide = max(_half_unit(one.rate) for one in rows)
+    for what, word, expected in (
+        ("most", summary.most, max(rates)),
+        ("least", summary.least, min(rates)),
+        ("mean", summary.mean, sum(rates) / len(rates)),
+    ):
+        if abs(number(part, what, word) - expected) > wide + _half_unit(word):
+            raise OutputError(
+                part, f"{what} {word} MiB/s in the summary, {expected:.2f} by its repetitions"
+            )
+
+
+def _check_row(part: str, one: Repetition, summary: Summary) -> None:
+    rate, seconds = number(part, "rate", one.rate), number(part, "time", one.seconds)
+    if rate <= 0:
+        raise OutputError(part, f"a rate of {one.rate} MiB/s cannot be")
+    expected_s = summary.all_bytes / MIB / rate
+    unsure_s = _half_unit(one.seconds) + expected_s * _half_unit(one.rate) / rate
+    # At a stonewall fewer bytes were moved; how many is told of all repetitions only.
+    if seconds - expected_s > unsure_s or (
+        expected_s - seconds > unsure_s and not summary.stonewall
+    ):
+        raise OutputError(
+            part,
+            f"{summary.all_bytes} bytes at {one.rate} MiB/s take {expected_s:.6f} s, not {one.seconds}",
+        )
+
+
+def _half_unit(word: str) -> float:
+    """Half of the last digit that is printed, and a little."""
+    return 0.51 * 10.0 ** -len(word.partition(".")[2])

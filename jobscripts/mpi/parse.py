@@ -31,9 +31,6 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         raise OutputError(name, "no document of the benchmark mpi, version 1")
     if ranks != parameters["ranks"] or len(rows) != len(document["tests"]):
         raise OutputError(name, f"{ranks} ranks instead of {parameters['ranks']}, or doubled rows")
-    program = document.get("program", "python")
-    if program != parameters["program"]:
-        raise OutputError(name, f"program is {program} instead of {parameters['program']}")
     asked = str(parameters["test"])
     tests = ("latency", *RATES, *COLLECTIVE) if asked == "all" else (asked,)
     found = []

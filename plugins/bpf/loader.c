@@ -11,14 +11,7 @@
 #include "bpf/held.h"
 #include "bpf/place.h"
 #include "bpf/rights.h"
-
-/* The compiled program: make compiles it first, in the folder that it starts in. */
-__asm__(".pushsection .rodata\n"
-	".balign 16\n"
-	"sy_object: .incbin \"build/bpf/job_usage.bpf.o\"\n"
-	"sy_object_end:\n"
-	".popsection\n");
-extern const char sy_object[], sy_object_end[];
+#include "job_usage_object.h"
 
 #define MOST_LINKS 16
 
@@ -69,8 +62,7 @@ static int load_with(struct loaded *loaded, unsigned tasks, struct sy_bpf_can ca
 	int result;
 
 	first_words[0] = '\0';
-	loaded->object =
-	    bpf_object__open_mem(sy_object, (size_t)(sy_object_end - sy_object), &named);
+	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
 	if (!loaded->object)
 		return -errno;
 	for (size_t i = 0; !can.walk && i < CALLED; i++)

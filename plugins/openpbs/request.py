@@ -8,7 +8,6 @@ VARIABLES = {
     "STEELYARD_TAGS": "tag",  # several: with ;
     "STEELYARD_SAMPLE_RATE": "sample-rate",
     "STEELYARD_CACHE": "cache",
-    "STEELYARD_CAPTURE": "capture",
 }
 NETEM_KEYS = (  # those of facts/netem_keys.def
     "corrupt",

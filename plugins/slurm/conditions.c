@@ -108,23 +108,6 @@ static void start_netem(const struct sy_config *config, const struct sy_step *st
 		refuse_netem(err.text);
 }
 
-/* It goes on beside the sampler, which takes it into the record; it ends with the extern step. */
-static int start_capture(const struct sy_config *config, const struct sy_step *step,
-			 const struct sy_job_facts *facts, struct sy_error *err)
-{
-	char id[SY_JOB_ID_SIZE];
-	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
-	struct sy_capture_wish wish = {.record_dir = config->record_dir,
-				       .device =
-					   sy_options.has_netem ? sy_options.netem.device : "",
-				       .gid = step->gid,
-				       .watch = sy_step_extern_pid(step),
-				       .no_watch = NO_EXTERN_STEP,
-				       .protect = &facts->protect};
-
-	return sy_conditions_capture(&job, &wish, err);
-}
-
 static void try_conditions(spank_t spank, const struct sy_config *config,
 			   const struct sy_step *step, struct sy_outbox *outbox)
 {
@@ -132,12 +115,11 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	struct sy_error err;
 	bool shapes = sy_options.has_netem && !sy_options.netem.none;
 	bool cold = sy_options.cache == SY_CACHE_COLD;
-	bool capture = sy_options.capture;
 
 	int peers = sy_options.netem.has_sites ? SITES_PEERS : 1;
 
 	if (sy_job_facts_get(spank, step, peers, &facts, &err) < 0) {
-		refuse(shapes ? "--netem" : cold ? "--cache=cold" : "--capture", "%s", err.text);
+		refuse(shapes ? "--netem" : "--cache=cold", "%s", err.text);
 		return;
 	}
 	if (shapes)
@@ -145,8 +127,6 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	if (cold && !refusal[0] &&
 	    sy_cold_cache_make(config, step, &facts, sy_options.cvmfs_mb, outbox, &err) < 0)
 		refuse("--cache=cold", "%s", err.text);
-	if (capture && !refusal[0] && start_capture(config, step, &facts, &err) < 0)
-		refuse("--capture", "%s", err.text);
 }
 
 void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,

@@ -124,7 +124,7 @@ job_group() {
 asks_for_conditions() {
     case :$request in
     *:netem=none | *:netem=none:*) return 1 ;;
-    *:netem=* | *:cache=cold* | *:capture=*) return 0 ;;
+    *:netem=* | *:cache=cold*) return 0 ;;
     esac
     return 1
 }

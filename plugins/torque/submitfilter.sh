@@ -29,7 +29,6 @@ variable() {
     STEELYARD_NETEM) wish "$1" netem "$3" ;;
     STEELYARD_SAMPLE_RATE) wish "$1" sample-rate "$3" ;;
     STEELYARD_CACHE) wish "$1" cache "$3" ;;
-    STEELYARD_CAPTURE) wish "$1" capture "$3" ;;
     STEELYARD_TAGS)
         tags=$3
         while [ "$tags" ]; do
@@ -45,13 +44,12 @@ from_environment() {
     STEELYARD_NETEM) [ -z "$STEELYARD_NETEM" ] || variable "$1" "$2" "$STEELYARD_NETEM" ;;
     STEELYARD_SAMPLE_RATE) [ -z "$STEELYARD_SAMPLE_RATE" ] || variable "$1" "$2" "$STEELYARD_SAMPLE_RATE" ;;
     STEELYARD_CACHE) [ -z "$STEELYARD_CACHE" ] || variable "$1" "$2" "$STEELYARD_CACHE" ;;
-    STEELYARD_CAPTURE) [ -z "$STEELYARD_CAPTURE" ] || variable "$1" "$2" "$STEELYARD_CAPTURE" ;;
     STEELYARD_TAGS) [ -z "$STEELYARD_TAGS" ] || variable "$1" "$2" "$STEELYARD_TAGS" ;;
     esac
 }
 
 all_from_environment() {
-    for name in NETEM SAMPLE_RATE CACHE CAPTURE TAGS; do from_environment "$1" "STEELYARD_$name"; done
+    for name in NETEM SAMPLE_RATE CACHE TAGS; do from_environment "$1" "STEELYARD_$name"; done
 }
 
 # The list of -v: a comma ends a variable, `\,` is one in a value.
@@ -119,13 +117,12 @@ option() {
 steelyard_line() {
     while [ $# -gt 0 ]; do
         case $1 in
-        --netem=* | --tag=* | --sample-rate=* | --cache=* | --capture=*) key=${1%%=*} && wish own "${key#--}" "${1#*=}" ;;
-        --capture) wish own capture yes ;;
+        --netem=* | --tag=* | --sample-rate=* | --cache=*) key=${1%%=*} && wish own "${key#--}" "${1#*=}" ;;
         --netem | --tag | --sample-rate | --cache)
             [ $# -gt 1 ] || refuse "#STEELYARD $1: expected a value"
             wish own "${1#--}" "$2" && shift
             ;;
-        *) refuse "#STEELYARD $1: expected --netem=SPEC, --tag=KEY=VALUE, --sample-rate=HZ, --cache=cold|warm|cold:cvmfs=MB or --capture" ;;
+        *) refuse "#STEELYARD $1: expected --netem=SPEC, --tag=KEY=VALUE, --sample-rate=HZ or --cache=cold|warm|cold:cvmfs=MB" ;;
         esac
         shift
     done

@@ -282,39 +282,3 @@ END
     run -0 in_namespace bash sampler
     [[ $output == *"NOT VALID the record does not say"*"code 5"* ]]
 }
-
-@test "run --capture records the packets of the command beside its record, and ends with it" {
-    needs_root
-    command -v tshark || skip "needs dumpcap and tshark (wireshark-common)"
-    cat >talk.py <<'END'
-import socket
-door = socket.create_server(("127.0.0.1", 1094))
-for _ in range(3):
-    with socket.create_connection(("127.0.0.1", 1094)) as out, door.accept()[0] as come:
-        out.sendall(b"x" * 1000)
-        come.recv(1000)
-END
-    run -0 in_namespace steelyard run --netem=rate=1gbit,dev=lo --capture -o out --repeat 2 -- \
-        python3 talk.py
-    [[ $output == *"packets of run 1: out/run-001/"*".pcapng ("*"packets of run 2: "* ]]
-    local record flows
-    for record in out/run-00[12]/*/*.json; do
-        jq -e '.capture.truncated == false and .capture.bytes > 1000 and
-            (.missing | has("capture") | not)' "$record"
-        flows=$(tshark -n -r "${record%/*}/$(jq -r .capture.file "$record")" \
-            -Y 'tcp.flags.syn == 1 && tcp.flags.ack == 0' | wc -l)
-        ((flows == 3))
-    done
-    [[ -z $(find "$STEELYARD_RUN_DIR" -name '*.json') ]]
-    run -1 pgrep -f "record-dir=$PWD/out"
-}
-
-@test "run --capture without a place for it, or as somebody else, is refused before anything runs" {
-    run -2 steelyard run --capture -- touch ran
-    [[ ${lines[-1]} == *"--capture: goes with -o DIR"* ]]
-    needs_root
-    OPEN=$(mktemp -d) && chmod 0755 "$OPEN"
-    run -4 as_nobody env HOME=/ steelyard run --capture -o "$OPEN/out" -- touch ran
-    [[ ${lines[-1]} == *"--capture: needs root on this machine"* ]]
-    [[ ! -e ran ]]
-}

@@ -11,20 +11,23 @@
 
 static int tap_run, tap_failed;
 
-/* One test point; returns the condition, so that more may hang on it. Under tests/torture what
- * comes after one that failed stands on nothing. */
+/* One test point, on one line; returns the condition, so that more may hang on it. Under
+ * tests/torture what comes after one that failed stands on nothing. */
 __attribute__((format(printf, 2, 3), unused)) static bool ok(bool condition, const char *format,
 							     ...)
 {
+	char name[4096], *end;
 	va_list args;
 
 	tap_run++;
 	tap_failed += !condition;
-	(void)printf("%sok %d - ", condition ? "" : "not ", tap_run);
 	va_start(args, format);
-	(void)vprintf(format, args);
+	(void)vsnprintf(name, sizeof(name), format, args);
 	va_end(args);
-	(void)putchar('\n');
+	for (end = name; *end; end++)
+		if (*end == '\n' || *end == '\r')
+			*end = ' ';
+	(void)printf("%sok %d - %s\n", condition ? "" : "not ", tap_run, name);
 	if (!condition && getenv("FAIL_NTH"))
 		exit(1);
 	return condition;

@@ -43,7 +43,7 @@ static int write_pages(int fd)
 
 static void test_a_file_leaves_memory(void)
 {
-	char path[] = "build/test/cache.XXXXXX";
+	char path[] = "build/cache.XXXXXX";
 	struct sy_error err = {""};
 	struct statfs kind;
 	json_t *answer = NULL;
@@ -82,7 +82,7 @@ static int make_tree(const char *dir, const char *drop_caches, int cached_kb, in
 
 static void test_tree(const char *drop_caches, int cached_kb, int mapped_kb, const char *said)
 {
-	char dir[] = "build/test/tree.XXXXXX", command[64];
+	char dir[] = "build/tree.XXXXXX", command[64];
 	struct sy_error err = {""};
 	json_t *answer = NULL;
 	cleanup_close int root = -1;

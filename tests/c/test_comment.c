@@ -116,10 +116,6 @@ static void test_merge(void)
 	    {"{\"steelyards\":3,\"tags\":{}}", "{\"steelyards\":3,\"tags\":{},"},
 	    {"{\"steely\\u0061rd\":{\"cpu_s\":9},\"\\u0061\":1}", "{\"\\u0061\":1,"},
 	    {"{\"steely\\u0062rd\":7,\"\\n\":1}", "{\"steely\\u0062rd\":7,\"\\n\":1,"},
-	    /* of a Steelyard that had no key */
-	    {"{\"steelyard\":1,\"tags\":{\"k\":\"}\"},\"cpu_s\":null,\"netem\":\"x\",\"theirs\":[7]"
-	     "}",
-	     "{\"theirs\":[7],"},
 	};
 	static const char *const foreign[] = {
 	    "JS1:H4sIAAAA", "x", "[1]", "{\"a\":1", "\"{}\"", "{\"a\":1}{}", "{\"a\":1,\"a\":2}"};

@@ -62,7 +62,7 @@ static void test_no_room(void)
 /* Any bytes at all: read, or refused. */
 static void test_random(void)
 {
-	static const char pool[] = "netem=tag=cache=:%3D%zz%0=:capture=yes a\n\xff";
+	static const char pool[] = "netem=tag=cache=:%3D%zz%0=:rate=yes a\n\xff";
 	char request[64];
 	int taken = 0, refused = 0;
 

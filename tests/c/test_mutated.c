@@ -1,5 +1,5 @@
 /* Parsers of what users, files and the kernel say, fed with spoilt text: whatever comes, they
- * answer yes or no with a sentence, and read nothing that is not theirs (`make check-sanitize`).
+ * answer yes or no with a sentence, and read nothing that is not theirs (`tests/run.sh sanitize`).
  * The seed is fixed and the count bounded; SY_SEED=N and SY_ROUNDS=N look further. */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Who may ask: users, groups, partitions, exclusive jobs; caches and captures. */
+/* Who may ask: users, groups, partitions, exclusive jobs; caches. */
 #include "netem/policy/file.h"
 #include "policy_file.h"
 
@@ -71,28 +71,21 @@ static void test_jobs(void)
 static void test_others(void)
 {
 	const struct sy_asker shared = {.uid = 1000, .exclusive = SY_NO};
-	struct sy_policy *policy = read_policy("enabled yes\nnetem no\ncache yes\ncapture yes\n"
-					       "capture_max_bytes 5000\ncvmfs_quota_bytes 7\n"
+	struct sy_policy *policy = read_policy("enabled yes\nnetem no\ncache yes\n"
+					       "cvmfs_quota_bytes 7\n"
 					       "peer 2001:DB8::1");
 
 	ok(sy_policy_allows_cache(policy, &nobody_knows, &err) == 0, "caches without netem");
-	ok(sy_policy_allows_capture(policy, &nobody_knows, &err) == 0, "captures without netem");
 	ok(sy_policy_allows_cache(policy, &shared, &err) < 0, "caches of others: %s", err.text);
-	ok(sy_policy_allows_capture(policy, &shared, &err) < 0, "packets of others: %s", err.text);
-	is_int(sy_policy_capture_max_bytes(policy), 5000, "capture_max_bytes");
 	is_int(sy_policy_cvmfs_quota_bytes(policy), 7, "cvmfs_quota_bytes");
 	is_string(sy_policy_peer(policy), "2001:db8::1", "peer");
 	sy_policy_free(policy);
 	policy = read_policy("enabled yes\n");
 	ok(sy_policy_allows_cache(policy, &nobody_knows, &err) < 0, "%s", err.text);
-	ok(sy_policy_allows_capture(policy, &nobody_knows, &err) < 0, "%s", err.text);
-	is_int(sy_policy_capture_max_bytes(policy), 100000000, "capture_max_bytes by default");
 	is_int(sy_policy_cvmfs_quota_bytes(policy), 0, "cvmfs_quota_bytes by default");
 	sy_policy_free(policy);
-	policy = read_policy("enabled no\ncache yes\ncapture yes\n");
+	policy = read_policy("enabled no\ncache yes\n");
 	ok(sy_policy_allows_cache(policy, &nobody_knows, &err) < 0, "off means all: %s", err.text);
-	ok(sy_policy_allows_capture(policy, &nobody_knows, &err) < 0, "off means all: %s",
-	   err.text);
 	sy_policy_free(policy);
 }
 

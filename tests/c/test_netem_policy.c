@@ -36,7 +36,6 @@ static void test_missing(void)
 	       sy_policy_allows_netem(policy, &spec, &root, &err) < 0,
 	   "not to root either");
 	ok(sy_policy_allows_cache(policy, &nobody_knows, &err) < 0, "no caches: %s", err.text);
-	ok(sy_policy_allows_capture(policy, &nobody_knows, &err) < 0, "no captures: %s", err.text);
 	ok(!sy_policy_peer(policy), "no peer");
 	sy_policy_free(policy);
 }
@@ -109,7 +108,7 @@ static void test_lines(void)
 			", line 1: enabled: expected one value, found 'no' too");
 	is_refused_file("max_delay=1s\n",
 			", line 1: unknown key max_delay=1s; known are enabled, netem, cache, "
-			"capture, exclusive_only, users, groups, partitions, devices, rdma, "
+			"exclusive_only, users, groups, partitions, devices, rdma, "
 			"destinations, protect, peer, "
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
 	NAME_MOST_##bound(name)
@@ -117,7 +116,7 @@ static void test_lines(void)
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
 	NAME_LEAST_##bound(name)
 #include "facts/netem_keys.def"
-			"capture_max_bytes, cvmfs_quota_bytes");
+			"cvmfs_quota_bytes");
 	is_refused_file(
 	    "# a\nmax_delay 5\n",
 	    ", line 2: max_delay 5: expected a time with unit us, ms or s, such as 50ms");

@@ -2,7 +2,6 @@
  * again; and what nobody has taken. Nothing of the kernel's is touched. */
 #include "tap.h"
 
-#include "capture/file.h"
 #include "netem/end.h"
 #include "netem/state.h"
 #include "record/stale_files.h"
@@ -190,36 +189,15 @@ static void test_reaped(void)
 
 static void test_stale_files(void)
 {
-	struct sy_capture capture = {.run_dir = run_dir, .node = "n", .job_id = "3"};
-	json_t *document = json_object();
-	struct sy_error err;
-	char path[200];
-	int held = -1;
-
-	(void)snprintf(path, sizeof(path), "%s/capture", run_dir);
-	(void)mkdir(path, 0700);
 	write_file("netem/n.1.done.json", "{}", DAY_S - 60);
-	write_file("capture/n.1.done.json", "{}", 0);
-	write_file("capture/n.1.json", "{}", 0);
 	ok(!sy_stale_files_any(run_dir) || sy_stale_files_remove(run_dir) == 1,
 	   "what is young stays, but for what is older than the boot");
 	write_file("netem/n.1.done.json", "{}", DAY_S + 60);
 	write_file("netem/n.2.done.json", "{}", 0);
-	write_file("capture/n.1.done.json", "{}", DAY_S + 60);
-	write_file("capture/n.2.json", "{}", DAY_S + 60);
-	ok(sy_capture_begin(&capture, document, &held, &err) == 0 && held >= 0, "one goes on");
-	write_file("capture/n.3.json", "{}", DAY_S + 60);
 	ok(sy_stale_files_any(run_dir), "there is something to remove");
-	is_int(sy_stale_files_remove(run_dir), 3, "what is old goes");
+	is_int(sy_stale_files_remove(run_dir), 1, "what is old goes");
 	ok(!is_there("netem/n.1.done.json"), "a finished one of yesterday goes");
 	ok(is_there("netem/n.2.done.json"), "that of today stays");
-	ok(!is_there("capture/n.1.done.json"), "a finished capture of yesterday goes");
-	ok(is_there("capture/n.1.json"), "a state of today stays");
-	ok(!is_there("capture/n.2.json"), "the state of one that was killed yesterday goes");
-	ok(is_there("capture/n.3.json"), "that of a capture of two days which goes on stays");
-	(void)close(held);
-	is_int(sy_stale_files_remove(run_dir), 1, "until it is killed");
-	json_decref(document);
 }
 
 /* A clock that was set forward makes it old, and yet the record of a job that goes on takes it. */
@@ -234,15 +212,13 @@ static void test_stale_files_of_a_job(void)
 
 	ok(fd >= 0, "a record goes on %s", err.text);
 	write_file("netem/n.b.7.srv.done.json", "{}", 2 * DAY_S);
-	write_file("capture/n.b.7.srv.json", "{}", 2 * DAY_S);
 	write_file("netem/n.7.srv.done.json", "{}", 2 * DAY_S);
 	write_file("netem/n.b.7.done.json", "{}", 2 * DAY_S);
 	is_int(sy_stale_files_remove(run_dir), 2, "those of other jobs and nodes go");
-	ok(is_there("netem/n.b.7.srv.done.json") && is_there("capture/n.b.7.srv.json"),
-	   "what it has still to take stays");
+	ok(is_there("netem/n.b.7.srv.done.json"), "what it has still to take stays");
 	sy_unfinished_end(run_dir, mark);
 	(void)close(fd);
-	is_int(sy_stale_files_remove(run_dir), 2, "until it is finished");
+	is_int(sy_stale_files_remove(run_dir), 1, "until it is finished");
 }
 
 int main(void)

@@ -42,7 +42,6 @@ static void test_submission(const char *path)
 	write_text("netem.conf", "enabled no\n", 0644);
 	refused("netem", "delay=50ms", "--netem=delay=50ms");
 	refused("cache", "cold", "--cache=cold");
-	refused("capture", NULL, "--capture: ");
 	is_int(give("netem", "none", 0), 0, "none is always allowed");
 	is_int(give("cache", "warm", 0), 0, "so is warm");
 	write_text("netem.conf", "nonsense\n", 0644);

@@ -43,7 +43,7 @@ static void test_client(const char *path)
 
 	if (!ok(plugin != NULL, "loads: %s", plugin ? "" : dlerror()))
 		return;
-	is_int((int64_t)option_count, 5, "five options in sbatch");
+	is_int((int64_t)option_count, 4, "four options in sbatch");
 	for (size_t i = 0; i < option_count; i++)
 		ok(strstr(options[i]->usage, "[steelyard]") == options[i]->usage,
 		   "--%s says whose it is", options[i]->name);

@@ -102,7 +102,11 @@ static void test_parse(void)
 	    .tos_type = INET_DIAG_TOS,
 	    .info_size = 4 + sizeof(struct tcp_info),
 	    .info_type = INET_DIAG_INFO,
-	    .info = {.tcpi_rtt = 50300, .tcpi_total_retrans = 3, .tcpi_min_rtt = UINT32_MAX}};
+	    .info = {.tcpi_rtt = 50300,
+		     .tcpi_snd_cwnd = 10,
+		     .tcpi_rcv_space = 14600,
+		     .tcpi_total_retrans = 3,
+		     .tcpi_min_rtt = UINT32_MAX}};
 	struct sy_tcp_socket socket;
 
 	answer.message.id.idiag_src[0] = htonl(0x0a000001);
@@ -110,6 +114,7 @@ static void test_parse(void)
 	ok(sy_diag_parse(&answer, sizeof(answer), &socket) == 0, "an answer");
 	ok(socket.uid == 7 && socket.inode == 99 && !socket.same_node, "whose it is");
 	ok(socket.rtt_us == 50300 && socket.retransmitted == 3, "its figures");
+	ok(socket.snd_cwnd == 10 && socket.rcv_space_bytes == 14600, "its windows");
 	is_int(socket.min_rtt_us, 0, "no smallest round trip yet");
 	answer.message.id.idiag_dst[0] = htonl(0x0a000001);
 	(void)sy_diag_parse(&answer, sizeof(answer), &socket);
@@ -138,6 +143,7 @@ static uint16_t port_of(int fd)
 struct seen {
 	uint16_t port;
 	int all, ours, index;
+	uint32_t snd_cwnd, rcv_space_bytes;
 };
 
 static void see(void *context, int index, const struct sy_tcp_socket *socket)
@@ -147,6 +153,8 @@ static void see(void *context, int index, const struct sy_tcp_socket *socket)
 	seen->all++;
 	seen->ours += socket->id.idiag_sport == seen->port || socket->id.idiag_dport == seen->port;
 	seen->index = index;
+	seen->snd_cwnd = socket->snd_cwnd;
+	seen->rcv_space_bytes = socket->rcv_space_bytes;
 }
 
 /* A connection over loopback: listing leaves it out, asking finds it. */
@@ -158,6 +166,8 @@ static void test_kernel(void)
 	const struct sy_tcp_socket *const both[] = {&gone, &known};
 	struct sy_error err;
 	struct seen seen = {0};
+	struct tcp_info info = {0};
+	socklen_t size = sizeof(info);
 	int fd = sy_diag_open(&err);
 
 	ok(fd >= 0, "netlink: %s", fd < 0 ? err.text : "open");
@@ -177,6 +187,9 @@ static void test_kernel(void)
 	seen = (struct seen){.port = port_of(end)};
 	is_int(sy_diag_ask(fd, both, 2, see, &seen), 0, "two are asked for");
 	ok(seen.all == 1 && seen.ours == 1 && seen.index == 1, "one is there: the second");
+	(void)getsockopt(end, IPPROTO_TCP, TCP_INFO, &info, &size);
+	is_int(seen.snd_cwnd, info.tcpi_snd_cwnd, "its congestion window");
+	is_int(seen.rcv_space_bytes, info.tcpi_rcv_space, "its receive space");
 	(void)close(fd);
 	(void)close(end);
 	(void)close(listener);
@@ -184,7 +197,7 @@ static void test_kernel(void)
 
 /* A listing of one connection of the job's, as the kernel would answer; `has_figures`: one that
  * closes has none (inet_twsk_diag_fill() in net/ipv4/inet_diag.c). */
-static int64_t retransmitted_after(struct sy_tcp *tcp, int kernel, uint32_t told, bool has_figures)
+static void list_one(struct sy_tcp *tcp, int kernel, struct tcp_info info, bool has_figures)
 {
 	static struct sy_processes processes = {.named = true};
 	struct {
@@ -198,23 +211,28 @@ static int64_t retransmitted_after(struct sy_tcp *tcp, int kernel, uint32_t told
 			     .tos_type = INET_DIAG_TOS,
 			     .info_size = 4 + sizeof(struct tcp_info),
 			     .info_type = has_figures ? INET_DIAG_INFO : INET_DIAG_TOS,
-			     .info = {.tcpi_total_retrans = told}},
+			     .info = info},
 		  .end = {.nlmsg_len = sizeof(list.end), .nlmsg_type = NLMSG_DONE}};
 
 	list.answer.message.id.idiag_sport = htons(5000);
 	list.answer.message.id.idiag_src[0] = htonl(0x0a000001);
 	if (write(kernel, &list, sizeof(list)) != (ssize_t)sizeof(list))
-		return -1;
+		return;
 	(void)sy_tcp_read(tcp, &processes, 0, true);
 	for (int i = 0; i < tcp->count; i++)
 		tcp->connection[i].whose = SY_WHOSE_OURS; /* found among its open files */
+}
+
+static int64_t retransmitted_after(struct sy_tcp *tcp, int kernel, uint32_t told, bool has_figures)
+{
+	list_one(tcp, kernel, (struct tcp_info){.tcpi_total_retrans = told}, has_figures);
 	return tcp->status.retransmitted;
 }
 
 static void test_retransmissions(void)
 {
 	static struct sy_tcp tcp = {.listed_at_us = -1, .sockstat_fd = -1, .group_fd = -1};
-	static struct sy_rtt_counts counts;
+	static struct sy_tcp_counts counts;
 	int pair[2];
 
 	tcp.uid = SY_ANY_USER;
@@ -231,8 +249,38 @@ static void test_retransmissions(void)
 	(void)close(pair[1]);
 }
 
+/* Read when data was acknowledged or received; the first listing finds out whose it is. */
+static void test_windows(void)
+{
+	static struct sy_tcp tcp = {.listed_at_us = -1, .sockstat_fd = -1, .group_fd = -1};
+	static struct sy_tcp_counts counts;
+	static const struct tcp_info told[] = {
+	    {.tcpi_snd_cwnd = 10, .tcpi_rcv_space = 1000},
+	    {.tcpi_snd_cwnd = 10, .tcpi_rcv_space = 1000},
+	    {.tcpi_snd_cwnd = 20, .tcpi_rcv_space = 1000, .tcpi_bytes_acked = 1},
+	    {.tcpi_snd_cwnd = 20, .tcpi_rcv_space = 1000, .tcpi_bytes_acked = 1}, /* idle */
+	    {.tcpi_snd_cwnd = 90, .tcpi_rcv_space = 8000, .tcpi_bytes_received = 1},
+	};
+	int pair[2];
+
+	tcp.uid = SY_ANY_USER;
+	tcp.counts = &counts;
+	(void)socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+	tcp.diag_fd = pair[0];
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		list_one(&tcp, pair[1], told[i], true);
+	list_one(&tcp, pair[1], (struct tcp_info){0}, false);
+	is_int(tcp.status.snd_cwnd.readings, 3, "three readings");
+	ok(sy_rtt_median_us(&tcp.status.snd_cwnd, &counts.snd_cwnd) == 20, "their median");
+	is_int(tcp.status.snd_cwnd.max_us, 90, "the largest congestion window");
+	is_int(tcp.status.rcv_space_bytes.max_us, 8000, "the largest receive space");
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
 int main(void)
 {
+	test_windows();
 	test_retransmissions();
 	test_against_all_values(6);
 	test_against_all_values(16);

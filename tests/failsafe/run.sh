@@ -31,18 +31,24 @@ must_tell() { # NAME TEXT COMMAND…: and be no failure
     printf 'failsafe: %s tells so\n' "$name"
 }
 
+# A project of one source, one header and one C test, with our options.
+project() { # FOLDER
+    mkdir -p "$1/tests/c"
+    cp meson_options.txt tests/failsafe/{meson.build,planted.c} "$1"
+    cp -r tests/cross tests/lint.sh "$1/tests"
+    cp tests/c/{tap,rhel8}.h "$1/tests/c"
+    echo 'int planted(void);' >"$1/planted_lint.h"
+    printf '#include "planted_lint.h"\nint planted(void) { return 0; }\n' >"$1/planted_lint.c"
+}
+
 c_test() {
-    gcc -Itests/c -o build/test/planted tests/failsafe/planted.c && tests/run_c.sh build/test/planted
+    project "$scratch/tap"
+    meson setup "$scratch/tap/build" "$scratch/tap" >/dev/null
+    meson test -C "$scratch/tap/build" --print-errorlogs
 }
 
 pytest() { # OPTION…
     build/venv/bin/python -P -m pytest -q -c tests/failsafe/pytest.ini --confcutdir=tests "$@"
-}
-
-# As `make test` runs its groups, some at once; what this make tells its children is not for that one.
-groups() { # GROUP…
-    env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -f Makefile -f tests/failsafe/planted.mk \
-        -j2 -Otarget groups TEST_GROUPS="$*"
 }
 
 # The rooms' order, in a copy of the tree with one import too many, or one include.
@@ -62,58 +68,71 @@ layers_c() {
     pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
+# The guard of tests/unit, in a copy that has one test more.
+process_in_units() {
+    mkdir -p "$scratch/units/tests"
+    cp -r tests/unit tests/record_netem.py "$scratch/units/tests"
+    cp tests/failsafe/planted_process.py "$scratch/units/tests/unit"
+    pytest --rootdir "$scratch/units" "$scratch/units/tests/unit/planted_process.py"
+}
+
+# Two lanes of which one is red, and what nobody can run here.
+groups() {
+    PLANTED_GROUPS=tests/failsafe/planted_groups.sh GROUP_LOGS=$scratch/groups tests/run.sh "$1"
+}
+
+# Where no Docker engine answers.
+no_engine() {
+    GROUP_LOGS=$scratch/groups DOCKER_HOST=unix://$scratch/none tests/run.sh docker-host
+}
+
 # The runner of the containers' tests; of Docker there need be none.
 containers() { # FILE.bats
-    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/lab/docker/cluster.sh test host "$1"
+    CLUSTERS=2 PATH=$PWD/tests/failsafe/engine:$PATH tests/docker/cluster.sh test host "$1"
 }
 
-# As where Docker is not there.
-no_engine() {
-    DOCKER_HOST=unix://$scratch/none groups check-docker-host
+# A test that is green, and a process of it that is not.
+sanitized() {
+    # shellcheck disable=SC2016 # the test's own
+    tests/run_sanitized.sh one bash -c 'echo a leak >"${ASAN_OPTIONS##*log_path=}.1"; echo ok 1; echo 1..1'
 }
 
-# A program that is red by itself, to each of the runners of sanitized programs.
 fuzzer() {
     cp tests/failsafe/planted_red.sh "$scratch/fuzz_netem"
     build/venv/bin/python -P tests/fuzz/fuzz.py --seconds 1 "$scratch/fuzz_netem"
 }
 
 # A source is looked at again when its header has changed.
-lint() { # TARGET
-    local -r at=build/test/planted_lint
-    local -a check=(env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -f Makefile -f tests/lint.mk
-        LINT_SRC="$at.c" CROSS_SRC="$at.c" "$1")
-    echo 'int planted(void);' >$at.h
-    printf '#include "planted_lint.h"\nint planted(void) { return 0; }\n' >$at.c
-    "${check[@]}" || return 0 # not by the planted failure
-    echo 'int nobody_calls_me();' >>$at.h
-    "${check[@]}"
+lint() { # COMPILER
+    project "$scratch/$1"
+    "$scratch/$1/tests/lint.sh" "$1" || return 0 # not by the planted failure
+    echo 'int nobody_calls_me();' >>"$scratch/$1/planted_lint.h"
+    "$scratch/$1/tests/lint.sh" "$1"
 }
 
-mkdir -p build/test build/sanitized
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
 must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child.h' layers_c
-must_fail 'lint-c of a header that changed' nobody_calls_me lint lint-c
-must_fail 'lint-cross of a header that changed' nobody_calls_me lint lint-cross
+must_fail 'gcc, of a header that changed' nobody_calls_me lint gcc
+must_fail 'musl, of a header that changed' nobody_calls_me lint musl
 must_fail pytest '1 failed' pytest tests/failsafe/planted_pytest.py
 must_fail 'pytest with workers' '1 failed' pytest -n 2 --dist worksteal tests/failsafe/planted_pytest.py
 must_fail 'pytest that skips everything' 'every test was skipped' pytest tests/failsafe/planted_skips.py
 must_fail 'pytest with workers that skips everything' 'every test was skipped' \
     pytest -n 2 --dist worksteal tests/failsafe/planted_skips.py
+must_fail 'a unit test that starts a process' 'file this test under tests/system' process_in_units
 must_fail bats 'not ok 1 planted' tests/run_bats.sh tests/failsafe/planted.bats
 must_fail 'bats that skips everything' 'no test ran to its end' \
     tests/run_bats.sh tests/failsafe/planted_skips.bats
-must_fail tap '^not ok 1' c_test
-must_fail 'make test, of two groups at once' 'planted red' groups planted-green planted-red
+must_fail tap 'planted FAIL' c_test
+must_fail 'tests/run.sh, of two lanes' 'planted-red .* red' groups planted
+must_tell 'tests/run.sh without Docker' 'docker-host .* not run: no Docker engine answers' no_engine
 must_fail 'containers of two clusters' 'not ok 1 planted' containers tests/failsafe/planted.bats
 must_fail 'containers that skip everything' 'no test ran to its end' \
     containers tests/failsafe/planted_skips.bats
 must_tell 'containers that are green' 'ok 1 planted' containers tests/failsafe/planted_green.bats
-must_tell 'make test, without Docker,' 'not run: no Docker engine answers' no_engine
-must_fail 'a sanitized test' 'failed with code 1' \
-    tests/run_sanitized.sh no-plugin tests/failsafe/planted_red.sh
+must_fail 'a sanitized test' 'a leak' sanitized
 must_fail 'a fuzzer' 'not ok netem' fuzzer
 must_fail torture 'not ok - planted_red.sh' \
     build/venv/bin/python tests/torture/torture.py tests/failsafe/planted_red.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The packages of `make rpm` in a root of their own: their files are those of the one list, scriptlets do
+# The packages of `make package KIND=rpm` in a root of their own: their files are those of the one list, scriptlets do
 # what they say, and nothing stays: tests/packages/rpm.sh (root; build/rpm must be there)
 # No system with rpm is pulled: the root is a Debian without Steelyard, and nobody asks for dependencies.
 set -Eeuo pipefail
@@ -32,11 +32,13 @@ all_files() {
     (cd "$folder" && find . -path ./var/lib/rpm -prune -o -path ./var/spool/torque -prune -o -printf '%M %u %P %l\n' | LC_ALL=C sort)
 }
 
-# What `make install-packaged` puts there, by setup/parts.txt: the same list that the packages are from.
+# What packaging/install.sh puts there, by packaging/parts.txt: the same list that the packages are from.
 by_the_list() {
-    make -s -C "$root" install-packaged HAVE_MPICC= COMMAND_PAGES= PREFIX=/usr DOC_DIR=/usr/share/steelyard DESTDIR="$folder.want" >/dev/null
-    "$root/setup/parts.sh" "$folder.want" /usr /usr/share/steelyard /var/lib/steelyard/records | sed 's|^[a-z]* ||'
-    rm -rf "$folder.want"
+    meson setup "$folder.meson" "$root" -Dmpi=disabled -Dplace="$folder.built" >/dev/null
+    ninja -C "$folder.meson" placed >/dev/null
+    BUILT="$folder.built" PREFIX=/usr DOC_DIR=/usr/share/steelyard DESTDIR="$folder.want" "$root/packaging/install.sh" packaged >/dev/null
+    "$root/packaging/parts.sh" "$folder.want" /usr /usr/share/steelyard /var/lib/steelyard/records | sed 's|^[a-z]* ||'
+    rm -rf "$folder".{want,meson,built}
 }
 
 # Without what rpm adds by itself (notes of builds, packed man pages), folders only where they are empty.
@@ -59,7 +61,7 @@ in_root --initdb
 all_files >"$folder.before"
 
 ok "installed" in_root --nodeps -i "$root"/build/rpm/*.rpm
-ok "its files are those of setup/parts.txt" diff <(by_the_list | LC_ALL=C sort) <(packaged | LC_ALL=C sort)
+ok "its files are those of packaging/parts.txt" diff <(by_the_list | LC_ALL=C sort) <(packaged | LC_ALL=C sort)
 ok "all as they were packed" in_root -Va --nodeps
 ok "Torque: switched on" chroot "$folder" /usr/libexec/steelyard/steelyard-torque on
 echo "# Steelyard: around a job of Torque" >"$folder$mom/epilogue"

@@ -22,7 +22,7 @@ cp -r "$root/build/$what" "$folder/work/build/"
 [[ $what == dist ]] || cp -r "$root/build/dist" "$folder/work/build/"
 cp "$root"/docs/admin{,-pbs}.md "$folder/work/docs/"
 cp "$root/setup/slurm_by_hand.sh" "$folder/work/setup/"
-cp "$root"/tests/packages/{inside.sh,commands.py,pbs.sh,torque_job.py} "$root/tests/unit/torque/mom.py" "$folder/work/tests/packages/"
+cp "$root"/tests/packages/{inside.sh,commands.py,pbs.sh,torque_job.py} "$root/tests/system/torque/mom.py" "$folder/work/tests/packages/"
 printf '127.0.0.1 localhost %s\n' "$(hostname -s)" >"$folder/etc/hosts"
 unshare --net --mount --pid --fork --kill-child --propagation private \
     chroot "$folder" /usr/bin/env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \

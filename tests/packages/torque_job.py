@@ -1,6 +1,6 @@
 """A job of Torque without its server: torque_job.py MOM_PRIV USER [CONDITION…]
 
-Beside this file lies mom.py (tests/unit/torque), a daemon like pbs_mom. It runs the prologue that is
+Beside this file lies mom.py (tests/system/torque), a daemon like pbs_mom. It runs the prologue that is
 installed, becomes a job that says itself how much CPU it took, and runs the epilogue, with the words
 that a real pbs_mom gave (tests/data/torque/dumps). Prints a line of JSON: both exit codes, and
 the job's own `cpu_s`.

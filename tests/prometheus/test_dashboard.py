@@ -51,7 +51,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def program(name: str) -> str:
     found = shutil.which(name, path=f"{BUILT}:{os.environ['PATH']}")
     if found is None:
-        pytest.skip(f"no {name}: `make check-prometheus` fetches it (apt-get download, 19 MB)")
+        pytest.skip(f"no {name}: `tests/run.sh prometheus` fetches it (apt-get download, 19 MB)")
     return found
 
 

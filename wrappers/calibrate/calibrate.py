@@ -54,7 +54,7 @@ def copied_program(place: Path) -> Path:
     """Our load, where every node sees it; MissingError where it was not built."""
     found = node.find_program(PROGRAM)
     if found is None:
-        raise MissingError(f"{PROGRAM} is missing: say `make all` in the checkout")
+        raise MissingError(f"{PROGRAM} is missing: {node.remedy(PROGRAM)}")
     shutil.copy2(found, place / PROGRAM)
     return place / PROGRAM
 

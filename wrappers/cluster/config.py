@@ -366,7 +366,7 @@ def netem_conf(network: Network | None) -> str:
     own = " eth0" if network else ""
     peer = f"peer {network.peer}\n" if network else ""
     return (
-        "enabled yes\ncache yes\ncapture yes\n"
+        "enabled yes\ncache yes\n"
         "exclusive_only no   # several nodes are one machine: no job has it for itself\n"
         f"devices lo{own} vec* sy-*   # vec*: of the guests; sy-*: made for trying out\n{peer}"
     )

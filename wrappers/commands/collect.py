@@ -60,10 +60,6 @@ WHAT = {
         "files of samples cut short",
         "everything before their last line was read",
     ),
-    "capture": (
-        "captures without flows, or with a part of them",
-        "the reason says what to do; the capture is kept, and read again once it changes",
-    ),
 }
 SHOWN = 3  # gaps of a kind that are told one by one; --json has all
 
@@ -72,11 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `steelyard collect`."""
     options.add_study(parser, optional=True)
     options.add_record_dir(parser)
-    parser.add_argument(
-        "--accounting",
-        choices=("sacct-json", "pyslurm"),
-        help="another way to Slurm's accounting than the lines of sacct (docs/collect.md)",
-    )
     collect_cluster.add_arguments(parser)
     options.add_json(parser)
 
@@ -90,14 +81,10 @@ def main(args: argparse.Namespace) -> int:
     study_dir = studydir.resolve(args.study)
     from steelyard.analysis.base.process_tuning import seldom_look_for_garbage
     from steelyard.analysis.collect.merge import collect
-    from steelyard.analysis.sources import schedulers
 
     seldom_look_for_garbage()
-    accounting = schedulers.every(args.accounting)
     with progress_bar() as progress:
-        done = collect(
-            study_dir, record_dirs=args.record_dir, accounting=accounting, progress=progress
-        )
+        done = collect(study_dir, record_dirs=args.record_dir, progress=progress)
     if args.json:
         console.print_json(as_json(done))
     else:

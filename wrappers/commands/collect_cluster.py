@@ -55,8 +55,8 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.sources.sacct_window import ClusterSacct
     from steelyard.wrappers.commands.collect import progress_bar
 
-    if args.study is not None or args.accounting is not None:
-        raise errors.UsageError("--cluster takes no STUDY and no --accounting: leave them out")
+    if args.study is not None:
+        raise errors.UsageError("--cluster takes no STUDY: leave it out")
     since = None if args.since is None else options.moment(args.since, time.time())
     record_dirs = args.record_dir or default_record_dirs()
     with progress_bar() as progress:

@@ -1,4 +1,4 @@
-"""`make man`: a page of section 1 for `steelyard` and for each of its commands, from their help."""
+"""`make docs`: a page of section 1 for `steelyard` and for each of its commands, from their help."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@
   steelyard netem clear --all                     root: undo all
   steelyard netem sites FILE.toml                 root: links to other sites
   steelyard netem sites FILE.toml --write         root: for jobs, sites=FILE
-  steelyard netem learn FILE.pcap --name wan      a table of measured delays
 
 A job has its own conditions for as long as it runs, where the admin allows it: sbatch --netem=SPEC
 (Slurm), qsub -v STEELYARD_NETEM=SPEC (Torque, OpenPBS; a comma as \\, there); root weighs one
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import options
-from steelyard.wrappers.commands import netem_learn, netem_sites
+from steelyard.wrappers.commands import netem_sites
 
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.program import Specification
@@ -41,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_clear(verbs.add_parser("clear", help="undo it (root)"))
     text = "put the links to other sites in place (root)"
     netem_sites.add_arguments(verbs.add_parser("sites", help=text))
-    text = "make a delay table of measured round-trip times"
-    netem_learn.add_arguments(verbs.add_parser("learn", help=text))
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
@@ -103,8 +100,7 @@ def add_clear(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run one verb."""
     verbs = {"check": check, "apply": apply, "show": show, "clear": clear}
-    more = {"learn": netem_learn.main, "sites": netem_sites.main}
-    return {**verbs, **more}[args.verb](args)
+    return {**verbs, "sites": netem_sites.main}[args.verb](args)
 
 
 @dataclass(frozen=True)

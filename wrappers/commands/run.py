@@ -197,11 +197,6 @@ def add_conditions(group: argparse._ArgumentGroup) -> None:
         metavar="LAUNCHER",
         help="run it in a container: unshare, docker:IMAGE, … (docs/launchers.md)",
     )
-    add(
-        "--capture",
-        action="store_true",
-        help="record the headers of packets beside the records (root; with -o; docs/netem.md)",
-    )
     add("--sample-rate", metavar="HZ", help="samples per second; 0: totals only")
     add(
         "--no-bpf",
@@ -309,8 +304,6 @@ def options_of(
         quiet=quiet,
         conditions=checks.checked_conditions(args),
         run_dir=netem.run_dir(),
-        capture=checks.checked_capture(args),
-        device=checks.device_of(args.netem),
         launcher=BARE if args.benchmark else launcher,
     )
 

@@ -2,7 +2,7 @@
 
 Of a day that is past for a week every job's records and samples go into a few Parquet files, which
 show, collect and publish read as before. With --older-than and --quota packs are removed, the oldest
-day's first, and with them what is never packed: captures, files over 64 MB, files that their group
+day's first, and with them what is never packed: files over 64 MB, files that their group
 may not read. What is not packed yet stays, unless --unpacked is said. --samples 30s packs one sample in 30 s, for ever:
 totals stay what they are, and every reader tells it. Temporary files of killed writers go, and empty
 folders that are a week old. Run by the folder's owner, on one machine; again, or after a kill: nothing

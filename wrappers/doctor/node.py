@@ -46,7 +46,7 @@ def silent(program: Path, why: str) -> Check:
     """It is there and does not answer: of another machine, or an older one."""
     return Check(
         NAME, "missing", f"{program} doctor gives no answer: {why}",
-        "build it on this machine: make all",
+        f"{node.remedy(node.PROGRAM)}, on this machine",
     )  # fmt: skip
 
 

@@ -112,7 +112,9 @@ def ask(*words: str) -> str:
 def complaint(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
     """What went wrong, in the words of steelyard-node."""
     if f"unknown command '{words[0]}'" in said:
-        return MissingError(f"{program} is too old, it knows no '{words[0]}': say `make all`")
+        return MissingError(
+            f"{program} is too old, it knows no '{words[0]}': {node.remedy(node.PROGRAM)}"
+        )
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     line = lines[-1] if lines else f"{' '.join(words[:2])} ended with {code}, and no word why"
     return KINDS.get(code, ConditionError)(
@@ -156,7 +158,7 @@ def need_root(wish: str) -> None:
     if os.geteuid() != 0:
         raise ConditionError(
             f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
-            "asks for it: sbatch --netem=SPEC --cache=cold --capture, or qsub -v "
+            "asks for it: sbatch --netem=SPEC --cache=cold, or qsub -v "
             "STEELYARD_NETEM=SPEC,STEELYARD_CACHE=cold (what is allowed there: docs/netem.md)"
         )
 

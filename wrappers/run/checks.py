@@ -41,21 +41,6 @@ def checked_launcher(text: str, condition: str = netem.NONE) -> Launcher:
     return launcher
 
 
-def checked_capture(args: argparse.Namespace) -> bool:
-    """Whether packets are to be recorded."""
-    if args.capture and args.output is None:
-        raise UsageError("--capture: goes with -o DIR, where the captures stay")
-    if args.capture:
-        netem.need_root("--capture")
-    return bool(args.capture)
-
-
-def device_of(text: str) -> str | None:
-    """dev= of a specification that was checked."""
-    named = None if text == netem.NONE else netem.parse(text).spec.get("device")
-    return None if named is None else str(named)
-
-
 def checked_rate(text: str | None) -> float | None:
     """A rate that the sampler can keep: the grammar and the words of plugins/node/base/rate.c."""
     if text is None:

@@ -96,7 +96,9 @@ def prepare(
     here = str(Path.cwd())
     timer = node.find_program(TIMER)
     if timer is None:
-        raise MissingError(f"{TIMER} is missing, which weighs inside of a container: make all")
+        raise MissingError(
+            f"{TIMER} is missing, which measures inside a container: {node.remedy(TIMER)}"
+        )
     timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/weighed.$SY_CLIENT" {shlex.join(command)}'
     body = f"cd -- {shlex.quote(here)} || return\n    {locale()}\n    {timed} </dev/null"
     benchmark = registry.Benchmark(

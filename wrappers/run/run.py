@@ -7,17 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from steelyard.analysis.sources.records import VERSION
 from steelyard.analysis.stats.basics import mean_interval, spread
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.run import capture as capturing
 from steelyard.wrappers.run import inside as run_inside
 
 GRACE_S = 10
@@ -49,9 +48,7 @@ class Options:
     tags: tuple[str, ...] = ()
     quiet: bool = False  # keep the command's stdout away from ours
     conditions: netem.Conditions = netem.NOTHING
-    run_dir: Path = netem.RUN_DIR  # where states of conditions and captures lie
-    capture: bool = False  # headers of packets, beside the record
-    device: str | None = None  # where to; None: the uplinks
+    run_dir: Path = netem.RUN_DIR  # where states of conditions are
     launcher: Launcher = BARE  # inside what the command runs
     scratch: Path | None = None  # where its containers' working folders are; None: in $TMPDIR
 
@@ -71,7 +68,6 @@ class Weighed:
     values: dict[str, float | None]
     missing: dict[str, str]  # why a figure is not there, by its name
     network_conditions: dict[str, object] | None = None  # docs/formats.md part 9
-    capture: dict[str, object] | None = None  # docs/formats.md part 1
     of_whole_run: tuple[str, ...] = ()  # figures that the launcher's start and end are in
     containers: int = 1  # whose sums these are
 
@@ -134,7 +130,7 @@ def weigh(options: Options, program: str, folder: Path, number: int) -> Weighed:
     place.mkdir(parents=True)
     inside = folder / f"inside-{number:03}"
     options = contained(options, inside)
-    with around(options, place, job_id_of(options, number)) as told:
+    with netem.held(options.conditions, options.run_dir, job_id_of(options, number)) as told:
         code = execute(options, sample_command(options, program, place, number, told), place)
     result = weighed(place, number, code)
     if not options.launcher.is_bare:
@@ -183,17 +179,6 @@ def of_the_command(result: Weighed, found: run_inside.Inside, containers: int) -
     )
 
 
-@contextmanager
-def around(options: Options, place: Path, job_id: str) -> Iterator[list[str]]:
-    """Conditions in place, packets recorded; options for the sampler."""
-    with netem.held(options.conditions, options.run_dir, job_id) as told:
-        if not options.capture:
-            yield told
-            return
-        with capturing.recorded(place, options.run_dir, job_id, options.device) as more:
-            yield [*told, *more]
-
-
 def execute(options: Options, argv: Sequence[str], place: Path) -> int:
     """The exit code of the sampler around the command."""
     if not options.to_files:
@@ -221,9 +206,9 @@ def show_output(options: Options, folder: Path, result: Weighed) -> None:
 
 
 def job_id_of(options: Options, number: int) -> str:
-    """The run's name; with conditions or a capture no other `steelyard run` of this node may have the same."""
+    """The run's name; with conditions no other `steelyard run` of this node may have the same."""
     name = f"run-{number:03}"
-    return f"{name}.{os.getpid()}" if options.conditions.shapes or options.capture else name
+    return f"{name}.{os.getpid()}" if options.conditions.shapes else name
 
 
 def sample_command(
@@ -285,11 +270,14 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
         raise MissingError(
             f"run {number}: {paths[-1]} is no whole record; is its disk full? (exit code {code})"
         ) from error
+    if record.get("version") != VERSION:
+        raise MissingError(
+            f"run {number}: steelyard-node writes records of version {record.get('version')}, this "
+            f"command reads version {VERSION}: run `make all`"
+        )
     reasons = record.get("missing", {})
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
     values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
-    if "elapsed_s" not in (record.get("exit") or {}):
-        missing["elapsed"] = "steelyard-node is older than this command: say `make all`"
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         values = dict.fromkeys(values)
@@ -297,7 +285,7 @@ def weighed(place: Path, number: int, code: int) -> Weighed:
     end = record.get("exit") or {}
     held = record.get("network_conditions")
     ended = end.get("exit_code"), end.get("signal")
-    return Weighed(number, *ended, values, missing, held, record.get("capture"))
+    return Weighed(number, *ended, values, missing, held)
 
 
 def number_at(record: Mapping[str, object], path: str) -> float | None:

@@ -41,7 +41,6 @@ def show_command(outcome: Outcome, one: OfCommand) -> None:
         console.print_line(text)
     show_scopes(one.runs, one.metrics)
     show_conditions(one.runs)
-    show_captures(one)
     for run in one.runs:
         if not run.failed and run.invalid_reason is not None:
             print(f"run {run.number} is not in the figures: {run.invalid_reason}")
@@ -201,13 +200,3 @@ def show_conditions(runs: Sequence[Weighed]) -> None:
     for run in held[1:]:
         trips = netem_words.round_trips(run.network_conditions or {})
         print(f"  run {run.number}: " + (trips or "round trips were not measured"))
-
-
-def show_captures(one: OfCommand) -> None:
-    """Where the packets are, or why there are none."""
-    for run in one.runs:
-        if run.capture is not None and one.folder is not None:
-            (path,) = one.folder.glob(f"run-{run.number:03}/*/{run.capture['file']}")
-            size = console.format_bytes(path.stat().st_size)
-            full = ", which is full: the end is not in it" if run.capture.get("truncated") else ""
-            print(f"packets of run {run.number}: {path} ({size}){full}")

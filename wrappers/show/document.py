@@ -100,7 +100,6 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
             "node": node.node,
             **node.values,
             "network_conditions": node.record.get("network_conditions"),
-            "capture": node.record.get("capture"),
             "gpus": gpus_json(node.record),
             "energy_share": share_json(told.shares.get(node.node)),
             "missing": node.missing,
@@ -111,7 +110,7 @@ def nodes_json(told: Told) -> list[dict[str, object]]:
 
 
 def gpus_json(record: Record) -> dict[str, object] | None:
-    """None: it has none whose energy is counted, or the record is of an earlier version."""
+    """None: it has none whose energy is counted."""
     found = gpus.of_record(record)
     return None if found is None else asdict(found)
 

@@ -175,7 +175,6 @@ def print_comment(view: JobView) -> None:
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
         f"over {comment.get('nodes_weighed')} of {comment.get('nodes')} nodes:"
     )
-    # Earlier versions did not say whether the job was alone.
     alone = comment.get("exclusive") is True
     of_nodes = {
         name: comment.get(name) if alone else None for name in METRICS if METRICS[name].is_of_node

@@ -45,7 +45,7 @@ def remedy(program: Program) -> str:
     """What to do about a missing program."""
     if program.debian:
         return f"apt install {program.debian}"
-    return "make all" if program.name.startswith(OURS) else "put it on PATH"
+    return node.remedy(program.name) if program.name.startswith(OURS) else "put it on PATH"
 
 
 def environment(study: Study) -> dict[str, str]:

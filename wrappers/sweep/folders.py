@@ -20,9 +20,8 @@ from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 UNFINISHED_S = 60 * 86400
 TEMPORARY_S = 7 * 86400
 MOST_BYTES = 64 << 20  # a larger file stays as it is: each is in memory once
-PACKED_KINDS, CAPTURE_KIND = (".json", ".csv"), ".pcapng"
+PACKED_KINDS = (".json", ".csv")
 # Why a file is never packed.
-CAPTURE = "captures"  # large, few, and their owner's alone
 LARGE = "over 64 MB"
 PRIVATE = "not for their group"
 OTHER = "others"  # no file of ours, or of a name that no list of jobs can have
@@ -104,8 +103,8 @@ def names_of(folder: Path) -> Iterator[str]:
 
 
 def node_and_start(path: Path) -> tuple[str, int] | None:
-    """Of a record, its samples or a capture beside it: a job killed early may have left no record."""
-    if path.suffix not in (*PACKED_KINDS, CAPTURE_KIND):
+    """Of a record or its samples: a job killed early may have left no record."""
+    if path.suffix not in PACKED_KINDS:
         return None
     return name_parts(path.with_suffix(".json"))
 
@@ -167,8 +166,6 @@ def why_loose(files: Sequence[File]) -> str:
     The two stay together, and a pack has no more readers than each of its files.
     """
     statuses = [file.status for file in files]
-    if any(file.path.suffix == CAPTURE_KIND for file in files):
-        return CAPTURE
     if any(file.path.suffix not in PACKED_KINDS for file in files) or not all(
         stat.S_ISREG(status.st_mode) for status in statuses
     ):

@@ -1,6 +1,6 @@
 """The accounting of Torque and OpenPBS, from the best that this user may read.
 
-The server's logs; where they cannot be read, qstat; of jobs that qstat has forgotten, tracejob. The
+The server's logs; where they cannot be read, qstat. The
 column `extra` of every row says which it was.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -22,7 +21,6 @@ from steelyard.analysis.sources.pbs import (
     qstat,
     rows,
     server_log,
-    tracejob,
 )
 from steelyard.analysis.sources.pbs.history import History
 from steelyard.analysis.sources.pbs.states import OPENPBS
@@ -108,12 +106,9 @@ class Pbs:
             return
         dialect = programs.dialect() or OPENPBS
         told = programs.jobs([written(job) for job in asked], self.time_out_s)
-        found = [r for i, job in told.items() if (r := rows.qstat_row(i, job, dialect))]
-        yield from found
-        left = [one for one in asked if not any(told_of(one, row) for row in found)]
-        if left and shutil.which("tracejob") is not None:
-            traced = tracejob.histories([written(job) for job in left], dialect, self.time_out_s)
-            yield from all_rows(list(traced))
+        for job_id, job in told.items():
+            if row := rows.qstat_row(job_id, job, dialect):
+                yield row
 
     def recent(self, user: str, since_unix_s: float) -> list[str]:
         """See Accounting.recent: of the logs, and of what qstat still knows."""

@@ -22,7 +22,7 @@ FIELDS = (
 )  # fmt: skip
 # What stands in columns, and is not told again in `extra`.
 TAKEN = frozenset(("user", "account", "jobname", "queue", "ctime", "etime", "start", "end"))
-SOURCES = SERVER_LOG, QSTAT, TRACEJOB = ("server log", "qstat", "tracejob")
+SOURCES = SERVER_LOG, QSTAT = ("server log", "qstat")
 HOOK = "resources_used.steelyard_used"
 NAMES = {"JobName": "jobname", "User": "user", "Account": "account", "Partition": "queue"}
 

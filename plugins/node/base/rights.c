@@ -50,24 +50,23 @@ static struct rights own_rights(void)
 			       data[0].inheritable | (uint64_t)data[1].inheritable << 32};
 }
 
-static int become_nobody(uint64_t needed, uint64_t inheritable, struct sy_error *err)
+static int become_nobody(uint64_t needed, struct sy_error *err)
 {
 	uint64_t keep = own_rights().permitted & needed;
 
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-		if (!(inheritable & RIGHT(c)))
-			(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
+		(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
 		return sy_fail_errno(err, errno, "cannot become uid %d", NOBODY);
-	if (set_rights(keep, keep, keep & inheritable) < 0)
+	if (set_rights(keep, keep, 0) < 0)
 		return sy_fail_errno(err, errno, "cannot give up capabilities");
 	return 0;
 }
 
 static int drop_to(uint64_t needed, struct sy_error *err)
 {
-	if (geteuid() == 0 && become_nobody(needed, 0, err) < 0)
+	if (geteuid() == 0 && become_nobody(needed, err) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return sy_fail_errno(err, errno, "cannot fence in the sampler");
@@ -113,17 +112,4 @@ bool sy_rights_drop_ptrace(void)
 int sy_rights_none(struct sy_error *err)
 {
 	return drop_to(0, err);
-}
-
-/* Ambient rights stay over exec (capabilities(7)). */
-int sy_rights_capture(struct sy_error *err)
-{
-	const uint64_t raw = RIGHT(CAP_NET_RAW);
-
-	if (geteuid() == 0 && become_nobody(raw, raw, err) < 0)
-		return -1;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_RAW, 0, 0) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return sy_fail_errno(err, errno, "capture: needs the right CAP_NET_RAW");
-	return 0;
 }

@@ -21,8 +21,4 @@ bool sy_rights_are_asked_for(int (*call)(const void *context), const void *conte
 /* Give up every right there is. */
 int sy_rights_none(struct sy_error *err);
 
-/* As sy_rights_drop, before dumpcap is executed, which is left the one right that packet(7) asks
- * for. */
-int sy_rights_capture(struct sy_error *err);
-
 #endif

@@ -6,6 +6,7 @@
 #include "bpf/held.h"
 #include "bpf/job.h"
 #include "bpf/layout.h"
+#include "layout_hash.h"
 
 #include <dirent.h>
 #include <errno.h>

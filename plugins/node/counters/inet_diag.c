@@ -97,6 +97,9 @@ static void take_info(struct sy_tcp_socket *socket, const void *data, size_t siz
 	socket->min_rtt_us = info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt;
 	socket->retransmitted = info.tcpi_total_retrans;
 	socket->acked_bytes = info.tcpi_bytes_acked;
+	socket->received_bytes = info.tcpi_bytes_received;
+	socket->snd_cwnd = info.tcpi_snd_cwnd;
+	socket->rcv_space_bytes = info.tcpi_rcv_space;
 }
 
 static void take_attribute(struct sy_tcp_socket *socket, const struct nlattr *attribute)

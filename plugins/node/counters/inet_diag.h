@@ -24,7 +24,10 @@ struct sy_tcp_socket {
 	uint32_t min_rtt_us;	/* smallest single one; 0: not known */
 	uint32_t retransmitted; /* segments so far */
 	uint64_t acked_bytes;	/* of ours, by the peer */
-	bool same_node;		/* it talks to its own address */
+	uint64_t received_bytes;
+	uint32_t snd_cwnd;	  /* congestion window, segments; 0: not known */
+	uint32_t rcv_space_bytes; /* what the receiver's buffer is tuned by; 0: not known */
+	bool same_node;		  /* it talks to its own address */
 };
 
 /* Called for each; `index` is that of the list asked for, 0 when all were listed. */

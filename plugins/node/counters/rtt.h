@@ -1,4 +1,4 @@
-/* Statistics of round-trip times in room that does not grow. */
+/* Statistics of round-trip times, and of other whole numbers, in room that does not grow. */
 #ifndef STEELYARD_COUNTERS_RTT_H
 #define STEELYARD_COUNTERS_RTT_H
 

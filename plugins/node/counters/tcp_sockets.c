@@ -16,7 +16,7 @@
 #define FREE_LISTS 8	    /* the first ones: cold, and a job connects at its start */
 #define SHARE	   4000	    /* a listing may take 1/4000 of a CPU: 25 µs of each 0.1 s */
 
-void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_rtt_counts *counts)
+void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_tcp_counts *counts)
 {
 	tcp->uid = uid;
 	tcp->counts = counts;
@@ -44,9 +44,11 @@ void sy_tcp_recheck(struct sy_tcp *tcp)
 static void update(struct sy_connection *connection, const struct sy_tcp_socket *now)
 {
 	bool acked = now->acked_bytes != connection->socket.acked_bytes;
+	bool received = now->received_bytes != connection->socket.received_bytes;
 
 	connection->seen = true;
 	connection->fresh |= acked && connection->whose == SY_WHOSE_OURS;
+	connection->moved |= (acked || received) && connection->whose == SY_WHOSE_OURS;
 	connection->socket = *now;
 }
 
@@ -86,6 +88,7 @@ static void see_listed(void *context, int index, const struct sy_tcp_socket *soc
 	    .socket = *socket,
 	    .counted = tcp->listed_at_us < 0 ? socket->retransmitted : 0,
 	    .fresh = true,
+	    .moved = true,
 	    .seen = true,
 	};
 }
@@ -259,6 +262,19 @@ static uint32_t resend(struct sy_connection *connection)
 	return told - before;
 }
 
+/* One that is closing has no windows. */
+static void count_windows(struct sy_tcp *tcp, struct sy_connection *connection)
+{
+	const struct sy_tcp_socket *socket = &connection->socket;
+
+	if (!connection->moved || !socket->snd_cwnd)
+		return;
+	connection->moved = false;
+	sy_rtt_add(&tcp->status.snd_cwnd, &tcp->counts->snd_cwnd, socket->snd_cwnd);
+	sy_rtt_add(&tcp->status.rcv_space_bytes, &tcp->counts->rcv_space_bytes,
+		   socket->rcv_space_bytes);
+}
+
 /* A connection of ours: its segments, and its round-trip time when there is a new one. */
 static void count(struct sy_tcp *tcp, struct sy_connection *connection, struct sy_rtt *reading)
 {
@@ -266,10 +282,11 @@ static void count(struct sy_tcp *tcp, struct sy_connection *connection, struct s
 	struct sy_tcp_status *status = &tcp->status;
 
 	status->retransmitted += resend(connection);
+	count_windows(tcp, connection);
 	if (!connection->fresh || !socket->rtt_us)
 		return;
 	connection->fresh = false;
-	sy_rtt_add(&status->rtt, tcp->counts, socket->rtt_us);
+	sy_rtt_add(&status->rtt, &tcp->counts->rtt, socket->rtt_us);
 	reading->readings++;
 	reading->mean_us += (double)socket->rtt_us;
 	if (socket->min_rtt_us && (!status->floor_us || socket->min_rtt_us < status->floor_us))

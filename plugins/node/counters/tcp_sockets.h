@@ -1,4 +1,4 @@
-/* The job's TCP connections to other nodes, and their round-trip times.
+/* The job's TCP connections to other nodes, their round-trip times and windows.
  *
  * Whose a connection is: on cgroup version 2 the kernel tells the group it was made in; else it is
  * looked for among the open files of the job's processes, once. Only connections of the job's user
@@ -32,6 +32,13 @@ struct sy_tcp_status {
 	int64_t connections, retransmitted;
 	uint32_t floor_us; /* smallest single round trip; 0: none known */
 	struct sy_rtt rtt;
+	struct sy_rtt snd_cwnd; /* segments */
+	struct sy_rtt rcv_space_bytes;
+};
+
+/* How often each value was read, for the medians. */
+struct sy_tcp_counts {
+	struct sy_rtt_counts rtt, snd_cwnd, rcv_space_bytes;
 };
 
 enum sy_whose { SY_WHOSE_UNKNOWN, SY_WHOSE_OURS, SY_WHOSE_OTHERS };
@@ -43,6 +50,7 @@ struct sy_connection {
 	uint8_t tries; /* how often it was looked for in vain */
 	bool known;    /* ours, and in the count of connections */
 	bool fresh;    /* has had an answer since its last reading */
+	bool moved;    /* has sent or received data since its last reading */
 	bool seen;     /* in this listing */
 };
 
@@ -57,7 +65,7 @@ struct sy_tcp {
 	int diag_fd, sockstat_fd;
 	int group_fd; /* the job's cgroup, version 2, or -1 */
 	uid_t uid;
-	struct sy_rtt_counts *counts;
+	struct sy_tcp_counts *counts;
 	struct sy_tcp_status status;
 	int64_t next_us, listed_at_us, wait_us; /* wait_us: from one listing to the next */
 	int64_t inuse, allocated;		/* of /proc/net/sockstat at the last listing */
@@ -71,14 +79,15 @@ struct sy_tcp {
 };
 
 /* Open what is needed; `uid` the job's user or SY_ANY_USER. */
-void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_rtt_counts *counts);
+void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_tcp_counts *counts);
 
 /* More processes are the job's: look at every connection again. */
 void sy_tcp_recheck(struct sy_tcp *tcp);
 
 /* Take a reading when one is due, or `now`: the mean of the smoothed round-trip times of this
  * reading, µs, or SY_UNKNOWN. A connection counts when its peer has acknowledged something since
- * its last reading: the value of one that is idle is an old one. */
+ * its last reading: the value of one that is idle is an old one. Windows also count when data was
+ * received. */
 int64_t sy_tcp_read(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us, bool now);
 
 #endif

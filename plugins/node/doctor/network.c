@@ -117,12 +117,9 @@ static void say_policy(struct sy_doctor *doctor)
 		sy_doctor_say(doctor, name, SY_WARNING, "an admin allows them: " PAGE,
 			      "%s is not there: no job gets network conditions", path);
 	else
-		sy_doctor_say(doctor, name, SY_OK, "",
-			      "%s: network conditions %s, cold caches %s, "
-			      "captures %s",
+		sy_doctor_say(doctor, name, SY_OK, "", "%s: network conditions %s, cold caches %s",
 			      path, policy->enabled && policy->netem ? "yes" : "no",
-			      policy->enabled && policy->cache ? "yes" : "no",
-			      policy->enabled && policy->capture ? "yes" : "no");
+			      policy->enabled && policy->cache ? "yes" : "no");
 	sy_policy_free(policy);
 }
 

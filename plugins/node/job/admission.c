@@ -12,8 +12,6 @@ static int ask(const struct sy_policy *policy, const struct sy_asker *who, enum 
 		return sy_policy_allows_netem(policy, &wishes->netem, who, err);
 	case SY_WISH_CACHE:
 		return sy_policy_allows_cache(policy, who, err);
-	case SY_WISH_CAPTURE:
-		return sy_policy_allows_capture(policy, who, err);
 	default:
 		return 0;
 	}

@@ -259,20 +259,6 @@ static int shape(struct begin *b, struct sy_error *err)
 	return join_path[0] ? sy_join_cgroup(job->join, job->joins, join_path, err) : 0;
 }
 
-static int capture(struct begin *b, struct sy_error *err)
-{
-	const struct sy_job_begin *job = b->job;
-	struct sy_capture_wish wish = {
-	    .record_dir = job->config.record_dir,
-	    .device = job->wishes.has_netem ? job->wishes.netem.device : "",
-	    .gid = job->gid,
-	    .watch = b->watch,
-	    .no_watch = "the job has no sampler on this node, at whose end it would end",
-	    .protect = &b->protect};
-
-	return sy_conditions_capture(&b->command, &wish, err);
-}
-
 /* Whose end tells that nobody sees to the job any more. Asked, since one that cannot write its
  * record is gone in a moment. */
 static void find_watch(struct begin *b, pid_t sampler)
@@ -292,8 +278,6 @@ static int put_in_place(struct begin *b, struct sy_error *why)
 	if (wishes->cache == SY_CACHE_COLD &&
 	    sy_conditions_cold(&b->command, wishes->cvmfs_mb, &b->outbox, &err) < 0)
 		return sy_fail(why, "--cache=cold: %s", err.text);
-	if (wishes->capture && capture(b, &err) < 0)
-		return sy_fail(why, "--capture: %s", err.text);
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 #include "job/comment_merge.h"
 
-#include "base/quantities.h"
 #include "job/comment.h"
 
 #include <ctype.h>
@@ -51,25 +50,8 @@ static bool is_named(const char *member, const char *name)
 	return *member == '"';
 }
 
-/* One of ours before there was a key: all of it stood beside "steelyard":1. */
-static bool is_flat(const char *member)
-{
-	static const char *const names[] = {
-	    "node_type",     "vm",	   "container", "kernel",	"tags",		 "nodes",
-	    "nodes_weighed", "nodes_idle", "exclusive", "energy_scope", "network_scope", "missing",
-	    "netem",	     "netem_valid"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (is_named(member, names[i]))
-			return true;
-	for (int i = 0; i < SY_TOTALS; i++)
-		if (is_named(member, sy_total_facts[i].name))
-			return true;
-	return false;
-}
-
 /* Its members but ours, as they stand there, with a comma behind each. */
-static char *others(const char *present, bool was_flat)
+static char *others(const char *present)
 {
 	char *kept = malloc(strlen(present) + 2), *to = kept;
 	const char *at = strchr(present, '{') + 1, *end;
@@ -78,7 +60,7 @@ static char *others(const char *present, bool was_flat)
 		end = member_end(at);
 		while (isspace((unsigned char)*at))
 			at++;
-		if (at == end || is_named(at, SY_COMMENT_KEY) || (was_flat && is_flat(at)))
+		if (at == end || is_named(at, SY_COMMENT_KEY))
 			continue;
 		to = mempcpy(to, at, (size_t)(end - at));
 		*to++ = ',';
@@ -116,7 +98,7 @@ char *sy_comment_merge(const char *present, const char *own, const char **why)
 		*why = "there is text of somebody else that is no JSON object";
 		return NULL;
 	}
-	kept = others(present, json_is_integer(json_object_get(document, SY_COMMENT_KEY)));
+	kept = others(present);
 	text = kept ? joined(kept, own) : NULL;
 	free(kept);
 	json_decref(document);

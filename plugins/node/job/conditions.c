@@ -9,7 +9,6 @@
 
 #include "base/document.h"
 #include "base/file.h"
-#include "capture/file.h"
 #include "netem/end.h"
 #include "netem/spec/text.h"
 #include "record/stale_files.h"
@@ -107,41 +106,6 @@ int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struc
 	return tell_sampler(out, outbox, err);
 }
 
-/* Somebody has asked for it before. A state alone may be of one that was killed. */
-static bool capture_goes_on(const struct sy_command_job *job)
-{
-	char path[2 * SY_PATH_SIZE], name[SY_PATH_SIZE];
-	cleanup_close int folder = -1;
-
-	(void)snprintf(path, sizeof(path), "%s/capture", job->program.run_dir);
-	(void)snprintf(name, sizeof(name), "%s.%s.json", job->node, job->job_id);
-	folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return folder >= 0 && sy_capture_is_held(folder, name);
-}
-
-int sy_conditions_capture(const struct sy_command_job *job, const struct sy_capture_wish *wish,
-			  struct sy_error *err)
-{
-	static struct sy_command command;
-	char owner[32], out[SY_MESSAGE_MAX];
-
-	if (capture_goes_on(job))
-		return 0;
-	if (wish->watch == 0)
-		return sy_fail(err, "%s", wish->no_watch);
-	(void)snprintf(owner, sizeof(owner), "%u:%u", job->uid, wish->gid);
-	sy_command_begin(&command, job, "capture", "--record-dir");
-	sy_argument(&command.arguments, wish->record_dir);
-	sy_command_job(&command, job);
-	sy_command_asker(&command, job);
-	sy_command_number(&command, "--watch", (unsigned)wish->watch);
-	sy_option(&command.arguments, "--owner", owner);
-	if (wish->device[0])
-		sy_option(&command.arguments, "--device", wish->device);
-	protect(&command, wish->protect);
-	return sy_command_run(&command, APPLY_LIMIT_MS, out, sizeof(out), err);
-}
-
 void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,
 			 struct sy_outbox *outbox)
 {
@@ -154,8 +118,6 @@ void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const 
 	}
 	if (wishes->cache == SY_CACHE_COLD)
 		sy_outbox_send(outbox, "unmet cache %s: %s", how, what ? what : "--cache=cold");
-	if (wishes->capture)
-		sy_outbox_send(outbox, "unmet capture %s: %s", how, what ? what : "--capture");
 }
 
 static void state_path(char *path, size_t size, const struct sy_command_job *job)

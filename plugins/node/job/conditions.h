@@ -35,18 +35,6 @@ int sy_conditions_shape(const struct sy_command_job *job, const struct sy_netem_
 int sy_conditions_cold(const struct sy_command_job *job, int64_t cvmfs_mb, struct sy_outbox *outbox,
 		       struct sy_error *err);
 
-struct sy_capture_wish {
-	const char *record_dir, *device; /* device "": the node's uplinks */
-	gid_t gid;
-	pid_t watch;	      /* it ends with this one; 0: nobody is there */
-	const char *no_watch; /* what to say then */
-	const struct sy_addresses *protect;
-};
-
-/* It goes on beside the sampler, which takes it into the record. Nothing to do when it does. */
-int sy_conditions_capture(const struct sy_command_job *job, const struct sy_capture_wish *wish,
-			  struct sy_error *err);
-
 /* For the record: what was asked for stands there from the beginning, and why it is not had. What
  * is had after all takes its place. `what` NULL: the option itself. */
 void sy_conditions_unmet(const struct sy_wishes *wishes, const char *how, const char *what,

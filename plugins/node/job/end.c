@@ -23,8 +23,8 @@
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
 #define ANSWER_MS   500
-#define END_MS	    5000 /* a capture is closed within 2 s */
-#define BEGIN_S	    60	 /* of a job that has just begun processes may still come */
+#define END_MS	    5000
+#define BEGIN_S	    60 /* of a job that has just begun processes may still come */
 
 static struct sy_command_job command_of(const struct sy_job_end *job)
 {

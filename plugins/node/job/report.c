@@ -140,8 +140,7 @@ static bool has_all(const struct sy_report *report, json_t *record)
 /* A condition's reason to be missing, without the word that it was refused; NULL: it was not. */
 static const char *refusal_of(json_t *record)
 {
-	static const char *const paths[] = {"missing.network_conditions", "missing.cache",
-					    "missing.capture"};
+	static const char *const paths[] = {"missing.network_conditions", "missing.cache"};
 	static const char mark[] = "refused: ";
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {

@@ -84,7 +84,7 @@ static int faulty(const char *at, struct sy_error *err)
 			*c = '?';
 	return sy_fail(err,
 		       "the request '%s': expected KEY=VALUE:KEY=VALUE…, KEY one of tag, "
-		       "sample-rate, netem, cache, capture, of VALUE every byte but A-Z a-z 0-9 . "
+		       "sample-rate, netem, cache, of VALUE every byte but A-Z a-z 0-9 . "
 		       "_ - as %%XX: say it with steelyard-node job encode",
 		       shown);
 }

@@ -16,7 +16,6 @@ const struct sy_wish_word sy_wish_words[SY_WISHES] = {
     {"netem", "SPEC", "network conditions, say delay=50ms,loss=0.1%; none: as they are", true},
     {"cache", "cold|warm|cold:cvmfs=MB",
      "cold: drop the nodes' page caches before the job, and limit CVMFS' own", true},
-    {"capture", NULL, "record the headers of the job's packets", true},
 };
 
 static int take_netem(struct sy_wishes *wishes, const char *text, struct sy_error *err)
@@ -59,9 +58,6 @@ int sy_wish_take(struct sy_wishes *wishes, enum sy_wish which, const char *text,
 		return take_netem(wishes, text, err);
 	case SY_WISH_CACHE:
 		return take_cache(wishes, text, err);
-	case SY_WISH_CAPTURE:
-		wishes->capture = true;
-		return 0;
 	default:
 		return sy_fail(err, "unknown");
 	}
@@ -83,8 +79,7 @@ void sy_wish_tag_cache(struct sy_wishes *wishes)
 
 bool sy_wishes_change_node(const struct sy_wishes *wishes)
 {
-	return (wishes->has_netem && !wishes->netem.none) || wishes->cache == SY_CACHE_COLD ||
-	       wishes->capture;
+	return (wishes->has_netem && !wishes->netem.none) || wishes->cache == SY_CACHE_COLD;
 }
 
 static void show(char to[SHOWN_MAX + 4], const char *text)
@@ -104,6 +99,6 @@ void sy_wish_said(char *to, size_t size, enum sy_wish which, const char *text,
 	char shown[SHOWN_MAX + 4];
 
 	show(shown, text);
-	(void)snprintf(to, size, "--%s%s%s: %.*s", word->name, word->value ? "=" : "",
-		       word->value ? shown : "", (int)size - SHOWN_MAX - 32, err->text);
+	(void)snprintf(to, size, "--%s=%s: %.*s", word->name, shown, (int)size - SHOWN_MAX - 32,
+		       err->text);
 }

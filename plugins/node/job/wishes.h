@@ -22,24 +22,16 @@ struct sy_wishes {
 	struct sy_netem netem;
 	enum sy_cache cache;
 	int64_t cvmfs_mb; /* limit of CVMFS' cache; 0: the policy's */
-	bool capture;
 	/* On the node: a condition was asked for that cannot even be understood (what carries it is
 	 * the user's to change), and why; "": none. */
 	char fault[sizeof(((struct sy_error *)0)->text)];
 };
 
-enum sy_wish {
-	SY_WISH_TAG,
-	SY_WISH_RATE,
-	SY_WISH_NETEM,
-	SY_WISH_CACHE,
-	SY_WISH_CAPTURE,
-	SY_WISHES
-};
+enum sy_wish { SY_WISH_TAG, SY_WISH_RATE, SY_WISH_NETEM, SY_WISH_CACHE, SY_WISHES };
 
 struct sy_wish_word {
-	const char *name, *value, *help; /* value NULL: it has none */
-	bool condition;			 /* a job must not run without it */
+	const char *name, *value, *help;
+	bool condition; /* a job must not run without it */
 };
 
 extern const struct sy_wish_word sy_wish_words[SY_WISHES];

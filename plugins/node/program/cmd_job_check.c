@@ -20,15 +20,15 @@ static const char check_help[] =
     "can be read here. Exit code 2 with one line that says what was expected, as sbatch says it.\n"
     "\n"
     "  --request TEXT      as `job encode` prints it\n"
-    "  --netem SPEC, --tag KEY=VALUE, --sample-rate HZ, --cache cold|warm|cold:cvmfs=MB,\n"
-    "    --capture[=yes]   the wishes themselves\n"
+    "  --netem SPEC, --tag KEY=VALUE, --sample-rate HZ, --cache cold|warm|cold:cvmfs=MB:\n"
+    "                      the wishes themselves\n"
     "  --config FILE       netem_policy and max_rate stand there [" SY_JOB_CONFIG "]\n"
     "  --netem-policy F    the same as --policy\n"
     "  --max-rate HZ       what may be asked for [100]\n" SY_POLICY_OPTIONS_HELP;
 
 static const char encode_help[] =
     "usage: steelyard-node job encode [--netem SPEC] [--tag KEY=VALUE]... [--sample-rate HZ]\n"
-    "                                 [--cache cold|warm|cold:cvmfs=MB] [--capture[=yes]]\n"
+    "                                 [--cache cold|warm|cold:cvmfs=MB]\n"
     "\n"
     "Prints the wishes as one word that any scheduler carries (docs/formats.md part 11), once\n"
     "their grammar was found right; exit code 2 otherwise.\n";
@@ -48,9 +48,8 @@ enum { REQUEST = 256, CONFIG, POLICY, MAX_RATE, WISH = 300 };
 	{"tag", required_argument, NULL, WISH + SY_WISH_TAG},                                      \
 	    {"sample-rate", required_argument, NULL, WISH + SY_WISH_RATE},                         \
 	    {"netem", required_argument, NULL, WISH + SY_WISH_NETEM},                              \
-	    {"cache", required_argument, NULL, WISH + SY_WISH_CACHE},                              \
 	{                                                                                          \
-		"capture", optional_argument, NULL, WISH + SY_WISH_CAPTURE                         \
+		"cache", required_argument, NULL, WISH + SY_WISH_CACHE                             \
 	}
 
 static const struct option check_table[] = {
@@ -85,7 +84,7 @@ static int take_option(int option, void *context, struct sy_error *err)
 
 	if (option >= WISH)
 		return sy_request_add(wish->request, sizeof(wish->request),
-				      (enum sy_wish)(option - WISH), optarg ? optarg : "yes", err);
+				      (enum sy_wish)(option - WISH), optarg, err);
 	switch (option) {
 	case REQUEST:
 		return take_request(wish, optarg, err);

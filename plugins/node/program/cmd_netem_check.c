@@ -31,11 +31,11 @@ static const char check_help[] =
     "  --partition NAME    the job's partition (default: not known)\n"
     "  --exclusive yes|no  whether the job has its nodes for itself (default: not known)\n"
     "  --device NAME       whether this device may be shaped, too\n"
-    "  --cache, --capture  whether caches may be dropped, packets be captured, too\n";
+    "  --cache             whether caches may be dropped, too\n";
 
 struct question {
 	const char *text, *device;
-	bool cache, capture;
+	bool cache;
 	struct sy_policy_options options;
 };
 
@@ -104,9 +104,6 @@ static int take_option(int option, void *context, struct sy_error *err)
 	case 'c':
 		question->cache = true;
 		return 0;
-	case 'C':
-		question->capture = true;
-		return 0;
 	default:
 		return sy_policy_options_take(&question->options, option, optarg, err);
 	}
@@ -127,10 +124,7 @@ static int ask(const struct question *question, const struct sy_policy *policy,
 		return -1;
 	if (question->device && sy_policy_allows_device(policy, question->device, err) < 0)
 		return -1;
-	if (question->cache && sy_policy_allows_cache(policy, &question->options.asker, err) < 0)
-		return -1;
-	return question->capture ? sy_policy_allows_capture(policy, &question->options.asker, err)
-				 : 0;
+	return question->cache ? sy_policy_allows_cache(policy, &question->options.asker, err) : 0;
 }
 
 static int check(const struct question *question)
@@ -160,7 +154,6 @@ int sy_netem_check_command(int argc, char **argv)
 	    SY_POLICY_OPTIONS_WHO,
 	    {"device", required_argument, NULL, 'd'},
 	    {"cache", no_argument, NULL, 'c'},
-	    {"capture", no_argument, NULL, 'C'},
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};

@@ -67,7 +67,7 @@ static const char help[] =
     "read\n"
     "                        below DIR; /proc/PID always is the machine's own [/]\n"
     "  --log FILE            messages go there [stderr]\n"
-    "  --run-dir DIR         the node's folder of states: conditions of the network and a capture\n"
+    "  --run-dir DIR         the node's folder of states: conditions of the network\n"
     "                        that lie there for this job go into its record\n"
     "  --bpf PROGRAM         steelyard-bpf: as root, let the kernel count what the job uses; of a\n"
     "                        COMMAND unasked, by the one beside this program; no: not so\n"

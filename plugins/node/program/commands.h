@@ -10,6 +10,5 @@ int sy_cmd_send(int argc, char **argv);
 int sy_cmd_netem(int argc, char **argv);
 int sy_cmd_cache(int argc, char **argv);
 int sy_cmd_job(int argc, char **argv);
-int sy_cmd_capture(int argc, char **argv);
 
 #endif

@@ -21,7 +21,6 @@ static const struct command commands[] = {
     {"netem", sy_cmd_netem, "network conditions: parse, check, apply, undo"},
     {"cache", sy_cmd_cache, "drop page cache, dentries, inodes and CVMFS' cache"},
     {"job", sy_cmd_job, "what a scheduler's prologue, epilogue or hook hands over to"},
-    {"capture", sy_cmd_capture, "record the headers of a job's packets"},
 };
 
 static void usage(FILE *out)

@@ -1,4 +1,4 @@
-/* A job's conditions of the network and its capture, taken into the record at its end. */
+/* A job's conditions of the network, copied into the record at its end. */
 #ifndef STEELYARD_RECORD_CONDITIONS_H
 #define STEELYARD_RECORD_CONDITIONS_H
 
@@ -6,8 +6,8 @@
 
 #include "record/record.h"
 
-/* What lies in run_dir for this job: conditions of the network, with their tag, and a
- * capture, which is waited for when it is being closed. Both are removed there. */
+/* The conditions of the network that run_dir has for this job, with their tag; the state is removed
+ * there. */
 void sy_record_conditions(json_t *record, const struct sy_sampling *sampling);
 
 /* The same for a record whose sampler was killed: what was there is kept where nothing is found. */

@@ -265,8 +265,23 @@ static const char *why_no_rtt(const struct sy_tcp_status *tcp, char *text, size_
 				      : "the kernel told no round-trip time of the connections";
 }
 
+/* Median and largest value of a window over all readings. */
+static void put_window(json_t *record, const char *window, const char *unit,
+		       const struct sy_rtt *read, const struct sy_rtt_counts *counts,
+		       const char *why)
+{
+	bool any = read->readings > 0;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "tcp.%s_median_%s", window, unit);
+	sy_record_put(record, path, any ? json_real(sy_rtt_median_us(read, counts)) : json_null(),
+		      why);
+	(void)snprintf(path, sizeof(path), "tcp.%s_max_%s", window, unit);
+	sy_record_put(record, path, any ? json_integer(read->max_us) : json_null(), why);
+}
+
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
-		   const struct sy_rtt_counts *counts)
+		   const struct sy_tcp_counts *counts)
 {
 	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
 	const struct sy_rtt *rtt = &tcp->rtt;
@@ -288,11 +303,14 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 	sy_record_put(record, "tcp.rtt_floor_s",
 		      micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0), why);
 	sy_record_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), why);
-	sy_record_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, counts)),
-		      why);
+	sy_record_put(record, "tcp.rtt_median_s",
+		      micro_or_null(sy_rtt_median_us(rtt, &counts->rtt)), why);
 	sy_record_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), why);
 	sy_record_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), why);
 	sy_record_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), why);
+	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, why);
+	put_window(record, "rcv_space", "bytes", &tcp->rcv_space_bytes, &counts->rcv_space_bytes,
+		   why);
 }
 
 static json_t *difference(int64_t now, int64_t before)
@@ -339,10 +357,20 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	bool known_exactly =
 	    status->memory_source == SY_SOURCE_RUSAGE || status->memory_source == SY_SOURCE_BPF;
 	static const char *const never[] = {
-	    "tcp.source",	"tcp.connections", "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings", "tcp.rtt_floor_s", "tcp.rtt_min_s",
-	    "tcp.rtt_median_s", "tcp.rtt_mean_s",  "tcp.rtt_sd_s",
+	    "tcp.source",
+	    "tcp.connections",
+	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",
+	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",
+	    "tcp.rtt_sd_s",
 	    "tcp.rtt_max_s",
+	    "tcp.snd_cwnd_median_segments",
+	    "tcp.snd_cwnd_max_segments",
+	    "tcp.rcv_space_median_bytes",
+	    "tcp.rcv_space_max_bytes",
 	};
 
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)

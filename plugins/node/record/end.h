@@ -22,7 +22,7 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status);
 
 /* The job's own TCP connections, as far as the child got. */
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
-		   const struct sy_rtt_counts *counts);
+		   const struct sy_tcp_counts *counts);
 
 /* What only samples can tell is null where sampling was switched off; a maximum of two moments is
  * none. Before what is known exactly is put in. */

@@ -234,15 +234,14 @@ static int parse_question(const char *text, struct sy_message *message, struct s
 
 static int parse_unmet(const char *text, struct sy_message *message, struct sy_error *err)
 {
-	static const char *const fields[] = {"cache", "network_conditions", "capture"};
+	static const char *const fields[] = {"cache", "network_conditions"};
 
 	if (parse_pair(text, ' ', message, err) < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (!strcmp(fields[i], message->key))
 			return 0;
-	return sy_fail(err, "unmet '%s': expected cache, network_conditions or capture",
-		       message->key);
+	return sy_fail(err, "unmet '%s': expected cache or network_conditions", message->key);
 }
 
 /* Three lists without blanks. */

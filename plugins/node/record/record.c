@@ -157,16 +157,14 @@ const char *sy_record_unmet(const struct sy_sampling *sampling, const char *fiel
 
 static void put_conditions(json_t *record, const struct sy_sampling *sampling)
 {
-	static const char *const of_run_dir[] = {"network_conditions", "capture"};
 	json_t *cache = json_object_get(sampling->told.conditions, "cache");
 
 	sy_record_put(record, "cache", cache ? json_incref(cache) : json_null(),
 		      sy_record_unmet(sampling, "cache", "none was asked for"));
-	for (int i = 0; i < 2; i++)
-		sy_record_put(record, of_run_dir[i], json_null(),
-			      sampling->run_dir
-				  ? sy_record_unmet(sampling, of_run_dir[i], SY_NOT_YET)
-				  : "the sampler was told no folder of states (--run-dir)");
+	sy_record_put(record, "network_conditions", json_null(),
+		      sampling->run_dir
+			  ? sy_record_unmet(sampling, "network_conditions", SY_NOT_YET)
+			  : "the sampler was told no folder of states (--run-dir)");
 }
 
 /* In the administrator's words, or why there are none. */
@@ -238,15 +236,27 @@ static void put_empty_totals(json_t *record)
 	    "end_unix_s", "cpu.user_s", "cpu.system_s", "cpu.source", "memory.source", "io.source",
 	};
 	static const char *const others[] = {
-	    "clock.steps",	    "clock.step_s",
-	    "sampler.samples_lost", "sampler.missed_deadlines",
-	    "sampler.cpu_s",	    "sampler.max_memory_bytes",
-	    "pressure.scope",	    "tcp.source",
-	    "tcp.connections",	    "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",	    "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",	    "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",	    "tcp.rtt_sd_s",
+	    "clock.steps",
+	    "clock.step_s",
+	    "sampler.samples_lost",
+	    "sampler.missed_deadlines",
+	    "sampler.cpu_s",
+	    "sampler.max_memory_bytes",
+	    "pressure.scope",
+	    "tcp.source",
+	    "tcp.connections",
+	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",
+	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",
+	    "tcp.rtt_sd_s",
 	    "tcp.rtt_max_s",
+	    "tcp.snd_cwnd_median_segments",
+	    "tcp.snd_cwnd_max_segments",
+	    "tcp.rcv_space_median_bytes",
+	    "tcp.rcv_space_max_bytes",
 	};
 
 	for (int cell = 0; cell < SY_FIXED; cell++)

@@ -29,8 +29,7 @@ json_t *sy_record_new(const struct sy_head *head);
 /* Put in the totals of all samples so far. */
 void sy_record_totals(json_t *record, const struct sy_sums *sums);
 
-/* Why the record has no "cache", "network_conditions" or "capture": what was told, else
- * `otherwise`. */
+/* Why the record has no "cache" or "network_conditions": what was told, else `otherwise`. */
 const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
 			    const char *otherwise);
 

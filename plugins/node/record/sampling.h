@@ -14,7 +14,7 @@ struct sy_sampling {
 	const char *record_dir, *job_id, *node, *control, *root_dir;
 	const char *spool_dir;		    /* for records that record_dir cannot have */
 	const char *bpf, *bpf_base;	    /* steelyard-bpf ("no": none), where it pins; or NULL */
-	const char *run_dir;		    /* of network conditions and captures, or NULL */
+	const char *run_dir;		    /* of network conditions, or NULL */
 	int control_fd;			    /* already bound, or -1 */
 	unsigned long long control_made_ns; /* its name; 0: not told */
 	int print_fd;			    /* where the record's path goes, or -1 */

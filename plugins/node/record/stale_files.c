@@ -1,7 +1,6 @@
 #include "record/stale_files.h"
 
 #include "base/file.h"
-#include "capture/file.h"
 #include "record/unfinished.h"
 
 #include <dirent.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #define KEEP_S 86400
+#define ENDING ".done.json"
 
 static bool is_old(const struct stat *info)
 {
@@ -25,39 +25,35 @@ static bool is_old(const struct stat *info)
 
 /* By the wall clock, which may have been set: what a record has still to take is kept whatever it
  * says. */
-static bool will_be_taken(const char *run_dir, const char *file, bool finished)
+static bool will_be_taken(const char *run_dir, const char *file)
 {
 	char name[256];
-	size_t ending = strlen(finished ? ".done.json" : ".json");
 
-	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - ending), file);
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(ENDING)), file);
 	return sy_unfinished_of(run_dir, name);
 }
 
 /* States of conditions are not among them: those are undone (netem/undo.h). */
-static bool is_left(const char *run_dir, int folder, const char *name, bool captures)
+static bool is_left(const char *run_dir, int folder, const char *name)
 {
-	bool finished = sy_ends_with(name, ".done.json");
 	struct stat info;
 
-	if (name[0] == '.' || (!finished && !(captures && sy_ends_with(name, ".json"))) ||
-	    fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
-		return false;
-	return is_old(&info) && (finished || !sy_capture_is_held(folder, name)) &&
-	       !will_be_taken(run_dir, name, finished);
+	return name[0] != '.' && sy_ends_with(name, ENDING) &&
+	       fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+	       is_old(&info) && !will_be_taken(run_dir, name);
 }
 
-static int look(const char *run_dir, const char *kind, bool removes)
+static int look(const char *run_dir, bool removes)
 {
 	struct dirent *entry;
 	char path[512];
 	int count = 0;
 	DIR *dir;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", run_dir, kind);
+	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
-		if (is_left(run_dir, dirfd(dir), entry->d_name, !strcmp(kind, "capture")) &&
+		if (is_left(run_dir, dirfd(dir), entry->d_name) &&
 		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
 			count++;
 	if (dir)
@@ -67,10 +63,10 @@ static int look(const char *run_dir, const char *kind, bool removes)
 
 bool sy_stale_files_any(const char *run_dir)
 {
-	return look(run_dir, "netem", false) || look(run_dir, "capture", false);
+	return look(run_dir, false);
 }
 
 int sy_stale_files_remove(const char *run_dir)
 {
-	return look(run_dir, "netem", true) + look(run_dir, "capture", true);
+	return look(run_dir, true);
 }

@@ -103,7 +103,7 @@ static void prepare(struct sy_child *child)
 	sy_cgroup_init(&s.job.cgroup);
 	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));
 	sy_columns_init(&s.columns, &child->node->labels);
-	sy_tcp_init(&s.tcp, sy_job_user(child->sampling), &child->shared->rtt_counts);
+	sy_tcp_init(&s.tcp, sy_job_user(child->sampling), &child->shared->tcp_counts);
 	sy_wakeup_signals(on_term);
 	s.wakeup = (struct sy_wakeup){.parent_fd = child->parent_fd,
 				      .control_fd = child->control_fd,

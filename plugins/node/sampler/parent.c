@@ -332,7 +332,7 @@ static void write_last_record(void)
 	sy_record_status(record, status);
 	sy_record_meters_end(record, status, p.shared->meter_why);
 	sy_record_dropped(record, &p.head);
-	sy_record_tcp(record, &status->tcp, &p.shared->rtt_counts);
+	sy_record_tcp(record, &status->tcp, &p.shared->tcp_counts);
 	sy_record_conditions(record, p.sampling);
 	if (p.sampling->bpf)
 		sy_record_in_kernel(record, status);

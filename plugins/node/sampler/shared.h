@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "counters/rtt.h"
+#include "counters/tcp_sockets.h"
 #include "meters/energy.h"
 #include "record/status.h"
 #include "sampler/sample_buffer.h"
@@ -12,7 +12,7 @@
 struct sy_shared {
 	_Atomic unsigned current; /* which of the two was written whole */
 	struct sy_status status[2];
-	struct sy_rtt_counts rtt_counts; /* grows only: a reader may be one reading behind */
+	struct sy_tcp_counts tcp_counts; /* grow only: a reader may be one reading behind */
 	struct sy_sample_buffer lines;	 /* of samples */
 	char meter_why[SY_MAX_ZONES][SY_WHY_SIZE]; /* they have no value; as of the last sample */
 	_Atomic size_t notes_used;		   /* messages about the job, each ended by a NUL */

@@ -14,8 +14,6 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import FailedError, OutputError, Result
 
-pytestmark = pytest.mark.slow
-
 DATA = Path(__file__).parents[2] / "data"
 
 load = functools.cache(registry.load)  # a parser reads thousands of outputs here
@@ -37,7 +35,15 @@ IOZONE_AUTO: Given = {
 }
 SAME_PROGRAM = {"hpl", "hpcc"}
 HPCG: Given = {"program": "/opt/xhpcg", "ranks": 2, "nx": 16, "ny": 24, "nz": 32}
-IOR_OWN: Given = {"program": "/opt/ior", "repetitions": 3}
+OSU: Given = {"program": "/opt/osu", "smallest": 8, "largest": 64, "repetitions": 1}
+OSU_FILES = ("bw.7", "bibw.5", "mbw_mr.5", "allreduce.5", "allreduce_full.7", "barrier.5")
+IMB: dict[str, Given] = {
+    "PingPong.2017": {"test": "pingpong", "ranks": 4},
+    "Sendrecv.2021": {"test": "Sendrecv"},
+    "Allreduce.2021": {"test": "Allreduce", "ranks": 4},
+    "Barrier.2021": {"test": "Barrier", "ranks": 4},
+}
+IOR: Given = {"program": "/opt/ior", "repetitions": 3}
 IOR_JSON: Given = {"program": "/opt/ior", "repetitions": 2, "summary": "json"}
 MDTEST: Given = {"program": "/opt/mdtest", "files": 200, "kind": "both"}
 IO500: Given = {"program": "/opt/io500", "config": "/opt/io500.ini", "invalid": True}
@@ -53,13 +59,16 @@ GOOD: list[tuple[str, str, Given]] = [
     ("hpcc", "hpcc/hpccoutf.N1000.np2.txt", HPCC),
     ("hpcg", "hpcg/HPCG-Benchmark_3.1.txt", HPCG),
     ("hpcg", "hpcg/HPCG-Benchmark-3.0.yaml", HPCG),
-    ("ior_own", "ior_own/easy.3.3.0.out", IOR_OWN),
-    ("ior_own", "ior_own/easy.4.0.0.out", IOR_OWN),
-    ("ior_own", "ior_own/hard.3.3.0.json", IOR_JSON),
-    ("ior_own", "ior_own/hard.4.0.0.json", IOR_JSON),
+    ("ior", "ior/easy.3.3.0.out", IOR),
+    ("ior", "ior/easy.4.0.0.out", IOR),
+    ("ior", "ior/hard.3.3.0.json", IOR_JSON),
+    ("ior", "ior/hard.4.0.0.json", IOR_JSON),
     ("mdtest", "mdtest/both.3.3.0.out", MDTEST),
     ("mdtest", "mdtest/files.4.0.0.out", {**MDTEST, "kind": "files"}),
     ("io500", "io500/invalid.out", IO500),
+    ("osu", "osu/latency.5.out", {**OSU, "repetitions": 2}),
+    *(("osu", f"osu/{name}.out", OSU) for name in OSU_FILES),
+    *(("osu", f"osu/IMB-{name}.out", {**OSU, **given}) for name, given in IMB.items()),
     ("fio", "fio/randrw.3.33.json", {**FIO, "rw": "randrw"}),
     ("fio", "fio/two_groups.3.33.json", {"job_file": "/opt/two_groups.fio"}),
     ("iozone", "iozone/throughput.3.471.out", IOZONE),
@@ -156,11 +165,16 @@ def test_no_prefix_of_a_good_output_gives_a_number(
     benchmark = registry.load(name)
     assert benchmark.parse(tmp_path, 0, given)
     whole = out.stat().st_size
-    near_the_end = max(whole - 4000, 0)  # of what lies far before it, one length of eleven
-    for length in (*range(whole - 1, near_the_end, -1), *range(near_the_end, -1, -11)):
+    near_the_end = max(whole - 1000, 0)  # every length there, and 60 before
+    for length in (*range(whole - 1, near_the_end, -1), *reversed(spread(near_the_end + 1))):
         os.truncate(out, length)
         with pytest.raises((OutputError, FailedError)):
             benchmark.parse(tmp_path, 0, given)
+
+
+def spread(size: int, most: int = 60) -> range:
+    """Places in an output; of a long one every n-th, with n odd, so that all columns are met."""
+    return range(0, size, size // most | 1)
 
 
 @pytest.mark.parametrize(("name", "file", "given"), GOOD, ids=IDS)
@@ -169,7 +183,7 @@ def test_a_lost_or_doubled_line_never_changes_a_number(
 ) -> None:
     lines = read(file).splitlines(keepends=True)
     right = parse(tmp_path, name, "".join(lines), given)
-    for i in range(len(lines)):
+    for i in spread(len(lines)):
         for damaged in (lines[:i] + lines[i + 1 :], lines[: i + 1] + lines[i:]):
             try:
                 assert parse(tmp_path, name, "".join(damaged), given) == right
@@ -190,7 +204,7 @@ def test_noise_in_any_place_is_refused_or_harmless(
 ) -> None:
     data = (DATA / file).read_bytes()
     right = parse(tmp_path, name, data, given)
-    for at in range(0, len(data), 37):
+    for at in spread(len(data)):
         for noise in (b"\x00", b"\xff", b"x"):
             try:
                 found = parse(tmp_path, name, data[:at] + noise + data[at + 1 :], given)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -281,19 +279,6 @@ def test_a_wrong_parameter_is_one_line_with_name_value_and_what_is_allowed(
 def test_the_nearest_parameter_is_suggested() -> None:
     with pytest.raises(registry.ParameterError, match="did you mean 'size'"):
         registry.load("filesystem").check_parameters({"sise": 1})
-
-
-def test_jobscripts_knows_nothing_of_its_users_and_imports_no_parser_before_its_time() -> None:
-    code = (
-        "import sys; from steelyard.jobscripts import registry, runscript;"
-        "[registry.load(n) for n in registry.names()];"
-        "print([m for m in sys.modules if m.startswith(('steelyard.analysis',"
-        "'steelyard.wrappers', 'steelyard.jobscripts.hpl.'))])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True
-    )
-    assert done.stdout == "[]\n"
 
 
 def test_the_page_of_benchmarks_is_up_to_date() -> None:

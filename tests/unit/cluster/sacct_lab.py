@@ -40,18 +40,19 @@ last = stamp(options["--endtime"]) if "--endtime" in options else 1 << 40
 if "-j" in sys.argv:
     options["--jobs"] = sys.argv[sys.argv.index("-j") + 1]
 ids = set(options["--jobs"].split(",")) if "--jobs" in options else None
-for line in open(here + "/jobs.jsonl"):
-    job = json.loads(line)
-    end = number(job["End"])
-    began = number(job["Start"])  # what waits is in no answer
-    there = end is not None and first <= end <= last
-    there = there or (began is not None and began < last and (end is None or first < end))
-    names = {{job["JobIDRaw"].split(".")[0], job["JobID"], job["JobID"].split("_")[0]}}
-    if not options.get("--state", "R,").startswith("R,"):
-        sys.exit("sacct: error: jobs without an eligible time would be missing")
-    if (there if ids is None else ids & names):
-        cells = (job.get(name, "") for name in options["--format"].split(","))
-        sys.stdout.write(options["--delimiter"].join(cells) + "\\n")
+with open(here + "/jobs.jsonl") as jobs:
+    for line in jobs:
+        job = json.loads(line)
+        end = number(job["End"])
+        began = number(job["Start"])  # what waits is in no answer
+        there = end is not None and first <= end <= last
+        there = there or (began is not None and began < last and (end is None or first < end))
+        names = {{job["JobIDRaw"].split(".")[0], job["JobID"], job["JobID"].split("_")[0]}}
+        if not options.get("--state", "R,").startswith("R,"):
+            sys.exit("sacct: error: jobs without an eligible time would be missing")
+        if (there if ids is None else ids & names):
+            cells = (job.get(name, "") for name in options["--format"].split(","))
+            sys.stdout.write(options["--delimiter"].join(cells) + "\\n")
 """
 
 

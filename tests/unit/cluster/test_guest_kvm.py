@@ -1,4 +1,4 @@
-"""What a guest of QEMU with KVM needs, told without starting any (tests/lab/test_virtual_kvm.py does)."""
+"""What a guest of QEMU with KVM needs, told without starting any (tests/guests/nodes/test_virtual_kvm.py does)."""
 
 from __future__ import annotations
 

@@ -207,9 +207,7 @@ def test_network_conditions_in_a_few_lines(study: Any, capsys: pytest.CaptureFix
         "job_retransmitted_segments": 4,
     }  # fmt: skip
     full = conditions(notes=["the queue of 1000 packets was full 3 times"])
-    study.record(
-        both, first, network_conditions=full, tcp=tcp, capture={"file": "n.1.pcapng", "bytes": 9}
-    )
+    study.record(both, first, network_conditions=full, tcp=tcp)
     bad = conditions(valid=False, invalid_reason="3 packets dropped", undone=False, rtt=None)
     study.record(both, second, network_conditions=bad)
     text = shown(look_up(study, "11"), capsys)
@@ -223,7 +221,6 @@ def test_network_conditions_in_a_few_lines(study: Any, capsys: pytest.CaptureFix
         "connections: 2, segments sent again: 4" in text
     )
     assert f"{first}: note: the queue of 1000 packets was full 3 times" in text
-    assert f"{first}: packets in " in text and "n.1.pcapng\n" in text
     assert f"{second}: invalid: 3 packets dropped; not undone" in text
     assert f"{second}: round trip to 10.0.0.9: before –, during – and –, after –;" in text
 

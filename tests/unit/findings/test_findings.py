@@ -17,8 +17,6 @@ from steelyard.analysis.summary.summary import summarize
 
 from .meters import two_meters, unlike_parts
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[3]
 KINDS = {rule.KIND.code: rule.KIND for rule in rules()}
 RUNS = 12

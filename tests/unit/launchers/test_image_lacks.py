@@ -18,25 +18,6 @@ BOX = launchers.parse("podman:my-app:1,cpus=1")
 Patch = pytest.MonkeyPatch
 
 
-def entered_here(monkeypatch: Patch) -> None:
-    """This machine in the container's place."""
-    monkeypatch.setattr(image_lacks, "entering", lambda launcher, programs: ["env"])
-
-
-def test_the_machine_itself_lacks_nothing_and_a_program_that_nobody_has(
-    monkeypatch: Patch, tmp_path: Path
-) -> None:
-    entered_here(monkeypatch)
-    shell = Path(shutil.which("bash") or "").resolve()
-    assert image_lacks.lacks(BOX, image_lacks.Wanted({"env": ""}, (shell,))) is None
-    wanted = image_lacks.Wanted({"env": "", "none-such": "none-such-bin"}, (shell,))
-    said = image_lacks.lacks(BOX, wanted)
-    assert said == (
-        "podman:my-app:1,cpus=1: the image lacks none-such: say `steelyard image make "
-        "podman:my-app:1 --include=none-such-bin --force`, or another name"
-    )
-
-
 def test_libraries_are_told_by_the_program_and_by_their_packages(monkeypatch: Patch) -> None:
     lines = (
         "library\t/a/cg.S.4\t\tlibmpi.so.40 => not found\n"
@@ -59,12 +40,6 @@ def test_libraries_are_told_by_the_program_and_by_their_packages(monkeypatch: Pa
         "lacks libmpi.so.40, libgfortran.so.5 (of cg.S.4); libraries as new as GLIBC_2.38" in said
     )
     assert "`steelyard image make podman:my-app:1 --include=libopenmpi3 --force`" in said
-
-
-def test_where_it_does_not_start_nothing_is_said(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(image_lacks, "entering", lambda launcher, programs: ["false"])
-    assert image_lacks.lacks(BOX, image_lacks.Wanted({"none-such": ""}, ())) is None
-    assert image_lacks.lacks(launchers.BARE, image_lacks.Wanted({"none-such": ""}, ())) is None
 
 
 def run(benchmark: str, **parameters: object) -> Run:

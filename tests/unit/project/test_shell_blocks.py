@@ -1,8 +1,7 @@
-"""What the pages tell people to type: executed where that can be done here, and understood by
-`steelyard` itself everywhere else.
+"""`steelyard` understands every command of the pages (tests/system/project executes most of them).
 
 A block is fenced, or indented by four; a command stands behind `$ ` (or `# `, as root), in a page for
-admins also at the start of the line. Recipes are executed on a cluster: tests/lab/test_recipes.py.
+admins also at the start of the line. Recipes are executed on a cluster: tests/guests/nodes/test_recipes.py.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ import contextlib
 import io
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -37,41 +33,29 @@ SHELL = ("", "sh", "console")  # what a fence is called
 QUOTED = re.compile(r"`(?:sudo )?(steelyard [a-z][^`\n]*)`")
 COMMENT = re.compile(r"\s{2,}#.*$|\s#\s.*$", re.MULTILINE)
 
-# What is not executed by this test, and why. What matches nothing any more is to go.
+# What tests/system/project/test_shell_blocks.py does not execute, and why.
 ELSEWHERE = {
-    r"recipes/.*": "on a cluster: tests/lab/test_recipes.py",
+    r"recipes/.*": "on a cluster: tests/guests/nodes/test_recipes.py",
     r"papers/.*: steelyard (check|submit|status|collect) .*": "clusters of the papers' size: tests/unit/study",
-    r"papers/.*: steelyard report .*": "of such a study: tests/unit/published",
-    r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/lab",
+    r"papers/.*: steelyard report .*": "of such a study: tests/system/published",
+    r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/system/cluster",
     r".*: make\b.*": "builds, installs or tests all of it; their names: test_docs.py",
-    r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/lab/test_study.py",
-    r".*: steelyard (show|compare) (4711|JOBID|--mine).*": "jobs of Slurm: tests/lab/test_show.py",
-    r".*: steelyard run .*--(netem|cache=cold).*": "root, and a network: tests/lab/test_netem_host.py",
-    r".*: steelyard(-node)? (netem|cache) .*": "root: tests/unit/netem, tests/lab/test_netem_host.py",
-    r".*: .*steelyard calibrate\b.*": "a minute on a quiet machine: tests/unit/calibrate, tests/lab/test_calibrate.py",
-    r".*: steelyard run --in docker.*": "an image: tests/unit/jobscripts/test_launcher.py",
-    r".*: steelyard run --benchmark hpl .*": "a minute: tests/unit/benchmarks",
-    r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/lab/docker, tests/packages",
+    r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/system/cluster/test_study.py",
+    r".*: steelyard (show|compare) (4711|JOBID|--mine).*": "jobs of Slurm: tests/system/cluster/test_show.py",
+    r".*: steelyard run .*--(netem|cache=cold).*": "root, and a network: tests/system/network/test_netem_host.py",
+    r".*: steelyard(-node)? (netem|cache) .*": "root: tests/system/netem, tests/system/network/test_netem_host.py",
+    r".*: .*steelyard calibrate\b.*": "a minute on a quiet machine: tests/system/calibrate, tests/system/cluster/test_calibrate.py",
+    r".*: steelyard run --in docker.*": "an image: tests/system/jobscripts/test_launcher.py",
+    r".*: steelyard run --benchmark hpl .*": "a minute: tests/system/benchmarks",
+    r"admin.*: (ls|find|rm|echo|install|tar) .*": "nodes, as root: tests/docker, tests/packages",
     r".*: apt .*": "packages of the system",
-    r"mpi-profile.md: .*": "a program with MPI: tests/unit/benchmarks/test_mpiprof.py",
-    r"npb.md: mpirun .*": "a minute: `make check-npb`",
+    r"mpi-profile.md: .*": "a program with MPI: tests/system/benchmarks/test_mpiprof.py",
+    r"npb.md: mpirun .*": "a minute: `tests/run.sh npb`",
     r"records.md: steelyard sweep .*": "a cluster's folder of records: tests/unit/sweep",
-    r"virtual.md: .*": "virtual machines, as root: tests/lab/test_virtual.py",
-    r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/lab/test_cluster_database.py",
+    r"virtual.md: .*": "virtual machines, as root: tests/guests/nodes/test_virtual.py",
+    r"cluster.md: .*": "a cluster's accounting: tests/unit/cluster, tests/system/cluster/test_cluster_database.py",
     r"trust.md: steelyard doctor": "this machine's own, seconds: tests/unit/doctor",
 }  # fmt: skip
-# In place of what is not here, or would take too long.
-SMALLER = {
-    "--repeat 10": "--repeat 2",
-    "seq 3000000": "seq 3000",
-    "--until 2% --export": "--until 90% --export",
-    "--until 2% --max-time 10min": "--until 90%",
-    "$PWD/build": "$PWD",
-    "/data/big.log": "big.log",
-    "/mnt/nfs": "/tmp",
-    "tests/data/trees/NAME": f"{ROOT}/tests/data/trees/apptainer",
-    "clients=4": "clients=2",
-}
 
 
 def code(text: str) -> str:
@@ -99,15 +83,6 @@ def name_of(page: Path) -> str:
 
 
 EVERY = [(name_of(page), command) for page in PAGES for command in commands(page)]
-
-
-def reason(page: str, command: str) -> str | None:
-    """Why it is not executed here."""
-    found = (why for what, why in ELSEWHERE.items() if re.fullmatch(what, f"{page}: {command}"))
-    return next(found, None)
-
-
-HERE = [(page, command) for page, command in EVERY if reason(page, command) is None]
 
 
 def split(command: str) -> Iterator[list[str]]:
@@ -183,31 +158,3 @@ def test_options_in_sentences_exist(page: Path) -> None:
 @pytest.mark.parametrize("what", ELSEWHERE)
 def test_what_is_not_executed_here_is_still_there(what: str) -> None:
     assert any(re.fullmatch(what, f"{page}: {command}") for page, command in EVERY)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, synthetic: ModuleType) -> Path:
-    """What the pages speak of: a program, its input, a large file, a collected study."""
-    synthetic.demo("disks").write(tmp_path)
-    app = tmp_path / "app"
-    app.write_text("#!/bin/sh\nexec sleep 0.01\n")
-    app.chmod(0o755)
-    for name in ("input.dat", "x", "big.log"):
-        (tmp_path / name).write_text("".join(f"{n}\n" for n in range(3000)))
-    return tmp_path
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", sorted({page for page, _ in HERE}))
-def test_it_can_be_typed(page: str, folder: Path) -> None:
-    """From the page's top to its end, in one shell."""
-    lines = ["set -e", f'export PATH="{Path(sys.executable).parent}:$PATH"']
-    for _, command in (one for one in HERE if one[0] == page):
-        for old, new in SMALLER.items():
-            command = command.replace(old, new)
-        lines.append(command)
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(lines)],
-        cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, "\n".join(lines) + done.stdout + done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 
 from steelyard.analysis.sources import admin_comment, sacct
 from steelyard.analysis.sources.accounting import AccountingRow
-from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.commands import cli
 from steelyard.wrappers.publish import publish
 
 from ..collect import study as HELP
@@ -228,41 +225,8 @@ def test_what_the_last_words_of_several_nodes_say(tmp_path: Path) -> None:
     assert own["tags"] == {"n1": "x", "n2": "x", "who": "n2"}
 
 
-def test_a_dry_run_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    HELP.write_record(tmp_path / "7", "n1", time.time() - 1000, "7")
-    start = str(int(time.time()) - 1000)
-    found = row(Start=start, End=str(int(start) + 20))
-    monkeypatch.setattr(sacct.Sacct, "starts", lambda *_: [found])
-    monkeypatch.setenv("STEELYARD_SLURMDB", "/nowhere/steelyard-slurmdb")
-    asked = ["publish", "--record-dir", str(tmp_path), "--json"]
-    assert cli.main([*asked, "--dry-run"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["written"], [wish["job_id"] for wish in told["wishes"]]) == (0, [7])
-    assert cli.main(asked) == 3
-
-
 def test_no_more_than_was_asked_for(tmp_path: Path) -> None:
     for job in ("7", "8"):
         HELP.write_record(tmp_path / job, "n1", START, job)
     found = look(tmp_path, row(), row("8"), most=1)
     assert (len(found.wishes), found.later) == (1, 1)
-
-
-def test_what_slurmdbd_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "slurmdb"
-    program.write_text(
-        '#!/bin/sh\nIFS= read -r line; printf \'%s\' "$line" >$0.said; echo \'{"error":"no right"}\'\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("STEELYARD_SLURMDB", str(program))
-    for job in ("7", "8"):
-        HELP.write_record(tmp_path / job, "n1", START, job)
-    found = look(tmp_path, row(), row("8"))
-    publish.write(found)
-    assert found.failed == {"7": "no right", "8": "no answer"}
-    assert json.loads((tmp_path / "slurmdb.said").read_text())["job_id"] == 7
-    program.write_text("#!/bin/sh\necho 'away' >&2; exit 3\n")
-    with pytest.raises(MissingError, match="nothing was written: away"):
-        publish.write(found)

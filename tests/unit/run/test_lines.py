@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.run import line, lists
 
-# Split by us, and by sh: must be the same words.
-PLAIN = [
-    "printf %s\\n a b",
-    "printf '%s|' 'a  b' \"c d\" e\\ f",
-    "printf '%s|' 'a|b' \"c;d\" e\\&f '$x' '`x`' \\$y",
-    "printf '%s|' a=b {t} {a,b} a~b a#b !",
-    "  printf   x  ",
-    "printf '%s|' ''",
-]
 # What sh makes of each is not its plain words.
 SHELL = {
     "printf x | cat": "'|'",
@@ -37,14 +27,6 @@ SHELL = {
     "exit 3": "'exit' is the shell's own",
     "if true; then false; fi": "';'",
 }
-
-
-@pytest.mark.parametrize("text", PLAIN)
-def test_a_line_without_shell_syntax_is_split_as_sh_splits_it(text: str) -> None:
-    found = line.from_line(text, "sh")
-    assert found.shell is None
-    by_sh = subprocess.run(["sh", "-c", text], capture_output=True, check=True).stdout
-    assert subprocess.run(found.argv, capture_output=True, check=True).stdout == by_sh
 
 
 @pytest.mark.parametrize("text", SHELL)
@@ -73,13 +55,6 @@ def test_lines_that_are_none(text: str, words: str) -> None:
 def test_no_such_program_has_a_hint(words: list[str], hint: str) -> None:
     with pytest.raises(MissingError, match=hint):
         line.check_here(line.from_words(words))
-
-
-def test_a_program_with_a_blank_in_its_name_is_one(tmp_path: pytest.TempPathFactory) -> None:
-    program = f"{tmp_path}/my app"
-    subprocess.run(["cp", "/bin/true", program], check=True)
-    assert not line.are_lines([program])
-    assert line.are_lines([f"{program} x"])
 
 
 def test_lists_make_the_product_in_order() -> None:

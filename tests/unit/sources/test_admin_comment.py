@@ -27,10 +27,6 @@ KEY = '"steelyard":{"cpu_s":1}}'
         ('{"steelyard":{"cpu_s":9,"x":[1,2]}}', "{"),
         ('{"a":1,"steelyard":{"cpu_s":9},"b":2}', '{"a":1,"b":2,'),
         ('{"steelyards":3,"tags":{}}', '{"steelyards":3,"tags":{},'),
-        (
-            '{"steelyard":1,"tags":{"k":"}"},"cpu_s":null,"netem":"x","theirs":[7]}',
-            '{"theirs":[7],',
-        ),
     ],
 )
 def test_ours_goes_beside_what_others_wrote(present: str | None, kept: str) -> None:
@@ -83,7 +79,7 @@ def test_what_a_job_has_at_its_start_tells_nothing_of_the_node() -> None:
     )
 
 
-def test_the_shape_of_earlier_versions() -> None:
+def test_the_shape_of_pbs() -> None:
     text = '{"steelyard":1,"node_type":"virtual","cpu_s":0.5,"missing":{"energy_j":"no RAPL"}}'
     own = admin_comment.own(text)
     assert own is not None and (own["cpu_s"], own["missing"]) == (0.5, {"energy_j": "no RAPL"})

@@ -15,7 +15,7 @@ from steelyard.facts.quantities import COLUMNS
 DATA = Path(__file__).parents[2] / "data" / "records"
 RECORDED = sorted(DATA.glob("*/*.csv"))
 MANY = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
     derandomize=True,
 )  # fmt: skip
 CELLS = st.one_of(
@@ -42,7 +42,6 @@ def test_what_was_recorded_comes_back(path: Path) -> None:
     assert blob is not None and packed_samples.decoded(blob) == cut
 
 
-@pytest.mark.slow
 @MANY
 @given(
     st.lists(st.text("ab_", min_size=1, max_size=3), min_size=1, max_size=4),
@@ -60,7 +59,6 @@ def test_anything_comes_back_or_stays_text(
     assert packed_samples.thinned(text, 30) is None, "no elapsed_s, no time"
 
 
-@pytest.mark.slow
 @MANY
 @given(st.integers(0, 3092), st.integers(0, 255), st.integers(0, 3093))
 def test_what_is_damaged_is_told_or_reads_otherwise(place: int, byte: int, end: int) -> None:

@@ -13,8 +13,6 @@ from steelyard.analysis.collect import samples_in
 from steelyard.analysis.sources import native, sample_rows
 from steelyard.analysis.store import sample_store, schema
 
-pytestmark = pytest.mark.slow
-
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
 PIECES = [
     "0",

@@ -12,8 +12,6 @@ import pytest
 from steelyard.analysis.store import sample_store, schema
 from steelyard.analysis.store.sample_columns import COLUMNS
 
-pytestmark = pytest.mark.slow
-
 DAY_S = 86400.0
 
 

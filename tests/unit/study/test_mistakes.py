@@ -1,7 +1,7 @@
 """Twenty-eight mistakes that a user has made in a study, and three on the way to compare threads, each
 told in one line: which key, what is there, what is expected or to be done.
 
-As `steelyard submit --dry-run` says them; those that only a cluster can tell are in tests/lab.
+As `steelyard submit --dry-run` says them; those that only a cluster can tell are in tests/system/cluster.
 """
 
 from __future__ import annotations

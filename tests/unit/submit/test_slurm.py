@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.submit import status
-
-pytestmark = pytest.mark.slow
 
 GOLDEN = Path(__file__).parent / "golden"
 Write = Callable[..., Path]
@@ -127,15 +124,6 @@ def test_a_dry_run_is_what_is_submitted(slurm: Any, write_study: Write, capsys: 
         entry.submission_id: folder_of(path).script(entry.submission_id).read_text()
         for entry in ledger.read(folder_of(path))
     }
-
-
-def test_batch_and_run_scripts_are_good_bash(slurm: Any, write_study: Write) -> None:
-    path = write_study()
-    submitted(path)
-    scripts = list(folder_of(path).path.glob("**/*.sh"))
-    assert len(scripts) == 4 + 16 + 1
-    for script in scripts:
-        subprocess.run(["bash", "-n", str(script)], check=True)
 
 
 def test_a_job_gets_named_variables_only(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from steelyard.wrappers.schedulers import known, patience
 from steelyard.wrappers.schedulers import ledger as submit_ledger
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
-from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
@@ -198,19 +196,6 @@ def test_a_users_variables_change_no_answer(
     assert submitted(path) == 0
     assert len(slurm.jobs) == jobs
     assert {task for job in slurm.jobs.values() for task in job["tasks"]} == {"PENDING"}
-
-
-def test_slurms_programs_get_an_environment_of_our_own(monkeypatch: Patch) -> None:
-    for name, value in VARIABLES.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SLURM_CONF", "/mine/slurm.conf")
-    monkeypatch.setenv("HOME", "/home/me")
-    words = slurm_command.run_once(["env"]).splitlines()
-    found = dict(word.partition("=")[::2] for word in words)
-    assert found["SLURM_CONF"] == "/mine/slurm.conf"
-    assert (found["TZ"], found["LC_ALL"], found["SLURM_BITSTR_LEN"]) == ("UTC", "C.UTF-8", "0")
-    assert (found["PATH"], found["HOME"]) == (os.environ["PATH"], "/home/me")
-    assert not VARIABLES.keys() & found.keys() - {"TZ", "LC_ALL", "SLURM_BITSTR_LEN"}
 
 
 def test_times_are_asked_for_in_the_zone_that_slurm_answers_in(monkeypatch: Patch) -> None:

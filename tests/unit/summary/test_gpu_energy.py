@@ -40,7 +40,7 @@ def study(tmp_path: Path, joules: dict[str, float | None], gpus: dict[str, int |
         ({"n1": 100.0, "n2": None}, {"n1": 2, "n2": 0}, [100.0, 100.0]),
         ({"n1": 0.0, "n2": None}, {"n1": 2, "n2": 0}, [0.0, 0.0]),
         ({"n1": 100.0, "n2": None}, {"n1": 2, "n2": 4}, []),  # not known of one
-        ({"n1": 100.0, "n2": None}, {"n1": 2, "n2": None}, []),  # of an earlier version
+        ({"n1": 100.0, "n2": None}, {"n1": 2, "n2": None}, []),
     ],
 )
 def test_a_sum_over_the_nodes_that_have_gpus(

@@ -76,4 +76,3 @@ def test_files_of_one_part_are_held_against_each_other_and_never_summed() -> Non
 def test_what_has_no_value_is_compared_with_nothing() -> None:
     assert told(zone("powercap", 10_000.0), zone("perf", None)) == []
     assert told(zone("powercap", 1.0), zone("perf", 1.0, covers="dram")) == []
-    assert told({"name": "package-0", "energy_j": 1.0, "path": "/sys"}) == []  # of earlier versions

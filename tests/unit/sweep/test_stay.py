@@ -28,19 +28,12 @@ def beside(folder: Path, name: str, size_bytes: int, age_s: float) -> None:
 
 
 def leave_all_kinds(site: Site, day: int) -> None:
-    """Four jobs of a day: a plain one, and one for each thing that is in no pack."""
+    """Three jobs of a day: a plain one, and one for each thing that is in no pack."""
     age_s = day * DAY_S
     site.leave(f"plain-{day}", age_s)
     site.leave(f"private-{day}", age_s, mode=0o400)
-    beside(site.leave(f"captured-{day}", age_s), f"n1.{NOW - age_s}.pcapng", 250_000, age_s)
     large = site.leave(f"large-{day}", age_s, flat=True)
     beside(large, f"n1.{NOW - age_s}.csv", folders.MOST_BYTES + 1, age_s)
-
-
-def used(site: Site) -> int:
-    """By du; the lock alone is no record."""
-    os.sync()
-    return site.du()
 
 
 def test_the_last_line_says_what_stays_and_why(
@@ -50,10 +43,9 @@ def test_the_last_line_says_what_stays_and_why(
     site.leave("running", 20 * DAY_S, end=None)
     assert cli.main(["sweep", "--record-dir", str(site.dir)]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
-    assert "2 jobs (4 files) packed" not in told
-    assert "1 jobs (4 files) packed" in told  # the captured one's folder has its capture yet
+    assert "1 jobs (2 files) packed" in told
     assert "1 jobs wait, without an end or touched since" in told
-    assert "5 files are never packed (1 captures, 2 not for their group, 2 over 64 MB; " in told
+    assert "4 files are never packed (2 not for their group, 2 over 64 MB; " in told
     assert site.loose() == {"running", "private-20", "large-20"}
 
 
@@ -63,29 +55,6 @@ def test_a_file_of_exactly_the_limit_is_packed(site: Site, monkeypatch: pytest.M
     monkeypatch.setattr(folders, "MOST_BYTES", largest)
     site.leave("8", 20 * DAY_S, end=1.25)  # three bytes more
     assert (site.sweep().stay_files, site.loose()) == ({folders.LARGE: 2}, {"8"})
-
-
-@pytest.mark.parametrize("limit", ["age", "quota"])
-def test_all_kinds_go_by_age_and_by_quota_and_are_counted_to_the_byte(
-    site: Site, limit: str
-) -> None:
-    for day in (30, 20, 10):
-        leave_all_kinds(site, day)
-    packed = site.sweep()
-    before = used(site)
-    assert packed.used_bytes + folders.own_bytes(site.dir) == before
-    if limit == "age":
-        done = site.sweep(older_than_s=15 * DAY_S)
-    else:
-        done = site.sweep(quota_bytes=packed.used_bytes // 2)
-    assert done.failed == []
-    assert before - used(site) == done.removed_bytes > 400_000
-    assert done.used_bytes + folders.own_bytes(site.dir) == used(site)
-    assert record_folders.job_ids(site.dir) == {
-        f"{kind}-10" for kind in ("plain", "private", "captured", "large")
-    }
-    assert (len(done.removed_days), done.removed_files) == (2, 10)
-    assert done.stay_files == {folders.CAPTURE: 1, folders.LARGE: 2, folders.PRIVATE: 2}
 
 
 def test_a_quota_removes_no_more_than_it_must(site: Site) -> None:
@@ -98,13 +67,12 @@ def test_a_quota_removes_no_more_than_it_must(site: Site) -> None:
 
 
 def test_what_runs_is_never_removed_by_age(site: Site) -> None:
-    """Its capture is as old as its start, and it has no end."""
+    """It has no end."""
     folder = site.leave("running", 40 * DAY_S, end=None)
-    beside(folder, "n1.1.pcapng", 1000, 40 * DAY_S)
     assert site.sweep(older_than_s=30 * DAY_S).left_jobs == 1
     (why,) = site.sweep(quota_bytes=1).failed
     assert why.endswith("(--pack-after)")
-    assert len(list(folder.iterdir())) == 3
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_empty_folders_go_after_a_week(site: Site) -> None:
@@ -131,11 +99,3 @@ def test_what_is_an_administrators_stays(site: Site) -> None:
         ["lost+found", "backup", "copy.tar", *record_folders.day_of(NOW - 30 * DAY_S).split("/"),
          "plain-30", "note"]
     )  # fmt: skip
-
-
-def test_a_capture_alone_is_a_jobs_too(site: Site) -> None:
-    (site.dir / "7").mkdir()
-    beside(site.dir / "7", f"n1.{NOW - 30 * DAY_S}.pcapng", 1000, 30 * DAY_S)
-    assert site.sweep().stay_files == {folders.CAPTURE: 1}
-    assert site.sweep(older_than_s=20 * DAY_S).removed_files == 1
-    assert record_folders.job_ids(site.dir) == set()

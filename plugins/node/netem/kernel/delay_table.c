@@ -95,8 +95,8 @@ json_t *sy_delay_table_read(const char *folder, const struct sy_netem *spec, int
 	if (!text || !room)
 		return (void)sy_fail(err, "out of memory"), NULL;
 	(void)snprintf(path, sizeof(path), "%s/%s.dist", folder, spec->table);
-	fd = sy_table_file_open(path, "delay table", ": steelyard netem learn makes one",
-				MOST_BYTES, err);
+	fd = sy_table_file_open(path, "delay table", "; its format is in docs/netem.md", MOST_BYTES,
+				err);
 	if (fd < 0)
 		return NULL;
 	if (sy_read_fd(fd, text, MOST_BYTES) < 0)

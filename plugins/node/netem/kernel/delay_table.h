@@ -1,6 +1,6 @@
-/* Delay tables, which `steelyard netem learn` writes: tc's own format (*.dist), in a folder of
- * root's. tc reads them itself when it is told the folder; here they are checked before, and it is
- * kept what a measurement may be judged by. */
+/* Delay tables: tc's own format (*.dist), in a folder of root's. tc reads them itself when it is
+ * told the folder; here they are checked before, and it is kept what a measurement may be judged
+ * by. */
 #ifndef STEELYARD_NETEM_KERNEL_DELAY_TABLE_H
 #define STEELYARD_NETEM_KERNEL_DELAY_TABLE_H
 

@@ -28,12 +28,12 @@ struct sy_policy_networks {
 struct sy_policy {
 	char *path, *text; /* text: the file, cut up; words point into it */
 	bool there;	   /* false: no such file */
-	bool enabled, netem, cache, capture, exclusive_only, rdma;
+	bool enabled, netem, cache, exclusive_only, rdma;
 /* int64_t max_delay_us, min_rate_bit_per_s …; int32_t max_loss_ppb … */
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, ...)             \
 	SY_BOUND_##bound(id, SY_DECLARE_##kind)
 #include "facts/netem_keys.def"
-	int64_t capture_max_bytes, cvmfs_quota_bytes;
+	int64_t cvmfs_quota_bytes;
 	struct sy_policy_words devices, users, groups, partitions;
 	struct sy_policy_networks destinations, protect;
 	char peer[SY_UNIT_SIZE]; /* "": none */

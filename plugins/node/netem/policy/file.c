@@ -119,7 +119,6 @@ static const struct key {
     ONE("enabled", read_yes_no, enabled),
     ONE("netem", read_yes_no, netem),
     ONE("cache", read_yes_no, cache),
-    ONE("capture", read_yes_no, capture),
     ONE("exclusive_only", read_yes_no, exclusive_only),
     LIST("users", read_word, users),
     LIST("groups", read_word, groups),
@@ -135,7 +134,6 @@ static const struct key {
 #define VALUE(id, key, role, kind, grammar, json, example, packets, needs, bound, name, ...)       \
 	LEAST_##bound(id, kind, name)
 #include "facts/netem_keys.def"
-    ONE("capture_max_bytes", read_bytes, capture_max_bytes),
     ONE("cvmfs_quota_bytes", read_bytes, cvmfs_quota_bytes),
 };
 
@@ -219,7 +217,6 @@ static const struct sy_policy defaults = {
 	      ...)                                                                                 \
 	DEFAULT_##bound(id, kind, value)
 #include "facts/netem_keys.def"
-    .capture_max_bytes = 100000000,
 };
 
 /* Root's, or (`must_be_root` false) of whoever runs this: who could write it could write anything

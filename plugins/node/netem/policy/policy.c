@@ -294,28 +294,16 @@ int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem
 	return check_named_device(policy, spec->device, err);
 }
 
-/* `what` is the wish in a complaint, `key` the line of the policy that would allow it. */
-static int check_switch(const struct sy_policy *policy, const struct sy_asker *asker,
-			const char *what, const char *key, bool on, struct sy_error *err)
-{
-	if (check_asker(policy, asker, what, err) < 0)
-		return -1;
-	if (!on)
-		return sy_fail(err, "%s: switched off on this machine: %s has no '%s yes'", what,
-			       policy->path, key);
-	return 0;
-}
-
 int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
 			   struct sy_error *err)
 {
-	return check_switch(policy, asker, "cache=cold", "cache", policy->cache, err);
-}
-
-int sy_policy_allows_capture(const struct sy_policy *policy, const struct sy_asker *asker,
-			     struct sy_error *err)
-{
-	return check_switch(policy, asker, "capture", "capture", policy->capture, err);
+	if (check_asker(policy, asker, "cache=cold", err) < 0)
+		return -1;
+	if (!policy->cache)
+		return sy_fail(err,
+			       "cache=cold: switched off on this machine: %s has no 'cache yes'",
+			       policy->path);
+	return 0;
 }
 
 int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, int size)
@@ -329,11 +317,6 @@ int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, i
 const char *sy_policy_peer(const struct sy_policy *policy)
 {
 	return *policy->peer ? policy->peer : NULL;
-}
-
-int64_t sy_policy_capture_max_bytes(const struct sy_policy *policy)
-{
-	return policy->capture_max_bytes;
 }
 
 int64_t sy_policy_cvmfs_quota_bytes(const struct sy_policy *policy)

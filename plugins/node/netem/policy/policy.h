@@ -39,8 +39,6 @@ int sy_policy_allows_link(const struct sy_policy *policy, const struct sy_netem 
 
 int sy_policy_allows_cache(const struct sy_policy *policy, const struct sy_asker *asker,
 			   struct sy_error *err);
-int sy_policy_allows_capture(const struct sy_policy *policy, const struct sy_asker *asker,
-			     struct sy_error *err);
 
 /* Whether this device may be shaped (its name is known only on the node). */
 int sy_policy_allows_device(const struct sy_policy *policy, const char *device,
@@ -55,7 +53,6 @@ int sy_policy_protected(const struct sy_policy *policy, struct sy_network *to, i
 /* Where round-trip times are measured when nothing else says; NULL: nowhere. */
 const char *sy_policy_peer(const struct sy_policy *policy);
 
-int64_t sy_policy_capture_max_bytes(const struct sy_policy *policy);
 int64_t sy_policy_cvmfs_quota_bytes(const struct sy_policy *policy); /* 0: left alone */
 
 #endif

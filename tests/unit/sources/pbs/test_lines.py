@@ -13,12 +13,10 @@ from steelyard.analysis.sources.pbs.lines import Line, LineReader, Unreadable
 
 from .records import OPENPBS, STAMP, TORQUE, Record, records
 
-pytestmark = pytest.mark.slow
-
 DATA = Path(__file__).parents[3] / "data"
 EVERY = [(dialect, kind) for dialect in (TORQUE, OPENPBS) for kind in "SE"] + [(OPENPBS, "Q")]
 MANY = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
     derandomize=True,
 )  # fmt: skip
 
@@ -112,7 +110,7 @@ def test_an_object_that_no_hook_has_written_is_no_value() -> None:
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))
-@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
 def test_nothing_stops_the_reading(texts: list[str]) -> None:
     good = f"{STAMP};D;1.srv;requestor=u@h"
     found = list(lines.read_lines([*texts, good]))
@@ -121,7 +119,7 @@ def test_nothing_stops_the_reading(texts: list[str]) -> None:
 
 
 @given(records(OPENPBS, "E"), st.integers(0, 400))
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
 def test_a_line_cut_short_never_tells_another_end(record: Record, length: int) -> None:
     found = LineReader(OPENPBS).read(record.line()[:length])
     if isinstance(found, Line) and found.kind == "E" and "end" in found.fields:

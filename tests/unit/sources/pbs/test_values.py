@@ -160,25 +160,6 @@ def test_slurms_qstat_is_none_of_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (programs.is_here(), programs.dialect()) == (False, None)
 
 
-@pytest.mark.parametrize(
-    ("says", "found"),
-    [
-        ("Version: 6.1.3\\nCommit: ccdab3b4", ("torque", "6.1.3")),
-        ("pbs_version = 23.06.06", ("openpbs", "23.06.06")),
-        ("SGE 8.1.9", (None, None)),
-    ],
-)
-def test_dialects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: tuple[str | None, str | None]
-) -> None:
-    for name in ("qstat", "pbsnodes"):
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\nprintf '{says}\\n' >&2\n", encoding="utf-8")
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert (programs.dialect(), programs.version()) == found
-
-
 def test_torque_prints_a_document_for_each_job() -> None:
     found = qstat.parse_xml((DATA / "torque/qstat-x-two-arrays.xml").read_text())
     assert [*found] == ["93[0].vm", "93[1].vm", "94[0].vm", "94[1].vm"]
@@ -192,40 +173,3 @@ def test_a_task_that_was_deleted_while_it_waited_never_began() -> None:
     assert found.pop("73[].opbs") is None
     ends = [(row.state, row.start_unix_s) for row in found.values() if row is not None]
     assert ends == [("timeout", 1795377158.0)] * 2 + [("cancelled", None)] * 4
-
-
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, says: str) -> Path:
-    """A qstat that writes down what it is asked, and answers this."""
-    (tmp_path / "says").write_text(says, encoding="utf-8")
-    version = "Version: 6.1.3" if kind == "torque" else "pbs_version = 23.06.06"
-    for name in ("qstat", "pbsnodes"):
-        path = tmp_path / name
-        path.write_text(
-            f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}" && exit\n'
-            f'echo "$@" >>{tmp_path}/asked\ncat {tmp_path}/says\n',
-            encoding="utf-8",
-        )
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return tmp_path / "asked"
-
-
-def test_many_ids_are_one_question_to_torque(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Torque 6.1.3's qstat runs out of connections at some 20 ids that it does not know."""
-    says = (DATA / "torque" / "qstat-x-live.xml").read_text(encoding="utf-8")
-    log = asked(tmp_path, monkeypatch, "torque", says)
-    found = programs.jobs(["204.vm", "205", "207[1].vm", *(f"{n}.vm" for n in range(20))])
-    assert log.read_text(encoding="utf-8") == "-x -t\n"
-    assert list(found) == ["204.vm", "205.vm", "207[].vm"]
-
-
-def test_tasks_are_asked_for_by_their_array(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    says = (DATA / "openpbs" / "qstat-f-live.txt").read_text(encoding="utf-8")
-    log = asked(tmp_path, monkeypatch, "openpbs", says)
-    found = programs.jobs([f"270[{n}].vm" for n in range(20)] + ["268.vm"])
-    assert log.read_text(encoding="utf-8") == "-x -f -t 270[].vm 268.vm\n"
-    assert "268.vm" in found

@@ -1,0 +1,46 @@
+"""A share of the file server that the guests have: exported for one test, mounted where it is wanted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.throwaway_lab import Lab
+
+from steelyard.wrappers.cluster.config import NFS_SERVER
+from steelyard.wrappers.cluster.guest import Guest
+
+SHARE = "/srv/nfs/own"
+MOUNT = {
+    "4.2": "-t nfs4 -o vers=4.2 nfs:/own",
+    "3": f"-t nfs -o vers=3,proto=tcp,port=2049,mountproto=tcp,mountport=20048,nolock nfs:{SHARE}",
+}
+# A file system of its own: below the one that is exported to root, too, it would be reached by that.
+EXPORT = """
+set -eu
+mkdir -p {share}
+mount -t tmpfs -o mode=755 tmpfs {share}
+exportfs -o rw,{squash},fsid=7,insecure,no_subtree_check,async {network}:{share}
+"""
+UNEXPORT = "exportfs -u {network}:{share}; umount {share}"
+
+
+def shell(guest: Guest, script: str, timeout_s: float = 60.0) -> str:
+    """As the guest's root; what it says."""
+    done = guest.run(["sh", "-c", script], timeout_s=timeout_s)
+    assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@contextlib.contextmanager
+def exported(lab: Lab, squash: str) -> Iterator[Guest]:
+    """The server, as long as it exports SHARE, an empty file system; `squash`: what root is there."""
+    network = lab.cluster.state.network
+    assert network is not None
+    words = {"share": SHARE, "network": f"{network.prefix}.0/24", "squash": squash}
+    server = lab.cluster.guest(NFS_SERVER)
+    shell(server, EXPORT.format(**words))
+    try:
+        yield server
+    finally:
+        shell(server, UNEXPORT.format(**words))

@@ -1,0 +1,220 @@
+"""AdminComment on a real Slurm: others write there, too, and no job waits for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.throwaway_lab import Lab, until
+
+from steelyard.analysis.sources.sacct import Sacct
+from steelyard.wrappers.base.node import find_program
+from steelyard.wrappers.publish import publish
+
+RUN = "touch running.$SLURM_JOB_ID"
+UNTIL_TOLD = "until [ -e go ]; do sleep 0.05; done"
+
+
+def of_job_that_has_one(lab: Lab, text: str) -> str:
+    """AdminComment of a job that somebody else has given `text` while it ran."""
+    job = lab.sbatch("-w", "n1", script=f"{RUN}; {UNTIL_TOLD}")
+    lab.wait_running(job)
+    done = lab.run("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+    assert done.returncode == 0, done.stderr
+    (lab.work / "go").touch()
+    lab.records(job, 1)
+    return lab.sacct(job, "AdminComment")[0][0]
+
+
+def test_an_object_of_others_has_ours_beside_it(lab: Lab) -> None:
+    theirs = '{"site": {"cost":0.10},"x":"}"'
+    found = of_job_that_has_one(lab, theirs + "}")
+    assert found.startswith(theirs + ',"steelyard":{"node_type":')
+
+
+def test_text_of_others_is_left_alone_and_the_log_tells_it(lab: Lab) -> None:
+    assert of_job_that_has_one(lab, "JS1:H4sI") == "JS1:H4sI"
+    log = lab.cluster.dir / "log" / "slurmd.n1.log"
+    words = f"AdminComment of job {lab.jobs[-1]}: left as it is: there is text of somebody else"
+    until(lambda: words in log.read_text(), "slurmd's log has it", seen=log.read_text)
+
+
+def lines_of(path: Path, job: str) -> list[str]:
+    """What slurmctld logged of updates of a job."""
+    found = path.read_text().splitlines()
+    return [x for x in found if f"JobId={job} " in x + " " and "update_job" in x]
+
+
+def completed(path: Path, job: str) -> list[bool]:
+    """Of each of these lines: is it that of an update's end?"""
+    return ["complete" in line for line in lines_of(path, job)]
+
+
+def refused(path: Path, job: str) -> int:
+    """How many updates came when srun had ended the job."""
+    return sum("finished" in line for line in lines_of(path, job))
+
+
+def updates(path: Path, job: str) -> int:
+    """How many were made; -1 as long as one is on its way."""
+    done = completed(path, job)
+    whole = done.count(False) - refused(path, job) == done.count(True)
+    return done.count(True) if whole else -1
+
+
+def test_slurmctlds_log_grows_by_two_short_lines_and_no_error(lab: Lab) -> None:
+    batch = lab.sbatch("-w", "n1", script="sleep 0.2")
+    lab.comment(batch)
+    alone = lab.srun("-w", "n2")
+    tagged = lab.srun("-w", "n3", "--tag=a=b")
+    lab.comment(tagged)
+    until(lambda: not lab.stepds(alone, "0") + lab.stepds(tagged, "0"), "their steps have ended")
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    until(lambda: completed(log, batch) == [False, True], "both lines of an update")
+    assert sum(map(len, lines_of(log, batch))) < 600, lines_of(log, batch)
+    # At its end; once more where srun has not ended it yet, which it may do meanwhile; at its start,
+    # too, on a busy machine.
+    until(lambda: 1 <= updates(log, tagged) <= 3, "its lines", seen=lambda: lines_of(log, tagged))
+    assert refused(log, tagged) <= 1
+    # srun ends it before its update comes, mostly; a busy one does so later, or meanwhile.
+    until(lambda: 0 <= updates(log, alone) <= 1, "whole lines", seen=lambda: lines_of(log, alone))
+    assert refused(log, alone) <= 1
+
+
+def test_a_short_job_with_tags_has_one_update_and_a_long_one_has_them_while_it_runs(
+    lab: Lab,
+) -> None:
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    short = lab.sbatch("-w", "n1", "--tag=a=b", script="true")
+    assert lab.comment(short)["tags"] == {"a": "b"}
+    over = f"_job_complete: JobId={short} done"  # logged behind all updates
+    until(lambda: over in log.read_text(), "its end", seen=log.read_text)
+    if lab.records(short, 1)[0]["elapsed_s"] < 2:  # else the machine is too busy
+        assert completed(log, short) == [False, True]
+    long = lab.sbatch("-w", "n1", "--tag=a=b", script=f"{RUN}; {UNTIL_TOLD}")
+    until(lambda: completed(log, long) == [False, True], "its tags")
+    assert '"tags":{"a":"b"}' in lab.job(long)["AdminComment"]
+    (lab.work / "go").touch()
+    assert lab.comment(long)["elapsed_s"] >= 2
+    until(lambda: completed(log, long) == [False, True] * 2, "its totals")
+
+
+def test_what_the_readme_shows_has_the_whole_of_it(lab: Lab) -> None:
+    """Its command, as it stands there, against what slurmctld was given."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (command,) = re.findall(r"^\$ (sacct .*AdminComment\S*)", readme, re.MULTILINE)
+    tags = [f"--tag=k{number}={'v' * 200}" for number in range(15)]
+    job = lab.sbatch("-w", "n1", *tags, script="true")
+    assert len(lab.comment(job)["tags"]) == len(tags)
+    log = lab.cluster.dir / "log" / "slurmctld.log"
+    wanted = rf"setting admin_comment to (.*) for JobId={job}\n"
+    *_, written = until(lambda: re.findall(wanted, log.read_text()), "what was written")
+    shown = lab.run(*command.split(), "-n", "-j", job).stdout
+    assert shown == f"{job}|{written}\n" and len(written) > 3000
+
+
+@pytest.fixture
+def deaf_slurmdbd(lab: Lab) -> Iterator[None]:
+    """slurmdbd takes connections and answers nothing."""
+    pid = int((lab.cluster.dir / "run" / "slurmdbd.pid").read_text())
+    os.kill(pid, signal.SIGSTOP)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("deaf_slurmdbd")
+def test_no_job_waits_for_a_slurmdbd_that_does_not_answer(lab: Lab) -> None:
+    """Slurm 22.05 holds each update of a job that it is telling slurmdbd of for 5 s; it begins to
+    tell every 5 s, so that the job has to be that long."""
+    took = [held_s(lab)]
+    while min(took) >= 9.5 and len(took) < 4:  # a busy machine may be late, too
+        took.append(held_s(lab))
+    assert min(took) < 9.5, took
+
+
+def held_s(lab: Lab) -> float:
+    """How long a job of 5.2 s is for whoever waits for it."""
+    began = time.monotonic()
+    done = lab.run("srun", "-w", "n1", "sleep", "5.2")
+    assert done.returncode == 0, done.stderr
+    return time.monotonic() - began
+
+
+def test_publish_fills_in_what_was_missed_and_no_more(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cancelled array, whose tasks have their tags only; byte by byte, and of each its own."""
+    if find_program(publish.PROGRAM) is None:
+        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+    array = lab.sbatch("--array=1-2", "--tag=K=It's `\"", script=f"{RUN}; exec sleep 60")
+    until(lambda: len(list(lab.work.glob("running.*"))) == 2, "both tasks run")
+    shown = ("scontrol", "-o", "show", "job", array)
+    until(lambda: lab.run(*shown).stdout.count('"tags":') == 2, "slurmctld has their tags")
+    lab.run("scancel", array)
+    raw = {task: lab.sacct(f"{array}_{task}", "JobIDRaw")[0][0] for task in "12"}
+    records = {task: lab.records(job, 1)[0] for task, job in raw.items()}
+    for name, value in lab.cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    asked, later = (
+        publish.Asked(3600, [lab.cluster.record_dir]),
+        time.time() + 2 * publish.SETTLED_S,
+    )
+    publish.write(found := publish.look(asked, Sacct(), later))
+    tasks = {f"{array}_{task}" for task in raw}
+    assert tasks <= {wish.job_id for wish in found.wishes}
+    assert not tasks & found.failed.keys(), found.failed
+    for task, record in records.items():
+        comment = lab.comment(f"{array}_{task}")
+        assert (comment["tags"], comment["nodes_weighed"]) == ({"K": "It's `\""}, 1)
+        assert comment["elapsed_s"] == pytest.approx(record["elapsed_s"], abs=1e-6)
+        assert comment["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
+    again = publish.look(asked, Sacct(), later)
+    assert not tasks & {wish.job_id for wish in again.wishes}
+
+
+def written(lab: Lab, **wish: object) -> dict[str, object]:
+    """What steelyard-slurmdb says to a wish for a comment of one word."""
+    program = find_program(publish.PROGRAM)
+    if program is None:
+        pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
+    line = json.dumps({"cluster": "steelyard", "admin_comment": "word", **wish}) + "\n"
+    done = lab.run(str(program), input=line)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first component's id stands for all: its comment was refused. Ids come again."""
+    for name, value in lab.cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    first = lab.sbatch(script="#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\ntrue")
+    before = {n: lab.sacct(f"{first}+{n}", "AdminComment") for n in (0, 1)}
+    (leader, _) = Sacct().starts(["Submit"], "-j", first)
+    then = int(leader.submit_unix_s or 0)
+    assert "another job" in str(written(lab, job_id=int(first), submit_unix_s=then - 1))
+    assert lab.sacct(f"{first}+0", "AdminComment") == before[0]
+    assert written(lab, job_id=int(first), submit_unix_s=then) == {"modified": 1}
+    assert lab.sacct(f"{first}+0", "AdminComment") == [["word"]]
+    assert lab.sacct(f"{first}+1", "AdminComment") == before[1]
+
+
+def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
+    """It is started beside a tagged job's tasks: what it reads and writes is not theirs."""
+    script = "sleep 0.3"
+    tagged = [lab.sbatch("-w", "n1", "--tag=a=b", "--sample-rate=100", script=script) for _ in "12"]
+    plain = lab.sbatch("-w", "n1", "--sample-rate=100", script=script)
+    used = []
+    for job in [plain, *tagged]:
+        (record,) = lab.records(job, 1)
+        used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
+    # A task is handed some words before it is the job's program, whoever counts them.
+    assert used == [pytest.approx(used[0], abs=64)] * 3

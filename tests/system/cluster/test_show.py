@@ -1,0 +1,83 @@
+"""`steelyard show` and `compare` of jobs, held against what Slurm itself has counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.throwaway_lab import Lab, until
+
+from steelyard.analysis.sources.slurm_held import clock_s
+
+BUSY = "timeout 3 sh -c 'while :; do :; done'; true"
+
+
+def shown(lab: Lab, job: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(lab.steelyard("show", "--json", job))
+    return document
+
+
+def of_sacct(lab: Lab, job: str) -> tuple[float, int, float]:
+    """TotalCPU, CPUs and elapsed time, as Slurm's seff takes them."""
+    lab.sacct(job)  # its end is there
+    # Without -X: the job's CPU time is the sum over its steps.
+    words = "TotalCPU,AllocCPUS,ElapsedRaw"
+    lines = lab.run("sacct", "-n", "-P", "-o", words, "-j", job).stdout.splitlines()
+    cpu, cpus, elapsed = lines[0].split("|")
+    seconds = clock_s(cpu)
+    assert seconds is not None
+    return seconds, int(cpus), float(elapsed)
+
+
+def test_cpu_efficiency_is_that_of_seff(lab: Lab) -> None:
+    """A shell that is busy for 3 s on two CPUs, and the same beside a node that it does not use."""
+    jobs = [
+        lab.sbatch("-w", "n3", "-c2", "-t", "5", script=BUSY),
+        lab.sbatch("-N2", "-w", "n1,n2", "-t", "5", script=BUSY),
+    ]
+    for job, nodes in zip(jobs, (1, 2), strict=True):
+        lab.records(job, nodes)
+        seconds, cpus, elapsed = of_sacct(lab, job)
+        document = shown(lab, job)
+        cpu = document["efficiency"]["cpu"]
+        assert (document["asked"]["cpus"], cpu["held"]) == (cpus, cpus * elapsed)
+        assert cpu["source"] == "records" and not cpu["is_least"]
+        assert cpu["share"] == pytest.approx(seconds / cpus / elapsed, rel=0.05, abs=0.01)
+        assert document["asked"]["scheduler_cpu_s"] == seconds
+        assert document["efficiency"]["time"]["share"] == elapsed / 300
+        assert document["asked"]["partition"] == "main"
+        # What is drawn over its time is what was counted.
+        course = document["course"]
+        busy = sum(value or 0 for value in course["series"]["cpus_busy"]) * course["piece_s"]
+        assert busy == pytest.approx(cpu["used"], rel=0.01, abs=0.02)
+        assert "less than 60 s" in document["advice_missing"]
+    both = json.loads(lab.steelyard("show", "--json", *jobs))["jobs"]
+    assert [one["job_id"] for one in both] == jobs
+    pair = json.loads(lab.steelyard("compare", "--json", *jobs))
+    told = {one["about"]: (one["a"], one["b"]) for one in pair["differences"]}
+    assert told["nodes"] == ("n3", "n1, n2") and "kernel" in pair["alike"]
+
+
+def test_why_a_condition_was_refused_stands_below_the_state(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", "-t", "5", "--netem=delay=10ms", script="true")
+    lab.wait_state(job, "FAILED")
+    lab.records(job, 1)
+    lines = lab.steelyard("show", job).splitlines()
+    assert lines[1].startswith("  failed") and lines[2].startswith("  n1: refused: --netem=delay")
+    other = lab.srun("-w", "n2")
+    lab.records(other, 1)
+    assert "refused: --netem=delay" in lab.steelyard("show", job, other)
+    # Nor is it lost where nobody can read the record: the accounting has it.
+    comment = lab.comment(job)
+    nowhere = lab.steelyard("show", job, "--record-dir", str(lab.work / "nowhere")).splitlines()
+    assert nowhere[2] == f"  refused: {comment['refused']} (from the accounting)"
+    assert f"n1: refused: {comment['refused']}" in lines[2]
+
+
+def test_memory_that_a_node_has_can_be_asked_for(lab: Lab) -> None:
+    job = lab.sbatch("-w", "n1", "--mem=100M", "-t", "5", script="true")
+    # A row of a job this short can have its end before the rest.
+    until(lambda: "mem=100M" in lab.sacct(job, "ReqTRES")[0][0], "what was asked for is there")
+    mine = json.loads(lab.steelyard("show", "--mine", "--since", "1h", "--json"))["jobs"]
+    assert job in [one["job_id"] for one in mine]

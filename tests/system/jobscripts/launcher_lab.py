@@ -1,0 +1,162 @@
+"""Launchers for the tests of runs in containers: what can be had here, and what they left."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.processes import each_process
+
+from steelyard.wrappers.launchers import launcher as launchers
+
+if TYPE_CHECKING:
+    from tests.system.jobscripts.conftest import Study
+
+ROOT = Path(__file__).parents[3]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has this launcher's networks")
+DOCKER = f"docker:steelyard-test:unit-{os.getpid()}"
+# Podman's containers.conf where there is no systemd.
+CONF = """\
+[containers]
+default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"]
+[engine]
+cgroup_manager = "cgroupfs"
+"""
+
+
+def docker(*words: str) -> str:
+    """stdout of docker."""
+    return subprocess.run(
+        ["docker", *words], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+@pytest.fixture(scope="session")
+def image_tar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few programs of this machine."""
+    tar = tmp_path_factory.mktemp("image") / "image.tar"
+    subprocess.run([ROOT / "tests/make_image.sh", tar, "timeout"], check=True, timeout=60)
+    return tar
+
+
+@pytest.fixture(scope="session")
+def image(image_tar: Path) -> Iterator[str]:
+    """As docker's."""
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "version"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("docker does not answer on this machine: apt install docker.io, start dockerd")
+    name = DOCKER.partition(":")[2]
+    docker("import", str(image_tar), name)
+    yield DOCKER
+    docker("rmi", "--force", name)
+
+
+@pytest.fixture(scope="session")
+def root_folder(image_tar: Path) -> Path:
+    """Unpacked."""
+    folder = image_tar.with_name("root")
+    folder.mkdir(mode=0o755)
+    subprocess.run(["tar", "-C", folder, "-xf", image_tar], check=True, timeout=60)
+    (folder / "etc/os-release").write_text("ID=test\n")  # systemd-nspawn looks for it
+    return folder
+
+
+@pytest.fixture(scope="session")
+def nspawn(root_folder: Path) -> str:
+    """For systemd-nspawn."""
+    if os.geteuid() != 0 or shutil.which("systemd-nspawn") is None:
+        pytest.skip("systemd-nspawn needs root and is in the package systemd-container")
+    return f"systemd-nspawn:{root_folder}"
+
+
+@pytest.fixture(scope="session")
+def lxc(root_folder: Path) -> Iterator[str]:
+    """As a container of LXC's."""
+    if os.geteuid() != 0 or shutil.which("lxc-config") is None:
+        pytest.skip("LXC needs root and is in the package lxc")
+    base = subprocess.run(["lxc-config", "lxc.lxcpath"], capture_output=True, text=True, check=True)
+    folder = Path(base.stdout.strip()) / f"steelyard-test-{os.getpid()}"
+    folder.mkdir(parents=True)
+    (folder / "config").write_text(
+        f"lxc.rootfs.path = dir:{root_folder}\nlxc.mount.auto = proc:mixed sys:ro\n"
+    )
+    yield f"lxc:{folder.name}"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def apptainer(root_folder: Path) -> str:
+    """As a sandbox folder of apptainer's."""
+    if shutil.which("apptainer") is None:
+        pytest.skip(
+            "apptainer is not on this machine: Debian has it in sid, apptainer.org packages"
+        )
+    return f"apptainer:{root_folder}"
+
+
+@pytest.fixture(params=["unshare", "docker", "systemd-nspawn", "lxc", "apptainer"])
+def launcher(request: pytest.FixtureRequest) -> str:
+    """Each launcher that can be had here."""
+    if request.param == "unshare":
+        return "unshare"
+    name = {"docker": "image", "systemd-nspawn": "nspawn"}.get(request.param, request.param)
+    return str(request.getfixturevalue(name))
+
+
+def told(text: str) -> dict[str, str]:
+    """The variables of a launcher."""
+    return launchers.variables(launchers.parse(text))
+
+
+def tags(study: Study, client: int = 0) -> dict[str, str]:
+    """What a client noted."""
+    lines = (study.attempt() / f"tags.{client}").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def out(study: Study, client: int = 0) -> list[str]:
+    """The lines that a client wrote."""
+    return (study.attempt() / f"out.{client}").read_text(encoding="utf-8").splitlines()
+
+
+def of_ended_runs(paths: Iterable[Path]) -> list[Path]:
+    """Of launchers' networks or groups, those that outlived their run; other runs may go on."""
+    return [path for path in paths if not Path("/proc", path.name.split("-")[1]).exists()]
+
+
+def bridge_of(address: str) -> str:
+    """The bridge of an address: blocks of 16 from 198.18.0.0 on (RFC 2544)."""
+    offset = int(ipaddress.ip_address(address)) - int(ipaddress.ip_address("198.18.0.0"))
+    return f"syb{offset // 16}"
+
+
+def containers(study: Study) -> list[str]:
+    """Docker's containers of this study."""
+    if shutil.which("docker") is None:
+        return []
+    listed = subprocess.run(
+        ["docker", "ps", "-aq", "--filter", f"label=steelyard.study={study.folder}"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return listed.stdout.split()
+
+
+# Behind the seconds that a test's program sleeps: the same test with another launcher, in another
+# worker of pytest, is not to be taken for it.
+OWN = f"{os.getpid():07}"
+
+
+def processes(marker: str) -> list[int]:
+    """Processes with a word in their command line; containers' are among them."""
+    word = marker.encode()
+    return [pid for pid, words in each_process("cmdline") if word in words.split(b"\0")]

@@ -1,0 +1,97 @@
+"""Recorded trees of nodes that have Lustre or OrangeFS mounted, through the code of a job."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from steelyard.jobscripts import mounts
+
+from .test_bench import program, tags
+
+if TYPE_CHECKING:
+    from tests.system.jobscripts.conftest import Study
+
+DATA = Path(__file__).parents[2] / "data/mounts"
+# findmnt itself reads the recorded mountinfo; its --target wants the folder to be there.
+FINDMNT = """
+args=(); while (($# > 2)); do args+=("$1"); shift; done
+exec /usr/bin/findmnt --tab-file "$SY_MOUNT_ROOT/proc/self/mountinfo" "${args[@]}" --types %s
+"""
+# lfs-getstripe(1): without -d it tells of the files in the folder.
+LFS = """
+case "$*" in
+"getname -- "*) echo "%s $3" ;;
+"getstripe -d -c -- "*) echo 4 ;;
+"getstripe -d -S -- "*) echo 1048576 ;;
+"getstripe "*) echo "/scratch/a 1"; echo "/scratch/b 8" ;;
+*) exit 2 ;;
+esac
+"""
+BODY = """
+SY_MOUNT_ROOT={tree}/before; export SY_MOUNT_ROOT
+sy_mount_tags "$SY_SCRATCH"; sy_mount_counters "$SY_SCRATCH" before
+SY_MOUNT_ROOT={tree}/after
+sy_mount_counters "$SY_SCRATCH" after
+"""
+INSTANCE = {"lustre-2.10": "scratch-ffff8807ffab3000", "lustre-2.15": "scratch-ffff9f3a41d2a800"}
+
+
+def run(
+    study: Study, tmp_path: Path, tree: Path, kind: str, instance: str = ""
+) -> dict[str, float]:
+    """What a benchmark on that tree's file system has: its figures."""
+    program(tmp_path / "bin", "findmnt", FINDMNT % kind)
+    program(tmp_path / "bin", "lfs", LFS % instance)
+    program(tmp_path / "bin", "lctl", "exit 2")
+    study.body(BODY.format(tree=tree))
+    done = study.run(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
+    return {result.metric: result.value for result in mounts.results(study.attempt(), 0)}
+
+
+@pytest.mark.parametrize("version", INSTANCE)
+def test_lustre_counts_what_dd_wrote_and_read(study: Study, tmp_path: Path, version: str) -> None:
+    """1 MiB written by one call and read twice by calls of 1 KiB: dd's own numbers."""
+    found = run(study, tmp_path, DATA / version, "lustre", INSTANCE[version])
+    assert found == {
+        "lustre_written_bytes": 1 << 20,
+        "lustre_write_calls": 1,
+        "lustre_read_bytes": 2 << 20,
+        "lustre_read_calls": 2048,
+        "lustre_readahead_hits": 255,
+        "lustre_readahead_misses": 1,
+    }
+    told = tags(study)
+    assert told["mount.version"] == {"lustre-2.10": "2.10.8", "lustre-2.15": "2.15.4"}[version]
+    assert (told["mount.stripe_count"], told["mount.stripe_size_bytes"]) == ("4", "1048576")
+    place = {"lustre-2.10": "/proc/fs", "lustre-2.15": "/sys/kernel/debug"}[version]
+    assert told["mount.counters"] == f"{place}/lustre/llite/{INSTANCE[version]}/stats"
+    servers = {"lustre-2.10": "192.168.1.10@tcp:192.168.1.11@tcp", "lustre-2.15": "10.0.0.10@o2ib"}
+    assert told["mount.server"] == servers[version]
+    assert told["mount.options"].startswith("rw,nosuid,nodev,")
+
+
+def test_counters_that_only_root_reads_are_not_known_and_no_zeros(
+    study: Study, tmp_path: Path
+) -> None:
+    """A user's node: nothing below /sys/kernel/debug, which has mode 0700, and lctl fails."""
+    for when in ("before", "after"):
+        (tmp_path / when / "proc/self").mkdir(parents=True)
+        text = (DATA / "lustre-2.15" / when / "proc/self/mountinfo").read_text(encoding="utf-8")
+        (tmp_path / when / "proc/self/mountinfo").write_text(text, encoding="utf-8")
+    assert run(study, tmp_path, tmp_path, "lustre", "scratch-ffff9f3a41d2a800") == {}
+    why = "llite.scratch-ffff9f3a41d2a800.stats cannot be read (since Lustre 2.12 by root only)"
+    assert tags(study)["mount.counters"] == f"not known: {why}"
+    assert "mount.version" not in tags(study)
+
+
+def test_orangefs_counts_calls_and_no_bytes(study: Study, tmp_path: Path) -> None:
+    found = run(study, tmp_path, DATA / "orangefs", "pvfs2")
+    assert found == {"orangefs_read_calls": 16, "orangefs_write_calls": 17}
+    told = tags(study)
+    assert (told["mount.name"], told["mount.server"]) == ("orangefs", "io1:3334")
+    assert told["mount.counters"] == "/sys/fs/orangefs/stats"

@@ -1,0 +1,245 @@
+"""A real throwaway Slurm cluster for the tests of system/cluster and guests, and what they query."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from tests.processes import each_process, of_process
+from tests.waiting import LIMIT_S, wait_for
+
+from steelyard.analysis.sources import admin_comment, record_folders
+from steelyard.wrappers.cluster import cluster as throwaway
+from steelyard.wrappers.cluster import state as cluster_state
+from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.study import folder as studydir
+
+# The way that has to hold on every kernel, unless it is asked for the other: with that test_bpf.py and
+# test_calibrate.py are.
+KERNEL_COUNTS = os.environ.get("STEELYARD_LAB_BPF") == "yes"
+STILL_RUNNING = "the job was still running"  # in the record of the start, until the last one
+# Where nobody but its processes tells what a job has used, one that is killed or abandoned may end
+# unseen, and its record says so.
+UNSEEN = "at work ended without anyone's waiting for them"
+
+
+def until(
+    ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S, seen: Callable[[], Any] = str
+) -> Any:
+    """As wait_for; asking Slurm costs more than asking the kernel."""
+    return wait_for(what, ready, limit_s, poll_s=0.05, seen=seen)
+
+
+def is_whole(record: dict[str, Any]) -> bool:
+    """Nothing lacks, or just what a process did that ended unseen, and the record says so."""
+    return bool(record["complete"]) or UNSEEN in record["incomplete_reason"]
+
+
+def command_line(pid: int) -> str:
+    """The arguments of a process, with blanks between them; empty when it is gone."""
+    return of_process(pid, "cmdline").replace(b"\0", b" ").decode()
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Those with the folder in their environment, as a study's jobs have; others may run beside."""
+    mark = f"={folder}/".encode()
+    return [pid for pid, environment in each_process("environ") if mark in environment]
+
+
+@dataclass
+class Lab:
+    """The cluster, and the jobs one test has submitted to it."""
+
+    cluster: throwaway.Cluster
+    work: Path
+    jobs: list[str] = field(default_factory=list)
+
+    def run(self, *argv: str, limit_s: float = 240, **kw: Any) -> subprocess.CompletedProcess[str]:
+        """One command of Slurm's, its output as text; the exit code is the test's to judge."""
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            cwd=self.work,
+            env=self.cluster.environment(),
+            check=False,
+            **kw,
+        )
+
+    def ours(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """One command of ours, which need not be on the PATH; the exit code is the test's."""
+        return self.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", *argv)
+
+    def steelyard(self, *argv: str, code: int = 0) -> str:
+        """One command of ours that exits with `code`; its stdout."""
+        done = self.ours(*argv)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def wait_study(self, file: str, code: int = 0, limit_s: float = 400) -> None:
+        """Until every run of a study has ended; `steelyard status` exits with `code`."""
+        words = ("status", file, "--watch", "--interval=0.5")
+        argv = (sys.executable, "-m", "steelyard.wrappers.commands.cli", *words)
+        done = self.run(*argv, limit_s=limit_s)
+        assert done.returncode == code, done.stdout + done.stderr
+
+    def rows(self, study: str, sql: str) -> list[tuple[Any, ...]]:
+        """Rows from the database of a study in the work folder."""
+        database = self.work / f"{study}.study" / "study.duckdb"
+        with duckdb.connect(str(database), read_only=True) as base:
+            return base.execute(sql).fetchall()
+
+    def sbatch(self, *options: str, script: str) -> str:
+        """Submit a batch script; the job's id."""
+        done = self.run("sbatch", "--parsable", *options, input=f"#!/bin/sh\n{script}\n")
+        assert done.returncode == 0, done.stderr
+        self.jobs.append(done.stdout.strip())
+        return self.jobs[-1]
+
+    def srun(self, *argv: str) -> str:
+        """Run a job of srun alone; its job id."""
+        done = self.run("srun", *argv, "printenv", "SLURM_JOB_ID")
+        assert done.returncode == 0, done.stderr
+        self.jobs.append(done.stdout.split()[0])
+        return self.jobs[-1]
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """A job as scontrol shows it."""
+        done = self.run("scontrol", "-o", "show", "job", job_id)
+        assert done.returncode == 0, done.stderr
+        words = done.stdout.splitlines()[0].split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def queued(self) -> set[str]:
+        """Ids of the jobs that wait, run or complete; Slurm soon forgets those that have ended."""
+        done = self.run("squeue", "-h", "-o", "%A")
+        assert done.returncode == 0, done.stderr
+        return set(done.stdout.split())
+
+    def collect(self, file: str) -> None:
+        """`steelyard collect` of a study that has ended. Its last result is there, and told by
+        `status`, some ms before the job's end and its record are."""
+        until(lambda: not self.queued(), "every job has ended")
+        until(lambda: not self.unfinished(file), "every record is final")
+        self.steelyard("collect", file)
+
+    def unfinished(self, file: str) -> list[str]:
+        """Records of jobs since a study's first one that their samplers have still to finish."""
+        ledger = studydir.folder_of(self.work / file) / "submissions.jsonl"
+        first = min(int(json.loads(line)["job_id"]) for line in ledger.read_text().splitlines())
+        folders = self.cluster.record_dir.iterdir()
+        paths = [p for f in folders if int(f.name) >= first for p in f.glob("*.json")]
+        texts = {path.name: path.read_text() for path in paths}
+        return [name for name, text in texts.items() if not text or STILL_RUNNING in text]
+
+    def cancel(self) -> None:
+        """The test's jobs."""
+        for job_id in self.jobs:
+            self.run("scancel", job_id)
+
+    def wait_running(self, job_id: str) -> None:
+        """Until the batch script's first line has run: it makes the file `running`."""
+        until((self.work / f"running.{job_id}").exists, f"job {job_id} runs")
+
+    def wait_state(self, job_id: str, *states: str, limit_s: float = LIMIT_S) -> str:
+        """Until the job has ended, in one of these states."""
+        running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
+        state = until(
+            lambda: (found := self.job(job_id)["JobState"]) not in running and found,
+            f"job {job_id} ends",
+            limit_s,
+        )
+        assert state in states
+        return str(state)
+
+    def sacct(self, job_id: str, *fields: str, limit_s: float = LIMIT_S) -> list[list[str]]:
+        """Rows of the job itself (not its steps), once the accounting has its end."""
+        names = ",".join(("State", *fields))
+
+        def ended() -> list[list[str]] | None:
+            done = self.run("sacct", "-X", "-D", "-n", "-P", "-j", job_id, "-o", names)
+            rows = [line.split("|", len(fields)) for line in done.stdout.splitlines()]
+            open_states = ("RUNNING", "PENDING")
+            return rows if rows and all(row[0] not in open_states for row in rows) else None
+
+        rows = until(ended, f"sacct has job {job_id}", limit_s)
+        return [row[1:] if fields else row for row in rows]
+
+    def comment(self, job_id: str) -> dict[str, Any]:
+        """Ours in AdminComment as sacct shows it; a step's may come after the job's end."""
+        text = until(lambda: self.sacct(job_id, "AdminComment")[0][0], f"job {job_id}'s comment")
+        own = admin_comment.own(text)
+        assert own is not None, text
+        return own
+
+    def folder(self, job_id: str) -> Path:
+        """Where the job's records are."""
+        return self.cluster.record_dir / job_id
+
+    def record_files(self, job_id: str) -> list[Path]:
+        """A job's records, in either layout."""
+        folders = record_folders.job_folders(self.cluster.record_dir, job_id)
+        return [path for folder in folders for path in folder.glob("*.json")]
+
+    def records(self, job_id: str, count: int, complete: bool = True) -> list[dict[str, Any]]:
+        """The job's records, by node and start, once there are `count` of them that are final; with
+        `complete` only those that lack nothing. A test that is not about what was counted (about
+        tags, conditions, clocks) takes the others, too: those have all of that as well."""
+
+        def final() -> list[dict[str, Any]] | None:
+            texts = [path.read_text() for path in self.record_files(job_id)]
+            found = [json.loads(text) for text in texts if text]  # empty: a name just taken
+            found = [r for r in found if STILL_RUNNING not in (r["incomplete_reason"] or "")]
+            if complete:
+                found = [record for record in found if record["complete"]]
+            return found if len(found) >= count else None
+
+        def reasons() -> list[str]:
+            texts = {path.name: path.read_text() for path in self.record_files(job_id)}
+            return [f"{n}: {json.loads(t)['incomplete_reason']}" for n, t in texts.items() if t]
+
+        found = until(final, f"{count} records of job {job_id}", seen=reasons)
+        assert len(found) == count
+        return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
+
+    def samplers(self) -> list[int]:
+        """Process ids of the samplers that run."""
+        found = cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf)
+        return [daemon.pid for daemon in found if daemon.name == "steelyard-node"]
+
+    def stepds(self, job_id: str, step: str) -> list[int]:
+        """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
+        pids = []
+        for daemon in cluster_state.leftovers(Layout(self.cluster.dir).slurm_conf):
+            if command_line(daemon.pid).startswith(f"slurmstepd: [{job_id}.{step}]"):
+                pids.append(daemon.pid)
+        return pids
+
+    def nodes(self) -> set[str]:
+        """The states of all nodes."""
+        return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
+
+
+def virtual_config(folder: Path, shares: tuple[Path, ...]) -> ClusterConfig:
+    """One host node, n1, two guests, v1 and v2, and a third that is their file server."""
+    plugin, node_program = throwaway.find_plugin()
+    return ClusterConfig(
+        dir=folder,
+        physical_nodes=1,
+        virtual_nodes=0,
+        guests=2,
+        nfs=True,
+        shares=shares,
+        plugin=plugin,
+        node_program=node_program,
+        sample_rate_hz=10,
+        bpf=KERNEL_COUNTS,
+    )
