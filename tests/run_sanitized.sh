@@ -15,6 +15,15 @@ build() { # TARGET
     ninja -C "$folder" "$1"
 }
 
+# What was built of sources: their names, in the folder of tests.
+programs() { # SOURCE…
+    local source
+    for source; do
+        source=${source##*/}
+        echo "$folder/tests/${source%.c}"
+    done
+}
+
 # A report of any of a program's processes turns it red: those of the plugin's children reach no terminal.
 one() { # PROGRAM ARGUMENT…: as `meson test` calls it
     local log code=0
@@ -38,15 +47,17 @@ tests)
 one) one "${@:2}" ;;
 fuzz)
     build fuzzers
-    python3 -P tests/fuzz/fuzz.py --seconds "${2:-60}" "$folder"/tests/fuzz_*[a-z]
+    mapfile -t built < <(programs tests/fuzz/fuzz_*.c)
+    python3 -P tests/fuzz/fuzz.py --seconds "${2:-60}" "${built[@]}"
     build/venv/bin/python -P tests/fuzz/twins.py "$folder/tests/fuzz_merge" "$folder/tests/corpus/merge"
     ;;
 torture)
     build torture-programs
+    mapfile -t built < <(programs tests/c/test_*.c)
     for_long=(--seconds "${2:-120}")
     [[ ${2-} != all ]] || for_long=(--all)
     python3 tests/torture/torture.py "${for_long[@]}" --plugin "$folder/plugins/slurm/spank_steelyard.so" \
-        "$folder"/tests/test_*[a-z] "$folder/plugins/node/steelyard-node"
+        "${built[@]}" "$folder/plugins/node/steelyard-node"
     ;;
 npb) tests/run_npb.sh sanitize ;;
 *)

@@ -28,7 +28,7 @@ rm "$built/debian/control.in"
 cat >"$built/debian/changelog" <<END
 steelyard ($version) unstable; urgency=medium
 
-  * Built from a checkout by "make package KIND=deb"; what is new stands in its CHANGELOG.md.
+  * Built from a checkout; what is new stands in its CHANGELOG.md.
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.collect.test_samples_in import reader as reader  # noqa: PLC0414 - a fixture
+from tests.system.collect.test_samples_in import reader as reader  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.slow
 

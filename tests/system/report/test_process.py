@@ -14,7 +14,7 @@ def test_a_home_that_cannot_be_written_costs_no_words(demo_folder: Path, tmp_pat
     done = subprocess.run(
         [Path(sys.executable).with_name("steelyard"), "report", demo_folder, "-o", output],
         env={"HOME": "/proc/none", "PATH": "/usr/bin:/bin"},
-        check=False, capture_output=True, text=True, timeout=120,
+        check=False, capture_output=True, text=True, timeout=400,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "<svg" in output.read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from pathlib import Path
 
@@ -137,12 +136,6 @@ def test_jobs_find_a_compiled_file(compiled: Path) -> None:
     assert [path.name for path in compiled.parent.iterdir()] == ["sites.sites"]
 
 
-def test_the_node_reads_what_was_compiled(compiled: Path) -> None:
-    """This machine has none of these addresses: every line was read before that is told."""
-    with pytest.raises(ConditionError, match=r"sites\.sites: this node .* is in no site of it"):
-        program.sites("sites", compiled.parent)
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -187,24 +180,6 @@ def test_a_folder_that_cannot_be_written_to(file: Path, tmp_path: Path) -> None:
     (tmp_path / "made").write_text("a file")
     with pytest.raises(ConditionError, match=r"made/sites\.sites: cannot be written: .*--into DIR"):
         sites.write(sites.read(file), file, tmp_path / "made")
-
-
-def test_write_tells_what_it_means_here(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    argv = [str(file), "--write", "--into", str(tmp_path / "made")]
-    assert run(*argv) == 0
-    out = capsys.readouterr().out
-    assert (
-        "made/sites.sites: written; jobs on nodes that have it: sbatch --netem=sites=sites" in out
-    )
-    assert "on this machine: " in out
-    assert run(*argv, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["node"] is None
-    assert "is in no site of it" in told["missing"]["node"]
-    with pytest.raises(UsageError, match="--into goes with --write"):
-        run(str(file), "--into", "x")
 
 
 def test_a_study_without_the_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.collect import study as HELP
 
 from steelyard.analysis.sources import schedulers
 from steelyard.analysis.sources.pbs.accounting import Pbs
-
-from ..collect import study as HELP
 
 query = HELP.query
 DATA = Path(__file__).parents[2] / "data"

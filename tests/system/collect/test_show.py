@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.collect import study as HELP
+from tests.unit.collect.conditions import conditions
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect import one_job
@@ -16,9 +18,6 @@ from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.show import document, screen, told
-
-from . import study as HELP
-from .conditions import conditions
 
 
 @pytest.fixture

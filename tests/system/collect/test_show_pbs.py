@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.unit.collect import study as HELP
 
 from steelyard.wrappers.commands import cli
-
-from . import study as HELP
 
 DATA = Path(__file__).parents[2] / "data"
 
