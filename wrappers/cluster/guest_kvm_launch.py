@@ -6,24 +6,28 @@ host has, which does not change; `files`: what both write to.
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
+QUIETLY = "--no-announce-submounts"  # the first virtiofsd, of QEMU itself, does so anyway
 CACHE = {"root": "always", "files": "auto"}
 
 
 def main(server: str, folder: Path, line: list[str]) -> None:
     """Does not return."""
+    # A mount point that is announced would be no part of the guest's overlay on `root`.
+    said = subprocess.run([server, "--help"], capture_output=True, text=True, check=False)
+    quietly = [QUIETLY] if QUIETLY in said.stdout + said.stderr else []
     for name, cache in CACHE.items():
         path = folder / f"{name}.socket"
         path.unlink(missing_ok=True)  # of a guest that was killed
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(path))
             listening.listen(1)
-            how = f"source=/,cache={cache},sandbox=chroot"
-            _start(
-                [server, f"--fd={listening.fileno()}", "-o", how], listening, folder / f"{name}.log"
-            )
+            how = ["-o", f"source=/,cache={cache},sandbox=chroot", *quietly]
+            argv = [server, f"--fd={listening.fileno()}", *how]
+            _start(argv, listening, folder / f"{name}.log")
         line += ["-chardev", f"socket,id={name},path={path}"]
         line += ["-device", f"vhost-user-fs-pci,chardev={name},tag={name}"]
     os.execvp(line[0], line)

@@ -72,7 +72,7 @@ def cluster(emulated: pytest.MonkeyPatch) -> Iterator[throwaway.Cluster]:
 
 @pytest.fixture
 def lab(cluster: throwaway.Cluster) -> Lab:
-    return Lab(cluster, cluster.dir.parent, slow_job="none")
+    return Lab(cluster, cluster.dir.parent)
 
 
 def test_a_job_over_the_host_and_the_guest(lab: Lab) -> None:
