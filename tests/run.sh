@@ -61,8 +61,8 @@ group_papers() { run_pytest tests/guests/papers && ls build/papers/*.html; } # r
 group_containers() { STEELYARD_LAB_LONG=yes run_pytest tests/guests/nodes/test_launchers_across.py; }
 group_counted-cluster() { STEELYARD_LAB_BPF=yes spread_files tests/system/cluster; } # root
 group_layouts() { tests/guests/layouts/run.sh; }                                     # root
-group_counted() { setup/packages.sh kernels && tests/guests/layouts/run.sh bookworm:v2-counted; }
-group_kernels() { setup/packages.sh kernels && run_pytest tests/guests/kernels; } # root
+group_counted() { setup/packages.sh kvm && tests/guests/layouts/run.sh bookworm:v2-counted; }
+group_kernels() { setup/packages.sh kvm && run_pytest tests/guests/kernels; } # root
 group_netem() { run_pytest tests/guests/netem; }                                  # root
 group_powercap() {
     tests/guests/powercap/build.sh build/powercap &&
