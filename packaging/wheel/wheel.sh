@@ -42,6 +42,15 @@ compile_programs() { # FOLDER
     strip -o "$1/steelyard-time" build/bin/steelyard-time
 }
 
+# Who passes the libraries on passes their licenses on. Where Debian has them, and RHEL.
+copy_licenses() { # FOLDER
+    local name
+    for name in jansson mnl; do
+        cat /usr/share/doc/"lib$name-dev"/copyright /usr/share/licenses/{,lib}"$name"/* 2>/dev/null >"$1/lib$name.copyright" ||
+            [[ -s $1/lib$name.copyright ]]
+    done
+}
+
 main() {
     rm -rf "${work:?}"/{source,dist,include,lib}
     mkdir -p "$work" build/dist
@@ -53,6 +62,7 @@ main() {
     packaging/dist/source.sh "$work/source"
     mkdir "$work/source/libexec"
     compile_programs "$work/source/libexec"
+    copy_licenses "$work/source/libexec"
     with_tools pip wheel --disable-pip-version-check -q --no-deps -w "$work/dist" "$work/source"
     with_tools auditwheel repair --plat "manylinux_2_28_$(uname -m)" --only-plat -w build/dist "$work"/dist/*.whl
     echo "build/dist/$(basename "$work"/dist/*.whl "-linux_$(uname -m).whl")-manylinux_2_28_$(uname -m).whl" >&3
