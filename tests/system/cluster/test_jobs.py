@@ -198,7 +198,7 @@ def test_right_options_are_taken(lab: Lab) -> None:
 def test_help_says_whose_options_they_are(commands: Lab) -> None:
     for program in ("srun", "sbatch", "salloc"):
         text = commands.run(program, "--help").stdout
-        assert text.count("[steelyard]") == 5
+        assert text.count("[steelyard]") == 4
 
 
 def test_what_a_program_writes_to_the_record_folder_is_not_believed(lab: Lab) -> None:

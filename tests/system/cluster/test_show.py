@@ -18,9 +18,16 @@ def shown(lab: Lab, job: str) -> dict[str, Any]:
     return document
 
 
+def all_steps_have_ended(lab: Lab, job: str) -> bool:
+    """The extern step ends after the job, and its CPU time counts, too."""
+    rows = lab.run("sacct", "-n", "-P", "-o", "End", "-j", job).stdout.splitlines()
+    return len(rows) > 1 and "Unknown" not in rows
+
+
 def of_sacct(lab: Lab, job: str) -> tuple[float, int, float]:
     """TotalCPU, CPUs and elapsed time, as Slurm's seff takes them."""
     lab.sacct(job)  # its end is there
+    until(lambda: all_steps_have_ended(lab, job), f"sacct has the end of each step of job {job}")
     # Without -X: the job's CPU time is the sum over its steps.
     words = "TotalCPU,AllocCPUS,ElapsedRaw"
     lines = lab.run("sacct", "-n", "-P", "-o", words, "-j", job).stdout.splitlines()
@@ -45,7 +52,7 @@ def test_cpu_efficiency_is_that_of_seff(lab: Lab) -> None:
         assert cpu["source"] == "records" and not cpu["is_least"]
         assert cpu["share"] == pytest.approx(seconds / cpus / elapsed, rel=0.05, abs=0.01)
         assert document["asked"]["scheduler_cpu_s"] == seconds
-        assert document["efficiency"]["time"]["share"] == elapsed / 300
+        assert document["efficiency"]["time"]["share"] == elapsed / 300, document["efficiency"]
         assert document["asked"]["partition"] == "main"
         # What is drawn over its time is what was counted.
         course = document["course"]
