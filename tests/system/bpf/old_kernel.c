@@ -46,6 +46,17 @@ int setrlimit(__rlimit_resource_t which, const struct rlimit *limit)
 	return 0;
 }
 
+/* The names of both where files may be large (_FILE_OFFSET_BITS=64); the structures are the same. */
+int getrlimit64(__rlimit_resource_t which, struct rlimit64 *limit)
+{
+	return getrlimit(which, (struct rlimit *)limit);
+}
+
+int setrlimit64(__rlimit_resource_t which, const struct rlimit64 *limit)
+{
+	return setrlimit(which, (const struct rlimit *)limit);
+}
+
 static int is_refused(call *real, int command)
 {
 	return !is_able(real) || (command == MAP_CREATE && locked.rlim_cur != RLIM_INFINITY);

@@ -33,7 +33,7 @@ study.collect(progress=progress)
 
 def collect_elsewhere(study: Any, kill_at: str) -> subprocess.CompletedProcess[str]:
     """A collect in a process of its own that kills itself in a phase, or may write no more."""
-    helper = Path(__file__).parents[1] / "collect" / "study.py"
+    helper = Path(__file__).parents[2] / "unit" / "collect" / "study.py"
     arguments = (helper, study.dir, study.record_dir, study.now_unix_s, kill_at)
     return subprocess.run(
         [sys.executable, "-P", "-c", KILLED, *map(str, arguments)],
