@@ -46,7 +46,8 @@ int setrlimit(__rlimit_resource_t which, const struct rlimit *limit)
 	return 0;
 }
 
-/* The names of both where files may be large (_FILE_OFFSET_BITS=64); the structures are the same. */
+/* The names of both where files may be large (_FILE_OFFSET_BITS=64); the structures are the same.
+ */
 int getrlimit64(__rlimit_resource_t which, struct rlimit64 *limit)
 {
 	return getrlimit(which, (struct rlimit *)limit);
