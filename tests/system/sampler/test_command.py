@@ -140,8 +140,8 @@ def test_short_lived_children_count(sampler: Any, tmp_path: Path) -> None:
     assert 4_000_000 <= ours["wchar_bytes"] <= 4_100_000
     last = weighed.samples[-1]
     assert int(last["wchar_bytes"]) == ours["wchar_bytes"]
-    # wait4(2) cuts off what is below 1 µs, twice: of user and of system time.
-    assert float(last["cpu_s"]) == pytest.approx(weighed.record["cpu"]["cpu_s"], abs=3e-6)
+    # The sample and wait4(2) round the time of each of the 41 tasks in their own way: 11 µs were seen.
+    assert float(last["cpu_s"]) == pytest.approx(weighed.record["cpu"]["cpu_s"], abs=41e-6)
 
 
 def test_memory_is_seen(sampler: Any) -> None:
