@@ -81,7 +81,7 @@ check-fast: all $(VENV)/.test  ## what one runs all the time: units without a su
 lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc with -Werror
 	@tests/lint.sh
 
-docs: $(VENV)/.test all man  ## write anew what pages have from the code; the pages as a site; man pages
+docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a site, man pages
 	@for room in jobscripts analysis.findings analysis.published; do \
 		$(VENV)/bin/python -P -m steelyard.$$room.docs || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
@@ -98,8 +98,6 @@ bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
 	@test "$(BENCH)" != run || setup/packages.sh bench
 	@$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[bench]'
 	@$(VENV)/bin/python bench/$(BENCH).py
-
-# --- install and package ----------------------------------------------------------------------
 
 install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 install-torque: all  ## prologues and epilogues for a node with pbs_mom: PBS_HOME=/var/spool/torque PREFIX=/usr/local
