@@ -63,7 +63,7 @@ group_counted-cluster() { STEELYARD_LAB_BPF=yes spread_files tests/system/cluste
 group_layouts() { tests/guests/layouts/run.sh; }                                     # root
 group_counted() { setup/packages.sh kvm && tests/guests/layouts/run.sh bookworm:v2-counted; }
 group_kernels() { setup/packages.sh kvm && run_pytest tests/guests/kernels; } # root
-group_netem() { run_pytest tests/guests/netem; }                                  # root
+group_netem() { run_pytest tests/guests/netem; }                              # root
 group_powercap() {
     tests/guests/powercap/build.sh build/powercap &&
         STEELYARD_POWERCAP=$PWD/build/powercap run_pytest tests/guests/powercap
