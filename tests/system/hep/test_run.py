@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.processes import each_process
 from tests.system.hep.conftest import RECIPE, RUN_ID, SMALL, Server, Study
+from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.hep import datafile
@@ -24,6 +25,7 @@ NAME = datafile.file_name(RECIPE)
 # --- xrootd ---
 
 
+@pytest.mark.slow
 def test_an_analysis_by_two_clients_over_a_server_of_the_runs_own(study: Study) -> None:
     found = study.completed("xrootd", clients=2, iterations=2)
     # 3 steps, 4 branches, 2 clients
@@ -122,10 +124,15 @@ def test_a_run_that_is_stopped_leaves_no_server(study: Study) -> None:
     )  # fmt: skip
     (path,) = study.run_folder.glob("local.1/result.json")
     assert json.loads(path.read_bytes())["state"] == "timeout"
-    assert list(study.scratch.iterdir()) == []
-    assert not [
-        words for _, words in each_process("cmdline") if str(study.folder).encode() in words
-    ]
+    wait_for("nothing is in the scratch folder", lambda: not list(study.scratch.iterdir()))
+    wait_for(
+        "no process of the run lives",
+        lambda: (
+            not [
+                pid for pid, words in each_process("cmdline") if str(study.folder).encode() in words
+            ]
+        ),
+    )
 
 
 # --- roottree ---

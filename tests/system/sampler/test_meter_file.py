@@ -100,8 +100,9 @@ def test_joules_are_differences_and_their_wraps_undone(sampler: Any, tmp_path: P
     tree = tmp_path / "tree"
 
     def joules(at: float) -> str:
-        value = 90 + 100 * (at - began)
-        head = f"covers package\nunit 1\njoules {value % 100:.6f}\nrange 100\n"
+        # A range of 10 s: a machine that is busy for longer between two readings has lost a wrap.
+        value = 990 + 100 * (at - began)
+        head = f"covers package\nunit 1\njoules {value % 1000:.6f}\nrange 1000\n"
         return f"{head}at {at:.6f}\nperiod 0.1\n"
 
     began = time.monotonic()
@@ -110,7 +111,7 @@ def test_joules_are_differences_and_their_wraps_undone(sampler: Any, tmp_path: P
         time.sleep(1.6)
         record = attached.end()
     (zone,) = record["energy"]["zones"]
-    assert (zone["unit"], zone["covers"], zone["max_energy_range_j"]) == (1, "package", 100)
+    assert (zone["unit"], zone["covers"], zone["max_energy_range_j"]) == (1, "package", 1000)
     assert zone["wraps"] >= 1
     assert zone["energy_j"] == pytest.approx(100 * zone["elapsed_s"], abs=0.15 * 100)
     assert zone["energy_j"] > 100
