@@ -12,8 +12,8 @@ set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit
 
 readonly VENV=build/venv LOGS=${GROUP_LOGS:-$PWD/build/test/groups}
-# Tests wait as much as they compute: more workers than processors, within the memory of a login node.
-WORKERS=${WORKERS:-$(n=$(($(nproc) * 3 / 2)) && echo $((n < 8 ? n : 8)))}
+# A worker a processor, within the memory of a login node; the tests of the other lane mostly wait.
+WORKERS=${WORKERS:-$(n=$(nproc) && echo $((n < 8 ? n : 8)))}
 # Each worker, and each command that a test starts, would otherwise compile our sources again.
 export PYTHONDONTWRITEBYTECODE=
 

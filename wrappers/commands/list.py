@@ -58,6 +58,12 @@ def document(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, obje
     }
 
 
+def name_main_figures(names: list[str]) -> str:
+    """Two at most, so that the last column stays wide enough for a sentence."""
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
 def print_overview(benchmarks: list[Benchmark]) -> None:
     """A line for each benchmark."""
     from steelyard.wrappers.base import console
@@ -67,7 +73,7 @@ def print_overview(benchmarks: list[Benchmark]) -> None:
         [
             (
                 found.name,
-                ", ".join(n for n, spec in found.results.items() if spec.primary),
+                name_main_figures([n for n, spec in found.results.items() if spec.primary]),
                 found.summary,
             )
             for found in benchmarks
