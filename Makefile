@@ -103,7 +103,7 @@ install-slurm: all  ## the plugin for a real cluster: PREFIX=/usr/local DESTDIR=
 install-torque: all  ## prologues and epilogues for a node with pbs_mom: PBS_HOME=/var/spool/torque PREFIX=/usr/local
 install-openpbs: all  ## the hook for OpenPBS; RUN=yes tells the server, too
 
-# More components: packaging/install.sh tells them.
+# packaging/install.sh lists more components.
 install-%: all
 	@packaging/install.sh $*
 uninstall-%:

@@ -203,7 +203,10 @@ packaged() {
 
 for component; do
     declare -F "$component" >/dev/null || {
-        echo "packaging/install.sh: no component $component: sed -n 2,14p packaging/install.sh tells them" >&2
+        {
+            echo "packaging/install.sh: unknown component '$component'; the components are:"
+            sed -n 's/^#   //p' packaging/install.sh
+        } >&2
         exit 2
     }
     "$component"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Build the C parts by Meson in build/meson, and put them into build/bin, build/lib and build/man:
 # setup/build.sh [OPTION OF MESON…]
-# CC, CFLAGS, CPPFLAGS and LDFLAGS count. Other ones than last time, and everything is built anew. What
-# was left out for want of a package is looked for again.
+# Meson reads CC, CFLAGS, CPPFLAGS and LDFLAGS; when one of them changes, everything is rebuilt. A part
+# that was left out because a package was missing is looked for at each call.
 set -euo pipefail
 
 cd "${BASH_SOURCE[0]%/*}/.."

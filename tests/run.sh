@@ -31,7 +31,7 @@ group_lint() { tests/lint.sh; }
 group_programs() {
     spread_tests -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
 }
-group_cluster() { spread_files -m 'not slow' tests/system/cluster tests/system/network; }
+group_cluster() { spread_files tests/system/cluster tests/system/network; }
 group_bats() { tests/run_bats.sh tests/bats; }
 group_npb() { tests/run_npb.sh quick; }
 group_failsafe() { tests/failsafe/run.sh; }
@@ -39,8 +39,7 @@ group_failsafe() { tests/failsafe/run.sh; }
 # --- groups of make test-slow -------------------------------------------------------------------
 
 group_guests() { spread_files tests/guests/nodes; } # root, /dev/net/tun
-group_slow() { spread_tests -m slow --ignore=tests/system/cluster --ignore=tests/system/network tests/system; }
-group_slow-cluster() { spread_files -m slow tests/system/cluster tests/system/network; }
+group_slow() { spread_tests -m slow tests/system; }
 group_docker-host() { CLUSTERS=2 allow_missing_docker tests/docker/cluster.sh test host; }
 group_wheel() { tests/packages/wheel.sh; } # fetches 0.4 GB the first time
 group_compilers() { tests/lint.sh --all-compilers; }
@@ -104,7 +103,7 @@ lanes_of() { # TIER|GROUP…
     case $* in
     fast) printf '%s\n' 'units' 'ruff compiler c' ;;
     test) printf '%s\n' 'cluster bats failsafe npb' 'units lint c programs' ;;
-    slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow slow-cluster torture fuzz' ;;
+    slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow torture fuzz' ;;
     *) printf '%s\n' "$*" ;;
     esac
 }

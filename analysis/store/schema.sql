@@ -149,7 +149,7 @@ COMMENT ON COLUMN records.tcp_connections IS 'of the job''s own sockets, as all 
 COMMENT ON COLUMN records.rtt_floor_s IS 'the smallest single round trip of any of them';
 COMMENT ON COLUMN records.rtt_median_s IS 'of the kernel''s smoothed round-trip times, one per socket and sample';
 COMMENT ON COLUMN records.snd_cwnd_median_segments IS
-    'of the congestion windows (tcpi_snd_cwnd), one per socket and sample; rcv_space_* of tcpi_rcv_space';
+    'of the congestion windows (tcpi_snd_cwnd): each connection is read once a second at most, when data moved; rcv_space_* of tcpi_rcv_space';
 COMMENT ON COLUMN records.sampler_cpu_s IS 'what the sampler itself used';
 COMMENT ON COLUMN records.record IS 'the whole record as it was read, docs/formats.md part 1';
 

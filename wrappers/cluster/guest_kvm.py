@@ -1,8 +1,8 @@
 """A virtual node by QEMU with KVM, where this machine can: which kernel, which files, which command.
 
-The guest boots a kernel of this machine's own, as any virtual machine does; the host's files come
-through virtiofs. That KVM works is told by its driver: there is a /dev/kvm, too, where kvm-pvm runs
-kernels that were made for it, and interprets every other, instruction by instruction.
+The guest boots a kernel that is installed on this machine. virtiofs gives it the host's files. The
+driver decides whether KVM is used: kvm_pvm has a /dev/kvm, too, but runs only kernels built for it
+at full speed.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Kernel:
         return self.root / "lib/modules"
 
 
-def lacks() -> str:
-    """Why there are no guests of KVM here; empty: there can be."""
+def why_unavailable() -> str:
+    """What is missing for a guest by KVM on this machine; empty when nothing is missing."""
     if not DEVICE.exists():
         return f"there is no {DEVICE}"
     if not any(driver.is_dir() for driver in DRIVERS):
@@ -93,7 +93,7 @@ def prepare(cluster_dir: Path) -> None:
     """The files of a guest's first moments, beside its scripts."""
     kernel = find_kernel()
     if kernel is None:
-        raise MissingError(lacks())
+        raise MissingError(why_unavailable())
     archive = cluster_dir / "guests" / "initrd.cpio"
     archive.write_bytes(b"".join(_members(_files(cluster_dir, kernel))))
 
@@ -158,7 +158,7 @@ def launch_line(
     the servers of its files end with it."""
     kernel, server = find_kernel(), file_server()
     if kernel is None or server is None:
-        raise MissingError(lacks())
+        raise MissingError(why_unavailable())
     guests = cluster_dir / "guests"
     address = network.address(name)
     words = (

@@ -1,7 +1,7 @@
 """The servers of a guest's files, then QEMU in this process: SERVER FOLDER QEMU OPTION…
 
-The servers are given sockets that listen already, so that nobody waits for them. `root`: what the
-host has, which does not change; `files`: what both write to.
+Each server gets a socket that already listens, so QEMU does not wait for it. The guest mounts `root`,
+the host's files, below its overlay, and `files`, which guest and host both write to.
 """
 
 import os

@@ -45,7 +45,7 @@ def check(config: ClusterConfig) -> None:
 
 def _check_host(config: ClusterConfig) -> None:
     """Programs, kernel modules, the tap driver, room for the guests' memory."""
-    without_kvm = guest_kvm.lacks()
+    without_kvm = guest_kvm.why_unavailable()
     programs = dict(guest_uml.PROGRAMS if without_kvm else guest_kvm.PROGRAMS)
     if config.nfs:
         programs |= virtual_nfs.PROGRAMS
@@ -120,8 +120,8 @@ def guest_of(state: State, name: str) -> Guest:
 
 
 def kind() -> str:
-    """What guests are on this machine, and what they are not for want of what."""
-    reason = guest_kvm.lacks()
+    """The kind of guest that this machine runs, and the reason when it is not KVM."""
+    reason = guest_kvm.why_unavailable()
     return f"User Mode Linux, not of QEMU with KVM: {reason}" if reason else "QEMU with KVM"
 
 
@@ -129,7 +129,7 @@ def launch_line(
     cluster_dir: Path, name: str, network: Network, memory_mb: int, disk: Path | None = None
 ) -> list[str]:
     """The command that is the guest: of QEMU where KVM works, else User Mode Linux."""
-    if guest_kvm.lacks():
+    if guest_kvm.why_unavailable():
         return guest_uml.launch_line(cluster_dir, name, network, memory_mb, disk)
     return guest_kvm.launch_line(cluster_dir, name, network, memory_mb, disk)
 
@@ -140,7 +140,7 @@ def boot(starter: Starter) -> list[Guest]:
     if network is None:
         return []
     names, shares = config.machine_names(), mounts(config.dir, config.shares)
-    if guest_kvm.lacks():
+    if guest_kvm.why_unavailable():
         virtual_guest.prepare(config.dir, names, shares)
         guest_uml.prepare(config.dir)
     else:

@@ -25,7 +25,7 @@ from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import state as cluster_state
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
 
-KIND = "uml" if guest_kvm.lacks() else "kvm"
+KIND = "uml" if guest_kvm.why_unavailable() else "kvm"
 IFF_NOARP = 0x80  # netdevice(7)
 STEELYARD = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli")
 

@@ -43,7 +43,7 @@ def emulated() -> Iterator[pytest.MonkeyPatch]:
     kernel = fetched()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guest_kvm, "ACCELERATOR", ("-accel", "tcg", "-cpu", "max"))
-        patch.setattr(guest_kvm, "lacks", lambda: "")
+        patch.setattr(guest_kvm, "why_unavailable", lambda: "")
         patch.setattr(guest_kvm, "find_kernel", lambda: kernel)
         patch.setattr(start_daemons, "START_LIMIT_S", START_S)
         yield patch

@@ -32,21 +32,21 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_missing_is_told_by_its_package(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert guest_kvm.lacks() == ""
+    assert guest_kvm.why_unavailable() == ""
     monkeypatch.setattr(guest_kvm, "find_kernel", lambda: None)
-    assert "no kernel in /boot that has modules (apt-get" in guest_kvm.lacks()
+    assert "no kernel in /boot that has modules (apt-get" in guest_kvm.why_unavailable()
     (machine / "virtiofsd").chmod(0o644)
-    assert "no virtiofsd (apt-get install virtiofsd" in guest_kvm.lacks()
+    assert "no virtiofsd (apt-get install virtiofsd" in guest_kvm.why_unavailable()
     there = {"ip", "modprobe", "nsenter", "unshare"}
     monkeypatch.setattr(shutil, "which", lambda name, path=None: name if name in there else None)
-    assert guest_kvm.lacks() == (
+    assert guest_kvm.why_unavailable() == (
         "no qemu-system-x86_64, busybox "
         "(apt-get install --no-install-recommends busybox qemu-system-x86)"
     )
     (machine / "kvm_amd").rmdir()
-    assert guest_kvm.lacks().endswith("/kvm is neither kvm_intel nor kvm_amd"), "kvm_pvm"
+    assert guest_kvm.why_unavailable().endswith("/kvm is neither kvm_intel nor kvm_amd"), "kvm_pvm"
     (machine / "kvm").unlink()
-    assert guest_kvm.lacks() == f"there is no {machine / 'kvm'}"
+    assert guest_kvm.why_unavailable() == f"there is no {machine / 'kvm'}"
 
 
 def add_kernel(root: Path, release: str, modules: bool = True) -> None:

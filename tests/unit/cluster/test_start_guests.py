@@ -36,7 +36,7 @@ def config(tmp_path: Path) -> ClusterConfig:
 @pytest.fixture
 def able(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where virtual nodes can start, without KVM."""
-    monkeypatch.setattr(guest_kvm, "lacks", lambda: "there is no /dev/kvm")
+    monkeypatch.setattr(guest_kvm, "why_unavailable", lambda: "there is no /dev/kvm")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/{name}")
     monkeypatch.setattr(guest_uml, "MODULES", Path("/"))
