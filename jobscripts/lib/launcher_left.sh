@@ -25,29 +25,32 @@ SY_LEFT=/run/steelyard-containers
 
 # PID START PID-NAMESPACE BOOT NODE JOB of this shell. HOSTNAME may be that of a login node.
 sy_left_identity() {
-    local stat boot node job
+    local boot node job
+    local -a stat=()
     # Not by < <(…): nobody would wait for that, and of a process that is at work at its end, as on a
     # slow node, the record says so.
     read -r job <<<"$(sy_every_scheduler job_id)"
     job=${job:--}
-    read -r stat <"/proc/$$/stat" && read -r boot </proc/sys/kernel/random/boot_id &&
+    sy_process_stat "$$" && read -r boot </proc/sys/kernel/random/boot_id &&
         read -r node </proc/sys/kernel/hostname || return
-    stat=${stat##*) }
-    # shellcheck disable=SC2086 # 22nd field of proc(5)'s stat: clock ticks from boot to our start
-    set -- $stat
-    printf '%s %s %s %s %s %s\n' "$$" "${20}" "$(stat -L -c %i /proc/self/ns/pid)" "$boot" "$node" \
+    printf '%s %s %s %s %s %s\n' "$$" "${stat[19]}" "$(stat -L -c %i /proc/self/ns/pid)" "$boot" "$node" \
         "${job//[^A-Za-z0-9._[\]-]/}"
+}
+
+# Into the caller's array `stat`: the fields of /proc/PID/stat (proc(5)) from the third on, the state;
+# [19] is the 22nd, the start in clock ticks after boot. The name before them may hold a line's end.
+sy_process_stat() { # <pid>
+    local text=''
+    { IFS= read -r -d '' text <"/proc/$1/stat"; } 2>/dev/null
+    read -r -a stat <<<"${text##*) }"
+    ((${#stat[@]} >= 20))
 }
 
 # Whether the process still runs; one that nobody has reaped does not.
 sy_left_lives() { # <pid:start>
-    local stat
+    local -a stat=()
     [[ $1 =~ ^[0-9]+:[0-9]+$ ]] || return 0
-    { read -r stat <"/proc/${1%:*}/stat"; } 2>/dev/null || return 1
-    stat=${stat##*) }
-    # shellcheck disable=SC2086
-    set -- "$1" $stat
-    [[ $2 != [ZX] && ${21} == "${1#*:}" ]]
+    sy_process_stat "${1%:*}" && [[ ${stat[0]} != [ZX] && ${stat[19]} == "${1#*:}" ]]
 }
 
 # Whether that shell is known to be gone; of another node or namespace it is not known from here.

@@ -233,11 +233,11 @@ sy_signal_below() { # <signal> <pid>...
 
 # "PID PARENT" of every process; an image may be without ps.
 sy_processes() {
-    local stat file
+    local pid
+    local -a stat=()
     ps -A -o pid= -o ppid= 2>/dev/null && return
-    for file in /proc/[0-9]*/stat; do
-        { read -r stat <"$file"; } 2>/dev/null || continue
-        file=${file#/proc/} stat=${stat##*) ? }
-        printf '%s %s\n' "${file%/stat}" "${stat%% *}"
+    for pid in /proc/[0-9]*; do
+        pid=${pid#/proc/}
+        ! sy_process_stat "$pid" || printf '%s %s\n' "$pid" "${stat[1]}"
     done
 }

@@ -321,6 +321,23 @@ def start_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
+def test_a_process_lives_whatever_its_name() -> None:
+    """A name may hold all but a zero byte: ends of lines, too, and what stands behind it in stat."""
+    script = r"""printf 'a\n) Z 1' >/proc/self/comm; . "$1"
+stat=(); sy_process_stat $$ && echo "${stat[0]} ${stat[1]} ${stat[19]}"
+sy_left_lives "$$:${stat[19]}" && ! sy_left_lives "$$:1" && echo lives; read -r end"""
+    with subprocess.Popen(
+        ["bash", "-uc", script, "-", LEFT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == f"R {os.getpid()} {start_of(child.pid)}\n"
+        assert child.stdout.readline() == "lives\n"
+        child.communicate("\n")
+
+
 @needs_root
 def test_root_removes_users_folders_with_their_rights(place: Place) -> None:
     """In a /tmp of its own: the program is taken along, for it may lie below the other."""

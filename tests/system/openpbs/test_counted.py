@@ -21,7 +21,7 @@ from tests.system.openpbs.conftest import USER, Mom, job
 def mom_name() -> Iterator[None]:
     """We are the mom: and not what has our name and has started us, as of a worker of pytest."""
     comm = Path("/proc/self/comm")
-    before = comm.read_text()
+    before = comm.read_text().rstrip("\n")
     comm.write_text("pbs_mom")
     yield
     comm.write_text(before)

@@ -152,7 +152,7 @@ sy_pbs_signal() { # <signal> <node> <pid of the task's shell>
     local -a start=()
     # shellcheck disable=SC2016 # for the shell there to expand
     sy_pbs_start_words "$2" "$BASH" -c \
-        "$(declare -f sy_pbs_signal_there)"'; sy_pbs_signal_there "$@"' - "$1" "$3" || return
+        "$(declare -f sy_process_stat sy_pbs_signal_there)"'; sy_pbs_signal_there "$@"' - "$1" "$3" || return
     timeout 5 "${start[@]}" </dev/null &>/dev/null
 }
 
@@ -187,12 +187,12 @@ sy_pbs_there() { # <folder> <node>
 }
 
 sy_pbs_signal_there() { # <signal> <pid>
-    local file stat
-    local -a words=() pids=()
-    for file in /proc/[0-9]*/stat; do
-        { read -r stat <"$file"; } 2>/dev/null || continue
-        read -r -a words <<<"${stat##*) }" # state, parent, group, session
-        [[ ${words[3]} != "$2" ]] || pids+=("${stat%% *}")
+    local pid
+    local -a stat=() pids=()
+    for pid in /proc/[0-9]*; do
+        pid=${pid#/proc/}
+        # Of state, parent, group, session.
+        ! sy_process_stat "$pid" || [[ ${stat[3]} != "$2" ]] || pids+=("$pid")
     done
     ((${#pids[@]} == 0)) || kill -s "$1" -- "${pids[@]}"
 }
