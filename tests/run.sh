@@ -12,13 +12,14 @@ set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit
 
 readonly VENV=build/venv LOGS=${GROUP_LOGS:-$PWD/build/test/groups}
-# A worker a processor, within the memory of a login node; the tests of the other lane mostly wait.
+# A worker a processor, within the memory of a login node.
 WORKERS=${WORKERS:-$(n=$(nproc) && echo $((n < 8 ? n : 8)))}
 # Each worker, and each command that a test starts, would otherwise compile our sources again.
 export PYTHONDONTWRITEBYTECODE=
 
 run_pytest() { "$VENV/bin/python" -P -m pytest -q --durations=10 "$@"; }
 spread_tests() { run_pytest -n "$WORKERS" --dist worksteal "$@"; }
+spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; } # half of their time is waiting
 spread_files() { run_pytest -n 2 --dist loadfile "$@"; } # each of two workers has its own cluster
 
 # --- groups of make check-fast and make test ----------------------------------------------------
@@ -29,7 +30,7 @@ group_ruff() { "$VENV/bin/ruff" check -q . && "$VENV/bin/ruff" format -q --check
 group_compiler() { tests/lint.sh gcc; }
 group_lint() { tests/lint.sh; }
 group_programs() {
-    spread_tests -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
+    spread_waiting -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
 }
 group_cluster() { spread_files tests/system/cluster tests/system/network; }
 group_bats() { tests/run_bats.sh tests/bats; }
