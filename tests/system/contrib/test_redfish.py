@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-READER = ROOT / "plugins/redfish/steelyard_redfish.py"
+READER = ROOT / "contrib/redfish/steelyard_redfish.py"
 DATA = ROOT / "tests/data/redfish"
 CHASSIS = "/redfish/v1/Chassis"
 POWER, ENVIRONMENT = f"{CHASSIS}/1U/Power", f"{CHASSIS}/1U/EnvironmentMetrics"
