@@ -19,7 +19,8 @@ export PYTHONDONTWRITEBYTECODE=
 
 run_pytest() { "$VENV/bin/python" -P -m pytest -q --durations=10 "$@"; }
 spread_tests() { run_pytest -n "$WORKERS" --dist worksteal "$@"; }
-spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; } # half of their time is waiting
+# Half of their time is waiting.
+spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; }
 spread_files() { run_pytest -n 2 --dist loadfile "$@"; } # each of two workers has its own cluster
 
 # --- groups of make check-fast and make test ----------------------------------------------------
