@@ -322,7 +322,7 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 
 	sy_job_sweep_rest(&end);
 	b->bpf = sy_counted_program(b->job->config.bpf, b->job->program, b->beside);
-	b->begin_unix_s = (double)sy_now_us(CLOCK_REALTIME) / 1e6;
+	b->begin_unix_s = sy_now_s(CLOCK_REALTIME);
 	(void)json_object_set_new(b->state.json, "earlier_starts",
 				  sy_report_earlier(b->job->config.record_dir, b->job->job_id,
 						    b->job->node, b->begin_unix_s));
