@@ -92,12 +92,15 @@ static void tell_left(const char *line)
 	sy_journal(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
 }
 
-static void remove_left(const struct sy_job_end *job)
+static void remove_left(const struct sy_job_end *job, const struct sy_job_state *state)
 {
 	struct sy_command_job command = command_of(job);
+	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
-	sy_left_end(&command.program, job->job_id, tell_left);
+	sy_left_end(&command.program, job->job_id,
+		    json_is_integer(user) ? (uid_t)json_integer_value(user) : SY_LEFT_BY_ANYBODY,
+		    tell_left);
 }
 
 char *sy_job_end(const struct sy_job_end *job)
@@ -117,7 +120,7 @@ char *sy_job_end(const struct sy_job_end *job)
 	report.totals = totals;
 	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
 	report.earlier = json_object_get(state.json, "earlier_starts");
-	remove_left(job);
+	remove_left(job, &state);
 	sy_job_sweep_rest(job);
 	sy_job_state_remove(&state);
 	return sy_report_text(&report);
