@@ -96,16 +96,17 @@ owner_ids() {
     [ "$gid" ] || gid=$(id -g "$user")
 }
 
+# value <- of a key of $CONFIG, as steelyard-node reads it: without blanks around it; the last counts.
+setting() { # KEY
+    value=$(sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" 2>/dev/null | tail -n 1)
+}
+
 # records <- the folder that the nodes of a job share; root <- below which the node's files are read.
 read_config() {
-    records=/var/lib/steelyard/records root=
-    [ -r "$CONFIG" ] || return 0
-    while IFS='=' read -r key value; do
-        case $key in
-        record_dir) records=$value ;;
-        root) root=$value ;;
-        esac
-    done <"$CONFIG"
+    setting record_dir
+    records=${value:-/var/lib/steelyard/records}
+    setting root
+    root=$value
 }
 
 # group <- the job's cgroup, or its cpuset alone: a Torque that makes them has made it before its
@@ -132,9 +133,10 @@ asks_for_conditions() {
 # limit <- less than what pbs_mom gives a prologue, $prologalarm less 10 s: one that it ends is tried
 # again for ever, one that refuses is not.
 keep_below_alarm() {
-    { while read -r key value; do
-        [ "$key" = "\$prologalarm" ] && [ "$limit" -gt $((value - 13)) ] && limit=$((value - 13))
-    done <config; } 2>/dev/null
+    # Its number: pbs_mom takes what stands before anything else, in decimal, zeros before it or not.
+    # shellcheck disable=SC2016 # sed's
+    alarm=$(sed -n 's/^[[:space:]]*\$prologalarm[[:space:]]\{1,\}0*\([1-9][0-9]\{0,5\}\).*/\1/p' config 2>/dev/null | tail -n 1)
+    [ -z "$alarm" ] || [ "$limit" -le $((alarm - 13)) ] || limit=$((alarm - 13))
     [ "$limit" -gt 0 ] || limit=1
 }
 
