@@ -35,6 +35,11 @@ node_name() {
     done
 }
 
+# A word about the shared folder of records, which may not answer: nothing waits for it.
+shared() { # COMMAND...
+    timeout -k 1 1 "$@" 2>/dev/null </dev/null
+}
+
 # peer <- another node of the job; nodes <- how many there are, 0: only the first is told that;
 # said <- why one of them cannot have what was asked for.
 other_nodes() {
@@ -46,7 +51,8 @@ other_nodes() {
         nodes=$((nodes + 1)) last=$host
         [ "$host" = "$node" ] || peer=$host
         note=$records/.refused.$id.$host
-        [ ! -s "$note" ] || { said="$host: $(cat "$note")" && rm -f "$note"; }
+        told=$(shared cat "$note")
+        [ -z "$told" ] || { said="$host: $told" && shared rm -f "$note"; }
     done <"$PBS_NODEFILE"
 }
 
@@ -159,7 +165,7 @@ begin() {
     read_config
     mom_pid
     node_name
-    rm -f "$records/.refused.$id.$node"
+    shared rm -f "$records/.refused.$id.$node"
     [ -r "$CONFIG" ] || { without_us "Steelyard is turned off there (no $CONFIG)" && return 0 || return 1; }
     [ -x "$PROGRAM" ] || { without_us "there is no $PROGRAM" && return 0 || return 1; }
     owner_ids || return 0
@@ -195,7 +201,7 @@ end() {
     read_config
     mom_pid
     node_name
-    rm -f "$records/.refused.$id.$node"
+    shared rm -f "$records/.refused.$id.$node"
     [ -x "$PROGRAM" ] || return 0
     set --
     job_file node_exclusive
@@ -231,7 +237,8 @@ refuse() {
 }
 
 leave_note() {
-    echo "$words" 2>/dev/null >"$records/.refused.$id.$node"
+    # shellcheck disable=SC2016 # for the shell inside
+    shared sh -c 'echo "$1" >"$2"' - "$words" "$records/.refused.$id.$node"
 }
 
 site() {

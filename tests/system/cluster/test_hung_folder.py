@@ -3,49 +3,20 @@ end and are told; nothing of them waits for it."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.hung_folder import Mounted, needed
 from tests.system.cluster.test_bpf import switched
 from tests.throwaway_lab import Lab, until
 
 UNTIL_TOLD = "touch running.$SLURM_JOB_ID; until [ -e go ]; do sleep 0.1; done"
 
 
-class Mounted:
-    """A file system that a process of ours answers for, and what is behind it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.behind, self.at = folder / "behind", folder / "records"
-        for path in (self.behind, self.at):
-            path.mkdir()
-        argv = ["bindfs", "-f", str(self.behind), str(self.at)]
-        self.server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-        until(lambda: os.path.ismount(self.at), "it is mounted")
-
-    def hang(self) -> None:
-        self.server.send_signal(signal.SIGSTOP)
-
-    def answer(self) -> None:
-        self.server.send_signal(signal.SIGCONT)
-
-    def end(self) -> None:
-        self.answer()
-        subprocess.run(["umount", "--lazy", str(self.at)], check=True)
-        self.server.terminate()
-        self.server.wait()
-
-
 @pytest.fixture
 def mounted(lab: Lab) -> Iterator[Mounted]:
-    if os.geteuid() != 0 or shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
-        pytest.skip("root mounts it, by bindfs and /dev/fuse")
-    made = Mounted(lab.work)
+    needed()
+    made = Mounted(lab.work / "behind", lab.work / "records")
     try:
         yield made
     finally:
