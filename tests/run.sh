@@ -43,7 +43,7 @@ group_failsafe() { tests/failsafe/run.sh; }
 group_guests() { spread_files tests/guests/nodes; } # root, /dev/net/tun
 group_slow() { spread_tests -m slow tests/system; }
 group_docker-host() { CLUSTERS=2 allow_missing_docker tests/docker/cluster.sh test host; }
-group_wheel() { tests/packages/wheel.sh; } # fetches 0.4 GB the first time
+group_wheel() { setup/packages.sh check-packages && tests/packages/wheel.sh; } # fetches 0.4 GB the first time
 group_compilers() { tests/lint.sh --all-compilers; }
 group_sanitize() { tests/run_sanitized.sh tests; }
 group_fuzz() { tests/run_sanitized.sh fuzz "${FUZZ_S:-60}"; }

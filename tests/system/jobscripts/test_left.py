@@ -34,9 +34,9 @@ echo ready
 cat
 """
 # All that a node has of what launchers make, but for cgroups, which others have, too. Packets are not
-# compared, nor mounts outside of its own /run.
+# compared, nor whether a link's other end has been noticed yet, nor mounts outside of its own /run.
 SEEN = """
-ip -oneline link | sed 's/^[0-9]*: //'; ip route show table all; ip netns list; tc qdisc show
+ip -oneline link | sed 's/^[0-9]*: //; s/ state [A-Z]* / /'; ip route show table all; ip netns list; tc qdisc show
 iptables-save | grep -v '^#' | sed 's/\\[[0-9:]*\\]//'; nft list ruleset
 grep -E ' /run(/systemd.*|/steelyard.*)? ' /proc/self/mounts; cat /proc/sys/net/ipv4/conf/*/forwarding; find /run -path '*/locks/*' -prune -o -print
 """
