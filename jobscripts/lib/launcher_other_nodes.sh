@@ -125,7 +125,7 @@ sy_far_on_node() { # <node> <command> <argument>...
     shift
     file=$(mktemp -- "$SY_ATTEMPT_DIR/far.XXXXXXXX") || return
     printf '%s\0' "$@" >"$file"
-    env -0 >"$file.env"
+    (umask 077 && env -0 >"$file.env") # tokens and passwords, perhaps
     sy_scheduler on_node "$node" env "SY_FAR_FILE=${file##*/}" bash \
         "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
     code=$?

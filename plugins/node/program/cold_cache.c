@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,12 +73,24 @@ static json_t *bytes_or_null(int64_t bytes)
 	return bytes < 0 ? json_null() : json_integer(bytes);
 }
 
+/* Whoever asked has given up: the read end of the pipe that it hears us by is closed. */
+static bool nobody_listens(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
 static int drop(int root, json_t *answer, struct sy_error *err)
 {
 	int64_t before, after;
 	int result;
 
 	sync(); /* a page that waits to be written cannot be dropped */
+	/* That may take minutes: the job was refused meanwhile, and the next one has its files
+	 * here. */
+	if (nobody_listens())
+		return sy_fail(err, "cache=cold: given up, for nobody waits for it any more");
 	before = cached_bytes(root);
 	result = write_file(root, "/proc/sys/vm/drop_caches", 0, "3\n");
 	after = cached_bytes(root);

@@ -92,3 +92,14 @@ def test_an_answer_that_nobody_waits_for_any_more_ends(library: Path) -> None:
         "printf '%s\\0' linger >$folder/argv; sy_far_answer $folder; echo $?",
     )
     assert done.stdout == b"0\n"
+
+
+def test_the_users_environment_is_for_the_user_alone(library: Path) -> None:
+    """It lies in the study's folder while a program runs on another node."""
+    script = (
+        "SY_ATTEMPT_DIR=${2%/*} SY_LAUNCHER_SCRIPT=run.sh; umask 022\n"
+        'sy_scheduler() { stat -c "%a" "$SY_ATTEMPT_DIR"/far.*; }\n'
+        "sy_far_on_node n2 true"
+    )
+    done = bash(library, script)
+    assert (done.stdout, done.stderr) == (b"600\n600\n", b"")
