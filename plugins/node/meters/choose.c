@@ -55,11 +55,13 @@ static const char *parent_name(const struct sy_meter *meter, const struct sy_met
 	return one->parent < 0 ? "" : meter[one->parent].name;
 }
 
-/* There is one node; and files are named by who writes them. */
+/* There is one node; files are named by who writes them; and the dies of a package may all tell of
+ * the package. */
 static bool same_part(const struct sy_meter *a, const struct sy_meter *b)
 {
 	return a->reader == b->reader && a->domain == b->domain && a->unit == b->unit &&
-	       (a->domain == SY_DOMAIN_NODE || a->reader == &sy_meter_file);
+	       (a->domain == SY_DOMAIN_NODE || a->reader == &sy_meter_file ||
+		(a->per_package && b->per_package));
 }
 
 static bool same_thing(const struct sy_meter *meter, const struct sy_meter *a,

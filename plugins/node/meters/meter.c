@@ -20,6 +20,15 @@ struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *r
 	return meter;
 }
 
+bool sy_dies_share_a_counter(int root)
+{
+	cleanup_close int fd = sy_open_at(root, "/proc/cpuinfo");
+	char text[2048];
+
+	return fd >= 0 && sy_read_fd(fd, text, sizeof(text)) > 0 &&
+	       (strstr(text, "AuthenticAMD") || strstr(text, "HygonGenuine"));
+}
+
 const char *sy_domain_name(enum sy_domain domain)
 {
 	static const char *const names[] = {"other", "node",   "module", "psys",       "package",

@@ -32,7 +32,8 @@ struct sy_meter {
 	char path[160];	       /* what is read: "/sys/class/powercap/intel-rapl:0" */
 	enum sy_domain domain; /* with `unit` what it covers */
 	int unit;	       /* which package or accelerator; -1: not told, or the node has one */
-	int parent;	       /* index of the meter that holds this one, or -1 */
+	bool per_package;   /* tells of its whole package, also where each die has such a meter */
+	int parent;	    /* index of the meter that holds this one, or -1 */
 	int64_t range_uj;   /* µJ at which it starts again; 0: it does not, or it is not known */
 	int64_t resolution; /* its least step, µJ or µW; 0: not known */
 	int64_t period_us;  /* slow: read so often by a process of its own; 0: with each sample */
@@ -70,6 +71,11 @@ struct sy_reader {
 	 * where there is more to say. */
 	int64_t (*read)(struct sy_meter *meter, const char **why);
 };
+
+/* Whether the dies of a package have one counter, which each of them shows: AMD's processors, and
+ * Hygon's (Linux 6.11, "perf/x86/rapl: Fix the energy-pkg event for AMD CPUs"). Intel's have their
+ * own. */
+bool sy_dies_share_a_counter(int root);
 
 /* The next place, empty but for its reader; NULL when the list is full. */
 struct sy_meter *sy_found_next(struct sy_found *found, const struct sy_reader *reader);

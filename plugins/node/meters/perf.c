@@ -83,14 +83,28 @@ static double read_scale(int root, const char *event)
 	return strtod(text, NULL) * 1e6;
 }
 
-static int package_of(int root, long cpu)
+/* A number of its topology; -1: not told. */
+static int place_of(int root, long cpu, const char *what)
 {
 	char path[128];
 	char text[32];
 
-	(void)snprintf(path, sizeof(path),
-		       "/sys/devices/system/cpu/cpu%ld/topology/physical_package_id", cpu);
+	(void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/topology/%s", cpu, what);
 	return sy_read_line_at(root, path, text, sizeof(text)) < 0 ? -1 : sy_meter_unit(text);
+}
+
+/* "perf-package-1"; of another die than the first, which has a counter of its own, "…-1-die-1". */
+static void name_it(int root, struct sy_meter *meter, const char *event, long cpu)
+{
+	int die = sy_dies_share_a_counter(root) ? 0 : place_of(root, cpu, "die_id");
+
+	if (meter->unit < 0)
+		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s", event);
+	else if (die > 0)
+		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s-%d-die-%d", event,
+			       meter->unit, die);
+	else
+		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s-%d", event, meter->unit);
 }
 
 static void check_access(int root, struct sy_meter *meter)
@@ -124,14 +138,10 @@ static void add(int root, struct sy_found *found, const struct event *event, int
 	meter->key[CONFIG] = strtol(text + 6, NULL, 16);
 	meter->key[CPU] = cpu;
 	meter->domain = event->domain;
-	meter->unit = package_of(root, cpu);
+	meter->unit = place_of(root, cpu, "physical_package_id");
 	meter->scale = read_scale(root, event->event);
 	meter->resolution = RESOLUTION_UJ;
-	if (meter->unit < 0)
-		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s", event->name);
-	else
-		(void)snprintf(meter->name, sizeof(meter->name), "perf-%s-%d", event->name,
-			       meter->unit);
+	name_it(root, meter, event->name, cpu);
 	check_access(root, meter);
 }
 

@@ -65,8 +65,9 @@ static int read_energy(int root, struct sy_meter *zone)
 	return result;
 }
 
-static void tell_domain(struct sy_meter *zone)
+static void tell_domain(int root, struct sy_meter *zone)
 {
+	char number[16];
 	static const struct {
 		const char *name;
 		enum sy_domain domain;
@@ -81,8 +82,12 @@ static void tell_domain(struct sy_meter *zone)
 	if (strncmp(zone->name, "package", 7) != 0)
 		return;
 	zone->domain = SY_DOMAIN_PACKAGE;
-	if (zone->name[7] == '-')
-		zone->unit = sy_meter_unit(zone->name + 8);
+	if (zone->name[7] != '-')
+		return;
+	(void)snprintf(number, sizeof(number), "%.*s", (int)strcspn(zone->name + 8, "-"),
+		       zone->name + 8);
+	zone->unit = sy_meter_unit(number);
+	zone->per_package = strstr(zone->name, "-die-") && sy_dies_share_a_counter(root);
 }
 
 /* Fill in one zone: false when the folder is none. */
@@ -98,7 +103,7 @@ static bool read_zone(int root, const char *folder, struct sy_meter *zone)
 	name = (int)sy_read_line_at(root, path, zone->name, sizeof(zone->name));
 	energy = read_energy(root, zone);
 	read_range(root, zone);
-	tell_domain(zone);
+	tell_domain(root, zone);
 	return name >= 0 || energy != -ENOENT;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 from tests.processes import each_process
+
+from steelyard.wrappers.base.node import find_node_program
 
 TREES = Path(__file__).parents[2] / "data" / "meters"
 CRAY = "sys/cray/pm_counters"
@@ -300,3 +303,33 @@ def samplers(tree: Path) -> set[int]:
         for pid, words in lines
         if words[0].endswith(b"steelyard-node") and str(tree).encode() in words
     }
+
+
+def with_dies(tree: Path, vendor: str) -> Path:
+    """Two dies of one package, as powercap and as perf's events show them."""
+    put(tree / "proc/cpuinfo", f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    for die in (0, 1):
+        zone = tree / f"sys/class/powercap/intel-rapl:{die}"
+        put(zone / "name", f"package-0-die-{die}")
+        put(zone / "energy_uj", f"12345678{die}")
+        put(zone / "max_energy_range_uj", "65532610987")
+        put(tree / f"sys/devices/system/cpu/cpu{28 * die}/topology/die_id", str(die))
+        put(tree / f"sys/devices/system/cpu/cpu{28 * die}/topology/physical_package_id", "0")
+    return tree
+
+
+@pytest.mark.parametrize(("vendor", "dies"), [("GenuineIntel", 2), ("AuthenticAMD", 1), ("HygonGenuine", 1)])  # fmt: skip
+@pytest.mark.parametrize("reader", ["powercap", "perf"])
+def test_dies_that_show_one_counter_count_once(
+    tmp_path: Path, reader: str, vendor: str, dies: int
+) -> None:
+    """AMD's powercap shows the package's counter at each die: 68 W were told as 137. Intel's dies
+    have their own, and perf's were taken for one."""
+    tree = with_dies(copy("perf-power", tmp_path), vendor)
+    if reader == "perf":
+        shutil.rmtree(tree / "sys/class/powercap")
+    words = [find_node_program() or "", "probe", "--root", str(tree)]
+    said = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    packages = [one for one in said["meters"] if one["counted"] and one["covers"] == "package"]
+    assert {one["meter"] for one in packages} == {reader}
+    assert len({one["name"] for one in packages}) == len(packages) == dies
