@@ -128,7 +128,12 @@ def verdict_line(table: Table) -> str:
     head = "interrupted; so far: " if table.interrupted else ""
     if not table.cells:
         return f"{head}nothing was weighed"
-    scale = "this scale is right" if table.is_right else "this scale is NOT right"
+    if table.is_right:
+        scale = "this scale is right"
+    elif table.wrong:
+        scale = "this scale is NOT right"
+    else:
+        scale = "nothing was weighed wrong, but not all that was begun could be weighed"
     return f"{head}{', '.join(parts)}" + ("" if table.interrupted else f": {scale}")
 
 

@@ -57,6 +57,13 @@ def test_a_scale_is_right_only_where_something_was_weighed_and_nothing_wrong() -
     assert not Table([cell(1000)], [Trouble("het", "no result", broken=True)]).is_right
 
 
+def test_a_way_that_came_to_nothing_does_not_make_the_scale_wrong() -> None:
+    lacking = [Trouble("salloc", "its jobs had not ended after 600 s", broken=True)]
+    said = words.verdict_line(Table([cell(1000)], lacking))
+    assert "NOT right" not in said and said.endswith("not all that was begun could be weighed")
+    assert words.verdict_line(Table([cell(1000), cell(7)], lacking)).endswith("NOT right")
+
+
 def result(job: str = "7", node: str = "n1", **more: float) -> loads.Result:
     """What a load of 0.3 s, 5 MB read and 4 MB written tells."""
     values = dict.fromkeys(KEYS, 0.0) | {
