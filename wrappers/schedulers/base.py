@@ -18,6 +18,11 @@ from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.reader import Table
 
+# What a job gets of the submitting shell; a run must not depend on what else stands there.
+# [job] export adds to it.
+EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
+            "SHELL", "TMPDIR", "USER")  # fmt: skip
+
 # Why a job failed whose condition could not be had; what it said itself is put behind it.
 NOT_APPLIED = "its condition could not be applied (exit code 4)"
 PATIENCE_S = 120  # how long one that does not answer is asked again

@@ -22,7 +22,7 @@ from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageEr
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.reader import Table
@@ -220,7 +220,7 @@ def weigh(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Seque
     """Execute the run's script under the sampler: its state."""
     child = start(
         command(batch, study, run_id, attempt, told),
-        dict(os.environ) | variables(batch, attempt.name),
+        exported(batch) | variables(batch, attempt.name),
         attempt / "job.out",
     )
     timed_out = False
@@ -229,6 +229,12 @@ def weigh(batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Seque
     finally:
         state = settle(attempt, run_id, child.returncode, timed_out)
     return state
+
+
+def exported(batch: Batch) -> dict[str, str]:
+    """What a run gets of the submitting shell, as under a scheduler: it must not depend on the rest."""
+    names = (*EXPORTED, *batch.job.export)
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def conditions_of(batch: Batch, run_id: str) -> Conditions:

@@ -58,6 +58,26 @@ def test_a_study_runs_from_end_to_end_with_records(write_study: Write, capsys: C
     assert "nothing to add" in capsys.readouterr().out
 
 
+SHELLS = (
+    '[study]\nname = "shells"\nrepeat = 1\n[job]\nexport = ["ASKED_FOR"]\n'
+    '[[benchmark]]\nuse = "app"\ncommand = "env >env.txt; cp env.txt {here}/"\n'
+)
+
+
+def test_a_run_has_of_the_shell_what_a_job_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/study.md: named variables and no others; else it would not be the same tomorrow."""
+    monkeypatch.setenv("ASKED_FOR", "yes")
+    monkeypatch.setenv("LEFT_FROM_YESTERDAY", "yes")
+    path = tmp_path / "shells.toml"
+    path.write_text(SHELLS.replace("{here}", str(tmp_path)))
+    assert cli.main(["submit", str(path), "--scheduler", "local"]) == 0
+    names = {line.partition("=")[0] for line in (tmp_path / "env.txt").read_text().splitlines()}
+    assert "ASKED_FOR" in names and "PATH" in names
+    assert "LEFT_FROM_YESTERDAY" not in names
+
+
 def test_runs_come_in_the_plans_order(write_study: Write) -> None:
     path = write_study()
     cli.main(["submit", str(path), "--scheduler", "local"])

@@ -9,17 +9,15 @@ from pathlib import Path
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers import base, ledger
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import places
 from steelyard.wrappers.schedulers.pbs.dialect import Dialect
 from steelyard.wrappers.study.job import Job
 
-# What a job gets of the submitting shell, by a file: -V and -v break on quotes, commas and ends of
-# lines. TMPDIR is the server's.
-EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
-            "SHELL", "USER")  # fmt: skip
+# By a file: -V and -v break on quotes, commas and ends of lines. TMPDIR is the server's.
+EXPORTED = tuple(name for name in base.EXPORTED if name != "TMPDIR")
 NAME_LENGTH = 200  # 230 in OpenPBS, 256 in Torque
 
 # The number behind the job's id tells starts of a job that was run again: PBS does not tell it.

@@ -17,7 +17,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
 from steelyard.wrappers.schedulers.patience import CommandError, LostError, retry
 from steelyard.wrappers.schedulers.place import Node, Place
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
@@ -28,10 +28,6 @@ from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study.reader import Table
 
-# What a job gets of the submitting shell; a run must not depend on what else stands there.
-# [job] export adds to it.
-EXPORTED = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOADEDMODULES", "LOGNAME", "MODULEPATH", "PATH",
-            "SHELL", "TMPDIR", "USER")  # fmt: skip
 # sbatch takes these before what the script says: only where the script says nothing.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
