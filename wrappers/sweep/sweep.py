@@ -104,7 +104,7 @@ def pack_day(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done)
             for new in pack.pack(day, access, mine, asked.every_s):
                 done.packs += 1
                 done.thinned_files += new.thinned
-                count(pack.remove_packed(new.path, jobs, day, seals=new.seals), done)
+                count(pack.remove_sealed(new, jobs, day), done)
     except OSError as error:
         done.fail(remove.name_of(day), error)
     if not asked.dry_run:
