@@ -61,6 +61,11 @@ def samples_of(pack: Path) -> Path:
     return pack.with_name(SAMPLES + pack.name.removeprefix(RECORDS))
 
 
+def parts_of(pack: Path) -> tuple[Path, Path, Path]:
+    """The files that a pack can have. The first one makes it count: written last, removed first."""
+    return pack, samples_of(pack), pack.with_suffix(LIST_SUFFIX)
+
+
 def job_ids(pack: Path) -> list[str]:
     """Of the jobs that have files in it; [] when it is gone by now."""
     try:

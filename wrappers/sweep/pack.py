@@ -110,7 +110,8 @@ def pack(day: Path, access: Access, starts: Iterator[Start], every_s: int | None
             while start is not None and not new.is_full:
                 new.add(start)
                 start = next(starts, None)
-            new.write()
+            if new.seals:
+                new.write()
         yield new
 
 
@@ -141,8 +142,7 @@ class Pack:
         while True:
             name = f"{record_packs.RECORDS}{self.gid}-{self.mode:o}-{number}{record_packs.SUFFIX}"
             path = self.folder / name
-            beside = (path.with_suffix(record_packs.LIST_SUFFIX), record_packs.samples_of(path))
-            if not any(one.exists() for one in (path, *beside)):
+            if not any(one.exists() for one in record_packs.parts_of(path)):
                 return path
             number += 1
 
@@ -158,7 +158,7 @@ class Pack:
         self._engine.close()
         shutil.rmtree(self.folder / SPILL, ignore_errors=True)
         if error is not None:
-            for path in self._parts():
+            for path in self._parts().values():
                 path.unlink(missing_ok=True)
 
     @property
@@ -174,10 +174,11 @@ class Pack:
     def add(self, start: Start) -> None:
         """A start's files; those of one whose name is in the pack already wait for the next sweep."""
         names = {(file.job_id, file.path.name): content for file, content in start.files}
-        if names.keys() & self.seals.keys():
+        if not names or names.keys() & self.seals.keys():
             return
         self.seals |= {name: seal(content) for name, content in names.items()}
         self._waiting.append(start)
+        self.bytes += len(start.record[1]) if start.record else 0
         self._waiting_bytes += sum(map(len, names.values()))
         if self._waiting_bytes >= BATCH_BYTES or len(self._waiting) >= BATCH_STARTS:
             self._insert()
@@ -199,32 +200,30 @@ class Pack:
             raise unwritten(error, self.path) from None
         self.thinned += sum(frame.thinned_s is not None for frame in frames)
         self.bytes += sum(len(frame.rest) for frame in frames)
-        self.bytes += sum(len(start.record[1]) for start in starts if start.record)
 
     def _parts(self) -> dict[Path, Path]:
         """The files of the pack, the one that makes it count last, by their names before that."""
-        samples = [record_packs.samples_of(self.path)] if self._samples.rows else []
-        whole = [*samples, self.path.with_suffix(record_packs.LIST_SUFFIX), self.path]
-        return {path.with_name(f".{path.name}.tmp"): path for path in whole}
+        records, samples, jobs = record_packs.parts_of(self.path)
+        paths = (samples, jobs, records) if self._samples.rows else (jobs, records)
+        return {path: path.with_name(f".{path.name}.tmp") for path in paths}
 
     def write(self) -> None:
         """Onto the disk; OSError when that cannot be."""
         self._insert()
-        parts = {path.name: made for made, path in self._parts().items()}
-        samples = parts.get(record_packs.samples_of(self.path).name)
-        if samples is not None:
-            # They came by job; the records are sorted, for they may be more than a group of rows.
+        records, samples, jobs = record_packs.parts_of(self.path)
+        made = self._parts()
+        if samples in made:
+            # They came by job. The records are sorted, too, and their groups bound by their bytes.
             self._engine.execute("SET preserve_insertion_order = true")
-            self._copy("samples", COPY_SAMPLES, samples)
+            self._copy("samples", COPY_SAMPLES, made[samples])
             self._engine.execute("SET preserve_insertion_order = false")
-        self._copy("records", COPY_RECORDS, parts[self.path.name])
-        with parts[self.path.with_suffix(record_packs.LIST_SUFFIX).name].open("wb") as listed:
-            listed.write(
-                "".join(f"{job}\n" for job in sorted({job for job, _ in self.seals})).encode()
-            )
+        self._copy("records", COPY_RECORDS, made[records])
+        with made[jobs].open("wb") as listed:
+            ids = sorted({job_id for job_id, _ in self.seals})
+            listed.write("".join(f"{job_id}\n" for job_id in ids).encode())
             settle(listed, -1, 0o444)
-        for made, path in self._parts().items():
-            made.rename(path)
+        for path, temporary in made.items():
+            temporary.rename(path)
         for folder in (self.folder, self.folder.parent, self.folder.parent.parent):
             sync_folder(folder)
 
