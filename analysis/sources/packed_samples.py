@@ -24,7 +24,10 @@ KEYS = {"job_id": "VARCHAR", "node": "VARCHAR", "start_unix_s": "BIGINT"}
 LINE, ELAPSED = "line", "elapsed_s"
 REAL, WHOLE = "DECIMAL(18,6)", "BIGINT"
 CELLS = b"0123456789.,\n"  # all that the lines of a file have
-MOST_NAMES = 300  # of one file
+# More than any sampler writes: a user's file must not take a sweep's memory.
+MOST_LINES, MOST_CELLS = 1_000_000, 20_000_000  # of one file
+MOST_COLUMNS = 1000  # of one table
+OF_PARSED = ("number", "places", "text")  # columns beside those of the table `samples`
 LARGEST = frozenset(total.column for total in TOTALS.values() if total.is_largest and total.column)
 
 Key = tuple[str, str, int]  # job id, node, start
@@ -81,9 +84,10 @@ def file_of(key: Key, content: bytes) -> File:
         header = head.decode()
     except UnicodeDecodeError:
         header = ""
-    if not newline or not is_header(header) or whole.translate(None, CELLS):
-        return File(key, Frame(rest=content), "", content)
     lines = whole.count(b"\n") + 1 if end else 0
+    is_large = lines > MOST_LINES or lines * (header.count(",") + 1) > MOST_CELLS
+    if not newline or not is_header(header) or is_large or whole.translate(None, CELLS):
+        return File(key, Frame(rest=content), "", content)
     return File(key, Frame(header, lines, rest=rest), whole.decode(), content)
 
 
@@ -93,8 +97,8 @@ def is_header(text: str) -> bool:
     folded = {name.casefold() for name in names}
     return (
         all(name.isprintable() and name for name in names)
-        and len(folded) == len(names) <= MOST_NAMES
-        and not folded & {*KEYS, LINE}
+        and len(folded) == len(names)
+        and not folded & {*KEYS, LINE, *OF_PARSED}
     )
 
 
@@ -140,7 +144,7 @@ class SampleTable:
             self.engine.execute("DELETE FROM parsed WHERE number = ?", [number])
         chosen = "FROM parsed" if every_s is None else self._thin(frames, every_s)
         added = self.engine.execute(
-            f"INSERT INTO samples BY NAME SELECT * EXCLUDE (number, places, text) {chosen}"
+            f"INSERT INTO samples BY NAME SELECT * EXCLUDE ({', '.join(OF_PARSED)}) {chosen}"
         ).fetchone()
         self.rows += added[0] if added else 0
         return frames
@@ -148,14 +152,16 @@ class SampleTable:
     def _frame_of(self, file: File) -> Frame:
         """A file's frame; adds the columns that no file had before."""
         known = {name.casefold(): name for name in self.columns}
-        if any(known.get(name.casefold(), name) != name for name in file.frame.names):
+        new = [name for name in file.frame.names if name.casefold() not in known]
+        if len(known) + len(new) > MOST_COLUMNS or any(
+            known.get(name.casefold(), name) != name for name in file.frame.names
+        ):
             return file.as_it_is  # eth0 and Eth0 cannot be columns of one table
-        for name in file.frame.names:
-            if name.casefold() not in known:
-                self.engine.execute(
-                    f"ALTER TABLE samples ADD COLUMN {identifier(name)} {type_of(name)}"
-                )
-                self.columns.append(name)
+        for name in new:
+            self.engine.execute(
+                f"ALTER TABLE samples ADD COLUMN {identifier(name)} {type_of(name)}"
+            )
+        self.columns += new
         return file.frame
 
     def _parse(

@@ -104,7 +104,7 @@ def names_of(folder: Path) -> Iterator[str]:
 
 def node_and_start(path: Path) -> tuple[str, int] | None:
     """Of a record or its samples: a job killed early may have left no record."""
-    if path.suffix not in PACKED_KINDS:
+    if path.suffix not in PACKED_KINDS or not is_text(path.name):
         return None
     parts = name_parts(path.with_suffix(".json"))
     return parts if parts and path.stem == f"{parts[0]}.{parts[1]}" and parts[1] < INT64 else None
@@ -147,7 +147,7 @@ def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can stand in a list of jobs."""
+    """Whether a name can be in a list of jobs, and in a row of a pack."""
     return name.isprintable() and all(ord(letter) < 0xD800 for letter in name)
 
 

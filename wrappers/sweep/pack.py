@@ -40,10 +40,10 @@ Name = tuple[str, str]  # job id and file name
 # A pack is made in memory, and on the disk where memory does not hold it.
 MOST_FILES = 20_000
 MOST_LINES = 1_000_000  # of samples
-MOST_COLUMNS = 300  # of samples
+MOST_COLUMNS = 300  # of samples, before no more files are added
 PACK_BYTES = 64 << 20  # of records, and of what is not made into rows
 BATCH_BYTES = 16 << 20  # of files on their way into DuckDB
-BATCH_STARTS = 250
+BATCH_STARTS, BATCH_LINES = 250, 250_000
 # A group of rows is what a reader of one job reads.
 RECORDS_GROUP_BYTES = 2 << 20
 SAMPLES_GROUP_ROWS = 20_480
@@ -128,7 +128,7 @@ class Pack:
         self.bytes = self.thinned = 0
         self.seals: dict[Name, bytes] = {}  # SHA-256 of each file as it was read
         self._waiting: list[Start] = []
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._waiting_lines = 0
         # Not the folder of whoever started it: a unit of systemd has `/`, and may not write there.
         self._engine = side_engine(self.folder / SPILL)
         self._engine.execute("SET threads = 1")
@@ -180,12 +180,18 @@ class Pack:
         self._waiting.append(start)
         self.bytes += len(start.record[1]) if start.record else 0
         self._waiting_bytes += sum(map(len, names.values()))
-        if self._waiting_bytes >= BATCH_BYTES or len(self._waiting) >= BATCH_STARTS:
+        self._waiting_lines += start.samples[1].count(b"\n") if start.samples else 0
+        if (
+            len(self._waiting) >= BATCH_STARTS
+            or self._waiting_bytes >= BATCH_BYTES
+            or self._waiting_lines >= BATCH_LINES
+        ):
             self._insert()
 
     def _insert(self) -> None:
         """What waits into DuckDB."""
-        starts, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        starts, self._waiting = self._waiting, []
+        self._waiting_bytes = self._waiting_lines = 0
         with_samples = [start for start in starts if start.samples is not None]
         texts = [file_of(one.key, one.samples[1]) for one in with_samples if one.samples]
         try:
@@ -314,8 +320,12 @@ def document_columns(path: Path, content: bytes) -> Row:
     except records.RecordError:
         return {}
     cluster = record.get("job.cluster")
-    columns = {name: value for name, value in record.columns().items() if name in OF_DOCUMENT}
-    return columns | {"cluster": storable(cluster) if isinstance(cluster, str) else None}
+    columns = record.columns() | {"cluster": cluster if isinstance(cluster, str) else None}
+    return {
+        name: storable(value) if isinstance(value, str) else value
+        for name, value in columns.items()
+        if name in OF_DOCUMENT
+    }
 
 
 def by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:

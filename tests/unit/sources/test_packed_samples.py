@@ -78,7 +78,9 @@ def test_anything_comes_back_as_rows_or_as_it_is(
         b"elapsed_s,job_id\n1.000000,1\n", b"elapsed_s,rx_bytes:eth0,rx_bytes:ETH0\n1.000000,1,1\n",
         b"elapsed_s\n1.0\n", b"elapsed_s\n1.0000000\n", b"elapsed_s\n1.000000,\n", b"elapsed_s,a\n1\n",
         b"processes\n007\n", b"processes\n9223372036854775808\n", b"processes\n1.0\n",
-        b",".join(b"n%d" % n for n in range(400)) + b"\n" + b",".join([b"1"] * 400) + b"\n",
+        b"number,places,text\n1,1,1\n", b"start_unix_s\n1.000000\n", b"\"\n1\n2,\n",
+        b",".join(b"n%d" % n for n in range(999)) + b"\n" + b",".join([b"1"] * 999) + b"\n",
+        b"processes\n" + b"\n" * 1_000_001,
     ],
 )  # fmt: skip
 def test_what_is_not_as_the_sampler_writes_it_is_kept_as_it_is(content: bytes) -> None:

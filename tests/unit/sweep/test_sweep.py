@@ -6,16 +6,21 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.unit.sweep.swept_site import DAY_S, NOW, Site, several
 
 from steelyard.analysis.sources import packed_samples, record_folders, record_packs
+from steelyard.analysis.sources.records import FORMAT, VERSION
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep import folders, pack, sweep
+
+RECORD = {"format": FORMAT, "version": VERSION, "node": "n1", "complete": True, "end_unix_s": 1.5}
 
 
 @pytest.fixture
@@ -44,6 +49,34 @@ def test_a_record_that_never_ended_is_packed_in_the_end(site: Site) -> None:
     site.sweep()
     assert site.loose() == set()
     assert site.found() == site.truth
+
+
+def test_whatever_a_user_leaves_comes_back(site: Site) -> None:
+    """Records and samples are their user's files: no content of theirs stops a sweep."""
+    texts = [
+        json.dumps(RECORD | {"job": {"cluster": "c\ud800\0"}, "probe": {"kernel": {"release": "\udfff\0"}}}),
+        json.dumps(RECORD | {"sampler": {"samples": 1 << 70}}), "", "\0\0", "[" * 100_000, '"\u0000"',
+    ]  # fmt: skip
+    contents = [text.encode() for text in texts] + [b"\xff\xfe", b"{}\0\xff"]
+    for number, content in enumerate(contents):
+        folder = site.leave(f"7{number}", 20 * DAY_S, samples=b"\0" * number)
+        (path,) = folder.glob("*.json")
+        path.write_bytes(content)
+        os.utime(path, ns=(site.truth[folder.name, path.name][1],) * 2)
+        site.truth[folder.name, path.name] = (content, path.stat().st_mtime_ns)
+    before = dict(site.truth)
+    odd = site.leave("8", 20 * DAY_S)
+    for path in list(odd.iterdir()):
+        path.rename(odd / os.fsdecode(b"n\xff." + os.fsencode(path.name.partition(".")[2])))
+    done = site.sweep()
+    assert (done.failed, done.packed_files) == ([], len(before))
+    assert done.stay_files == {folders.OTHER: 2} and len(list(odd.iterdir())) == 2
+    site.truth = before
+    shutil.rmtree(odd)
+    assert site.found() == site.truth
+    (made,) = site.dir.rglob("records-*.parquet")
+    found = duckdb.sql(f"SELECT cluster, kernel FROM '{made}' WHERE job_id = '70'").fetchall()
+    assert found == [("c?\0", "?\0")]
 
 
 def test_a_dry_run_changes_nothing(site: Site) -> None:
