@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
 
-from steelyard.analysis.findings.sy16_drift import LEVEL as DRIFT_LEVEL
-from steelyard.analysis.findings.sy25_node_effect import NODE_P
-from steelyard.analysis.findings.sy28_inner_warm_up import LEVEL as INNER_LEVEL
+from steelyard.analysis.findings.nodes import NODE_P
+from steelyard.analysis.findings.over_time import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.stats.changes import warm_up
 from steelyard.analysis.stats.clusters import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats.drift import Timed, trend, wander

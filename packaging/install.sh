@@ -155,17 +155,17 @@ programs() {
 }
 
 redfish() {
-    put 0755 plugins/redfish/steelyard_redfish.py "$libexec/steelyard-redfish"
+    put 0755 contrib/redfish/steelyard_redfish.py "$libexec/steelyard-redfish"
     page steelyard-redfish
-    put_filled 0644 plugins/redfish/steelyard-redfish.service.example "$doc/steelyard-redfish.service.example"
+    put_filled 0644 contrib/redfish/steelyard-redfish.service.example "$doc/steelyard-redfish.service.example"
     echo "Next: docs/admin.md, \"Watts of the node by Redfish\"."
 }
 
 hypervisor() {
     program steelyard-node
     install -d -m 0755 "$root$host_records"
-    put_filled 0644 plugins/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
-    put 0755 plugins/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
+    put_filled 0644 contrib/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
+    put 0755 contrib/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
     echo "Next: docs/virtual.md, \"Its host's joules\"."
 }
 
@@ -183,9 +183,9 @@ sweep() {
 
 spool() {
     install -d -m 0755 "$root/var/spool/steelyard"
-    put 0755 plugins/spool/forward.sh "$libexec/steelyard-forward"
+    put 0755 contrib/spool/forward.sh "$libexec/steelyard-forward"
     page steelyard-forward
-    timed plugins/spool/steelyard-forward
+    timed contrib/spool/steelyard-forward
     echo "Next: docs/records.md, \"A spool on every node\"."
 }
 
@@ -201,12 +201,11 @@ packaged() {
     [[ ! -e $built/lib/spank_steelyard.so ]] || slurm
 }
 
+# The list above is what counts: other functions here are no components.
+components=$(sed -n 's/^#   //p' packaging/install.sh)
 for component; do
-    declare -F "$component" >/dev/null || {
-        {
-            echo "packaging/install.sh: unknown component '$component'; the components are:"
-            sed -n 's/^#   //p' packaging/install.sh
-        } >&2
+    sed 's/  .*//; s/, /\n/' <<<"$components" | grep -qxF -- "$component" || {
+        printf "packaging/install.sh: unknown component '%s'; the components are:\n%s\n" "$component" "$components" >&2
         exit 2
     }
     "$component"

@@ -24,7 +24,7 @@ unchanged() { # STAMP FILE…
 shell() {
     local files
     mapfile -t files < <(git ls-files '*.sh' '*.bats' '*.bash' .ci/run)
-    ! unchanged "$lint/shell" "${files[@]}" .shellcheckrc || return 0
+    ! unchanged "$lint/shell" "${files[@]}" || return 0
     shfmt -d -i 4 "${files[@]}"
     printf '%s\n' "${files[@]}" | xargs -n 10 -P "$(nproc)" shellcheck -x
     touch "$lint/shell"

@@ -12,13 +12,15 @@ set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/.." || exit
 
 readonly VENV=build/venv LOGS=${GROUP_LOGS:-$PWD/build/test/groups}
-# A worker a processor, within the memory of a login node; the tests of the other lane mostly wait.
+# A worker a processor, within the memory of a login node.
 WORKERS=${WORKERS:-$(n=$(nproc) && echo $((n < 8 ? n : 8)))}
 # Each worker, and each command that a test starts, would otherwise compile our sources again.
 export PYTHONDONTWRITEBYTECODE=
 
 run_pytest() { "$VENV/bin/python" -P -m pytest -q --durations=10 "$@"; }
 spread_tests() { run_pytest -n "$WORKERS" --dist worksteal "$@"; }
+# Half of their time is waiting.
+spread_waiting() { WORKERS=$((WORKERS < 4 ? 2 * WORKERS : 8)) spread_tests "$@"; }
 spread_files() { run_pytest -n 2 --dist loadfile "$@"; } # each of two workers has its own cluster
 
 # --- groups of make check-fast and make test ----------------------------------------------------
@@ -29,7 +31,7 @@ group_ruff() { "$VENV/bin/ruff" check -q . && "$VENV/bin/ruff" format -q --check
 group_compiler() { tests/lint.sh gcc; }
 group_lint() { tests/lint.sh; }
 group_programs() {
-    spread_tests -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
+    spread_waiting -m 'not slow' --ignore=tests/system/cluster --ignore=tests/system/network tests/system
 }
 group_cluster() { spread_files tests/system/cluster tests/system/network; }
 group_bats() { tests/run_bats.sh tests/bats; }
@@ -41,7 +43,7 @@ group_failsafe() { tests/failsafe/run.sh; }
 group_guests() { spread_files tests/guests/nodes; } # root, /dev/net/tun
 group_slow() { spread_tests -m slow tests/system; }
 group_docker-host() { CLUSTERS=2 allow_missing_docker tests/docker/cluster.sh test host; }
-group_wheel() { tests/packages/wheel.sh; } # fetches 0.4 GB the first time
+group_wheel() { setup/packages.sh check-packages && tests/packages/wheel.sh; } # fetches 0.4 GB the first time
 group_compilers() { tests/lint.sh --all-compilers; }
 group_sanitize() { tests/run_sanitized.sh tests; }
 group_fuzz() { tests/run_sanitized.sh fuzz "${FUZZ_S:-60}"; }

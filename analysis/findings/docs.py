@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from steelyard.analysis.findings.finding import Kind
-from steelyard.analysis.findings.registry import rules
+from steelyard.analysis.findings.registry import RULES
 from steelyard.jobscripts.docs import between, cells, rewrite
 
 PAGE = "docs/report.md"
@@ -32,7 +32,7 @@ def line(kind: Kind) -> str:
 
 def renewed(page: str) -> str:
     """docs/report.md with a fresh list."""
-    return between(page, BEGIN, END, table(rule.KIND for rule in rules()))
+    return between(page, BEGIN, END, table(rule.kind for rule in RULES))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from steelyard.analysis.summary.summary import Group, Summary
 
@@ -44,13 +43,12 @@ class Finding:
     places: tuple[str, ...] = ()
 
 
-class Rule(Protocol):
-    """A file syNN_NAME.py: a kind of finding, and the check that finds it."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of finding, and the check that finds it in a study."""
 
-    KIND: Kind
-
-    def check(self, summary: Summary) -> Iterator[Finding]:
-        """What there is of it in a study."""
+    kind: Kind
+    check: Callable[[Summary], Iterator[Finding]]
 
 
 def place(group: Group) -> str:

@@ -76,6 +76,17 @@ NO_NODES = ("", "None assigned")
 
 MOST_WORDS = 500
 # What sacct says when asking again cannot help.
+# Of slurmdbd and the way to it.
+SERIOUS = (
+    "database",
+    "slurmdbd",
+    "dbd_",
+    "persist",
+    "accounting",
+    "connect",
+    "getaddrinfo",
+    "resolve",
+)
 HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
 
 
@@ -121,6 +132,13 @@ def reason(word: str, state: str, fields: Sequence[str]) -> str | None:
     return REASONS.get(word)
 
 
+def unknown_state(start_unix_s: float | None, end_unix_s: float | None) -> str:
+    """Of a word that this version does not know, by its times."""
+    if end_unix_s is not None:
+        return "failed"
+    return "pending" if start_unix_s is None else "running"
+
+
 @functools.lru_cache(maxsize=10_000)
 def node_names(text: str) -> tuple[str, ...]:
     """Of a node list: many jobs have the same."""
@@ -136,7 +154,7 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     text = fields[INDEX["State"]]
     word = text.split(" ", 1)[0].rstrip("+") if text else ""
     start, end = unix_s(fields[INDEX["Start"]]), unix_s(fields[INDEX["End"]])
-    state = STATES.get(word) or ("running" if end is None else "failed")
+    state = STATES.get(word) or unknown_state(start, end)
     nodes = fields[INDEX["NodeList"]] if key.step is None else ""
     code = exit_code(fields[INDEX["ExitCode"]])
     if nodes in NO_NODES and key.step is None:
@@ -209,6 +227,12 @@ def parse_light(lines: Iterable[str], asked: Sequence[str]) -> Iterator[Accounti
             yield StepRow(job, step, line + lacking)
         else:
             yield from parse_lines([line], asked)
+
+
+def is_serious(line: str) -> bool:
+    """Whether a line of a sacct that ended with 0 says that its answer lacks something; others are of
+    Slurm's configuration, plugins, or the user's environment."""
+    return "error:" in line and any(word in line.casefold() for word in SERIOUS)
 
 
 def in_short(words: str) -> str:
@@ -366,6 +390,6 @@ class Sacct:
         except subprocess.TimeoutExpired:
             return f"no answer in {self.time_out_s:g} s"
         words = done.stderr.decode("utf-8", "replace")
-        if done.returncode == 0 and "error:" not in words:
+        if done.returncode == 0 and not any(map(is_serious, words.splitlines())):
             return ""
         return in_short(words) or f"exit code {done.returncode}"

@@ -28,10 +28,11 @@ nitpicky = True
 KEPT_ABOVE = {"index": "README.md", "changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
 
 
-def fill(_app: Sphinx, page: str, source: list[str]) -> None:
+def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """What is kept elsewhere, or nowhere as a text."""
     if page in KEPT_ABOVE:
         source[0] = f"{as_in_docs(KEPT_ABOVE[page])}\n{source[0]}"
+        app.env.note_dependency(str(ROOT / KEPT_ABOVE[page]))
     if page == "every-benchmark":
         source[0] += f"\n{tables()}"
 

@@ -209,7 +209,6 @@ sy_inside_main() {
         signal) sy_inside_signal "$argument" ;;
         reach) sy_places_reach "$argument" >&"$fd" ;;
         trip) printf 'trip %s\n' "$(sy_condition_trip "$argument")" >&"$fd" ;;
-        send) printf 'sent %s\n' "$(sy_counts_send "$argument")" >&"$fd" ;;
         esac
     done
     sy_inside_end

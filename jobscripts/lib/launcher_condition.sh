@@ -30,11 +30,11 @@ sy_condition_routes() {
 }
 
 # What is asked for holds for the nodes: for their containers, too? A condition with to= that leaves
-# out the containers' own addresses would not, and their runs would pass for delayed ones. Each part
-# is looked at from inside; only when all of them hold the condition is `verified`.
+# out the containers' own addresses would not, and their runs would pass for shaped ones. A delay is
+# looked at from inside, by round trips; only when nothing else is asked for the condition is `verified`.
 sy_condition_look() {
     local -r spec=${SY_NETWORK_CONDITION:-}
-    local verified='' open='' none=''
+    local verified='' open='' none='' key
     [[ -n $spec ]] || return 0
     if ((${#SY_PLACE_NODES[@]} == 1)); then
         sy_tag launcher_condition 'none: what containers of one node send each other does not leave it'
@@ -42,15 +42,58 @@ sy_condition_look() {
     fi
     SY_CONDITION_PORT=9
     [[ ! ,$spec, =~ ,port=([0-9]+), ]] || SY_CONDITION_PORT=${BASH_REMATCH[1]}
-    sy_condition_parts && sy_condition_delay && { [[ -n $none ]] || sy_condition_counted; } || return
+    for key in loss rate sites trace slot duplicate corrupt reorder ecn limit; do
+        [[ ,$spec, != *",$key="* ]] || open+="${open:+, }$key="
+    done
+    sy_condition_named && { [[ -n $none ]] || sy_condition_delay; } || return
     if [[ -n $none ]]; then
         sy_tag launcher_condition "none: $none"
     elif [[ -n $open || -z $verified ]]; then
-        open=${open:-only delay, loss and rate can be looked at}
+        open="${open:-this} is looked at on the nodes only"
         sy_tag launcher_condition "not verified: $open${verified:+; verified: $verified}"
     else
         sy_tag launcher_condition "verified: $verified"
     fi
+}
+
+# --- addresses -------------------------------------------------------------------------------
+
+# Whether to= names where the containers are; sets `none` where it names the nodes neither.
+sy_condition_named() {
+    [[ ,$spec == *,to=* ]] || return 0
+    # shellcheck disable=SC2046,SC2086 # words
+    if sy_condition_covers $(sy_condition_others); then
+        return 0
+    elif sy_condition_covers ${SY_PLACE_ADDRESSES#* }; then
+        sy_say "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
+        return 4
+    fi
+    none='to= names neither the nodes nor their containers'
+}
+
+# Whether to= of `spec` names all of these.
+sy_condition_covers() { # <address>...
+    local address network found
+    for address; do
+        found=''
+        while read -r network; do
+            ! sy_condition_is_in "$address" "$network" || found=yes
+        done < <(grep -oP '(?<=,to=)[^,]+' <<<",$spec")
+        [[ -n $found ]] || return
+    done
+}
+
+sy_condition_is_in() { # <IPv4 address> <network, or address>
+    local -r bits=$([[ $2 == */* ]] && printf '%s' "${2#*/}" || printf 32)
+    local -r dots='^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$'
+    [[ $1 =~ $dots && ${2%/*} =~ $dots ]] || return
+    (($(sy_condition_number "$1") >> (32 - bits) == $(sy_condition_number "${2%/*}") >> (32 - bits)))
+}
+
+sy_condition_number() { # <IPv4 address>
+    local -a part
+    IFS=. read -r -a part <<<"$1"
+    printf '%d' $(((part[0] << 24) + (part[1] << 16) + (part[2] << 8) + part[3]))
 }
 
 # --- delay -----------------------------------------------------------------------------------
@@ -112,57 +155,4 @@ sy_condition_trip() { # "<port> <address>..."
             done
         done
         echo "$least"' sy_condition_trip $1
-}
-
-# --- what a queue counts ---------------------------------------------------------------------
-
-# Parts that nothing here looks at; sets `open`.
-sy_condition_parts() {
-    local key
-    for key in sites trace slot duplicate corrupt reorder ecn; do
-        [[ ,$spec, != *",$key="* ]] || sy_condition_open "$key= is not looked at"
-    done
-    [[ ! ,$spec =~ ,loss=[gs] ]] || sy_condition_open 'of loss in bursts a count says little'
-    [[ ! ,$spec =~ ,rate=[^,]*: ]] || sy_condition_open 'a rate that counts more than the packets is not looked at'
-    [[ ,$spec, != *,direction=* || ! ,$spec, =~ ,(loss|rate)= ]] ||
-        sy_condition_open 'of loss and rate only what leaves the first node is looked at'
-}
-
-sy_condition_open() { # <why>
-    open+="${open:+; }$1"
-}
-
-# Loss and rate, by datagrams from the first container.
-sy_condition_counted() {
-    local code=0 p rate
-    p=$(sy_condition_loss_of "$spec") rate=$(sy_condition_rate_of "$spec")
-    # Datagrams of ours would change which packets of the run are lost.
-    [[ -z $p || ,$spec != *,seed=* ]] || p='' open+="${open:+; }with seed= loss is not counted"
-    [[ -n $p$rate && ,$spec, != *,direction=ingress,* ]] || return 0
-    if ! sy_counts_open "${SY_PLACE_ADDRESSES##* }"; then
-        sy_say "$SY_LAUNCHER: $spec is not in force on $SY_THIS_NODE: tc qdisc show there has no queue of Steelyard's"
-        return 4
-    fi
-    [[ -z $p ]] || sy_condition_loss "$p"
-    code=$?
-    [[ $code != 0 || -n $none || -z $rate ]] || sy_condition_rate "$rate" || code=$?
-    sy_counts_close
-    return "$code"
-}
-
-# The probability in 1e-8; nothing when there is none.
-sy_condition_loss_of() { # <specification>
-    local part
-    [[ ,$1, =~ ,loss=([0-9]+)(\.([0-9]{1,6}))?%, ]] || return 0
-    part=${BASH_REMATCH[3]}000000
-    part=$((10#${BASH_REMATCH[1]} * 1000000 + 10#${part:0:6}))
-    ((part == 0)) || printf '%d' "$part"
-}
-
-sy_condition_rate_of() { # <specification>; bit/s
-    local -A unit=([bit]=1 [kbit]=1000 [mbit]=1000000 [gbit]=1000000000)
-    local part
-    [[ ,$1, =~ ,rate=([0-9]+)(\.([0-9]{1,9}))?([kmg]?bit), ]] || return 0
-    part=${BASH_REMATCH[3]:-0}
-    printf '%d' "$((10#${BASH_REMATCH[1]} * unit[${BASH_REMATCH[4]}] + 10#$part * unit[${BASH_REMATCH[4]}] / 10 ** ${#part}))"
 }

@@ -246,7 +246,7 @@ sy_left_is_in_use() { # <folder>
 
 sy_left_help() {
     cat <<'END'
-usage: steelyard-left sweep [--job ID] | list | folders [--job ID]
+usage: steelyard-left sweep [--job ID [--user UID]] | list | folders [--job ID]
 
 What runs of steelyard have left on this node that were killed with -9.
 
@@ -257,7 +257,8 @@ What runs of steelyard have left on this node that were killed with -9.
   list     the same, told and not removed
   folders  removes the folders in /tmp of the user who says it
 
-  --job ID  a job that ends now: waits up to 5 s for its last processes
+  --job ID    a job that ends now: waits up to 5 s for its last processes
+  --user UID  whose it is: folders of other users stay for now
 END
 }
 
@@ -270,24 +271,26 @@ sy_left_wait() { # <job> <file>...
             [[ ! -f $file || -L $file ]] || read -r owner <"$file"
             [[ -n $owner && ${owner##* } == "$1" ]] || continue
             # shellcheck disable=SC2086 # words
-            sy_left_is_over ${owner#owner } || continue 2
+            sy_left_is_over ${owner#owner } || { sleep 0.1 && continue 2; }
         done
         return
     done 2>/dev/null
 }
 
-# Whose folders there are in /tmp: looked at, and removed, with their rights alone.
-sy_left_of_users() { # <command> <argument>...
+# Whose folders there are in /tmp: looked at, and removed, with their rights alone. A user may stop a
+# process that has his rights: it is killed after some seconds.
+sy_left_of_users() { # <uid; empty: all> <command> <argument>...
     local uid
     while read -r uid; do
         if ((uid == 0)); then
-            sy_left_main "$@"
+            sy_left_main "${@:2}"
         else
             # shellcheck disable=SC2016 # for the shell inside
-            setpriv --reuid="$uid" --regid=65534 --clear-groups -- \
-                "$BASH" -c '. "$1" "${@:2}"' steelyard-left "${BASH_SOURCE[0]}" "$@"
+            timeout --kill-after=1 7 setpriv --reuid="$uid" --regid=65534 --clear-groups -- \
+                "$BASH" -c '. "$1" "${@:2}"' steelyard-left "${BASH_SOURCE[0]}" "${@:2}" ||
+                printf 'folders of user %s in /tmp were not all looked at within 7 s\n' "$uid"
         fi
-    done < <(stat -c %u -- /tmp/.steelyard.*.???????? 2>/dev/null | sort -u)
+    done < <(stat -c %u -- /tmp/.steelyard.*.???????? 2>/dev/null | sort -u | grep -x -- "${1:-.*}")
 }
 
 sy_left_list() {
@@ -302,8 +305,9 @@ sy_left_list() {
 }
 
 sy_left_main() { # <command> <argument>...
-    local -r command=${1:-} job=${3:-}
-    [[ $# == 1 || ($# == 3 && $2 == --job && $command != list) ]] || {
+    local -r command=${1:-} job=${3:-} user=${5:-}
+    [[ $# == 1 || ($# == 3 && $2 == --job && $command != list) ||
+        ($# == 5 && $2 == --job && $4 == --user && $user =~ ^[0-9]+$ && $command == sweep) ]] || {
         sy_left_help >&2
         return 2
     }
@@ -311,7 +315,7 @@ sy_left_main() { # <command> <argument>...
     sweep)
         [[ -z $job ]] || sy_left_wait "$job" "$SY_LEFT"/steelyard-*-*
         sy_left_sweep
-        sy_left_of_users folders ${job:+--job "$job"}
+        sy_left_of_users "$user" folders ${job:+--job "$job"}
         ;;
     folders)
         [[ -z $job ]] || sy_left_wait "$job" /tmp/.steelyard.*.????????

@@ -1,5 +1,6 @@
 """What every event needs: the log, the configuration, and steelyard-node."""
 
+import contextlib
 import json
 import subprocess
 
@@ -132,7 +133,9 @@ def run_node(config, arguments, limit_s):
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        # It may stay in the kernel, over a file system that does not answer.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
         return (
             None,
             "",

@@ -158,7 +158,7 @@ def begin(event, config):
         code, _, said = run_node(
             config, begin_words(event, config, request), config["begin_limit_s"]
         )
-    except Exception as error:
+    except BaseException as error:  # an alarm comes as KeyboardInterrupt
         code, said = None, "%r" % error
     if code == 4 or (code != 0 and has_condition(request)):
         if code != 4:

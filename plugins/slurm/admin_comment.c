@@ -1,28 +1,21 @@
 #include "admin_comment.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 
+#include "aside.h"
 #include "base/file.h"
 #include "job/comment_merge.h"
 #include "job/run_dir.h"
-#include "job/spawn.h"
-#include "leave_cgroup.h"
-#include "own_usage.h"
 #include "release.h"
 
 #define LIMIT_S 60 /* of all tries */
@@ -44,10 +37,7 @@ struct what {
 	int tell, complaints;
 };
 
-static struct {
-	int fd; /* what it says; -1: none is tried */
-	pid_t pid;
-} writer = {.fd = -1};
+static struct sy_aside writer = {.fd = -1}; /* fd: -1: none is tried */
 
 /* --- in a process of its own ------------------------------------------------------------------ */
 
@@ -145,104 +135,15 @@ static void write_it(const struct what *what)
 	}
 }
 
-/* The job's pipes would stay open, and Slurm's log has nothing to get from here; what is written to
- * a number that is in use nevertheless goes nowhere. */
-static void let_go(const struct what *what)
+static void write_aside(void *context, int tell_fd)
 {
-	int null = open("/dev/null", O_RDWR);
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *entry;
+	struct what *what = context;
 
-	while (dir && (entry = readdir(dir))) {
-		int fd = (int)strtol(entry->d_name, NULL, 10);
-
-		if (entry->d_name[0] != '.' && fd != dirfd(dir) && fd != null && fd != what->tell &&
-		    fd != what->complaints)
-			(void)dup2(null, fd);
-	}
-}
-
-/* A copy of a process that had other threads, of which one may have held a lock: the alarm ends it
- * then, and what it wanted to write is one more for `steelyard publish`. */
-__attribute__((noreturn)) static void go_aside(const struct what *what)
-{
-	sigset_t none;
-
-	(void)alarm(LIMIT_S);
-	(void)signal(SIGALRM, SIG_DFL);
-	(void)signal(SIGTERM, SIG_DFL);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_NAME, "sy-comment");
-	let_go(what);
+	what->tell = tell_fd;
 	write_it(what);
-	_exit(0);
 }
 
 /* --- in slurmstepd ---------------------------------------------------------------------------- */
-
-/* Outside of the job's groups before it begins, and nobody's child: a sampler that looks at this
- * moment would take it, and all that it reads and writes, for a process of the job. One that saw
- * `above` below slurmstepd, and us below that, does not know whom we start. */
-__attribute__((noreturn)) static void start_unseen(const struct what *what, pid_t above)
-{
-	const struct timespec pause = {.tv_nsec = 200000};
-	pid_t pid;
-
-	while (getppid() == above)
-		(void)nanosleep(&pause, NULL);
-	pid = fork();
-	if (pid != 0)
-		_exit(pid < 0);
-	pid = getpid(); /* told before any word of its own, by whom no other can overtake */
-	if (write(what->tell, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
-		_exit(1);
-	go_aside(what);
-}
-
-__attribute__((noreturn)) static void step_aside(const struct what *what,
-						 const struct sy_way_out *way)
-{
-	pid_t self = getpid();
-
-	(void)setsid();
-	sy_be_root_again();
-	sy_leave_cgroup(way);
-	if (fork() == 0)
-		start_unseen(what, self);
-	_exit(0);
-}
-
-static void start(struct what *what)
-{
-	struct sy_way_out way = {.count = 0};
-	struct pollfd ready = {.events = POLLIN};
-	struct rusage usage;
-	int told[2];
-	pid_t child, waited = 0;
-
-	if (pipe2(told, O_CLOEXEC) != 0)
-		return;
-	sy_way_out_find(&way, sy_way_out_of_slurm);
-	what->tell = told[1];
-	child = fork();
-	if (child == 0)
-		step_aside(what, &way);
-	(void)close(told[1]);
-	while (child > 0 && (waited = wait4(child, NULL, 0, &usage)) < 0 && errno == EINTR)
-		;
-	if (waited > 0)
-		sy_own_usage_leave_out(&usage);
-	ready.fd = told[0];
-	writer.fd = told[0];
-	/* Whatever holds it up does not hold up the job. */
-	if (child < 0 || poll(&ready, 1, SENT_MS) <= 0 ||
-	    read(told[0], &writer.pid, sizeof(pid_t)) != (ssize_t)sizeof(pid_t)) {
-		(void)close(told[0]);
-		writer.fd = -1;
-	}
-}
 
 static void log_line(char *line, size_t length)
 {
@@ -300,7 +201,12 @@ static void start_anew(struct what *what, const struct sy_config *config)
 
 	what->complaints = complaints;
 	give_up_earlier();
-	start(what);
+	/* Whatever holds it up does not hold up the job. */
+	sy_aside_start(
+	    &writer,
+	    &(struct sy_aside_work){
+		.work = write_aside, .context = what, .keep = complaints, .limit_s = LIMIT_S},
+	    SENT_MS);
 }
 
 void sy_admin_comment_write(const struct sy_config *config, const struct sy_step *step,

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,7 +22,6 @@ static void mark_path(char *path, size_t size, const struct sy_config *config,
 static int open_mark(const struct sy_config *config, const struct sy_step *step,
 		     struct sy_error *err)
 {
-	static const struct timespec pause = {.tv_nsec = 10000000};
 	char path[2 * SY_PATH_SIZE];
 	int fd;
 
@@ -32,11 +29,8 @@ static int open_mark(const struct sy_config *config, const struct sy_step *step,
 	fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot open %s", path);
-	for (int waited_ms = 0; waited_ms < LIMIT_MS; waited_ms += 10) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return fd;
-		(void)nanosleep(&pause, NULL);
-	}
+	if (sy_lock(fd, LIMIT_MS))
+		return fd;
 	(void)close(fd);
 	return sy_fail(err, "another step of the job has been dropping caches for %d s",
 		       LIMIT_MS / 1000);

@@ -223,5 +223,5 @@ void sy_conditions_remove_left(const struct sy_config *config, const struct sy_s
 	char id[SY_JOB_ID_SIZE];
 
 	(void)snprintf(id, sizeof(id), "%u", step->job_id);
-	sy_left_end(&program, id, tell_left);
+	sy_left_end(&program, id, step->uid, tell_left);
 }

@@ -1,6 +1,7 @@
 #include "finish.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include "admin_comment.h"
+#include "aside.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/place.h"
 #include "job/comment.h"
@@ -19,6 +22,8 @@
 
 #define ANSWER_LIMIT_MS 2000 /* some ms, but on a node or a disk that is too busy */
 #define FILES_LIMIT_MS	100
+#define FOLDER_WAIT_MS	1000 /* a file system that does not answer must not hold the job's end */
+#define FOLDER_LIMIT_S	60
 #define COMMENT_WAIT_MS 3000 /* some ms, but on a node that is too busy, or without slurmctld */
 #define LATE_S		5    /* how long a sampler that lives may be late with its samples */
 #define START_SPREAD_S	10 /* how much earlier than ours another node's sampler may have started */
@@ -117,28 +122,97 @@ void sy_finish_begin(spank_t spank, const struct sy_config *config, const struct
 		sy_admin_comment_write_later(config, step, text);
 }
 
+/* What the folder of records knows. */
+struct found {
+	struct sy_job_totals totals;
+	struct sy_node_kind kind;
+};
+
+struct look {
+	const struct sy_finish *finish;
+	const struct sy_totals *own;
+	struct found found;
+};
+
+/* In a process of its own: no other part of this file touches the folder of records. */
+static void look_aside(void *context, int tell)
+{
+	struct look *look = context;
+	const struct sy_finish *finish = look->finish;
+	const char *record_dir = finish->config->record_dir;
+	char folder[SY_RECORD_PATH_SIZE], job_id[32];
+	time_t start = look->own->start;
+
+	(void)snprintf(job_id, sizeof(job_id), "%u", finish->step->job_id);
+	if (!start)
+		start = sy_record_newest(record_dir, job_id, finish->step->node);
+	sy_record_folder(folder, record_dir, job_id, start);
+	gather(&look->found.totals, finish, look->own, job_id, folder, start);
+	find_kind(&look->found.kind, folder, finish->step->node, start);
+	(void)sy_write_all(tell, (const char *)&look->found, sizeof(look->found));
+}
+
+static bool hear(int fd, struct found *found, int wait_ms)
+{
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + wait_ms, left;
+	size_t length = 0;
+
+	while (length < sizeof(*found) && (left = end - sy_now_ms(CLOCK_MONOTONIC)) > 0) {
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		ssize_t got;
+
+		if (poll(&ready, 1, (int)left) <= 0)
+			continue;
+		got = read(fd, (char *)found + length, sizeof(*found) - length);
+		if (got <= 0)
+			return false;
+		length += (size_t)got;
+	}
+	return length == sizeof(*found);
+}
+
+/* Where the folder does not answer: this node's totals alone. `silent`: it has not told its own. */
+static void look(struct found *found, const struct sy_finish *finish, const struct sy_totals *own,
+		 bool silent)
+{
+	struct look look = {.finish = finish, .own = own, .found = {.totals = {.silent = silent}}};
+	const struct sy_aside_work work = {
+	    .work = look_aside, .context = &look, .keep = -1, .limit_s = FOLDER_LIMIT_S};
+	struct sy_aside aside;
+	bool heard;
+
+	sy_aside_start(&aside, &work, FOLDER_WAIT_MS);
+	heard = aside.fd >= 0 && hear(aside.fd, found, FOLDER_WAIT_MS);
+	if (aside.fd >= 0)
+		(void)close(aside.fd);
+	if (heard)
+		return;
+	*found = look.found;
+	if (!silent)
+		sy_job_totals_add(&found->totals, own);
+	slurm_error(
+	    "steelyard: the record folder %s has not answered within %d ms: AdminComment of job "
+	    "%u has the totals of this node only",
+	    finish->config->record_dir, FOLDER_WAIT_MS, finish->step->job_id);
+}
+
 void sy_finish(spank_t spank, const struct sy_finish *finish)
 {
 	const struct sy_config *config = finish->config;
 	const struct sy_step *step = finish->step;
-	char folder[SY_RECORD_PATH_SIZE], job_id[32];
-	struct sy_job_totals totals = {0};
+	struct found found;
 	struct sy_totals own;
+	bool silent = !ask_sampler(finish, &own);
 	struct sy_comment comment = {.tags = &sy_options.tags,
-				     .totals = &totals,
+				     .totals = &found.totals,
 				     .nodes = sy_step_nodes_of_job(spank),
 				     .netem = sy_conditions_netem(),
 				     .netem_valid = sy_conditions_valid(config, step),
 				     .refused = sy_conditions_refusal()};
 	cleanup_free char *text = NULL;
-	time_t start;
 
-	(void)snprintf(job_id, sizeof(job_id), "%u", step->job_id);
-	totals.silent = !ask_sampler(finish, &own);
-	start = own.start ? own.start : sy_record_newest(config->record_dir, job_id, step->node);
-	sy_record_folder(folder, config->record_dir, job_id, start);
-	gather(&totals, finish, &own, job_id, folder, start);
-	find_kind(&comment.kind, folder, step->node, start);
+	look(&found, finish, &own, silent);
+	comment.kind = found.kind;
 	text = sy_comment_short(&comment);
 	if (text)
 		sy_admin_comment_write(config, step, text, COMMENT_WAIT_MS);

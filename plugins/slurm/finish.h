@@ -23,8 +23,9 @@ struct sy_finish {
 	double rate_hz;		     /* of the job's samples */
 };
 
-/* Ask the sampler, look at the other nodes' samples, write. Waits 2 s for the sampler, 100 ms
- * for the files and 1.2 s for slurmctld at most; 3 s where that does not tell of the job either.
+/* Ask the sampler, look at the other nodes' samples, write. Waits 2 s for the sampler, 1 s for the
+ * folder of records and 1.2 s for slurmctld at most; 3 s where that does not tell of the job
+ * either.
  */
 void sy_finish(spank_t spank, const struct sy_finish *finish);
 

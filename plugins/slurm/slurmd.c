@@ -10,6 +10,7 @@
 #include "launch_sampler.h"
 
 #define PATIENCE_MS 10000 /* of a node that has just booted, and is busy */
+#define TRIES	    5	  /* a sweep of before may unload it between load and hold */
 
 static struct sy_bpf_holder holder = SY_BPF_HOLDS_NOTHING;
 
@@ -26,8 +27,11 @@ static void hold_bpf(const struct sy_config *config, const struct sy_node_progra
 	sy_counted_retry(program);
 	if (!bpf)
 		return;
-	sy_counted_load(program, bpf, PATIENCE_MS);
-	sy_counted_hold(&holder);
+	for (int i = 0; i < TRIES; i++) {
+		sy_counted_load(program, bpf, PATIENCE_MS);
+		if (sy_counted_hold(&holder))
+			break;
+	}
 	sy_sweep_bpf(program, bpf);
 }
 

@@ -35,6 +35,11 @@ node_name() {
     done
 }
 
+# A word about the shared folder of records, which may not answer: nothing waits for it.
+shared() { # COMMAND...
+    timeout -k 1 1 "$@" 2>/dev/null </dev/null
+}
+
 # peer <- another node of the job; nodes <- how many there are, 0: only the first is told that;
 # said <- why one of them cannot have what was asked for.
 other_nodes() {
@@ -46,7 +51,8 @@ other_nodes() {
         nodes=$((nodes + 1)) last=$host
         [ "$host" = "$node" ] || peer=$host
         note=$records/.refused.$id.$host
-        [ ! -s "$note" ] || { said="$host: $(cat "$note")" && rm -f "$note"; }
+        told=$(shared cat "$note")
+        [ -z "$told" ] || { said="$host: $told" && shared rm -f "$note"; }
     done <"$PBS_NODEFILE"
 }
 
@@ -96,16 +102,17 @@ owner_ids() {
     [ "$gid" ] || gid=$(id -g "$user")
 }
 
+# value <- of a key of $CONFIG, as steelyard-node reads it: without blanks around it; the last counts.
+setting() { # KEY
+    value=$(sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" 2>/dev/null | tail -n 1)
+}
+
 # records <- the folder that the nodes of a job share; root <- below which the node's files are read.
 read_config() {
-    records=/var/lib/steelyard/records root=
-    [ -r "$CONFIG" ] || return 0
-    while IFS='=' read -r key value; do
-        case $key in
-        record_dir) records=$value ;;
-        root) root=$value ;;
-        esac
-    done <"$CONFIG"
+    setting record_dir
+    records=${value:-/var/lib/steelyard/records}
+    setting root
+    root=$value
 }
 
 # group <- the job's cgroup, or its cpuset alone: a Torque that makes them has made it before its
@@ -132,9 +139,10 @@ asks_for_conditions() {
 # limit <- less than what pbs_mom gives a prologue, $prologalarm less 10 s: one that it ends is tried
 # again for ever, one that refuses is not.
 keep_below_alarm() {
-    { while read -r key value; do
-        [ "$key" = "\$prologalarm" ] && [ "$limit" -gt $((value - 13)) ] && limit=$((value - 13))
-    done <config; } 2>/dev/null
+    # Its number: pbs_mom takes what stands before anything else, in decimal, zeros before it or not.
+    # shellcheck disable=SC2016 # sed's
+    alarm=$(sed -n 's/^[[:space:]]*\$prologalarm[[:space:]]\{1,\}0*\([1-9][0-9]\{0,5\}\).*/\1/p' config 2>/dev/null | tail -n 1)
+    [ -z "$alarm" ] || [ "$limit" -le $((alarm - 13)) ] || limit=$((alarm - 13))
     [ "$limit" -gt 0 ] || limit=1
 }
 
@@ -157,7 +165,7 @@ begin() {
     read_config
     mom_pid
     node_name
-    rm -f "$records/.refused.$id.$node"
+    shared rm -f "$records/.refused.$id.$node"
     [ -r "$CONFIG" ] || { without_us "Steelyard is turned off there (no $CONFIG)" && return 0 || return 1; }
     [ -x "$PROGRAM" ] || { without_us "there is no $PROGRAM" && return 0 || return 1; }
     owner_ids || return 0
@@ -193,7 +201,7 @@ end() {
     read_config
     mom_pid
     node_name
-    rm -f "$records/.refused.$id.$node"
+    shared rm -f "$records/.refused.$id.$node"
     [ -x "$PROGRAM" ] || return 0
     set --
     job_file node_exclusive
@@ -229,7 +237,8 @@ refuse() {
 }
 
 leave_note() {
-    echo "$words" 2>/dev/null >"$records/.refused.$id.$node"
+    # shellcheck disable=SC2016 # for the shell inside
+    shared sh -c 'echo "$1" >"$2"' - "$words" "$records/.refused.$id.$node"
 }
 
 site() {

@@ -84,14 +84,15 @@ static void test_found_again(void)
 	time_t now = time(NULL);
 	struct sy_error err;
 	json_t *all;
+	ssize_t length;
 	int fd;
 
 	sy_place(place, true, "8", now - SY_DAY_S);
 	write_record(place, "n1.100.json");
 	fd = sy_job_folder_of_record(top, "8", "n1", &err);
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	path[0] = '\0';
-	path[readlink(link, path, sizeof(path) - 1)] = '\0';
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length > 0 ? length : 0] = '\0';
 	ok(fd >= 0 && strstr(path, place), "what belongs to yesterday's record: %s", path);
 	(void)close(fd);
 	is_int(sy_record_newest(top, "8", "n1"), 100, "found by its node");

@@ -35,7 +35,7 @@ from ..unit.cluster.sacct_lab import NOW, Lab
 from ..waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
-DASHBOARD = json.loads((ROOT / "docs/grafana/cluster.json").read_text(encoding="utf-8"))
+DASHBOARD = json.loads((ROOT / "contrib/grafana/cluster.json").read_text(encoding="utf-8"))
 BUILT = ROOT / "build/prometheus/usr/bin"
 HOUR_S, STEP_S = 3600, 60
 FILE = "steelyard.prom"

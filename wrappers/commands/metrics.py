@@ -3,7 +3,7 @@ a file for node_exporter's textfile collector, put in its place whole.
 
 Reads what `steelyard collect --cluster` has gathered, so say it after that in the same cron line. The
 file must be readable by node_exporter, and its name end in .prom; docs/cluster.md has the metrics, and
-docs/grafana/cluster.json a dashboard of them.
+contrib/grafana/cluster.json a dashboard of them.
 """
 
 from __future__ import annotations

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import bz2
 import calendar
+import contextlib
+import errno
+import gzip
+import lzma
 import os
 import re
 import time
+import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 from steelyard.analysis.sources.pbs.history import History, read_history
 from steelyard.analysis.sources.pbs.lines import Line, LineReader, Unreadable, records
@@ -20,6 +27,8 @@ BELOW_HOME = Path("server_priv/accounting")
 HOMES = ("/var/spool/pbs", "/var/spool/torque", "/var/lib/torque", "/var/spool/PBS")
 CONFIGURATION = "/etc/pbs.conf"
 NAME = re.compile(r"\d{8}(?:\.\w+)?", re.ASCII)
+OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+UNREAD = (".zst", ".lz4", ".lz", ".Z", ".zip")
 
 Told = list[tuple[Line | Unreadable, float | None]]
 
@@ -124,7 +133,7 @@ class Scan:
         """One day; later days come first."""
         told: dict[str, Told] = defaultdict(list)
         clock, reader = Clock(), LineReader(self.dialect)
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        with opened(path) as file:
             for record in records(file):
                 parts = record.split(";", 3)
                 if len(parts) < 4:
@@ -156,6 +165,20 @@ class Scan:
         return begun >= self.wanted.keys()
 
 
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[str]]:
+    """A day's file as text, unpacked where logrotate has packed it; OSError when it cannot be read."""
+    if path.suffix in UNREAD:
+        why = f"it is packed by a program whose files are not read ({path.suffix}): unpack it"
+        raise OSError(errno.ENOTSUP, why, str(path))
+    open_it = OPEN.get(path.suffix, open)
+    try:
+        with open_it(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
+            yield file
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise OSError(errno.EIO, f"it is damaged: {error}", str(path)) from error
+
+
 def days(place: Path) -> list[Path]:
     """Its files, the latest first."""
     try:
@@ -184,7 +207,7 @@ def ids_of_user(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
     for path in days(place):
         if path.name[:8] < first:
             return
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        with opened(path) as file:
             for record in records(file):
                 parts = record.split(";", 3)
                 if len(parts) == 4 and parts[3].startswith(f"user={user} "):

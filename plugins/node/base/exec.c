@@ -1,5 +1,6 @@
 #include "base/exec.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/kernel.h"
 #include "base/tree.h"
@@ -106,14 +107,6 @@ static int spawn(const char *path, const char *const *argv, const int fds[3], pi
 	return error;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 /* Until something may have happened. `fd` is of pidfd_open(2), or negative before Linux 5.3. */
 static void pause_for(int fd)
 {
@@ -130,7 +123,7 @@ static void pause_for(int fd)
 static int wait_for(pid_t pid, int *status)
 {
 	cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	int64_t until = now_ns() + SY_EXEC_TIMEOUT_S * 1000000000LL;
+	int64_t until = sy_now_ns(CLOCK_MONOTONIC) + SY_EXEC_TIMEOUT_S * 1000000000LL;
 	bool late = false;
 
 	for (;;) {
@@ -140,7 +133,7 @@ static int wait_for(pid_t pid, int *status)
 			return late ? -ETIMEDOUT : 0;
 		if (ended < 0 && errno != EINTR)
 			return -errno;
-		if (!late && now_ns() > until) {
+		if (!late && sy_now_ns(CLOCK_MONOTONIC) > until) {
 			late = true;
 			(void)kill(pid, SIGKILL);
 		}

@@ -1,11 +1,14 @@
 #include "base/file.h"
 
+#include "base/clock.h"
 #include "base/kernel.h"
 #include "base/shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 
 int sy_root_open(const char *dir, struct sy_error *err)
 {
@@ -97,4 +100,18 @@ int sy_write_all(int fd, const char *data, size_t size)
 		size -= (size_t)done;
 	}
 	return 0;
+}
+
+bool sy_lock(int fd, int patience_ms)
+{
+	const struct timespec pause = {.tv_nsec = 2000000};
+	int64_t until_ms = sy_now_ms(CLOCK_MONOTONIC) + patience_ms;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) ||
+		    sy_now_ms(CLOCK_MONOTONIC) >= until_ms)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+	return true;
 }

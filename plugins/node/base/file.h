@@ -60,4 +60,7 @@ bool sy_ends_with(const char *text, const char *end);
 /* Write all of `size` bytes: 0, or -errno. */
 int sy_write_all(int fd, const char *data, size_t size);
 
+/* An exclusive lock of flock(2), for which it waits at most so long; whether it has it. */
+bool sy_lock(int fd, int patience_ms);
+
 #endif

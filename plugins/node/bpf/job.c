@@ -63,14 +63,6 @@ static int open_pinned(struct sy_bpf *bpf, const char *base)
 	return all ? 0 : -1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-}
-
 /* Without one its sampler wakes up for every sample. */
 static void make_ticker(struct sy_bpf *bpf, const char *base)
 {
@@ -88,8 +80,12 @@ static int begin_locked(struct sy_bpf *bpf, const char *base, uint64_t number, s
 
 	if (open_pinned(bpf, base) < 0)
 		return sy_fail(err, "nothing of this release is pinned in %s", base);
-	bpf->job = number ? number : now_ns(); /* the moment: no two are the same, under the lock */
-	result = sy_bpf_open_maps(bpf, base) ? 0 : sy_bpf_make_maps(bpf, base, now_ns());
+	bpf->job =
+	    number ? number
+		   : (uint64_t)sy_now_ns(CLOCK_MONOTONIC); /* no two are the same, under the lock */
+	result = sy_bpf_open_maps(bpf, base)
+		     ? 0
+		     : sy_bpf_make_maps(bpf, base, (uint64_t)sy_now_ns(CLOCK_MONOTONIC));
 	if (result == 0) {
 		make_ticker(bpf, base);
 		return 0;

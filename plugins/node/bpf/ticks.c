@@ -23,14 +23,13 @@ int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
 			  void (*take)(void *context, const struct sy_bpf_tick *tick),
 			  void *context)
 {
-	uint64_t written;
-	int64_t lost = 0;
+	uint64_t written, lost = 0;
 
 	if (!bpf->mapped)
 		return 0;
 	written = __atomic_load_n(&bpf->mapped->ticks, __ATOMIC_ACQUIRE);
 	if (bpf->taken < written && written - bpf->taken > SY_BPF_TICKS) {
-		lost = (int64_t)(written - SY_BPF_TICKS - bpf->taken);
+		lost = written - SY_BPF_TICKS - bpf->taken;
 		bpf->taken = written - SY_BPF_TICKS;
 	}
 	for (; bpf->taken < written; bpf->taken++) {
@@ -42,7 +41,7 @@ int64_t sy_bpf_take_ticks(struct sy_bpf *bpf,
 		else
 			take(context, &tick);
 	}
-	return lost;
+	return lost < INT64_MAX ? (int64_t)lost : INT64_MAX;
 }
 
 int64_t sy_bpf_patience_us(int64_t period_us)

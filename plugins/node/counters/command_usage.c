@@ -1,5 +1,6 @@
 #include "counters/command_usage.h"
 
+#include "base/clock.h"
 #include "counters/parse.h"
 
 #include <errno.h>
@@ -15,14 +16,6 @@
 
 static const int told[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 			   SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
-
-static int64_t monotonic_us(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static void (*before_pipe)(int) = SIG_DFL;
 static void (*before_size)(int) = SIG_DFL;
@@ -66,7 +59,7 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact)
 	int null;
 	pid_t pid;
 
-	exact->begin_us = monotonic_us();
+	exact->begin_us = sy_now_us(CLOCK_MONOTONIC);
 	pid = vfork(); /* its cost does not grow with our memory, and no page is copied meanwhile */
 	if (pid == 0)
 		become_command(argv);
@@ -116,7 +109,7 @@ pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact)
 	if (pid <= 0)
 		return pid;
 	if (pid == command) {
-		exact->elapsed_us = monotonic_us() - exact->begin_us;
+		exact->elapsed_us = sy_now_us(CLOCK_MONOTONIC) - exact->begin_us;
 		exact->known = true;
 		exact->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 		exact->signal = WIFSIGNALED(status) ? WTERMSIG(status) : -1;

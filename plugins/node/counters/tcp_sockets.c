@@ -1,5 +1,6 @@
 #include "counters/tcp_sockets.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "counters/parse.h"
 #include "counters/tcp_owner.h"
@@ -146,14 +147,6 @@ static void sweep(struct sy_tcp *tcp)
 	}
 }
 
-static int64_t cpu_us(void)
-{
-	struct timespec time;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
-}
-
 /* Others may open sockets all the time: as long as none is ours, wait longer and longer. */
 static void set_wait(struct sy_tcp *tcp, int64_t cost_us)
 {
@@ -179,7 +172,7 @@ static void set_wait(struct sy_tcp *tcp, int64_t cost_us)
 
 static int list(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_us)
 {
-	int64_t before = cpu_us();
+	int64_t before = sy_now_us(CLOCK_THREAD_CPUTIME_ID);
 	int result;
 
 	for (int i = 0; i < tcp->count; i++)
@@ -190,7 +183,7 @@ static int list(struct sy_tcp *tcp, struct sy_processes *processes, int64_t now_
 	sweep(tcp);
 	sy_tcp_find_owners(tcp, processes);
 	tcp->listed_at_us = now_us;
-	set_wait(tcp, cpu_us() - before);
+	set_wait(tcp, sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before);
 	return 0;
 }
 
@@ -235,7 +228,7 @@ static int64_t longer_than_usual(int64_t wait_us)
 static int ask(struct sy_tcp *tcp)
 {
 	struct asked asked = {.count = 0};
-	int64_t before = tcp->ours > SY_DIAG_ASK_MAX ? cpu_us() : 0;
+	int64_t before = tcp->ours > SY_DIAG_ASK_MAX ? sy_now_us(CLOCK_THREAD_CPUTIME_ID) : 0;
 	int result = 0;
 
 	for (int i = 0; i < tcp->count && result == 0; i++) {
@@ -247,7 +240,8 @@ static int ask(struct sy_tcp *tcp)
 	if (asked.count && result == 0)
 		result = ask_some(tcp, &asked);
 	if (tcp->ours > SY_DIAG_ASK_MAX)
-		tcp->next_us += longer_than_usual((cpu_us() - before) * SHARE);
+		tcp->next_us +=
+		    longer_than_usual((sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE);
 	return result;
 }
 

@@ -24,11 +24,13 @@
 #include "job/record_folder.h"
 #include "job/report.h"
 #include "job/state.h"
+#include "job/within.h"
 #include "netem/spec/text.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
 #define LINGER_S    300	  /* a pbs_mom that was started anew looks at its jobs every 45 s */
 #define READY_MS    2000
+#define FOLDER_MS   500	 /* of the folder of records, whose file system may not answer */
 #define COUNTED_MS  1500 /* below what a prologue waits for us */
 
 struct begin {
@@ -307,11 +309,33 @@ static int conditions(struct begin *b, pid_t sampler, struct sy_error *why)
 
 /* --- all of it --- */
 
+static json_t *newest(const void *context)
+{
+	const struct sy_job_begin *job = context;
+
+	return json_integer(sy_record_newest(job->config.record_dir, job->job_id, job->node));
+}
+
+static json_t *earlier(const void *context)
+{
+	const struct begin *b = context;
+
+	return sy_report_earlier(b->job->config.record_dir, b->job->job_id, b->job->node,
+				 b->begin_unix_s);
+}
+
 /* Whether anything tells of the job already: who comes late has nothing to add then. */
 static bool is_known(const struct begin *b)
 {
-	return json_object_size(b->state.json) > 0 ||
-	       sy_record_newest(b->job->config.record_dir, b->job->job_id, b->job->node);
+	json_t *start;
+	bool known;
+
+	if (json_object_size(b->state.json) > 0)
+		return true;
+	start = sy_within(FOLDER_MS, newest, b->job);
+	known = json_integer_value(start) > 0;
+	json_decref(start);
+	return known;
 }
 
 static int begin_anew(struct begin *b, struct sy_error *refusal)
@@ -319,13 +343,16 @@ static int begin_anew(struct begin *b, struct sy_error *refusal)
 	struct sy_job_end end = end_of(b->job);
 	pid_t sampler;
 	int result;
+	json_t *starts;
 
 	sy_job_sweep_rest(&end);
 	b->bpf = sy_counted_program(b->job->config.bpf, b->job->program, b->beside);
-	b->begin_unix_s = (double)sy_now_us(CLOCK_REALTIME) / 1e6;
-	(void)json_object_set_new(b->state.json, "earlier_starts",
-				  sy_report_earlier(b->job->config.record_dir, b->job->job_id,
-						    b->job->node, b->begin_unix_s));
+	b->begin_unix_s = sy_now_s(CLOCK_REALTIME);
+	starts = sy_within(FOLDER_MS, earlier, b);
+	if (!starts)
+		TELL(b->job, "the record folder %s has not answered within %d ms",
+		     b->job->config.record_dir, FOLDER_MS);
+	(void)json_object_set_new(b->state.json, "earlier_starts", starts ? starts : json_null());
 	write_state(b, 0, false);
 	sampler = start_sampler(b);
 	write_state(b, sampler, false);

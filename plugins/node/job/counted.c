@@ -73,14 +73,14 @@ void sy_counted_retry(const struct sy_node_program *program)
 		(void)unlink(refusal);
 }
 
-void sy_counted_hold(struct sy_bpf_holder *holder)
+bool sy_counted_hold(struct sy_bpf_holder *holder)
 {
 	cleanup_close int lock =
 	    geteuid() == 0 ? sy_bpf_lock(SY_BPF_BASE, false, SY_LOAD_MS, NULL) : -1;
 	struct sy_error err;
 
-	if (lock >= 0 && sy_bpf_pin_held(SY_BPF_BASE))
-		(void)sy_bpf_hold(holder, SY_BPF_BASE, &err);
+	return lock >= 0 && sy_bpf_pin_held(SY_BPF_BASE) &&
+	       sy_bpf_hold(holder, SY_BPF_BASE, &err) == 0;
 }
 
 void sy_counted_let_go(struct sy_bpf_holder *holder)

@@ -24,8 +24,8 @@ void sy_counted_load(const struct sy_node_program *program, const char *bpf, int
 void sy_counted_retry(const struct sy_node_program *program);
 
 /* Hold what is loaded for as long as this process lives: a daemon of the node. Where nothing is,
- * nothing is held, and a first job waits for the loading. */
-void sy_counted_hold(struct sy_bpf_holder *holder);
+ * nothing is held (false), and a first job waits for the loading. */
+bool sy_counted_hold(struct sy_bpf_holder *holder);
 void sy_counted_let_go(struct sy_bpf_holder *holder);
 
 struct sy_counted {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,11 +21,13 @@
 #include "job/left.h"
 #include "job/outbox.h"
 #include "job/report.h"
+#include "job/within.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
 #define ANSWER_MS   500
 #define END_MS	    5000
-#define BEGIN_S	    60 /* of a job that has just begun processes may still come */
+#define FOLDER_MS   2000 /* a file system that does not answer must not hold the job's end */
+#define BEGIN_S	    60	 /* of a job that has just begun processes may still come */
 
 static struct sy_command_job command_of(const struct sy_job_end *job)
 {
@@ -85,6 +88,30 @@ static bool end_sampler(const struct sy_job_end *job, pid_t sampler, const char 
 	return answered;
 }
 
+static json_t *line_of(const void *context)
+{
+	char *line = sy_report_text(context);
+	json_t *text = line ? json_string(line) : NULL;
+
+	free(line);
+	return text;
+}
+
+/* Where the folder of records does not answer: what the sampler has said, without its record. */
+static char *report_line(struct sy_report *report)
+{
+	json_t *text = sy_within(FOLDER_MS, line_of, report);
+	char *line = NULL;
+
+	if (text) {
+		line = strdup(json_string_value(text));
+		json_decref(text);
+		return line;
+	}
+	report->record_dir = "/dev/null";
+	return sy_report_text(report);
+}
+
 static const struct sy_job_end *ending;
 
 static void tell_left(const char *line)
@@ -92,12 +119,15 @@ static void tell_left(const char *line)
 	sy_journal(ending->config.run_dir, ending->node, ending->job_id, "%s", line);
 }
 
-static void remove_left(const struct sy_job_end *job)
+static void remove_left(const struct sy_job_end *job, const struct sy_job_state *state)
 {
 	struct sy_command_job command = command_of(job);
+	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
-	sy_left_end(&command.program, job->job_id, tell_left);
+	sy_left_end(&command.program, job->job_id,
+		    json_is_integer(user) ? (uid_t)json_integer_value(user) : SY_LEFT_BY_ANYBODY,
+		    tell_left);
 }
 
 char *sy_job_end(const struct sy_job_end *job)
@@ -117,10 +147,10 @@ char *sy_job_end(const struct sy_job_end *job)
 	report.totals = totals;
 	report.begin_unix_s = json_number_value(json_object_get(state.json, "begin_unix_s"));
 	report.earlier = json_object_get(state.json, "earlier_starts");
-	remove_left(job);
+	remove_left(job, &state);
 	sy_job_sweep_rest(job);
 	sy_job_state_remove(&state);
-	return sy_report_text(&report);
+	return report_line(&report);
 }
 
 void sy_job_abandon(const struct sy_job_end *job, struct sy_job_state *state, const char *why)

@@ -47,11 +47,11 @@ static void begin(struct sy_arguments *arguments, const struct sy_node_program *
 	sy_argument(arguments, "sweep");
 }
 
-void sy_left_end(const struct sy_node_program *program, const char *job_id,
+void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_t user,
 		 void (*tell)(const char *line))
 {
 	struct sy_arguments arguments;
-	char path[SY_PATH_SIZE], out[8192] = "", *rest = NULL;
+	char path[SY_PATH_SIZE], uid[16], out[8192] = "", *rest = NULL;
 	struct sy_answer answer = {.out = out, .out_size = sizeof(out)};
 	struct sy_error err;
 
@@ -59,6 +59,9 @@ void sy_left_end(const struct sy_node_program *program, const char *job_id,
 		return;
 	begin(&arguments, program, path);
 	sy_option(&arguments, "--job", job_id);
+	(void)snprintf(uid, sizeof(uid), "%u", user);
+	if (user != SY_LEFT_BY_ANYBODY)
+		sy_option(&arguments, "--user", uid);
 	if (sy_ask(&arguments, LIMIT_MS, &answer, &err) < 0)
 		tell(err.text);
 	for (char *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

@@ -4,11 +4,17 @@
 #ifndef STEELYARD_JOB_LEFT_H
 #define STEELYARD_JOB_LEFT_H
 
+#include <sys/types.h>
+
 #include "job/launch.h"
 
-/* A job ends: wait for its last processes, some seconds, and remove what they left; `tell` gets a
- * line for each thing. One or two readdirs when there is nothing. */
-void sy_left_end(const struct sy_node_program *program, const char *job_id,
+#define SY_LEFT_BY_ANYBODY ((uid_t)-1)
+
+/* A job ends: wait for its last processes, some seconds, and remove what they left, of folders in
+ * /tmp its user's only; `tell` gets a line for each thing. One or two readdirs when there is
+ * nothing.
+ */
+void sy_left_end(const struct sy_node_program *program, const char *job_id, uid_t user,
 		 void (*tell)(const char *line));
 
 /* What earlier jobs have left, without waiting. One look for a folder when there is nothing. */

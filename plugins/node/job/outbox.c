@@ -1,5 +1,7 @@
 #include "job/outbox.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -72,20 +74,13 @@ void sy_outbox_send(struct sy_outbox *outbox, const char *format, ...)
 	sy_outbox_flush(outbox);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void sy_outbox_drain(struct sy_outbox *outbox, int limit_ms)
 {
-	int64_t end = now_ms() + limit_ms, left;
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
 
 	sy_outbox_flush(outbox);
-	while (outbox->fd >= 0 && outbox->count > 0 && (left = end - now_ms()) > 0) {
+	while (outbox->fd >= 0 && outbox->count > 0 &&
+	       (left = end - sy_now_ms(CLOCK_MONOTONIC)) > 0) {
 		struct pollfd room = {.fd = outbox->fd, .events = POLLOUT};
 
 		(void)poll(&room, 1, (int)left);
@@ -96,7 +91,7 @@ void sy_outbox_drain(struct sy_outbox *outbox, int limit_ms)
 int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit_ms)
 {
 	struct pollfd ready = {.events = POLLIN};
-	int64_t end = now_ms() + limit_ms, left;
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
 	char wanted[40];
 
 	(void)snprintf(wanted, sizeof(wanted), "{\"question\":%u,", ++outbox->questions);
@@ -105,7 +100,7 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 	if (outbox->fd < 0 || outbox->count > 0)
 		return -1;
 	ready.fd = outbox->fd;
-	while ((left = end - now_ms()) >= 0 && poll(&ready, 1, (int)left) == 1) {
+	while ((left = end - sy_now_ms(CLOCK_MONOTONIC)) >= 0 && poll(&ready, 1, (int)left) == 1) {
 		ssize_t length = recv(outbox->fd, answer, size - 1, MSG_DONTWAIT);
 
 		if (length <= 0)
@@ -119,9 +114,10 @@ int sy_outbox_ask(struct sy_outbox *outbox, char *answer, size_t size, int limit
 
 bool sy_outbox_await(struct sy_outbox *outbox, int limit_ms)
 {
-	int64_t end = now_ms() + limit_ms;
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
 	char answer[4096];
 
 	sy_outbox_drain(outbox, limit_ms);
-	return sy_outbox_ask(outbox, answer, sizeof(answer), (int)(end - now_ms())) > 0;
+	return sy_outbox_ask(outbox, answer, sizeof(answer),
+			     (int)(end - sy_now_ms(CLOCK_MONOTONIC))) > 0;
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,7 +57,7 @@ void sy_complaints_tell(const char *run_dir, const char *node, void (*tell)(cons
 	cleanup_close int fd = open_complaints(run_dir, node, O_RDWR);
 
 	/* Locked: of several slurmstepd that begin or end together one tells it. */
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+	if (fd < 0 || !sy_lock(fd, 0) || sy_read_fd(fd, text, sizeof(text)) <= 0)
 		return;
 	(void)ftruncate(fd, 0);
 	tell_lines(text, tell);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/close_from.h"
 #include "base/file.h"
 
@@ -169,23 +170,15 @@ static void take(struct stream *from)
 	from->text[from->length] = '\0';
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until both are closed; false when time is up before. */
 static bool take_all(struct stream streams[2], int limit_ms)
 {
-	int64_t end = now_ms() + limit_ms;
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms;
 
 	while (streams[0].fd >= 0 || streams[1].fd >= 0) {
 		struct pollfd ready[2] = {{.fd = streams[0].fd, .events = POLLIN},
 					  {.fd = streams[1].fd, .events = POLLIN}};
-		int64_t left = end - now_ms();
+		int64_t left = end - sy_now_ms(CLOCK_MONOTONIC);
 
 		if (left <= 0)
 			break;

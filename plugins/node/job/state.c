@@ -16,25 +16,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define SIZE	 8192
-#define PAUSE_MS 5
+#define SIZE 8192
 
 static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 {
 	return sy_folder_below(run_dir, "job", make, err);
-}
-
-static bool lock(int fd, int patience_ms)
-{
-	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-
-	for (int waited = 0;; waited += PAUSE_MS) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return true;
-		if (waited >= patience_ms)
-			return false;
-		(void)nanosleep(&pause, NULL);
-	}
 }
 
 /* The locked file; who had it before may have removed it meanwhile. */
@@ -50,7 +36,7 @@ static int take(struct sy_job_state *state, bool make, int patience_ms, time_t *
 			return 1;
 		if (state->fd < 0)
 			return sy_fail_errno(err, errno, "cannot open the state %s", state->name);
-		if (!lock(state->fd, patience_ms))
+		if (!sy_lock(state->fd, patience_ms))
 			return sy_fail(err, "somebody else has been at work for this job for %d ms",
 				       patience_ms);
 		if (fstat(state->fd, &info) == 0 && info.st_nlink > 0)
@@ -78,7 +64,7 @@ static json_t *load(int fd)
 static double age_s(const json_t *json, time_t written_unix_s)
 {
 	const json_t *written = json_object_get(json, "written_boot_s");
-	double now_s = (double)sy_now_us(CLOCK_BOOTTIME) / 1e6;
+	double now_s = sy_now_s(CLOCK_BOOTTIME);
 
 	if (!json_is_number(written))
 		return (double)(time(NULL) - written_unix_s);
@@ -110,7 +96,7 @@ int sy_job_state_open(struct sy_job_state *state, const char *run_dir, const cha
 /* First over what is there, then cut: at every moment it begins with a whole object. */
 int sy_job_state_save(struct sy_job_state *state, struct sy_error *err)
 {
-	double now_s = (double)sy_now_us(CLOCK_BOOTTIME) / 1e6;
+	double now_s = sy_now_s(CLOCK_BOOTTIME);
 	int unknown = json_object_set_new(state->json, "written_boot_s", json_real(now_s));
 	cleanup_free char *text =
 	    unknown ? NULL : sy_json_dump(state->json, JSON_COMPACT | JSON_ENSURE_ASCII);

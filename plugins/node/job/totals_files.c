@@ -1,6 +1,7 @@
 /* The samples that other nodes have left so far in the job's record folder. */
 #include "job/totals_files.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -83,14 +84,6 @@ json_t *sy_starts(const char *folder, const char *node, const char *ending, time
 	return all;
 }
 
-static double milliseconds(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 char *sy_read_record(int folder, const char *name)
 {
 	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -165,13 +158,13 @@ time_t sy_begun_at(time_t start, time_t written, double elapsed_s)
 
 void sy_job_totals_add_others(struct sy_job_totals *job, const struct sy_other_nodes *others)
 {
-	double end = milliseconds() + others->limit_ms;
+	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + others->limit_ms;
 	DIR *dir = opendir(others->folder);
 	struct dirent *entry;
 	char node[256];
 	time_t start;
 
-	while (dir && milliseconds() < end && (entry = readdir(dir))) {
+	while (dir && sy_now_ms(CLOCK_MONOTONIC) < end && (entry = readdir(dir))) {
 		if (split_name(entry->d_name, ".csv", node, sizeof(node), &start) &&
 		    strcmp(node, others->own_node) != 0 && start >= others->since)
 			add_other(job, dirfd(dir), entry->d_name, others);

@@ -23,11 +23,6 @@
 #include <string.h>
 #include <time.h>
 
-static double clock_s(void)
-{
-	return (double)sy_now_us(CLOCK_MONOTONIC) / 1e6;
-}
-
 static void gather_protected(struct sy_condition *condition)
 {
 	const struct sy_netem_request *request = condition->request;
@@ -183,7 +178,7 @@ static int still_wanted(const struct sy_condition *condition, struct sy_error *e
 /* 1: another step of the job has done it. */
 static int under_lock(struct sy_condition *condition, struct sy_error *err)
 {
-	double start = clock_s();
+	double start = sy_now_s(CLOCK_MONOTONIC);
 	int shared;
 
 	if (sy_states_open(condition->request->run_dir, true, &condition->states, err) < 0)
@@ -205,7 +200,8 @@ static int under_lock(struct sy_condition *condition, struct sy_error *err)
 		roll_back(condition);
 		return -1;
 	}
-	(void)json_object_set_new(condition->document, "apply_s", json_real(clock_s() - start));
+	(void)json_object_set_new(condition->document, "apply_s",
+				  json_real(sy_now_s(CLOCK_MONOTONIC) - start));
 	return sy_state_save(&condition->states, condition->name, condition->document, err);
 }
 

@@ -1,5 +1,6 @@
 #include "netem/end.h"
 
+#include "base/clock.h"
 #include "base/document.h"
 #include "base/exec.h"
 #include "base/file.h"
@@ -178,13 +179,11 @@ static int check_state(struct sy_states *states, const char *name, struct sy_err
 static void end_trace(json_t *state, struct sy_netem *spec)
 {
 	struct sy_error why = {{0}};
-	struct timespec now;
 	double now_s;
 
 	if (!spec->has_trace)
 		return;
-	(void)clock_gettime(CLOCK_BOOTTIME, &now);
-	now_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	now_s = sy_now_s(CLOCK_BOOTTIME);
 	sy_follow_held(state, now_s);
 	if (sy_follow_end(state, now_s, spec, &why) == 0)
 		return;

@@ -1,5 +1,6 @@
 #include "netem/follow.h"
 
+#include "base/clock.h"
 #include "base/close_from.h"
 #include "base/document.h"
 #include "netem/build.h"
@@ -14,14 +15,6 @@
 #include <unistd.h>
 
 #define LOOK_US 1000000 /* how often it looks whether the condition is still there */
-
-static int64_t clock_us(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
-}
 
 /* The lines of the file with their loss, for the verdict, and when the last one is due. */
 json_t *sy_follow_document(const struct sy_netem *spec, const struct sy_trace *trace)
@@ -65,7 +58,7 @@ static json_t *number_or_null(bool there, double value)
 static void tell(json_t *trace, int64_t number, int64_t due_us, const struct sy_netem *spec,
 		 const char *applied)
 {
-	int64_t late_us = clock_us(CLOCK_MONOTONIC) - due_us;
+	int64_t late_us = sy_now_us(CLOCK_MONOTONIC) - due_us;
 	json_t *told = json_object_get(trace, "told");
 
 	(void)json_object_set_new(trace, "steps", json_integer(number + 1));
@@ -74,7 +67,7 @@ static void tell(json_t *trace, int64_t number, int64_t due_us, const struct sy_
 		    told,
 		    json_pack(
 			"{s:I, s:f, s:f, s:s, s:o, s:o, s:o}", "number", (json_int_t)number,
-			"unix_s", (double)clock_us(CLOCK_REALTIME) / 1e6, "late_s",
+			"unix_s", (double)sy_now_us(CLOCK_REALTIME) / 1e6, "late_s",
 			(double)late_us / 1e6, "applied", applied, "delay_s",
 			number_or_null(spec->has_delay, (double)spec->delay_us / 1e6),
 			"rate_bit_per_s",
@@ -91,17 +84,17 @@ static void tell_next(json_t *trace, const struct sy_trace *table, int64_t numbe
 
 	(void)json_object_set_new(
 	    trace, "next_boot_s",
-	    more ? json_real((double)(clock_us(CLOCK_BOOTTIME) + left_us) / 1e6) : json_null());
+	    more ? json_real((double)(sy_now_us(CLOCK_BOOTTIME) + left_us) / 1e6) : json_null());
 }
 
 static void tell_beginning(json_t *trace, int64_t began_us)
 {
-	int64_t ago_us = clock_us(CLOCK_MONOTONIC) - began_us;
+	int64_t ago_us = sy_now_us(CLOCK_MONOTONIC) - began_us;
 
 	if (!json_is_real(json_object_get(trace, "began_boot_s")))
 		(void)json_object_set_new(
 		    trace, "began_boot_s",
-		    json_real((double)(clock_us(CLOCK_BOOTTIME) - ago_us) / 1e6));
+		    json_real((double)(sy_now_us(CLOCK_BOOTTIME) - ago_us) / 1e6));
 }
 
 /* Where it repeats, its last line only says when. */
@@ -144,7 +137,7 @@ static bool step(struct sy_condition *condition, const struct sy_trace *table, i
 		tell_next(trace, table, number,
 			  sy_trace_time_us(
 			      table, number + (number + 1 < table->count || table->count > 1)) +
-			      began_us - clock_us(CLOCK_MONOTONIC));
+			      began_us - sy_now_us(CLOCK_MONOTONIC));
 		ours = sy_state_save(&states, condition->name, state, NULL) == 0;
 	}
 	sy_states_close(&states);
@@ -160,7 +153,7 @@ static bool wait_until(const struct sy_condition *condition, int64_t until_us)
 	(void)snprintf(path, sizeof(path), "%s/netem/%s", condition->request->run_dir,
 		       condition->name);
 	for (;;) {
-		int64_t left_us = until_us - clock_us(CLOCK_MONOTONIC);
+		int64_t left_us = until_us - sy_now_us(CLOCK_MONOTONIC);
 		struct timespec pause;
 
 		if (left_us <= 0)
@@ -184,7 +177,7 @@ static void follow(struct sy_condition *condition, const struct sy_trace *table,
 	       (number + 1 < table->count || (repeats && table->count > 1))) {
 		if (!wait_until(condition, began_us + sy_trace_time_us(table, number + 1)))
 			return;
-		number = sy_trace_due(table, repeats, clock_us(CLOCK_MONOTONIC) - began_us);
+		number = sy_trace_due(table, repeats, sy_now_us(CLOCK_MONOTONIC) - began_us);
 	}
 }
 
@@ -216,7 +209,7 @@ int sy_condition_follow(const struct sy_condition *condition, const struct sy_tr
 	if (child > 0)
 		return 0;
 	leave();
-	follow(&copy, trace, clock_us(CLOCK_MONOTONIC));
+	follow(&copy, trace, sy_now_us(CLOCK_MONOTONIC));
 	_exit(0);
 }
 

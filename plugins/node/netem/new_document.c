@@ -9,11 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-static double now_s(clockid_t clock)
-{
-	return (double)sy_now_us(clock) / 1e6;
-}
-
 static json_t *networks_json(const struct sy_condition *condition)
 {
 	json_t *list = json_array();
@@ -54,13 +49,13 @@ json_t *sy_condition_new_document(const struct sy_condition *condition, struct s
 	    request->cgroup ? "job" : "node", "scope_by", request->cgroup ? "cgroup-bpf" : NULL,
 	    "devices", "protected", networks_json(condition), "peer", peer, "rtt", "before",
 	    "during_start", "during_end", "after", "counters", "loss", "apply_s", "verify_s",
-	    "undo_s", "start_unix_s", now_s(CLOCK_REALTIME), "end_unix_s", "valid", true,
+	    "undo_s", "start_unix_s", sy_now_s(CLOCK_REALTIME), "end_unix_s", "valid", true,
 	    "invalid_reason", "undone", "undone_by", "missing", "undo", "places", "cgroup",
 	    "own_cgroup", false, "routes");
 	(void)json_object_set_new(document, "node", json_string(request->node));
 	(void)json_object_set_new(document, "job_id", json_string(request->job_id));
 	(void)json_object_set_new(document, "user_id", json_integer(request->uid));
-	(void)json_object_set_new(document, "start_boot_s", json_real(now_s(CLOCK_BOOTTIME)));
+	(void)json_object_set_new(document, "start_boot_s", json_real(sy_now_s(CLOCK_BOOTTIME)));
 	if (request->marks)
 		(void)json_object_set(document, "marks", request->marks);
 	if (sy_state_own(document, request->watch, err) == 0)

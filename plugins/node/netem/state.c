@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -62,16 +61,12 @@ static int open_folder(const char *run_dir, bool make, struct sy_error *err)
 
 static int take_lock(int dir, struct sy_error *err)
 {
-	const struct timespec pause = {.tv_nsec = 2000000};
 	int fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return sy_fail_errno(err, errno, "cannot open the lock of network conditions");
-	for (int waited_ms = 0; waited_ms < SY_LOCK_PATIENCE_MS; waited_ms += 2) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return fd;
-		(void)nanosleep(&pause, NULL);
-	}
+	if (sy_lock(fd, SY_LOCK_PATIENCE_MS))
+		return fd;
 	(void)close(fd);
 	return sy_fail(err, "somebody else has been changing network conditions for %d s",
 		       SY_LOCK_PATIENCE_MS / 1000);

@@ -110,11 +110,6 @@ char *sy_tree_own_line(const char *tree, const struct sy_place *place)
 	return line ? strndup(line, strcspn(line, "\n")) : strdup("");
 }
 
-static double clock_s(clockid_t clock)
-{
-	return (double)sy_now_us(clock) / 1e6;
-}
-
 /* What is not there any more cannot be deleted: that is no failure, so tc goes on (-force). */
 static int run_lines(char *lines, struct sy_error *err)
 {
@@ -281,7 +276,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 {
 	const json_t *undo = json_object_get(state, "undo");
 	json_t *place;
-	double start = clock_s(CLOCK_MONOTONIC);
+	double start = sy_now_s(CLOCK_MONOTONIC);
 	bool same;
 	size_t i;
 
@@ -300,7 +295,7 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 		same &= result;
 	}
 	(void)json_object_set_new(state, "undone", json_boolean(same));
-	(void)json_object_set_new(state, "undo_s", json_real(clock_s(CLOCK_MONOTONIC) - start));
+	(void)json_object_set_new(state, "undo_s", json_real(sy_now_s(CLOCK_MONOTONIC) - start));
 	return 0;
 }
 
@@ -308,10 +303,10 @@ int sy_undo_tree(struct sy_states *states, const char *name, json_t *state, stru
 static double end_unix_s(const json_t *state)
 {
 	const json_t *start = json_object_get(state, "start_boot_s");
-	double boot_s = clock_s(CLOCK_BOOTTIME);
+	double boot_s = sy_now_s(CLOCK_BOOTTIME);
 
 	if (!json_is_number(start) || sy_state_owner(state) == SY_OWNER_AND_KERNEL_GONE)
-		return clock_s(CLOCK_REALTIME);
+		return sy_now_s(CLOCK_REALTIME);
 	return json_number_value(json_object_get(state, "start_unix_s")) + boot_s -
 	       json_number_value(start);
 }

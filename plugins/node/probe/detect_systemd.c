@@ -1,5 +1,6 @@
 #include "probe/detect_systemd.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -56,22 +57,14 @@ static int start(const char *layer, int out, pid_t *pid)
 	return result;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Its one line, until it closes the pipe or the time is over. */
 static size_t read_answer(int in, char *answer, size_t size)
 {
 	struct pollfd wait_for = {.fd = in, .events = POLLIN};
-	int64_t end_ms = now_ms() + TIME_LIMIT_MS, left_ms;
+	int64_t end_ms = sy_now_ms(CLOCK_MONOTONIC) + TIME_LIMIT_MS, left_ms;
 	size_t used = 0;
 
-	while (used < size - 1 && (left_ms = end_ms - now_ms()) > 0 &&
+	while (used < size - 1 && (left_ms = end_ms - sy_now_ms(CLOCK_MONOTONIC)) > 0 &&
 	       poll(&wait_for, 1, (int)left_ms) > 0) {
 		ssize_t got = read(in, answer + used, size - 1 - used);
 

@@ -1,5 +1,5 @@
 /* Records that their folder cannot have now: it is not mounted, or root may not write there. They
- * go to a folder of this node, if the administrator has made it; plugins/spool sends them on. */
+ * go to a folder of this node, if the administrator has made it; contrib/spool sends them on. */
 #ifndef STEELYARD_RECORD_SPOOL_H
 #define STEELYARD_RECORD_SPOOL_H
 

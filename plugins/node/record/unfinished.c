@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 static int open_folder(const char *run_dir, bool make, struct sy_error *err)
@@ -32,8 +31,7 @@ int sy_unfinished_mark(const struct sy_sampling *sampling, const struct sy_recor
 		return -1;
 	/* Seen by others when it is locked and whole. */
 	fd = openat(folder, hidden, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-	    sy_write_all(fd, samples, strlen(samples)) == 0 &&
+	if (fd >= 0 && sy_lock(fd, 0) && sy_write_all(fd, samples, strlen(samples)) == 0 &&
 	    renameat(folder, hidden, folder, mark) == 0)
 		return fd;
 	(void)sy_fail_errno(err, errno, "cannot write %s/sample/%s", sampling->run_dir, mark);
@@ -56,8 +54,8 @@ static int take(int folder, const char *name)
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat info;
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
-	    S_ISREG(info.st_mode) && info.st_nlink > 0)
+	if (fd >= 0 && sy_lock(fd, 0) && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+	    info.st_nlink > 0)
 		return fd;
 	if (fd >= 0)
 		(void)close(fd);

@@ -68,7 +68,7 @@ class Site:
 
     def forward(self) -> str:
         """As the timer runs it, as root."""
-        program = ROOT / "plugins/spool/forward.sh"
+        program = ROOT / "contrib/spool/forward.sh"
         return shell(self.node, f"sh {program} {SPOOL} {self.records} {OWNER}")
 
     def arrived(self) -> list[str]:

@@ -19,9 +19,11 @@ def shown(lab: Lab, job: str) -> dict[str, Any]:
 
 
 def all_steps_have_ended(lab: Lab, job: str) -> bool:
-    """The extern step ends after the job, and its CPU time counts, too."""
-    rows = lab.run("sacct", "-n", "-P", "-o", "End", "-j", job).stdout.splitlines()
-    return len(rows) > 1 and "Unknown" not in rows
+    """The extern step ends after the job, and its CPU time counts, too. Of a job of a few seconds
+    slurmdbd may be told the end before the start, with which its time limit comes."""
+    rows = lab.run("sacct", "-n", "-P", "-o", "End,TimelimitRaw", "-j", job).stdout.splitlines()
+    ends = [row.partition("|")[0] for row in rows]
+    return len(rows) > 1 and "Unknown" not in ends and not rows[0].endswith("|")
 
 
 def of_sacct(lab: Lab, job: str) -> tuple[float, int, float]:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.system.cluster_up.test_collect import content, run, several
-from tests.unit.cluster.sacct_lab import NOW, Lab
+from tests.unit.cluster.sacct_lab import NOW, Lab, lab
+
+__all__ = ["lab"]
 
 pytestmark = pytest.mark.slow
 

@@ -345,10 +345,10 @@ def test_where_all_is_settled_no_run_is_written_and_each_change_is_seen(
     assert export.collected(whole.dir / "parquet") == repr(whole.now_unix_s)
     for change in CHANGES_OF_WHOLE:
         change(whole)
+        fresh = anew(whole)
         for _ in range(3):  # what changed, what is settled by that, and nothing
             done = whole.collect()
             found, files = HELP.content(whole), exported(whole)
-            fresh = anew(whole)
             if change in (no_records, no_run):  # samples that were read once stay
                 fresh |= {table: found[table] for table in ("samples", "sources")}
             assert found == fresh, change.__name__

@@ -350,7 +350,7 @@ def test_a_task_met_in_the_middle_of_its_exec_is_looked_at_again(node: Any) -> N
     node.begin("7.srv", "--rate=10")
     own = node.mom.start("7.srv", "sleep", "60")
     wait_for("its first", lambda: processes(node, "7.srv") == 1)
-    later = f"/bin/sleep 0.5; exec /usr/bin/env {mark('7.srv')} PBS_NODENUM=0 /bin/sleep 60"
+    later = f"/bin/sleep 0.5; export {mark('7.srv')} PBS_NODENUM=0; exec /bin/sleep 60"
     task = node.mom.start("7.srv", "/usr/bin/env", "-i", "/bin/sh", "-c", later)
     wait_for("its task", lambda: processes(node, "7.srv") == 2)
     for pid in (own, task):

@@ -147,7 +147,8 @@ def test_memory_is_limited_for_all_processes_together(study: Study, launcher: st
     )
     assert study.run(**told(f"{launcher},memory=64MiB")).returncode == 1
     assert study.result()["exit_codes"] == [137]
-    assert not of_ended_runs(Path("/sys/fs/cgroup").glob("**/steelyard-[0-9]*-*"))
+    groups = Path("/sys/fs/cgroup")
+    wait_for("none is left", lambda: not of_ended_runs(groups.glob("**/steelyard-[0-9]*-*")))
 
 
 @needs_root
@@ -157,7 +158,9 @@ def test_a_network_of_its_own_reaches_the_node_and_is_removed(study: Study) -> N
     text = "\n".join(out(study))
     assert "eth0    inet 10.213." in text
     assert "default via 10.213." in text
-    assert not of_ended_runs(Path("/run/netns").glob("steelyard-[0-9]*-*"))
+    # Others' runs, killed beside this one, leave theirs for a moment.
+    spaces = Path("/run/netns")
+    wait_for("none is left", lambda: not of_ended_runs(spaces.glob("steelyard-[0-9]*-*")))
 
 
 @needs_root
@@ -165,7 +168,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(study: Study) -> None:
     study.body("sleep 61.375" + OWN)
     with study.start(**told("unshare,network=bridge")) as child:
         wait_for("it measures", lambda: processes("61.375" + OWN))
-        spaces = set(Path("/run/netns").glob("steelyard-*"))
+        spaces = set(Path("/run/netns").glob("steelyard-[0-9]*-*"))
         os.killpg(child.pid, signal.SIGKILL)
     wait_for("it has ended", lambda: not processes("61.375" + OWN))
     wait_for("its client is gone", lambda: of_ended_runs(spaces))

@@ -44,8 +44,13 @@ with socket.create_server(("{PEER}", 5001)) as server:
     while True:
         peer, _ = server.accept()
         count = 0
-        while data := peer.recv(65536):
-            count += len(data)
+        try:
+            while data := peer.recv(65536):
+                count += len(data)
+                if count == {BYTES}:
+                    peer.sendall(b"all\\n")
+        except ConnectionError:
+            pass  # who does not read that is gone
         print(count, flush=True)
 """
 
@@ -208,8 +213,12 @@ def test_lxcs_is_what_its_configuration_says(study: Study, pair: Pair, lxc_of_de
 def test_what_goes_by_it_is_in_the_record(
     tmp_path: Path, pair: Pair, lxc_of_device: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was the node's when the sampler began, and is read on wherever it is."""
-    send = f"head -c {BYTES} /dev/zero >/dev/tcp/{PEER}/5001"
+    """It was the node's when the sampler began, and is read on wherever it is. The run ends when all
+    has arrived: what the kernel sends after a run's end is not the run's."""
+    send = (
+        f"exec 3<>/dev/tcp/{PEER}/5001; head -c {BYTES} /dev/zero >&3; read -r -t 60 word <&3; "
+        "[[ $word == all ]]"
+    )
     words = ["run", "--in", f"{lxc_of_device},network=phys", "-o", str(tmp_path / "kept"), "--"]
     with pair.listener():
         assert cli.main([*words, "bash", "-c", send]) == 0, capsys.readouterr().err

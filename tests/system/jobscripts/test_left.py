@@ -34,9 +34,9 @@ echo ready
 cat
 """
 # All that a node has of what launchers make, but for cgroups, which others have, too. Packets are not
-# compared, nor mounts outside of its own /run.
+# compared, nor whether a link's other end has been noticed yet, nor mounts outside of its own /run.
 SEEN = """
-ip -oneline link | sed 's/^[0-9]*: //'; ip route show table all; ip netns list; tc qdisc show
+ip -oneline link | sed 's/^[0-9]*: //; s/ state [A-Z]* / /'; ip route show table all; ip netns list; tc qdisc show
 iptables-save | grep -v '^#' | sed 's/\\[[0-9:]*\\]//'; nft list ruleset
 grep -E ' /run(/systemd.*|/steelyard.*)? ' /proc/self/mounts; cat /proc/sys/net/ipv4/conf/*/forwarding; find /run -path '*/locks/*' -prune -o -print
 """
@@ -366,3 +366,24 @@ def test_root_removes_users_folders_with_their_rights(place: Place) -> None:
         "target", "target/x", ".steelyard.b.0.AAAAAAAA", "steelyard.b.0.AAAAAAAA",
         "steelyard.b.0.AAAAAAAA/x", ".steelyard.c.0.AAAAAAAA", "steelyard.c.0.AAAAAAAA",
     ])  # fmt: skip
+
+
+@needs_root
+def test_what_other_users_have_put_into_tmp_holds_no_jobs_end(place: Place) -> None:
+    """A note that names a job of somebody else and a process that lives; and a process of root's
+    with the user's rights, which the user stops."""
+    place("bash", "-c", "mount -t tmpfs -o mode=1777 tmpfs /tmp")
+    host = Path("/proc/sys/kernel/hostname").read_text().strip()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    spaces = Path("/proc/self/ns/pid").stat().st_ino
+    owner = f"{os.getpid()} {start_of(os.getpid())} {spaces} {boot} {host} 7"
+    note = "/tmp/.steelyard.x.0.AAAAAAAA"
+    place("bash", "-c", f"echo '{owner}' >{note} && chown 12345 {note}")
+    stop = "until pkill -STOP -U 12345 -f 'folders --job 7$'; do sleep 0.01; done"
+    with subprocess.Popen([*place.enter, "bash", "-c", stop]) as user:
+        assert place(LEFT, "sweep", "--job", "7", "--user", "12346") == ""
+        assert user.poll() is None, "nothing was started with the other user's rights"
+        told = place(LEFT, "sweep", "--job", "7")  # whose it is nobody has said
+        user.wait()
+    assert told == "folders of user 12345 in /tmp were not all looked at within 7 s\n"
+    wait_for("no process is left behind", lambda: not place("bash", "-c", "pgrep -U 12345 || :"))

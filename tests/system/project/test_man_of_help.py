@@ -16,9 +16,9 @@ from steelyard.wrappers.commands import cli
 ROOT = Path(__file__).parents[3]
 MAKER = ROOT / "setup/man_of_help.py"
 PROGRAMS = {path.name: path for path in (ROOT / "build/bin").glob("steelyard-*")} | {
-    "steelyard-forward": ROOT / "plugins/spool/forward.sh",
+    "steelyard-forward": ROOT / "contrib/spool/forward.sh",
     "steelyard-torque": ROOT / "plugins/torque/steelyard-torque.sh",
-    "steelyard-redfish": ROOT / "plugins/redfish/steelyard_redfish.py",
+    "steelyard-redfish": ROOT / "contrib/redfish/steelyard_redfish.py",
 }
 AS_THE_MAKER = {**os.environ, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "MANWIDTH": "300"}
 

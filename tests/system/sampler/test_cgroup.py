@@ -78,7 +78,9 @@ def test_a_cgroup_that_goes_before_the_last_sample_has_told_all(sampler: Any, wa
         group.rmdir()
     cpu = attached.end()["cpu"]
     assert cpu["cpu_s"] == pytest.approx(used_us / 1e6, abs=1e-5)
-    assert cpu["user_s"] + cpu["system_s"] == pytest.approx(cpu["cpu_s"], abs=1e-5)
+    # A sampler that came to its sample after the group had gone has the step's own word alone.
+    parts = [cpu["user_s"], cpu["system_s"]]
+    assert parts == [None, None] or sum(parts) == pytest.approx(cpu["cpu_s"], abs=1e-5)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a cgroup")

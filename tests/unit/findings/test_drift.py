@@ -14,12 +14,12 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.over_time import DRIFT_LEVEL
 from steelyard.analysis.findings.registry import find
-from steelyard.analysis.findings.sy16_drift import LEVEL
 from steelyard.analysis.stats.drift import Timed, trend, wander
 from steelyard.analysis.summary.summary import summarize
 
-BLOCKS, LEVELS = 8, (1, 2, 3)
+BLOCKS, DRIFT_LEVELS = 8, (1, 2, 3)
 
 
 def test_one_condition_is_spearmans_test() -> None:
@@ -56,18 +56,18 @@ def test_levels_of_conditions_are_no_drift() -> None:
         for c in range(5)
     ]
     found = trend(series)
-    assert found is not None and abs(found.rho) < 0.5 and found.p > LEVEL
+    assert found is not None and abs(found.rho) < 0.5 and found.p > DRIFT_LEVEL
 
 
 def study(
     synthetic: ModuleType, folder: Path, factor: Callable[[float], float], **more: Any
 ) -> dict[str, Finding]:
     """Conditions in turns through a day; `factor` of the share of the day that has passed."""
-    maker = synthetic.StudyMaker("day", {"clients": list(LEVELS)}, {"clients": 1})
+    maker = synthetic.StudyMaker("day", {"clients": list(DRIFT_LEVELS)}, {"clients": 1})
     chance = random.Random(3)
     for number in range(BLOCKS):
-        for level in chance.sample(LEVELS, len(LEVELS)):
-            passed = (len(maker.rows["runs"])) / (BLOCKS * len(LEVELS) - 1)
+        for level in chance.sample(DRIFT_LEVELS, len(DRIFT_LEVELS)):
+            passed = (len(maker.rows["runs"])) / (BLOCKS * len(DRIFT_LEVELS) - 1)
             run = maker.run("x", {}, {"clients": level}, number + 1, elapsed_s=3598.0, **more)
             maker.result(run, "seconds", 10 * level * factor(passed) * chance.gauss(1, 0.01), "s")
     return {finding.kind.code: finding for finding in find(summarize(maker.write(folder)))}
@@ -115,5 +115,5 @@ def test_false_alarms_stay_below_their_level() -> None:
             for c in range(3)
         ]
         found = trend(series)
-        alarms += found is not None and min(found.p, wander(series) or 1.0) <= LEVEL / 2
+        alarms += found is not None and min(found.p, wander(series) or 1.0) <= DRIFT_LEVEL / 2
     assert alarms <= 10  # 1 % are 3; 10 or fewer in all but one of 2,000 tests

@@ -12,13 +12,13 @@ import pytest
 
 from steelyard.analysis.findings import docs
 from steelyard.analysis.findings.finding import Finding, Kind
-from steelyard.analysis.findings.registry import find, rules
+from steelyard.analysis.findings.registry import RULES, find
 from steelyard.analysis.summary.summary import summarize
 
 from .meters import two_meters, unlike_parts
 
 ROOT = Path(__file__).parents[3]
-KINDS = {rule.KIND.code: rule.KIND for rule in rules()}
+KINDS = {rule.kind.code: rule.kind for rule in RULES}
 RUNS = 12
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.1, 9.9, 10.0, 10.02, 9.98, 10.06, 9.94]
 
@@ -347,10 +347,8 @@ def test_errors_come_first_then_codes_in_order(demo_folder: Path) -> None:
     assert findings[0].kind.code == "SY01"
 
 
-def test_codes_count_up_and_each_is_its_files_name() -> None:
-    assert list(KINDS) == [f"SY{number:02}" for number in range(1, len(KINDS) + 1)]
-    files = [Path(str(getattr(rule, "__file__", ""))).name for rule in rules()]
-    assert [name[:4].upper() for name in files] == list(KINDS)
+def test_codes_count_up() -> None:
+    assert list(KINDS) == [f"SY{number:02}" for number in range(1, len(RULES) + 1)]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)

@@ -311,6 +311,23 @@ def test_what_slurm_says_twenty_times_is_told_once() -> None:
     assert len(sacct.in_short("\n".join(f"{n:x}" * 9 for n in range(999)))) == 500
 
 
+@pytest.mark.parametrize(
+    ("line", "serious"),
+    [
+        ("sacct: error: Sending PersistInit msg: Connection refused", True),
+        ("sacct: error: Problem talking to the database: Connection refused", True),
+        ("sacct: error: slurmdbd: Unable to contact host", True),
+        ("sacct: error: _parse_next_key: Parsing error at unrecognized key: Foo", False),
+        ("sacct: error: plugin_load_from_file: dlopen(/usr/lib/spank.so): no such file", False),
+        ("sacct: warning: the database is old", False),
+    ],
+)
+def test_an_error_that_is_not_of_the_accounting_leaves_its_answer_whole(
+    line: str, serious: bool
+) -> None:
+    assert sacct.is_serious(line) == serious
+
+
 def test_without_slurm_the_package_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="slurm-client"):
         list(sacct.Sacct(str(tmp_path / "sacct")).rows(["1"]))

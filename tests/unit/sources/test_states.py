@@ -43,3 +43,24 @@ def test_the_queue_s_words_come_from_the_same_table(said: str) -> None:
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, (), ("a",))
     tasks = slurm_tasks.parse_squeue(f"12|0|13|{said}|None\n", {"12": entry})
     assert tasks["a"].state == ("pending" if said in WAITING else "running")
+
+
+@pytest.mark.parametrize(
+    ("said", "start", "end", "state"),
+    [
+        ("LAUNCH_FAILED", "100", "Unknown", "failed"),
+        ("RECONFIG_FAIL", "100", "200", "failed"),
+        ("POWER_UP_NODE", "Unknown", "Unknown", "pending"),
+        ("EXPEDITING", "Unknown", "Unknown", "pending"),
+        ("UPDATE_DB", "100", "200", "failed"),
+        ("NEVER_HEARD_OF", "100", "Unknown", "running"),
+        ("NEVER_HEARD_OF", "Unknown", "Unknown", "pending"),
+    ],
+)
+def test_states_of_new_releases(said: str, start: str, end: str, state: str) -> None:
+    """With Slurm's own word in the reason."""
+    told = {"JobID": "1", "JobIDRaw": "1", "State": said, "Start": start, "End": end}
+    fields = dict.fromkeys(sacct.FIELDS, "") | told
+    row = sacct.parse_row([fields[name] for name in sacct.FIELDS])
+    assert row is not None and row.state == state
+    assert said in (row.reason or "")

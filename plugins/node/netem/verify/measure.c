@@ -1,5 +1,6 @@
 #include "netem/verify/measure.h"
 
+#include "base/clock.h"
 #include "base/document.h"
 #include "netem/spec/models.h"
 #include "netem/spec/values.h"
@@ -112,14 +113,6 @@ int sy_netem_measure(const struct sy_measure *measure, json_t **rtt, struct sy_e
 	return result;
 }
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static void add_time(json_t *conditions, double spent_s)
 {
 	double before_s = json_real_value(json_object_get(conditions, "verify_s"));
@@ -148,7 +141,7 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 	static const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct sy_document document = {.top = conditions,
 				       .missing = json_object_get(conditions, "missing")};
-	double start_s = now_s();
+	double start_s = sy_now_s(CLOCK_MONOTONIC);
 	int tries = 1;
 
 	if (!document.missing) {
@@ -166,5 +159,5 @@ void sy_netem_measure_into(json_t *conditions, const char *moment, const struct 
 	if (tries > 1)
 		sy_json_note(conditions, "rtt.%s was measured %d times, the fastest counts", moment,
 			     tries);
-	add_time(conditions, now_s() - start_s);
+	add_time(conditions, sy_now_s(CLOCK_MONOTONIC) - start_s);
 }

@@ -1,5 +1,6 @@
 #include "netem/verify/ping.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "netem/kernel/plan.h"
 
@@ -46,14 +47,6 @@ struct run {
 	int64_t longest_ns;
 	int64_t wall_ns; /* how far the wall clock was from the one that nobody sets */
 };
-
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	(void)clock_gettime(clock, &time);
-	return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
 
 static int parse_address(struct run *run, struct sy_error *err)
 {
@@ -169,7 +162,7 @@ static int send_echo(struct run *run, int number, struct sy_error *err)
 	echo.header.un.echo.sequence = htons((uint16_t)(number + 1));
 	if (v4)
 		echo.header.checksum = checksum(&echo, sizeof(echo));
-	run->sent_ns[number] = now_ns(CLOCK_MONOTONIC);
+	run->sent_ns[number] = sy_now_ns(CLOCK_MONOTONIC);
 	if (send(run->poll[0].fd, &echo, sizeof(echo), 0) < 0 && errno != ENOBUFS &&
 	    errno != EAGAIN && errno != ECONNREFUSED)
 		return sy_fail_errno(err, errno, "no echo request goes to %s", run->ping->peer);
@@ -178,15 +171,15 @@ static int send_echo(struct run *run, int number, struct sy_error *err)
 
 static int64_t wall_ns(void)
 {
-	return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC);
+	return sy_now_ns(CLOCK_REALTIME) - sy_now_ns(CLOCK_MONOTONIC);
 }
 
 /* How long ago the kernel took the message in, by its wall clock; 0 when it does not say, or its
  * clock was set since the first echo. */
 static int64_t age_ns(const struct run *run, struct msghdr *message)
 {
-	int64_t wall = now_ns(CLOCK_REALTIME), age;
-	int64_t moved = wall - now_ns(CLOCK_MONOTONIC) - run->wall_ns;
+	int64_t wall = sy_now_ns(CLOCK_REALTIME), age;
+	int64_t moved = wall - sy_now_ns(CLOCK_MONOTONIC) - run->wall_ns;
 	struct timespec stamp;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -238,7 +231,7 @@ static void hear_icmp(struct run *run)
 			/* Who is held up between the two clocks finds it late, never too fast. */
 			int64_t age = age_ns(run, &message);
 
-			take_answer(run, data, (size_t)got, now_ns(CLOCK_MONOTONIC) - age);
+			take_answer(run, data, (size_t)got, sy_now_ns(CLOCK_MONOTONIC) - age);
 		}
 	}
 }
@@ -255,7 +248,7 @@ static int send_syn(struct run *run, int number, struct sy_error *err)
 	run->sockets = number + 1;
 	if (set_marks(fd, run->to.any.sa_family, run->ping, err) < 0)
 		return -1;
-	run->sent_ns[number] = now_ns(CLOCK_MONOTONIC);
+	run->sent_ns[number] = sy_now_ns(CLOCK_MONOTONIC);
 	if (connect(fd, &run->to.any, run->to_size) < 0 && errno != EINPROGRESS &&
 	    errno != ECONNREFUSED)
 		return sy_fail_errno(err, errno, "no TCP connection goes to %s", run->ping->peer);
@@ -264,7 +257,7 @@ static int send_syn(struct run *run, int number, struct sy_error *err)
 
 static void hear_tcp(struct run *run)
 {
-	int64_t now = now_ns(CLOCK_MONOTONIC);
+	int64_t now = sy_now_ns(CLOCK_MONOTONIC);
 
 	for (int i = 0; i < run->sockets; i++) {
 		int error = 0;
@@ -304,7 +297,7 @@ static void listen_until_due(struct run *run, int64_t begun_ns)
 {
 	int64_t left;
 
-	while ((left = deadline_ns(run, begun_ns) - now_ns(CLOCK_MONOTONIC)) > 0) {
+	while ((left = deadline_ns(run, begun_ns) - sy_now_ns(CLOCK_MONOTONIC)) > 0) {
 		struct timespec wait = {left / 1000000000LL, left % 1000000000LL};
 
 		if (ppoll(run->poll, (nfds_t)run->sockets, &wait, NULL) <= 0)
@@ -318,7 +311,7 @@ static void listen_until_due(struct run *run, int64_t begun_ns)
 
 static int exchange(struct run *run, struct sy_error *err)
 {
-	int64_t begun_ns = now_ns(CLOCK_MONOTONIC);
+	int64_t begun_ns = sy_now_ns(CLOCK_MONOTONIC);
 
 	run->wall_ns = wall_ns();
 	for (int i = 0; i < 3; i++) { /* who was held up between the two found less */

@@ -1,4 +1,4 @@
-"""SY16: values that drift with time, in one condition or in all of a variant together."""
+"""What changes while a study or a run goes on."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from statistics import fmean
 
-from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted, place
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
+from steelyard.analysis.findings.rows import measured_rows, row_place
+from steelyard.analysis.stats.changes import MIN_VALUES, WarmUp, warm_up
 from steelyard.analysis.stats.drift import Timed, trend, wander
-from steelyard.analysis.stats.tests import holm
-from steelyard.analysis.summary.design import job_means
+from steelyard.analysis.stats.groups import mean_by_group
+from steelyard.analysis.stats.iterations import InnerWarmUp, inner_warm_up
+from steelyard.analysis.stats.readable import mean_words
+from steelyard.analysis.stats.tests import LEVEL, holm
+from steelyard.analysis.summary.design import job_means, no_negative, sample_word
 from steelyard.analysis.summary.summary import Row, Summary
 
-LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
+DRIFT_LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
 PARTS = 5  # of a study's time, told of when something comes and goes
 THIRDS = 3
 
-KIND = Kind(
+SY16 = Kind(
     code="SY16",
     severity=Severity.WARNING,
     title="values drift with time",
@@ -45,7 +51,7 @@ class Looked:
     words: str
 
 
-def check(summary: Summary) -> Iterator[Finding]:
+def check_drift(summary: Summary) -> Iterator[Finding]:
     """Of the main figures, each condition by itself, and all of a variant by their start."""
     by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in summary.rows:
@@ -53,13 +59,13 @@ def check(summary: Summary) -> Iterator[Finding]:
             by_metric.setdefault((row.group.variant, row.metric.name), []).append(row)
     looked = [one for rows in by_metric.values() for one in [*look_each(rows), *look_all(rows)]]
     corrected = holm([one.p for one in looked])
-    hit = [one for one, p in zip(looked, corrected, strict=True) if p <= LEVEL]
+    hit = [one for one, p in zip(looked, corrected, strict=True) if p <= DRIFT_LEVEL]
     if hit:
         text = (
             f"In {len(hit)} of {len(looked)} looks at series of a main figure in the order of time "
-            f"(ranks, Holm, p ≤ {LEVEL}).{apart_words(summary)}"
+            f"(ranks, Holm, p ≤ {DRIFT_LEVEL}).{apart_words(summary)}"
         )
-        yield Finding(KIND, text, tuple(one.words for one in hit))
+        yield Finding(SY16, text, tuple(one.words for one in hit))
 
 
 def look_each(rows: Sequence[Row]) -> Iterator[Looked]:
@@ -171,3 +177,127 @@ def apart_words(summary: Summary) -> str:
     if not apart:
         return ""
     return f" {counted(apart, 'condition')} did not run in turns with the baseline: drift is in the overhead."
+
+
+SY20 = Kind(
+    code="SY20",
+    severity=Severity.WARNING,
+    title="the first runs are unlike the rest (warm-up)",
+    why="Means with them are of two things: of starting, and of running.",
+    advice=(
+        "Both means are given: say which you use, and why. Warm up before the study (a run "
+        "that is not counted, `cache`), or leave the first runs out on both sides."
+    ),
+    example=(
+        "x · clients=1 · seconds: the first 6 of 12 runs: mean 11.2 ± 0.9 s with them, 9.98 ±"
+        " 0.06 s without"
+    ),
+    source="Pettitt (1979), Applied Statistics 28(2); Hothorn & Zeileis (2008), Biometrics 64(4)",
+)
+
+
+def check_warm_up(summary: Summary) -> Iterator[Finding]:
+    rows = measured_rows(summary)
+    series = [(row, values) for row in rows if len(values := job_means(row)) >= MIN_VALUES]
+    looked = [(row, warm_up(values)) for row, values in series]
+    # Of those without one the p is not known, but above the level: it raises no other.
+    corrected = holm([w.p if w is not None else 1.0 for _, w in looked])
+    found = [
+        (row, w)
+        for (row, w), p in zip(looked, corrected, strict=True)
+        if w is not None and p <= LEVEL
+    ]
+    if found:
+        yield Finding(
+            SY20,
+            f"In {len(found)} of {len(rows)} series of a main figure; the means told are with these "
+            "runs.",
+            tuple(f"{row_place(row)}: {warm_up_words(row, w)}" for row, w in found),
+        )
+
+
+def warm_up_words(row: Row, found: WarmUp) -> str:
+    """`the first 11 of 35 runs: mean 12.1 ± 0.8 s with them, 10.0 ± 0.1 s without`."""
+    unit = row.metric.unit
+    return (
+        f"the first {found.length} of {counted(found.with_it.n, sample_word(row))}: mean "
+        f"{mean_words(found.with_it, unit)} with them, {mean_words(found.without, unit)} without"
+    )
+
+
+INNER_LEVEL = (
+    0.001  # after Holm's correction for all series: many studies have iterations, few a warm-up
+)
+
+SY28 = Kind(
+    code="SY28",
+    severity=Severity.WARNING,
+    title="the first iterations inside the runs are unlike the rest (warm-up)",
+    why="Means with them are of two things: of starting, and of running.",
+    advice=(
+        "A run's value is the mean of all its iterations, these too; both means are given. "
+        "Say which you use, leave them out on both sides alike, or let `warm_up = 1` in [job]"
+        " run once unmeasured."
+    ),
+    example=(
+        "x · clients=1 · seconds: the first 1 of 3 iterations is 11 % above the rest in 12 "
+        "runs: mean 10.371 ± 0.046 s with it, 10.002 ± 0.044 s without"
+    ),
+    source="Student (1908), Biometrika 6(1); Holm (1979)",
+)
+
+
+def iterations_by_job(summary: Summary, row: Row) -> dict[object, list[list[float]]]:
+    """The row's runs that have any, by job."""
+    job_of = {run.run_id: run.job_id or run.run_id for run in row.group.runs}
+    jobs: dict[object, list[list[float]]] = {}
+    for run_id in row.run_ids:
+        found = summary.data.iterations.get((run_id, row.metric.name))
+        if found is not None:
+            jobs.setdefault(job_of[run_id], []).append(found)
+    return jobs
+
+
+def check_inner_warm_up(summary: Summary) -> Iterator[Finding]:
+    rows = [row for row in summary.rows if row.metric.is_primary and row.values]
+    series = [(row, iterations_by_job(summary, row)) for row in rows]
+    judged = [(row, jobs, w) for row, jobs in series if (w := inner_warm_up(jobs)) is not None]
+    corrected = holm([w.p for *_, w in judged])
+    hit = [one for one, p in zip(judged, corrected, strict=True) if p <= INNER_LEVEL]
+    if hit:
+        yield Finding(
+            SY28,
+            f"In {len(hit)} of {len(judged)} series with iterations inside the runs; the means told are "
+            "with them.",
+            tuple(
+                f"{place(row.group)} · {row.metric.name}: {stretch_words(row, jobs, found)}"
+                for row, jobs, found in hit
+            ),
+        )
+
+
+def stretch_words(row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp) -> str:
+    """`the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
+    kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
+    means = [
+        mean_by_group(
+            [[fmean(run[cut:]) for run in job] for job in kept if job],
+            never_negative=no_negative(row),
+        )
+        for cut in (0, found.length)
+    ]
+    with_it, without = (mean_words(mean, row.metric.unit) for mean in means)
+    way = "above" if found.excess > 0 else "below"
+    verb, what = ("is", "it") if found.length == 1 else ("are", "them")
+    return (
+        f"the first {found.length} of {found.iterations} iterations {verb} "
+        f"{100 * abs(found.excess):.2g} % {way} the rest in {counted(found.runs, 'run')}: mean "
+        f"{with_it} with {what}, {without} without"
+    )
+
+
+RULES = (
+    Rule(SY16, check_drift),
+    Rule(SY20, check_warm_up),
+    Rule(SY28, check_inner_warm_up),
+)

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.system.sampler.conftest import sampler as sampler  # noqa: PLC0414
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
-READER = ROOT / "plugins/redfish/steelyard_redfish.py"
+READER = ROOT / "contrib/redfish/steelyard_redfish.py"
 DATA = ROOT / "tests/data/redfish"
 CHASSIS = "/redfish/v1/Chassis"
 POWER, ENVIRONMENT = f"{CHASSIS}/1U/Power", f"{CHASSIS}/1U/EnvironmentMetrics"
@@ -140,14 +142,14 @@ def test_where_there_is_no_power_environment_metrics_tell(bmc: Bmc) -> None:
     assert done.returncode == 0 and bmc.asked[-1] == ENVIRONMENT
 
 
-def test_from_the_bmc_to_the_record(bmc: Bmc, sampler: Any, waiting: Any) -> None:
+def test_from_the_bmc_to_the_record(bmc: Bmc, sampler: Any) -> None:
     reader = subprocess.Popen([*bmc.words(*bmc.trust), "--period", "1"], stderr=subprocess.PIPE)
     try:
-        waiting("a first reading", bmc.out.exists)
+        wait_for("a first reading", bmc.out.exists)
         attached = sampler.attach("--root", bmc.folder / "root", "--rate", "10")
         time.sleep(2.2)
         bmc.answers[POWER]["PowerControl"][0]["PowerConsumedWatts"] = 544
-        waiting("another", lambda: bmc.written()["watts"] == "544.000")
+        wait_for("another", lambda: bmc.written()["watts"] == "544.000")
         time.sleep(1.2)
         record = attached.end()
     finally:
@@ -244,15 +246,15 @@ def test_what_was_asked_wrongly_ends_it_with_a_line(bmc: Bmc) -> None:
     assert not bmc.asked
 
 
-def test_a_bmc_that_is_away_is_told_once_and_its_return_too(bmc: Bmc, waiting: Any) -> None:
+def test_a_bmc_that_is_away_is_told_once_and_its_return_too(bmc: Bmc) -> None:
     bmc.answers[POWER] = 503
     errors = (bmc.folder / "errors").open("wb")
     words = [*bmc.words(*bmc.trust, "--document", POWER), "--period", "1"]
     with subprocess.Popen(words, stderr=errors) as reader:
-        waiting("three attempts", lambda: bmc.asked.count(POWER) >= 3)
+        wait_for("three attempts", lambda: bmc.asked.count(POWER) >= 3)
         bmc.answers[POWER] = recorded()[POWER]
-        waiting("a reading", bmc.out.exists)
-        waiting("its word", lambda: b"again" in (bmc.folder / "errors").read_bytes())
+        wait_for("a reading", bmc.out.exists)
+        wait_for("its word", lambda: b"again" in (bmc.folder / "errors").read_bytes())
         reader.kill()
     errors.close()
     first, second = (bmc.folder / "errors").read_text().splitlines()

@@ -18,7 +18,7 @@ from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.base.node import find_node_program
 
 ROOT = Path(__file__).parents[3]
-FORWARD = ROOT / "plugins/spool/forward.sh"
+FORWARD = ROOT / "contrib/spool/forward.sh"
 START = int(time.time()) - 90
 
 

@@ -1,0 +1,274 @@
+"""Nodes that were not what was asked for, or not alike."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted, place
+from steelyard.analysis.findings.node_facts import NODE_FACTS, facts_by_group
+from steelyard.analysis.findings.rows import measured_rows, row_place
+from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
+from steelyard.analysis.stats.basics import median
+from steelyard.analysis.stats.readable import quantity
+from steelyard.analysis.stats.tests import holm, kruskal
+from steelyard.analysis.summary.design import jobs_of
+from steelyard.analysis.summary.summary import Row, Summary
+
+SY11 = Kind(
+    code="SY11",
+    severity=Severity.WARNING,
+    title="unlike nodes under one condition",
+    why="The spread of a condition is then the nodes', too.",
+    advice=(
+        "Differences between nodes widen the interval. Ask for like nodes (`--constraint`, "
+        "`[place.…]` in the study) or make the difference a factor."
+    ),
+    example="x · clients=1: cpu_model AMD EPYC and Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz",
+    source="docs/study.md",
+)
+
+
+def check_mixed_nodes(summary: Summary) -> Iterator[Finding]:
+    facts = facts_by_group(summary)
+    places = [
+        f"{place(group)}: {name} {' and '.join(sorted(values))}"
+        for group in summary.groups
+        for name, values in facts.get((group.variant, group.label), {}).items()
+        if len(values) > 1
+    ]
+    if places:
+        hit = {text.split(": ")[0] for text in places}
+        text = f"{counted(len(hit), 'group')} of runs ran on nodes that differ among themselves."
+        yield Finding(SY11, text, tuple(places))
+
+
+SY12 = Kind(
+    code="SY12",
+    severity=Severity.WARNING,
+    title="a condition ran on other nodes than its baseline",
+    why="What is told as the condition's cost may be the nodes'.",
+    advice=(
+        "The overhead then also contains the difference between the nodes. Let both run on "
+        "like nodes (`--constraint`, `[place.…]` in the study)."
+    ),
+    example="x · clients=2: kernel 6.12.1, the baseline's 6.1.0-18-amd64",
+    source="docs/study.md",
+)
+
+
+def check_unlike_baseline(summary: Summary) -> Iterator[Finding]:
+    facts, hidden = facts_by_group(summary), hidden_facts(summary)
+    places = []
+    for group in summary.groups:
+        base = facts.get((group.variant, group.baseline_label or ""), {})
+        for name, values in facts.get((group.variant, group.label), {}).items():
+            if name in hidden or group.label == group.baseline_label or not base:
+                continue
+            if values != base[name]:
+                here, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
+                places.append(f"{place(group)}: {name} {here}, the baseline's {there}")
+    if places:
+        text = f"{counted(len(places), 'difference')} in what the nodes were."
+        yield Finding(SY12, text, tuple(places))
+
+
+def hidden_facts(summary: Summary) -> set[str]:
+    """Facts that a factor changes on purpose from condition to condition."""
+    factors = summary.data.meta.factors
+    if "node_type" in factors:
+        return set(NODE_FACTS)
+    on_purpose = {"launcher": "container", "kernel_release": "kernel"}
+    return {fact for factor, fact in on_purpose.items() if factor in factors}
+
+
+SY13 = Kind(
+    code="SY13",
+    severity=Severity.NOTE,
+    title="jobs did not have their nodes to themselves",
+    why="What neighbours use of a node cannot be told from what the job uses.",
+    advice=(
+        "Joules and network are of the whole node: left out where it may be shared. `--exclusive`, "
+        "or `steelyard report --energy-shares`: what is the job's at least and at most."
+    ),
+    example="1 of 25 records are of shared nodes.",
+    source="docs/collect.md",
+)
+
+
+def check_shared_nodes(summary: Summary) -> Iterator[Finding]:
+    records = summary.data.records
+    ways = {
+        "are of shared nodes": [r for r in records if r.exclusive is False],
+        "do not say whether the job was alone": [r for r in records if r.exclusive is None],
+    }
+    for words, found in ways.items():
+        if found:
+            yield Finding(
+                SY13,
+                f"{len(found)} of {counted(len(records), 'record')} {words}.",
+                tuple(sorted({record.node for record in found})),
+            )
+
+
+NODE_P = 0.01  # after Holm's correction for all series of the report
+MIN_ON_NODE = 5
+
+SY25 = Kind(
+    code="SY25",
+    severity=Severity.WARNING,
+    title="values depend on the node",
+    why="Which nodes a condition happened to get then decides its mean.",
+    advice=(
+        "Part of the spread is the nodes'. Look what tells the slow ones apart (clock, "
+        "cooling, cables), let every condition run on all of them, or name the nodes in the "
+        "study."
+    ),
+    example="x · clients=1 · seconds: median 10 s on n1, 10.22 s on n2 (p = 0.00073)",
+    source="Kruskal & Wallis (1952), JASA 47(260); Holm (1979)",
+)
+
+
+def check_node_effect(summary: Summary) -> Iterator[Finding]:
+    tested = {
+        row.group.variant + row.group.label + row.metric.name: row for row in measured_rows(summary)
+    }
+    by_node = {key: values_by_node(row) for key, row in tested.items()}
+    p_values = {
+        key: p
+        for key, nodes in by_node.items()
+        if len(nodes) > 1 and (p := kruskal(list(nodes.values()))) is not None
+    }
+    hit = [
+        (tested[key], by_node[key], p)
+        for key, p in zip(p_values, holm(list(p_values.values())), strict=True)
+        if p <= NODE_P
+    ]
+    if hit:
+        yield Finding(
+            SY25,
+            f"In {len(hit)} of {len(p_values)} series of a main figure with several nodes "
+            "(Kruskal and Wallis' test, Holm).",
+            tuple(
+                f"{row_place(row)}: {node_words(row, nodes)} (p = {p:.2g})" for row, nodes, p in hit
+            ),
+        )
+
+
+def values_by_node(row: Row) -> dict[str, list[float]]:
+    """The jobs' means of each node, or set of nodes, with at least MIN_ON_NODE jobs."""
+    nodes = {
+        row.group.jobs[run.run_id]: ", ".join(sorted(run.nodes))
+        for run in row.group.runs
+        if run.nodes
+    }
+    found: dict[str, list[float]] = {}
+    for job, values in jobs_of(row).items():
+        if job in nodes:
+            found.setdefault(nodes[str(job)], []).append(statistics.fmean(values))
+    return {node: values for node, values in found.items() if len(values) >= MIN_ON_NODE}
+
+
+def node_words(row: Row, nodes: dict[str, list[float]]) -> str:
+    """`median 9.98 s on n1, 12.1 s on n2`: the lowest and the highest."""
+    medians = sorted((median(values), node) for node, values in nodes.items())
+    ends = (medians[0], medians[-1])
+    words = ", ".join(f"{quantity(value, row.metric.unit)} on {node}" for value, node in ends)
+    return f"median {words}"
+
+
+SY30 = Kind(
+    code="SY30",
+    severity=Severity.WARNING,
+    title="runs ran on nodes of another type than their condition says",
+    why="The levels' names promise a comparison that was not made.",
+    advice=(
+        "What is told between these levels is no difference between such nodes. With Slurm "
+        "look at the nodes' Features, with PBS at their properties or resources (docs/study.md); "
+        "without a scheduler all runs are on one machine."
+    ),
+    example="1 group of runs. x · clients=1 node_type=virtual: physical",
+    source="docs/study.md",
+)
+
+
+def check_other_node_type(summary: Summary) -> Iterator[Finding]:
+    if "node_type" not in summary.data.meta.factors:
+        return
+    facts = facts_by_group(summary)
+    places = [
+        f"{place(group)}: {' and '.join(sorted(found))}"
+        for group in summary.groups
+        if (wanted := group.condition.get("node_type")) is not None
+        and (found := facts.get((group.variant, group.label), {}).get("node_type", set()))
+        and found != {str(wanted)}
+    ]
+    if places:
+        text = f"{counted(len(places), 'group')} of runs."
+        yield Finding(SY30, text, tuple(places))
+
+
+SY32 = Kind(
+    code="SY32",
+    severity=Severity.WARNING,
+    title="the CPU time of virtual nodes holds what their host gave to others",
+    why="CPU time is then neither what the job used nor what it cost.",
+    advice=(
+        "CPU seconds are then up to the wall time, however little the host's processor did: "
+        "three times too many on a busy one (docs/virtual.md). Compare `elapsed_s`, or keep "
+        "the host to the guest alone."
+    ),
+    example="1 of 25 records. n1",
+    source="docs/virtual.md",
+)
+
+
+def check_stolen_time(summary: Summary) -> Iterator[Finding]:
+    found = [r for r in summary.data.records if r.vm in COUNTS_STOLEN_TIME]
+    if found:
+        yield Finding(
+            SY32,
+            f"{len(found)} of {counted(len(summary.data.records), 'record')}.",
+            tuple(sorted({record.node for record in found})),
+        )
+
+
+SY35 = Kind(
+    code="SY35",
+    severity=Severity.WARNING,
+    title="joules are not of the same parts everywhere",
+    why=(
+        "Where a meter of the whole node is there energy_j is the node's, elsewhere that of "
+        "packages and memory, or of packages alone: such figures cannot be compared."
+    ),
+    advice=(
+        "Compare energy only among runs of nodes with the same meters; energy.covers of the "
+        "record tells the parts, energy.zones what each has used."
+    ),
+    example="node: 1 records",
+    source="docs/sampler.md",
+)
+
+
+def check_unlike_parts(summary: Summary) -> Iterator[Finding]:
+    counted: dict[str, int] = {}
+    for record in summary.data.records:
+        if record.has_energy and record.energy_covers:
+            counted[record.energy_covers] = counted.get(record.energy_covers, 0) + 1
+    if len(counted) > 1:
+        yield Finding(
+            SY35,
+            f"There are {len(counted)} kinds of them.",
+            tuple(f"{parts}: {number} records" for parts, number in sorted(counted.items())),
+        )
+
+
+RULES = (
+    Rule(SY11, check_mixed_nodes),
+    Rule(SY12, check_unlike_baseline),
+    Rule(SY13, check_shared_nodes),
+    Rule(SY25, check_node_effect),
+    Rule(SY30, check_other_node_type),
+    Rule(SY32, check_stolen_time),
+    Rule(SY35, check_unlike_parts),
+)

@@ -1,0 +1,157 @@
+"""Records and samples that are missing or cut short."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
+from steelyard.analysis.summary.load import Record
+from steelyard.analysis.summary.summary import Summary
+
+SY07 = Kind(
+    code="SY07",
+    severity=Severity.NOTE,
+    title="no energy was measured",
+    why="What was not measured is null, never 0: these runs are in no mean of joules.",
+    advice=(
+        "Energy needs RAPL counters (/sys/class/powercap) that root can read: physical nodes,"
+        " mostly. Nothing was put in its place."
+    ),
+    example="no RAPL: /sys/class/powercap is absent: 1 records",
+    source="docs/admin.md",
+)
+
+
+def check_no_energy(summary: Summary) -> Iterator[Finding]:
+    records = summary.data.records
+    without = [record for record in records if record.complete and not record.has_energy]
+    if without:
+        reasons = Counter(record.no_energy_reason or "no reason given" for record in without)
+        yield Finding(
+            SY07,
+            f"{len(without)} of {counted(len(records), 'record')} have no joules.",
+            tuple(f"{reason}: {number} records" for reason, number in reasons.most_common(10)),
+        )
+
+
+SY08 = Kind(
+    code="SY08",
+    severity=Severity.WARNING,
+    title="nodes left no record",
+    why=(
+        "Without its record nothing is known of a node: no joules, no bytes, no CPU time, no tags."
+    ),
+    advice=(
+        "Is the plugin on these nodes (`steelyard doctor`), and is the record folder on a "
+        "file system that collect can read? Totals of these runs are missing, not 0."
+    ),
+    example="1 record of a job on a node could not be found.",
+    source="docs/collect.md",
+)
+
+
+def check_missing_records(summary: Summary) -> Iterator[Finding]:
+    gaps = [gap for gap in summary.data.gaps if gap.what == "record"]
+    if gaps:
+        nodes = Counter(gap.node or "node not known" for gap in gaps)
+        yield Finding(
+            SY08,
+            f"{counted(len(gaps), 'record')} of a job on a node could not be found.",
+            tuple(f"{node}: {number}" for node, number in nodes.most_common(20)),
+        )
+
+
+SY09 = Kind(
+    code="SY09",
+    severity=Severity.WARNING,
+    title="records were cut short",
+    why="A total that ends before the job does is too small.",
+    advice=(
+        "What they lack is in no mean; the samples are kept. Where only what processes have used "
+        "was cut short, joules and bytes of the network are whole, and used. Look in the node's "
+        "log what ended the sampler before the job."
+    ),
+    example="x-51a7535d-013 on n1: cut short by a kill",
+    source="docs/formats.md",
+)
+
+
+def check_incomplete_records(summary: Summary) -> Iterator[Finding]:
+    cut = [record for record in summary.data.records if not record.complete]
+    if cut:
+        yield Finding(
+            SY09,
+            f"{len(cut)} of {counted(len(summary.data.records), 'record')} do not tell all of "
+            f"the job.",
+            tuple(
+                f"{r.run_id} on {r.node}: {r.incomplete_reason or 'no reason given'}" for r in cut
+            ),
+        )
+
+
+MISSED_SHARE = 0.01  # of the deadlines
+
+SY10 = Kind(
+    code="SY10",
+    severity=Severity.NOTE,
+    title="the sampler lost samples or was late",
+    why="What happened between two samples that lie far apart is in no figure over time.",
+    advice=(
+        "The node was overloaded or its disk full. Totals are still right (they are "
+        "counters); figures over time have holes. A lower --sample-rate helps."
+    ),
+    example="x-51a7535d-013 on n1: 3 lost, 0 late, of 11",
+    source="docs/formats.md",
+)
+
+
+def check_missed_samples(summary: Summary) -> Iterator[Finding]:
+    """Any sample lost, or more than 1 % of the deadlines missed."""
+    bad = [record for record in summary.data.records if sampled_badly(record)]
+    if bad:
+        yield Finding(
+            SY10,
+            f"In {len(bad)} of {counted(len(summary.data.records), 'record')}.",
+            tuple(
+                f"{r.run_id} on {r.node}: {r.samples_lost or 0} lost, "
+                f"{r.missed_deadlines or 0} late, of {r.samples}"
+                for r in bad
+            ),
+        )
+
+
+def sampled_badly(record: Record) -> bool:
+    late = (record.missed_deadlines or 0) > MISSED_SHARE * (record.samples or 0)
+    return late or bool(record.samples_lost)
+
+
+# Those of records have findings of their own.
+RECORD_GAPS = frozenset(("record", "incomplete_record"))
+
+SY17 = Kind(
+    code="SY17",
+    severity=Severity.NOTE,
+    title="other things were missing",
+    why="Nothing missing is taken as 0, and nothing missing goes unsaid.",
+    advice="The section on gaps lists each with its reason.",
+    example="1 thing that should be there. accounting: 1",
+    source="docs/formats.md",
+)
+
+
+def check_gaps(summary: Summary) -> Iterator[Finding]:
+    gaps = [gap for gap in summary.data.gaps if gap.what not in RECORD_GAPS]
+    if gaps:
+        kinds = Counter(gap.what for gap in gaps)
+        places = tuple(f"{what}: {number}" for what, number in kinds.most_common())
+        yield Finding(SY17, f"{counted(len(gaps), 'thing')} that should be there.", places)
+
+
+RULES = (
+    Rule(SY07, check_no_energy),
+    Rule(SY08, check_missing_records),
+    Rule(SY09, check_incomplete_records),
+    Rule(SY10, check_missed_samples),
+    Rule(SY17, check_gaps),
+)

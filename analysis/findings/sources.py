@@ -1,0 +1,118 @@
+"""Sources that stand in for others, or disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, counted
+from steelyard.analysis.stats.readable import quantity
+from steelyard.analysis.summary.disagreements import Disagreement
+from steelyard.analysis.summary.summary import Summary
+from steelyard.facts.quantities import METRICS
+
+MOST_PLACES = 20  # the database has all
+
+SY24 = Kind(
+    code="SY24",
+    severity=Severity.WARNING,
+    title="samples, records and the scheduler disagree",
+    why=(
+        "Two ways to count one thing that are further apart than both explain: at least one "
+        "is wrong."
+    ),
+    advice=(
+        "One of them counts something else, or wrongly. The table `checks` has both values "
+        "and what was allowed (docs/collect.md); until it is clear, do not build on that "
+        "quantity."
+    ),
+    example="x-51a7535d-001: CPU time: records 10 s, scheduler 20 s",
+    source="docs/collect.md",
+)
+
+
+def check_sources_disagree(summary: Summary) -> Iterator[Finding]:
+    checks = summary.data.checks
+    if checks.disagreements:
+        kinds = Counter(METRICS[d.quantity].words for d in checks.disagreements)
+        runs = len({d.run_id for d in checks.disagreements})
+        yield Finding(
+            SY24,
+            f"{', '.join(kinds)}: further apart than the ways of counting explain in {runs} of "
+            f"{counted(checks.runs, 'run')} that could be checked.",
+            tuple(disagreement_words(d) for d in checks.disagreements[:MOST_PLACES]),
+        )
+
+
+def disagreement_words(found: Disagreement) -> str:
+    """`RUN on NODE: CPU time: records 10.00 s, scheduler 20.00 s`."""
+    where = f"{found.run_id} on {found.node}" if found.node else found.run_id
+    a, b = (quantity(value, found.unit) for value in (found.value_a, found.value_b))
+    return f"{where}: {METRICS[found.quantity].words}: {found.source_a} {a}, {found.source_b} {b}"
+
+
+SY33 = Kind(
+    code="SY33",
+    severity=Severity.NOTE,
+    title="programs of the scheduler stood in for its accounting",
+    why=(
+        "They tell of a job's last start only, forget it after a while, and do not say who "
+        "deleted it."
+    ),
+    advice=(
+        "Ask the administrator for the right to read the server's accounting logs, or for a copy "
+        "of them (STEELYARD_PBS_ACCOUNTING), and collect again: what the logs say takes the place."
+    ),
+    example="qstat: 2 runs",
+    source="docs/collect.md",
+)
+
+
+def check_stand_ins(summary: Summary) -> Iterator[Finding]:
+    told = summary.data.stand_ins
+    if told:
+        runs = sum(told.values())
+        places = tuple(f"{name}: {counted(count, 'run')}" for name, count in told.items())
+        yield Finding(SY33, f"The end of {counted(runs, 'run')} is known from them.", places)
+
+
+SY34 = Kind(
+    code="SY34",
+    severity=Severity.WARNING,
+    title="two meters of one part of a node disagree",
+    why=(
+        "They are further apart than 2 % (10 % where one is watts, integrated), what both can "
+        "resolve, and what is used in the time between their readings: at least one is wrong."
+    ),
+    advice=(
+        "The record's energy.zones has both. Find out which is right (a meter at the wall, a load "
+        "that is known) before joules of this node are compared with another's."
+    ),
+    example="x-51a7535d-001 on n1: package: perf 700 J, powercap 1 kJ",
+    source="docs/sampler.md",
+)
+
+
+def check_meters_disagree(summary: Summary) -> Iterator[Finding]:
+    apart = summary.data.meters
+    if apart:
+        places = len({(found.run_id, found.node) for found in apart})
+        yield Finding(
+            SY34,
+            f"In {places} of {counted(len(summary.data.records), 'record')}.",
+            tuple(
+                f"{found.run_id} on {found.node}: {found.covers}: "
+                + ", ".join(
+                    f"{meter} {quantity(joules, 'J')}"
+                    for meter, joules in zip(found.meters, found.joules, strict=True)
+                )
+                for found in apart[:MOST_PLACES]
+            ),
+        )
+
+
+RULES = (
+    Rule(SY24, check_sources_disagree),
+    Rule(SY33, check_stand_ins),
+    Rule(SY34, check_meters_disagree),
+)

@@ -1,0 +1,53 @@
+"""A folder of records on a file system that does not answer, as NFS whose server is away: jobs start,
+end and are told; nothing of them waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.hung_folder import Mounted, needed
+from tests.system.cluster.test_bpf import switched
+from tests.throwaway_lab import Lab, until
+
+UNTIL_TOLD = "touch running.$SLURM_JOB_ID; until [ -e go ]; do sleep 0.1; done"
+
+
+@pytest.fixture
+def mounted(lab: Lab) -> Iterator[Mounted]:
+    needed()
+    made = Mounted(lab.work / "behind", lab.work / "records")
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted) -> None:
+    """One job ends while it hangs, another begins and ends. Both records are whole afterwards."""
+    with switched(lab, f"record_dir={mounted.at}"):
+        first = lab.sbatch("-w", "n1", "--tag=k=first", script=UNTIL_TOLD)
+        lab.wait_running(first)
+        until(lambda: list(mounted.behind.rglob(f"{first}/*.json")), "its record is begun")
+        mounted.hang()
+        second = lab.sbatch("-w", "n2", "--tag=k=second", script=UNTIL_TOLD)
+        lab.wait_running(second)
+        (lab.work / "go").touch()
+        for job in (first, second):
+            until(lambda job=job: job not in lab.queued(), f"job {job} has ended")
+            assert lab.sacct(job, "State") == [["COMPLETED"]]
+        until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
+        comment = lab.comment(first)
+        assert comment["tags"] == {"k": "first"}
+        # Its sampler hangs over a sample, or it has just written one.
+        assert (comment["cpu_s"] is None) == (comment["nodes_weighed"] == 0)
+        mounted.answer()
+        for job in (first, second):
+            until(
+                lambda job=job: [
+                    path
+                    for path in mounted.behind.rglob(f"{job}/*.json")
+                    if '"end_unix_s"' in path.read_text()
+                ],
+                f"the record of job {job} is final once the folder answers",
+            )

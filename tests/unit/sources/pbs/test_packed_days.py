@@ -1,0 +1,52 @@
+"""Days of the server's accounting that logrotate has packed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.sources.pbs import server_log, values
+
+RECORDS = (
+    "11/20/2026 06:00:10;Q;73.srv;queue=batch\n"
+    "11/20/2026 06:10:20;E;73.srv;user=u1 queue=batch start=1795150020 end=1795150620 Exit_status=0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("20261120", bytes),
+        ("20261120.gz", gzip.compress),
+        ("20261120.bz2", bz2.compress),
+        ("20261120.xz", lzma.compress),
+    ],
+)
+def test_they_are_read(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / name).write_bytes(pack(RECORDS.encode()))
+    (tmp_path / "20261121").write_text("")
+    job = values.split_job_id("73.srv")
+    assert job is not None
+    found = server_log.scan(tmp_path, [job])
+    assert [len(lines) for lines in found.found.values()] == [2]
+    assert list(server_log.ids_of_user(tmp_path, "u1", 1795150020)) == ["73.srv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("20261120.zst", b"x", "unpack it"),
+        ("20261120.gz", gzip.compress(RECORDS.encode())[:30], "damaged"),
+    ],
+)
+def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    job = values.split_job_id("73.srv")
+    assert job is not None
+    with pytest.raises(OSError, match=words):
+        server_log.scan(tmp_path, [job])
