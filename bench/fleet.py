@@ -30,9 +30,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
+import duckdb
 import month
 import month_jobs
 from collect import Cost, measured
@@ -127,29 +128,29 @@ def swept(fleet: Fleet, name: str, folder: Path, *words: str) -> None:
     fleet.size(name, folder)
 
 
-def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float] | None:
-    """Bytes a job in packs, and as they are stored in them before zstd, of days of one kind."""
+def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float, float] | None:
+    """Bytes on the disk, bytes of records and lines of samples a job in packs, of days of one kind."""
     last = FIRST_ID + int(fleet.asked.jobs * fleet.asked.samples)
-    jobs = used = stored = 0
+    jobs = used = content = lines = 0
     for day in record_folders.days(folder):
         packs = record_packs.packs_of(day)
         ids = {int(job_id) for pack in packs for job_id in record_packs.job_ids(pack)}
         if ids and all((job_id < last) == with_samples for job_id in ids):
             jobs += len(ids)
             used += usage(record_packs.folder_of(day))[0]
-            stored += sum(stored_bytes(packs))
-    return (used / jobs, stored / jobs) if jobs else None
-
-
-def stored_bytes(packs: Iterable[Path]) -> Iterator[int]:
-    """What a pack is bound by."""
-    for pack in packs:
-        yield sum(len(file.stored) for file in record_packs.files(pack))
+            for pack in packs:
+                found = duckdb.sql(
+                    "SELECT sum(strlen(record)), coalesce(sum(samples_lines), 0) "
+                    f"FROM read_parquet('{pack}')"
+                ).fetchall()
+                content += found[0][0]
+                lines += found[0][1]
+    return (used / jobs, content / jobs, lines / jobs) if jobs else None
 
 
 def reckoned(fleet: Fleet) -> None:
     """A month of a million jobs, all of them with samples, with thinned ones, with none."""
-    from steelyard.wrappers.sweep.pack import MOST_FILES, PACK_BYTES
+    from steelyard.wrappers.sweep.pack import MOST_FILES, MOST_LINES, PACK_BYTES
 
     kinds = {"samples": (fleet.packs, True), "thinned": (fleet.thin, True),
              "no_samples": (fleet.packs, False)}  # fmt: skip
@@ -158,11 +159,13 @@ def reckoned(fleet: Fleet) -> None:
         found = a_job(fleet, folder, with_samples)
         if found is None:
             continue
-        a_job_of[kind] = round(found[0])
-        month_gb[kind] = round(found[0] * JOBS / 1e9, 2)
-        # Two names a pack, a folder a day and the month's; 1.4 nodes a job, two files each.
-        full = max(found[1] * JOBS / PACK_BYTES, (2.8 if with_samples else 1.4) * JOBS / MOST_FILES)
-        month_names[kind] = round(2 * (full + 30) + 31)
+        used, content, lines = found
+        a_job_of[kind] = round(used)
+        month_gb[kind] = round(used * JOBS / 1e9, 2)
+        # Three names a pack, two without samples; a folder a day and the month's; 1.4 nodes a job.
+        names, files = (3, 2.8) if with_samples else (2, 1.4)
+        full = max(content / PACK_BYTES, files / MOST_FILES, lines / MOST_LINES) * JOBS
+        month_names[kind] = round(names * (full + 30) + 31)
         print(
             f"{'a month, ' + kind.replace('_', ' '):<26} {month_gb[kind]:>8.2f} GB "
             f"{month_names[kind]:>7} names, {a_job_of[kind]} bytes a job"

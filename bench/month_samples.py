@@ -16,9 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.analysis.sources import packed_samples
-from steelyard.analysis.sources.packed_samples import Column, Samples
-
 RECORDED = next((Path(__file__).parents[1] / "tests/data/records/long").glob("*.csv"))
 CLOCKS, GAUGES = (b"unix_s", b"elapsed_s"), (b"memory_bytes", b"processes")
 OF_STORAGE = (b"read_bytes", b"write_bytes")
@@ -32,13 +29,16 @@ Numbers = Any  # arrays of numpy
 
 
 @cache
-def recorded() -> tuple[list[bytes], dict[bytes, Numbers], dict[bytes, int]]:
-    """The columns that every file has, in their order; what was recorded of a job, and its digits."""
-    samples = packed_samples.parsed(RECORDED.read_bytes())
-    assert samples is not None
-    found = dict(zip(samples.names, samples.columns, strict=True))
-    names = [name for name in samples.names if b":" not in name]
-    return names, {n: found[n].values for n in OWN}, {n: found[n].digits for n in OWN}
+def recorded() -> tuple[list[bytes], dict[bytes, Numbers]]:
+    """The columns that every file has, in their order; what was recorded of a job, in units of the
+    last digit."""
+    header, *lines = RECORDED.read_bytes().splitlines()
+    names = header.split(b",")
+    columns = dict(zip(names, zip(*(line.split(b",") for line in lines), strict=True), strict=True))
+    values = {
+        name: np.array([int(cell.replace(b".", b"")) for cell in columns[name]]) for name in OWN
+    }
+    return [name for name in names if b":" not in name], values
 
 
 def places(chance: np.random.Generator, steps: int, there: int) -> Numbers:
@@ -58,7 +58,7 @@ def summed(steps: Numbers) -> Numbers:
 
 def own_columns(chance: np.random.Generator, took_s: int, cpus: int) -> dict[bytes, Numbers]:
     """What the job's own processes do."""
-    _, values, _ = recorded()
+    _, values = recorded()
     at = places(chance, took_s, len(values[b"elapsed_s"]) - 1)
     columns = {}
     for name in OWN:
@@ -99,21 +99,22 @@ def node_columns(chance: np.random.Generator, own: dict[bytes, Numbers]) -> dict
 def samples(seed: int, begin_unix_s: int, took_s: int, cpus: int) -> bytes:
     """The file of one node: a line a second, and one at the begin."""
     chance = np.random.default_rng(seed)
-    names, _, digits = recorded()
+    names, _ = recorded()
     columns = own_columns(chance, took_s, cpus)
     columns[b"unix_s"] = columns[b"unix_s"] + begin_unix_s * 1_000_000 + int(chance.integers(1e6))
     columns |= node_columns(chance, columns)
     header = [*names, *(name for name in columns if name not in names)]
-    lines = took_s + 1
-    empty = Column(0, np.empty(0, np.int64), np.zeros(lines, np.bool_))
-    made = [
-        Column(digits.get(name, 6 if is_real(name) else 0), columns[name]) if name in columns
-        else empty
-        for name in header
-    ]  # fmt: skip
-    return b"".join(packed_samples.text_of(Samples(header, made, lines, b"")))
+    cells = [
+        cells_of(name, columns[name]) if name in columns else [""] * (took_s + 1) for name in header
+    ]
+    text = "".join(",".join(line) + "\n" for line in zip(*cells, strict=True))
+    return b",".join(header) + b"\n" + text.encode()
 
 
-def is_real(name: bytes) -> bool:
-    """Whether it is in millionths of a second or a joule."""
-    return name.endswith(b"_s") or name.startswith(b"energy_j")
+def cells_of(name: bytes, values: Numbers) -> list[str]:
+    """As the sampler writes them: seconds and joules have six decimals."""
+    if not name.partition(b":")[0].endswith((b"_s", b"_j")):
+        return list(map(str, values.tolist()))
+    pairs = np.divmod(values, 1_000_000)
+    parts = zip(*(part.tolist() for part in pairs), strict=True)
+    return [f"{whole}.{millionths:06}" for whole, millionths in parts]

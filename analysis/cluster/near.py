@@ -106,7 +106,7 @@ def read(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
     """The records in a pack of these jobs; where it cannot be read, of each as far as it can."""
     found: dict[tuple[Path, str], Files] = {}
     try:
-        for file in record_packs.files(pack, ids, record_packs.RECORDS):
+        for file in record_packs.files(pack, ids, records_only=True):
             found.setdefault((pack, file.job_id), []).append(file)
     except OSError as error:
         if len(ids) == 1:

@@ -1,278 +1,282 @@
-"""Samples as a pack has them: columns of differences in place of lines of text, docs/formats.md
-part 1; and thinned, where the administrator of a sweep said so.
+"""Samples as rows of numbers: a file's lines into a table of DuckDB, thinned or not, and back to text.
 
-Counters that only grow are small differences, whose bytes lie together by their weight: zstd makes a
-half of what it makes of the text. What comes back is the file to the byte, or the text stays as it is.
+`steelyard sweep` packs such a table as Parquet (docs/formats.md part 1). A line of a file is a row:
+`job_id`, `node`, `start_unix_s` and `line` name it, then each column of the file has its number, NULL
+for an empty cell. Seconds and joules are DECIMAL(18,6), as the sampler writes them, everything else is
+BIGINT; both print as the sampler printed them. A file that does not print to the byte as it was is not
+made into rows: it is kept as it is, as the rest of its frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
+from steelyard.analysis.sources.thinned import COLUMN as THINNED
+from steelyard.analysis.store.spool import identifier
+from steelyard.facts.quantities import COLUMNS, TOTALS
 
-from steelyard.analysis.sources.thinned import COLUMN
-from steelyard.facts.quantities import TOTALS
+if TYPE_CHECKING:
+    import duckdb
 
-FORM = "columns-1"
-ELAPSED, THINNED = b"elapsed_s", COLUMN.encode()
-PIECE_BYTES = 1 << 20  # cells as Python's objects take eight times as much
-PIECE_LINES = 4096
-MOST_LINES = 1 << 26  # of a file of 64 MB, the largest that is packed
-DIGITS = b"0123456789,"
-LARGEST = frozenset(
-    total.column.encode()
-    for total in TOTALS.values()
-    if total.over_time == "LARGEST" and total.column
-)
+KEYS = {"job_id": "VARCHAR", "node": "VARCHAR", "start_unix_s": "BIGINT"}
+LINE, ELAPSED = "line", "elapsed_s"
+REAL, WHOLE = "DECIMAL(18,6)", "BIGINT"
+CELLS = b"0123456789.,\n"  # all that the lines of a file have
+# More than any sampler writes: a user's file must not take a sweep's memory.
+MOST_LINES, MOST_CELLS = 1_000_000, 20_000_000  # of one file
+MOST_COLUMNS = 1000  # of one table
+OF_PARSED = ("number", "places", "text")  # columns beside those of the table `samples`
+LARGEST = frozenset(total.column for total in TOTALS.values() if total.is_largest and total.column)
 
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
-Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Key = tuple[str, str, int]  # job id, node, start
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """The cells of a column: `values`, in units of the last digit, where there are any."""
+class Frame:
+    """What of a file of samples is in no row."""
 
-    digits: int  # behind the point
-    values: Numbers
-    there: Flags | None = None  # None: in every line
+    header: str | None = None  # None: no row is of this file
+    lines: int = 0
+    thinned_s: int | None = None  # so many seconds are between its rows; None: all lines are there
+    rest: bytes = b""  # a last line that was cut short; all of a file that cannot be rows
 
     @property
-    def lines(self) -> int:
-        """How many, empty cells too."""
-        return len(self.values if self.there is None else self.there)
+    def names(self) -> list[str]:
+        """The columns of the file, in its order."""
+        return [] if self.header is None else self.header.split(",")
+
+    def content(self, lines: str) -> bytes:
+        """The file, of the lines that its rows print."""
+        if self.header is None:
+            return self.rest
+        end = "\n" if self.lines else ""
+        return f"{self.header}\n{lines}{end}".encode() + self.rest
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
-    """A file of samples; `rest`: of a last line that was cut short."""
+class File:
+    """A file of samples before it is rows."""
 
-    names: Sequence[bytes]
-    columns: Sequence[Column]
-    lines: int
-    rest: bytes
+    key: Key
+    frame: Frame
+    body: str  # its whole lines, without the last one's end
+    content: bytes
 
-
-def encoded(text: bytes, check: bool = True) -> bytes | None:
-    """A file of samples as columns; None: not as the sampler writes it, and the text must do.
-
-    `check`: whether these are the text again.
-    """
-    samples = parsed(text)
-    blob = None if samples is None else packed(samples)
-    return blob if blob is None or not check or is_of(blob, text) else None
+    @property
+    def as_it_is(self) -> Frame:
+        """Its frame when it cannot be rows."""
+        return Frame(rest=self.content)
 
 
-def thinned(text: bytes, every_s: int) -> bytes | None:
-    """A file with one line in `every_s` seconds; 0: no line between the first and the last. None: it
-    has no more than that, or is not understood.
-
-    Whatever totals are made of stays: of every column the first and the last value, and the line of
-    the largest. Each line says how it was thinned.
-    """
-    samples = parsed(text)
-    if samples is None or THINNED in samples.names:
-        return None
-    keep = chosen(samples, every_s)
-    if keep is None or keep.all():
-        return None
-    head, *lines = text.split(b"\n")
-    mark = b",%d\n" % every_s
-    stay = (lines[place] + mark for place in keep.nonzero()[0].tolist())
-    return b"".join([head, b",", THINNED, b"\n", *stay, samples.rest])
+def type_of(name: str) -> str:
+    """Of a column of samples, by its unit: `energy_j:package-0`."""
+    base = name.partition(":")[0]
+    return REAL if base.endswith(("_s", "_j")) and base != THINNED else WHOLE
 
 
-def is_of(blob: bytes, text: bytes) -> bool:
-    """Whether it is the text again, to the byte."""
-    begin = 0
-    for piece in text_of(unpacked(blob)):
-        if not text.startswith(piece, begin):
-            return False
-        begin += len(piece)
-    return begin == len(text)
-
-
-def decoded(blob: bytes) -> bytes:
-    """The file again; ValueError where it is damaged."""
+def file_of(key: Key, content: bytes) -> File:
+    """A file cut into header, lines and rest."""
+    head, newline, body = content.partition(b"\n")
+    whole, end, rest = body.rpartition(b"\n")
     try:
-        return b"".join(text_of(unpacked(blob)))
-    except (IndexError, OverflowError) as error:
-        raise ValueError(str(error)) from None
+        header = head.decode()
+    except UnicodeDecodeError:
+        header = ""
+    lines = whole.count(b"\n") + 1 if end else 0
+    is_large = lines > MOST_LINES or lines * (header.count(",") + 1) > MOST_CELLS
+    if not newline or not is_header(header) or is_large or whole.translate(None, CELLS):
+        return File(key, Frame(rest=content), "", content)
+    return File(key, Frame(header, lines, rest=rest), whole.decode(), content)
 
 
-# --- text ------------------------------------------------------------------------------------
+def is_header(text: str) -> bool:
+    """Whether its names can be columns beside each other, and beside the key."""
+    names = text.split(",")
+    folded = {name.casefold() for name in names}
+    return (
+        all(name.isprintable() and name for name in names)
+        and len(folded) == len(names)
+        and not folded & {*KEYS, LINE, *OF_PARSED}
+    )
 
 
-class OddError(ValueError):
-    """Text that is no table of our numbers."""
+def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int | None]:
+    """Where each of the names is among the columns, counted from 1; None: nowhere."""
+    places = {name: place for place, name in enumerate(columns, 1)}
+    return [places.get(name) for name in names]
 
 
-def parsed(text: bytes) -> Samples | None:
-    """The numbers of a file; None where it has other cells. Whether these make the text again is
-    not known yet."""
-    head, _, body = text.partition(b"\n")
-    whole, newline, rest = body.rpartition(b"\n")
-    names = head.split(b",")
-    try:
-        pieces = [piece_of(piece, len(names)) for piece in pieces_of(whole + newline)]
-        columns = [joined(parts) for parts in zip(*pieces, strict=True)]
-    except OddError:
-        return None
-    lines = sum(piece[0].lines for piece in pieces)
-    return Samples(names, columns, lines, rest) if lines else None
+def line_sql(columns: Sequence[str]) -> str:
+    """A row's line of text, of the columns at `places`."""
+    cells = ", ".join(f"coalesce({identifier(name)}::VARCHAR, '')" for name in columns)
+    return f"array_to_string(list_select([{cells}], places), ',')"
 
 
-def piece_of(text: bytes, width: int) -> list[Column]:
-    """Some lines."""
-    cells = text.replace(b"\n", b",").split(b",")
-    if len(cells) % width:
-        raise OddError
-    return [numbers(cells[place::width]) for place in range(width)]
+class SampleTable:
+    """The table `samples` of an engine: rows of many files, in the order in which they came."""
 
+    def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
+        """Every column that the sampler always writes is there, whether a file has it or not."""
+        self.engine = engine
+        self.columns = [*(column.name for column in COLUMNS), THINNED]
+        self.rows = 0
+        kinds = KEYS | {LINE: WHOLE} | {name: type_of(name) for name in self.columns}
+        columns = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+        engine.execute(f"CREATE TABLE samples ({columns})")
 
-def pieces_of(lines: bytes) -> Iterator[bytes]:
-    """Whole lines, without the last one's end."""
-    begin = 0
-    while begin < len(lines):
-        end = lines.find(b"\n", min(begin + PIECE_BYTES, len(lines) - 1))
-        yield lines[begin:end]
-        begin = end + 1
+    def insert(self, files: Sequence[File], every_s: int | None) -> list[Frame]:
+        """Add the rows of files; their frames, in this order.
 
+        `every_s`: of each file one line in so many seconds; 0: no line between the first and the
+        last; None: all lines.
+        """
+        frames = [self._frame_of(file) for file in files]
+        numbers = [number for number, frame in enumerate(frames) if frame.lines]
+        if not numbers:
+            return frames
+        self._parse(files, frames, numbers)
+        for (number,) in self.engine.execute(
+            f"SELECT DISTINCT number FROM parsed WHERE {line_sql(self.columns)} IS DISTINCT FROM text"
+        ).fetchall():
+            frames[number] = files[number].as_it_is
+            self.engine.execute("DELETE FROM parsed WHERE number = ?", [number])
+        chosen = "FROM parsed" if every_s is None else self._thin(frames, every_s)
+        added = self.engine.execute(
+            f"INSERT INTO samples BY NAME SELECT * EXCLUDE ({', '.join(OF_PARSED)}) {chosen}"
+        ).fetchone()
+        self.rows += added[0] if added else 0
+        return frames
 
-def numbers(cells: Sequence[bytes]) -> Column:
-    """A column's cells, some of them empty maybe."""
-    filled = [cell for cell in cells if cell]
-    there = None
-    if len(filled) < len(cells):
-        there = np.fromiter(map(bool, cells), np.bool_, len(cells))
-    if not filled:
-        return Column(0, np.empty(0, np.int64), there)
-    digits = len(filled[0].partition(b".")[2])
-    text = b",".join(filled)
-    if digits:
-        text = text.replace(b".", b"")
-    if text.translate(None, DIGITS) or b",," in b",%b," % text:
-        raise OddError
-    values = np.fromstring(text, np.int64, sep=",")  # too large a number is not the text again
-    return Column(digits, values, there)
+    def _frame_of(self, file: File) -> Frame:
+        """A file's frame; adds the columns that no file had before."""
+        known = {name.casefold(): name for name in self.columns}
+        new = [name for name in file.frame.names if name.casefold() not in known]
+        if len(known) + len(new) > MOST_COLUMNS or any(
+            known.get(name.casefold(), name) != name for name in file.frame.names
+        ):
+            return file.as_it_is  # eth0 and Eth0 cannot be columns of one table
+        for name in new:
+            self.engine.execute(
+                f"ALTER TABLE samples ADD COLUMN {identifier(name)} {type_of(name)}"
+            )
+        self.columns += new
+        return file.frame
 
-
-def joined(parts: Sequence[Column]) -> Column:
-    """Pieces of a column together."""
-    digits = {part.digits for part in parts if len(part.values)} or {0}
-    if len(digits) > 1:
-        raise OddError
-    there = None
-    if any(part.there is not None for part in parts):
-        flags = (
-            np.ones(part.lines, np.bool_) if part.there is None else part.there for part in parts
+    def _parse(
+        self, files: Sequence[File], frames: Sequence[Frame], numbers: Sequence[int]
+    ) -> None:
+        """The lines of these files as the table `parsed`, with their text beside the numbers."""
+        mine = [files[number] for number in numbers]
+        names = [frames[number].names for number in numbers]
+        job_ids, nodes, starts = zip(*(file.key for file in mine), strict=True)
+        cells = ", ".join(
+            f"TRY_CAST(nullif(cells[cell_of[{place}]], '') AS {type_of(name)}) AS {identifier(name)}"
+            for place, name in enumerate(self.columns, 1)
         )
-        there = np.concatenate(list(flags))
-    return Column(digits.pop(), np.concatenate([part.values for part in parts]), there)
+        self.engine.execute(
+            "CREATE OR REPLACE TEMP TABLE parsed AS WITH texts AS (SELECT "
+            "unnest(?::INTEGER[]) AS number, unnest(?::VARCHAR[]) AS job_id, "
+            "unnest(?::VARCHAR[]) AS node, unnest(?::BIGINT[]) AS start_unix_s, "
+            "unnest(?::INTEGER[][]) AS places, unnest(?::INTEGER[][]) AS cell_of, "
+            "string_split(unnest(?::VARCHAR[]), chr(10)) AS texts), "
+            "lines AS (SELECT * EXCLUDE (texts), unnest(texts) AS text, "
+            "generate_subscripts(texts, 1) AS line FROM texts), "
+            "split AS (SELECT *, string_split(text, ',') AS cells FROM lines) "
+            f"SELECT number, places, text, job_id, node, start_unix_s, line, {cells} FROM split",
+            [
+                list(numbers), list(job_ids), list(nodes), list(starts),
+                [places_of(one, self.columns) for one in names],
+                [places_of(self.columns, one) for one in names],
+                [file.body for file in mine],
+            ],
+        )  # fmt: skip
 
+    def _thin(self, frames: list[Frame], every_s: int) -> str:
+        """SQL of the lines that stay of `parsed`; changes the frames of their files.
 
-def text_of(samples: Samples) -> Iterator[bytes]:
-    """The file, some lines at a time."""
-    yield b",".join(samples.names) + b"\n"
-    for begin in range(0, samples.lines, PIECE_LINES):
-        some = np.zeros(samples.lines, np.bool_)
-        some[begin : begin + PIECE_LINES] = True
-        columns = (cells_of(of_lines(column, some)) for column in samples.columns)
-        yield "".join(",".join(line) + "\n" for line in zip(*columns, strict=True)).encode()
-    yield samples.rest
+        Whatever totals are made of stays: of every column the lines with its first and its last
+        value, and those with the largest one. A file without times, or one that would lose no line,
+        stays as it is; so does one that is thinned already.
+        """
+        self.engine.execute(f"CREATE OR REPLACE TEMP TABLE stays AS {self._stays_sql(every_s)}")
+        found = self.engine.execute(
+            "SELECT number, any_value(stay) FROM parsed "
+            "JOIN (SELECT number, count(*) AS stay FROM stays GROUP BY number) USING (number) "
+            f"GROUP BY number HAVING count(*) = count({ELAPSED}) AND count(*) > any_value(stay)"
+        ).fetchall()
+        thinned = [number for number, _ in found if THINNED not in frames[number].names]
+        for number, lines in found:
+            if number in thinned:
+                header = f"{frames[number].header},{THINNED}"
+                frames[number] = replace(
+                    frames[number], header=header, lines=lines, thinned_s=every_s
+                )
+        mine = f"number IN (SELECT unnest({thinned}::INTEGER[]))"
+        return (
+            f"REPLACE (CASE WHEN {mine} THEN {every_s} ELSE {THINNED} END AS {THINNED}) "
+            f"FROM parsed WHERE NOT {mine} OR (number, line) IN (SELECT (number, line) FROM stays)"
+        )
 
-
-def cells_of(column: Column) -> list[str]:
-    """As the sampler writes them."""
-    if column.digits:
-        form = f"%d.%0{column.digits}d"
-        pairs = np.divmod(column.values, 10**column.digits)
-        texts = [form % pair for pair in zip(*(part.tolist() for part in pairs), strict=True)]
-    else:
-        texts = list(map(str, column.values.tolist()))
-    if column.there is None:
-        return texts
-    left = iter(texts)
-    return [next(left) if is_there else "" for is_there in column.there.tolist()]
-
-
-# --- lines chosen ----------------------------------------------------------------------------
-
-
-def of_lines(column: Column, keep: Flags) -> Column:
-    """A column of fewer lines."""
-    if column.there is None:
-        return replace(column, values=column.values[keep])
-    return Column(column.digits, column.values[keep[column.there]], column.there[keep])
-
-
-def chosen(samples: Samples, every_s: int) -> Flags | None:
-    """The lines that stay; None: they have no times."""
-    if ELAPSED not in samples.names:
-        return None
-    time = samples.columns[samples.names.index(ELAPSED)]
-    if time.there is not None:
-        return None
-    keep = np.zeros(samples.lines, np.bool_)
-    keep[[0, -1]] = True
-    if every_s:
-        span = time.values // (every_s * 10**time.digits)
-        keep[1:] |= span[1:] != span[:-1]
-    for name, column in zip(samples.names, samples.columns, strict=True):
-        places = np.arange(samples.lines) if column.there is None else column.there.nonzero()[0]
-        if len(places):
-            keep[places[[0, -1]]] = True
+    def _stays_sql(self, every_s: int) -> str:
+        """Number and line of what stays of each file."""
+        lines = ["min(line)", "max(line)"]
+        for name in self.columns:
+            there = f"FILTER ({identifier(name)} IS NOT NULL)"
+            lines += [f"min(line) {there}", f"max(line) {there}"]
             if name in LARGEST:
-                keep[places[column.values.argmax()]] = True
-    return keep
+                lines.append(f"arg_max(line, ({identifier(name)}, -line)) {there}")
+        ends = f"SELECT number, unnest([{', '.join(lines)}]) AS line FROM parsed GROUP BY number"
+        spans = (
+            f"UNION ALL SELECT number, min(line) FROM parsed "
+            f"GROUP BY number, ({ELAPSED} * 1000000)::BIGINT // {every_s * 1_000_000}"
+            if every_s
+            else ""
+        )
+        return f"SELECT DISTINCT number, line FROM ({ends} {spans}) WHERE line IS NOT NULL"
 
 
-# --- bytes -----------------------------------------------------------------------------------
+def texts(
+    cursor: duckdb.DuckDBPyConnection, table: str, keys: Sequence[Key], frames: Sequence[Frame]
+) -> Iterator[bytes]:
+    """The files again, out of a table of their rows; `table`: SQL. ValueError: rows are missing."""
+    wanted = [number for number, frame in enumerate(frames) if frame.lines]
+    found: dict[int, tuple[int, str]] = {}
+    if wanted:
+        columns = [one[0] for one in cursor.execute(f"FROM {table} LIMIT 0").description or ()]
+        columns = [name for name in columns if name not in KEYS and name != LINE]
+        job_ids, nodes, starts = zip(*(keys[number] for number in wanted), strict=True)
+        places = [places_of(frames[number].names, columns) for number in wanted]
+        found = {
+            number: (lines, text)
+            for number, lines, text in cursor.execute(
+                "WITH wanted AS (SELECT unnest(?::INTEGER[]) AS number, "
+                "unnest(?::VARCHAR[]) AS job_id, unnest(?::VARCHAR[]) AS node, "
+                "unnest(?::BIGINT[]) AS start_unix_s, unnest(?::INTEGER[][]) AS places) "
+                f"SELECT number, count(*), string_agg({line_sql(columns)}, chr(10) ORDER BY line) "
+                f"FROM {table} JOIN wanted USING (job_id, node, start_unix_s) "
+                "WHERE job_id BETWEEN ? AND ? GROUP BY number",
+                [
+                    wanted, list(job_ids), list(nodes), list(starts), places, min(job_ids),
+                    max(job_ids),
+                ],
+            ).fetchall()
+        }  # fmt: skip
+    for number, frame in enumerate(frames):
+        lines, text = found.get(number, (0, ""))
+        if lines != frame.lines:
+            raise ValueError(f"{lines} of {frame.lines} lines of {keys[number]} are there")
+        yield frame.content(text)
 
 
-def packed(samples: Samples) -> bytes:
-    """The header; a line that says how many lines there are and of each column `DIGITS:WIDTH:FIRST`,
-    and `:some` where cells are empty; a line end; then column by column."""
-    words, parts = [str(samples.lines)], []
-    for column in samples.columns:
-        values, flags = column.values, column.there
-        steps = np.diff(values)
-        weights = ((steps << 1) ^ (steps >> 63)).astype("<u8")
-        width = (int(weights.max()).bit_length() + 7) // 8 if len(steps) else 0
-        first = int(values[0]) if len(values) else 0
-        words.append(f"{column.digits}:{width}:{first}{'' if flags is None else ':some'}")
-        if flags is not None:
-            parts.append(np.packbits(flags).tobytes())
-        parts.append(weights.view(np.uint8).reshape(-1, 8)[:, :width].T.tobytes())
-    head = b",".join(samples.names) + b"\n" + " ".join(words).encode() + b"\n"
-    return b"".join([head, *parts, samples.rest])
+def thin(content: bytes, every_s: int) -> bytes:
+    """A file as it comes back out of a pack that it was thinned for."""
+    import duckdb
 
-
-def unpacked(blob: bytes) -> Samples:
-    """The other way round."""
-    head, _, body = blob.partition(b"\n")
-    words, _, body = body.partition(b"\n")
-    count, *told = words.decode().split(" ")
-    lines, at, columns = int(count), 0, []
-    if not 0 < lines <= MOST_LINES:
-        raise ValueError(f"{lines} lines")
-    for word in told:
-        digits, width, first, *some = word.split(":")
-        there = None
-        if some:
-            size = (lines + 7) // 8
-            there = np.unpackbits(np.frombuffer(body, np.uint8, size, at), count=lines).astype(bool)
-            at += size
-        values = lines if there is None else int(there.sum())
-        steps = max(values - 1, 0)
-        planes = np.frombuffer(body, np.uint8, int(width) * steps, at).reshape(int(width), steps)
-        at += int(width) * steps
-        wide = np.zeros((steps, 8), np.uint8)
-        wide[:, : int(width)] = planes.T
-        weights = wide.view("<u8")[:, 0]
-        differences = (weights >> 1).astype(np.int64) ^ -(weights & 1).astype(np.int64)
-        whole = np.concatenate([[np.int64(int(first))], differences]).cumsum()[:values]
-        columns.append(Column(int(digits), whole, there))
-    return Samples(head.split(b","), columns, lines, body[at:])
+    key = ("", "", 0)
+    with duckdb.connect() as engine:
+        engine.execute("SET threads = 1")
+        frames = SampleTable(engine).insert([file_of(key, content)], every_s)
+        (text,) = texts(engine, "samples", [key], frames)
+    return text

@@ -177,7 +177,7 @@ def packed_records(
     """The records in a day's packs that start in [since, until), and do not lie loose yet."""
     told = set()
     for pack in reversed(record_packs.packs_of(day)):
-        for file in record_packs.files(pack, only=record_packs.RECORDS):
+        for file in record_packs.files(pack, records_only=True):
             path = pack / file.job_id / file.name
             parts = name_parts(path)
             if parts is None or not since_unix_s <= parts[1] < until_unix_s:

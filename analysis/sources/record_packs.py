@@ -1,8 +1,9 @@
 """Packs: a day's old records as Parquet, docs/formats.md part 1; made by `steelyard sweep`.
 
-RECORD_DIR/YYYY-MM/DD.packs/pack-GID-MODE-N.parquet has the bytes of every file of jobs, and beside
-it pack-GID-MODE-N.jobs their ids, a line each, which anybody may read. A pack without its list does
-not count: it was not finished.
+RECORD_DIR/YYYY-MM/DD.packs/records-GID-MODE-N.parquet has a row for each record, and
+samples-GID-MODE-N.parquet beside it a row for each of their samples. records-GID-MODE-N.jobs has the
+ids of its jobs, a line each, which anybody may read. The file of records is renamed into place last: a
+pack counts when that file and its list exist. Each file of a job comes back out of a pack to the byte.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.store.spool import no_pattern
+from steelyard.analysis.sources import packed_samples
+from steelyard.analysis.store.spool import no_pattern, quote_path
 
 if TYPE_CHECKING:
     import duckdb
 
 SUFFIX, LIST_SUFFIX = ".parquet", ".jobs"
+RECORDS, SAMPLES = "records-", "samples-"  # how the names of the two files of a pack begin
+FORMAT_VERSION = 1
+ROWS_AT_ONCE = 64  # of records, while a pack is read
+LINES_AT_ONCE = 100_000  # of samples
 _LOCK = threading.Lock()
 
 
@@ -39,7 +45,7 @@ def packs_of(day: Path) -> list[Path]:
         names = {entry.name for entry in os.scandir(folder_of(day))}
     except OSError:
         return []
-    packs = sorted((n for n in names if n.endswith(SUFFIX) and not n.startswith(".")), key=number)
+    packs = sorted((n for n in names if n.startswith(RECORDS) and n.endswith(SUFFIX)), key=number)
     there = [folder_of(day) / name for name in packs]
     return [pack for pack in there if pack.with_suffix(LIST_SUFFIX).name in names]
 
@@ -48,6 +54,16 @@ def number(name: str) -> tuple[int, str]:
     """Sorts a day's packs as they were made, as far as they are of the same readers."""
     word = name.removesuffix(SUFFIX).rpartition("-")[2]
     return int(word) if word.isdigit() else 0, name
+
+
+def samples_of(pack: Path) -> Path:
+    """The samples of a pack's records; there is no such file where none of them has any."""
+    return pack.with_name(SAMPLES + pack.name.removeprefix(RECORDS))
+
+
+def parts_of(pack: Path) -> tuple[Path, Path, Path]:
+    """The files that a pack can have. The first one makes it count: written last, removed first."""
+    return pack, samples_of(pack), pack.with_suffix(LIST_SUFFIX)
 
 
 def job_ids(pack: Path) -> list[str]:
@@ -71,37 +87,35 @@ def packs_with(day: Path, job_id: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A file in a pack, and what its inode told when it was packed."""
+    """A file of a job in a pack, and its inode when it was packed; that of samples has only a time."""
 
     job_id: str
     name: str
-    uid: int
-    mode: int
+    content: bytes
     modified_unix_ns: int
-    changed_unix_ns: int
-    thinned_s: int | None  # so many seconds lie between its lines; None: it is whole
-    form: str | None  # how it is stored; None: as it was
-    stored: bytes
-
-    @property
-    def content(self) -> bytes:
-        """The file; OSError where it is damaged, or in a form that this version does not know."""
-        if self.form is None:
-            return self.stored
-        from steelyard.analysis.sources import packed_samples
-
-        if self.form != packed_samples.FORM:
-            raise OSError(
-                0, f"{self.name} is packed as {self.form}: use a newer Steelyard", self.name
-            )
-        try:
-            return packed_samples.decoded(self.stored)
-        except ValueError as error:
-            raise OSError(0, f"{self.name} is damaged in its pack: {error}", self.name) from None
+    changed_unix_ns: int = 0
+    uid: int = 0
+    mode: int = 0
+    thinned_s: int | None = None  # so many seconds are between its lines; None: it is complete
 
 
-COLUMNS = "job_id, name, uid, mode, modified_unix_ns, changed_unix_ns, thinned_s, form, content"
-RECORDS = "name LIKE '%.json'"  # and no samples
+KEYS = {"format_version": "INTEGER", **packed_samples.KEYS}
+# The columns of records-*.parquet that give the files back; NULL: there is no such file.
+OF_RECORD = {
+    "uid": "BIGINT",
+    "mode": "INTEGER",
+    "modified_unix_ns": "BIGINT",
+    "changed_unix_ns": "BIGINT",
+    "record": "VARCHAR",
+    "record_rest": "BLOB",  # of a record that is no UTF-8
+}
+OF_SAMPLES = {
+    "samples_modified_unix_ns": "BIGINT",
+    "samples_header": "VARCHAR",
+    "samples_lines": "BIGINT",
+    "samples_rest": "BLOB",
+    "thinned_s": "BIGINT",
+}
 
 
 @functools.cache
@@ -114,28 +128,79 @@ def connection() -> duckdb.DuckDBPyConnection:
     return found
 
 
-def files(pack: Path, among: Collection[str] = (), only: str = "true") -> Iterator[Packed]:
-    """The files in a pack, of the jobs `among` if any are given, and of what `only` says in SQL;
-    OSError when it cannot be read. One at a time is in memory, and its group of rows."""
+def files(pack: Path, among: Collection[str] = (), records_only: bool = False) -> Iterator[Packed]:
+    """The files in a pack, of the jobs `among` if any are given, each record before its samples;
+    OSError when one cannot be read."""
     import duckdb
 
-    with pack.open("rb"):  # DuckDB's own words tell no errno
+    with pack.open("rb"):  # DuckDB's own messages have no errno
         pass
-    with _LOCK:
-        cursor = connection().cursor()
-    where = only
-    values: list[object] = [no_pattern(pack)]
-    if among:  # the bounds spare groups of rows, which are sorted by job
-        where += " AND job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
+    columns = (*KEYS, *OF_RECORD) if records_only else (*KEYS, *OF_RECORD, *OF_SAMPLES)
+    where, values = "true", list[object]([no_pattern(pack)])
+    if among:  # rows are sorted by job: the bounds spare groups of rows
+        where = "job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
         values += [min(among), max(among), list(among)]
+    with _LOCK:
+        cursor, of_samples = connection().cursor(), connection().cursor()
     try:
-        found = cursor.execute(f"SELECT {COLUMNS} FROM read_parquet(?) WHERE {where}", values)
-        while row := found.fetchone():
-            yield Packed(*row)
-    except duckdb.Error as error:
+        cursor.execute(f"SELECT {', '.join(columns)} FROM read_parquet(?) WHERE {where}", values)
+        while found := cursor.fetchmany(ROWS_AT_ONCE):
+            rows = [dict(zip(columns, row, strict=True)) for row in found]
+            yield from records_of(rows)
+            if not records_only:
+                for some in batches(rows):
+                    yield from samples_in(pack, some, of_samples)
+    except (duckdb.Error, ValueError) as error:
         raise OSError(0, f"no pack that can be read: {error}", str(pack)) from None
     finally:
         cursor.close()
+        of_samples.close()
+
+
+def records_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[Packed]:
+    """The record of each row that has one."""
+    for row in rows:
+        if row["format_version"] != FORMAT_VERSION:
+            raise ValueError(f"its format is {row['format_version']}: use a newer Steelyard")
+        if row["modified_unix_ns"] is not None:
+            text, rest = row["record"], row["record_rest"]
+            yield Packed(
+                row["job_id"], f"{row['node']}.{row['start_unix_s']}.json",
+                rest if text is None else text.encode(), row["modified_unix_ns"],
+                row["changed_unix_ns"], row["uid"], row["mode"],
+            )  # fmt: skip
+
+
+def batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """The rows that have samples, in parts of some LINES_AT_ONCE lines."""
+    some, lines = list[Mapping[str, Any]](), 0
+    for row in rows:
+        if row["samples_modified_unix_ns"] is not None:
+            some.append(row)
+            lines += row["samples_lines"]
+        if lines >= LINES_AT_ONCE:
+            yield some
+            some, lines = [], 0
+    yield some
+
+
+def samples_in(
+    pack: Path, rows: Sequence[Mapping[str, Any]], cursor: duckdb.DuckDBPyConnection
+) -> Iterator[Packed]:
+    """The samples of these rows."""
+    keys = [(row["job_id"], row["node"], row["start_unix_s"]) for row in rows]
+    frames = [
+        packed_samples.Frame(
+            row["samples_header"], row["samples_lines"], row["thinned_s"], row["samples_rest"]
+        )
+        for row in rows
+    ]
+    table = f"read_parquet({quote_path(samples_of(pack))})"
+    contents = packed_samples.texts(cursor, table, keys, frames)
+    for row, frame, content in zip(rows, frames, contents, strict=True):
+        name = f"{row['node']}.{row['start_unix_s']}.csv"
+        modified = row["samples_modified_unix_ns"]
+        yield Packed(row["job_id"], name, content, modified, thinned_s=frame.thinned_s)
 
 
 @functools.cache

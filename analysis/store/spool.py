@@ -23,6 +23,11 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def identifier(name: str) -> str:
+    """The name of a column as it stands in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def no_pattern(path: Path) -> str:
     """A path for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))

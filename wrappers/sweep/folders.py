@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steelyard.analysis.sources import record_folders, record_packs
-from steelyard.analysis.sources.records import name_parts
+from steelyard.analysis.sources.records import INT64, name_parts
 from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
 # A job without samples writes nothing while it runs: so old a record that has no end is of a node
@@ -104,9 +104,10 @@ def names_of(folder: Path) -> Iterator[str]:
 
 def node_and_start(path: Path) -> tuple[str, int] | None:
     """Of a record or its samples: a job killed early may have left no record."""
-    if path.suffix not in PACKED_KINDS:
+    if path.suffix not in PACKED_KINDS or not is_text(path.name):
         return None
-    return name_parts(path.with_suffix(".json"))
+    parts = name_parts(path.with_suffix(".json"))
+    return parts if parts and path.stem == f"{parts[0]}.{parts[1]}" and parts[1] < INT64 else None
 
 
 def files_in(folder: Path) -> list[File]:
@@ -146,7 +147,7 @@ def by_kind(folder: Path, files: Sequence[File]) -> Sorted:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can stand in a list of jobs."""
+    """Whether a name can be in a list of jobs, and in a row of a pack."""
     return name.isprintable() and all(ord(letter) < 0xD800 for letter in name)
 
 
@@ -166,7 +167,7 @@ def why_loose(files: Sequence[File]) -> str:
     The two stay together, and a pack has no more readers than each of its files.
     """
     statuses = [file.status for file in files]
-    if any(file.path.suffix not in PACKED_KINDS for file in files) or not all(
+    if any(node_and_start(file.path) is None for file in files) or not all(
         stat.S_ISREG(status.st_mode) for status in statuses
     ):
         return OTHER
@@ -197,15 +198,23 @@ def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
 
 
 def half_made(day: Path) -> Iterator[Path]:
-    """What a killed sweep left among a day's packs: half a pack, a list without its pack."""
+    """What a killed sweep left among a day's packs: files of a pack that has no records."""
     folder = record_packs.folder_of(day)
     if not folder.is_dir():
         return
-    names = {path.name for path in folder.iterdir()}
-    for name in sorted(names):
-        pack = name.removesuffix(record_packs.LIST_SUFFIX) + record_packs.SUFFIX
-        if name.startswith(".") or (name.endswith(record_packs.LIST_SUFFIX) and pack not in names):
-            yield folder / name
+    paths = sorted(folder.iterdir())
+    packs = [path for path in paths if path.name.startswith(record_packs.RECORDS)]
+    packs = [path for path in packs if path.suffix == record_packs.SUFFIX]
+    beside = {record_packs.samples_of(path) for path in packs}
+    beside |= {path.with_suffix(record_packs.LIST_SUFFIX) for path in packs}
+    for path in paths:
+        if path.name.startswith(".") or (path not in beside and is_beside_a_pack(path)):
+            yield path
+
+
+def is_beside_a_pack(path: Path) -> bool:
+    """Whether it is of no use without the records of its pack."""
+    return path.suffix == record_packs.LIST_SUFFIX or path.name.startswith(record_packs.SAMPLES)
 
 
 def own_bytes(path: Path) -> int:

@@ -90,13 +90,13 @@ def never_packed(
 
 
 def packs(asked: Asked, day: Path, done: Done) -> None:
-    """A day's packs: each before its list, for a list alone is nothing."""
+    """A day's packs."""
     found = record_packs.packs_of(day)
     if found:
         done.removed_days.append(name_of(day))
     for one in found:
-        file_away(asked, one, done)
-        file_away(asked, one.with_suffix(record_packs.LIST_SUFFIX), done)
+        for path in record_packs.parts_of(one):
+            file_away(asked, path, done)
     if not asked.dry_run:
         done.removed_bytes += empty_day(day)
 

@@ -102,9 +102,9 @@ def pack_day(asked: Asked, day: Path, jobs: Jobs, now_unix_s: float, done: Done)
         for access in sorted(ready):
             mine = pack.of_access(jobs.record_dir, ready.pop(access), access)
             for new in pack.pack(day, access, mine, asked.every_s):
-                done.packs += 1
+                done.packs += bool(new.seals)
                 done.thinned_files += new.thinned
-                count(pack.remove_packed(new.path, jobs, day, seals=new.seals), done)
+                count(pack.remove_sealed(new, jobs, day), done)
     except OSError as error:
         done.fail(remove.name_of(day), error)
     if not asked.dry_run:

@@ -310,7 +310,7 @@ def test_packed_records_count_as_loose_ones_do(lab: Lab) -> None:
     assert lab.pack() == 1 and not path.exists()
     done = run(lab)
     assert (told(lab, "energy_j", "is_settled", "len(marks)"), done.gaps) == ((123.5, True, 0), [])
-    (pack,) = lab.records.rglob("*.parquet")
+    (pack,) = lab.records.rglob("records-*.parquet")
     pack.write_bytes(b"PAR1")
     lab.job("1", 3000, Restarts="1")
     done = run(lab, NOW + 60)

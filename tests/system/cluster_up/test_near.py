@@ -94,7 +94,7 @@ def test_half_packed_is_the_same_too(lab: Lab) -> None:
 def test_a_pack_of_which_a_part_cannot_be_read_is_told_of_its_jobs_alone(lab: Lab) -> None:
     several(lab)
     assert lab.pack() >= 3
-    (broken,) = (lab.records / f"{day_of(NOW - 1.2 * DAY_S)}.packs").glob("*.parquet")
+    (broken,) = (lab.records / f"{day_of(NOW - 1.2 * DAY_S)}.packs").glob("records-*.parquet")
     mine = set(broken.with_suffix(".jobs").read_text("utf-8").split())
     data = bytearray(broken.read_bytes())
     data[4:400] = b"\0" * 396  # its footer says where everything is, and that is not there
@@ -139,7 +139,7 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(
 def test_a_pack_that_is_gone_is_told(lab: Lab) -> None:
     lab.record("1", lab.job("1"))
     assert lab.pack() == 1
-    (pack,) = lab.records.rglob("*.parquet")
+    (pack,) = lab.records.rglob("records-*.parquet")
     pack.unlink()
     pack.mkdir()
     done = run(lab, lab.dir)

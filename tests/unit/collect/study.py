@@ -259,7 +259,7 @@ def write_record(
     (folder / f"{stem}.json").write_text(json.dumps(document), encoding="utf-8")
     lines = [HEADER] + [
         f"{start_unix_s + 0.125 + 10 * n:.6f},{10 * n:.6f},{2.5 * n:.6f},{1000 * (3 - n)},2,"
-        f"{50 * n},{100 * n},{150 * n},{200 * n},{250 * n},{300 * n},{3 * n},0,0.5,0.25,0.125,,,"
+        f"{50 * n},{100 * n},{150 * n},{200 * n},{250 * n},{300 * n},{3 * n},0,0.500000,0.250000,0.125000,,,"
         f"{250 * n},{300 * n}"
         for n in range(3)
     ]

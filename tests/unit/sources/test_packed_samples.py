@@ -1,19 +1,21 @@
-"""Samples as columns come back to the byte, whatever stands in them; thinned ones keep all totals."""
+"""Samples as rows come back to the byte, whatever is in them; thinned ones keep all totals."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.analysis.sources import packed_samples, thinned
+from steelyard.analysis.sources.packed_samples import Frame, SampleTable, file_of
 from steelyard.facts.quantities import COLUMNS
 
 DATA = Path(__file__).parents[2] / "data" / "records"
 RECORDED = sorted(DATA.glob("*/*.csv"))
+LONG = (DATA / "long" / "vm.1795546550.csv").read_bytes()
 MANY = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
     derandomize=True,
@@ -22,8 +24,19 @@ CELLS = st.one_of(
     st.just(""),
     st.integers(0, 1 << 65).map(str),
     st.integers(0, 1 << 62).map(lambda n: f"{n // 10**6}.{n % 10**6:06d}"),
-    st.sampled_from(["-1", "007", "1.5", "1e3", "nan", "x", ".", "1.", "1.000000"]),
+    st.sampled_from(["-1", "007", "1.5", "1e3", "nan", "x", ".", "1.", "1.000000", " 1", "'", '"']),
 )
+Frames = list[Frame]
+
+
+def through(contents: list[bytes], every_s: int | None = None) -> tuple[list[bytes], Frames]:
+    """Files out of one table of their rows; what of them is in no row."""
+    keys = [("7", f"n{number}", 1) for number in range(len(contents))]
+    with duckdb.connect() as engine:
+        engine.execute("SET threads = 1")
+        files = [file_of(key, content) for key, content in zip(keys, contents, strict=True)]
+        frames = SampleTable(engine).insert(files, every_s)
+        return list(packed_samples.texts(engine, "samples", keys, frames)), frames
 
 
 def rows(text: bytes) -> list[dict[str, str]]:
@@ -31,56 +44,73 @@ def rows(text: bytes) -> list[dict[str, str]]:
     return [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parent.name)
-def test_what_was_recorded_comes_back(path: Path) -> None:
-    text = path.read_bytes()
-    blob = packed_samples.encoded(text)
-    assert blob is not None and packed_samples.decoded(blob) == text
-    assert len(blob) < len(text) * 0.7  # half of it was seen; of the shortest the header is most
-    cut = text[:-20]
-    blob = packed_samples.encoded(cut)
-    assert blob is not None and packed_samples.decoded(blob) == cut
+def test_what_was_recorded_comes_back_out_of_rows() -> None:
+    contents = [path.read_bytes() for path in RECORDED]
+    cut = [content[:-20] for content in contents]
+    back, frames = through(contents + cut)
+    assert back == contents + cut and len(contents) > 3
+    assert [frame.lines for frame in frames] == [text.count(b"\n") - 1 for text in back]
+    assert {frame.rest for frame in frames[: len(contents)]} == {b""}
+    assert b"" not in {frame.rest for frame in frames[len(contents) :]}
 
 
 @MANY
 @given(
-    st.lists(st.text("ab_", min_size=1, max_size=3), min_size=1, max_size=4),
+    st.lists(st.text('ab_:"é', min_size=1, max_size=4), min_size=1, max_size=4),
     st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),
-    st.sampled_from(["", "1,2", "\n", "\r\n"]),
+    st.sampled_from(["", "1,2", "\n", "\r\n", "\0"]),
 )
-def test_anything_comes_back_or_stays_text(
+def test_anything_comes_back_as_rows_or_as_it_is(
     names: list[str], lines: list[list[str]], rest: str
 ) -> None:
     text = (
         ",".join(names) + "\n" + "".join(",".join(line) + "\n" for line in lines) + rest
     ).encode()
-    blob = packed_samples.encoded(text)
-    assert blob is None or packed_samples.decoded(blob) == text
-    assert packed_samples.thinned(text, 30) is None, "no elapsed_s, no time"
+    back, _ = through([text, LONG, text.upper()])
+    assert back == [text, LONG, text.upper()]
+    assert packed_samples.thin(text, 30) == text, "no elapsed_s, no time"
 
 
-@MANY
-@given(st.integers(0, 3092), st.integers(0, 255), st.integers(0, 3093))
-def test_what_is_damaged_is_told_or_reads_otherwise(place: int, byte: int, end: int) -> None:
-    """No other error, no memory without end."""
-    blob = packed_samples.encoded((DATA / "network" / "v1.1795270138.csv").read_bytes())
-    assert blob is not None and len(blob) == 3093
-    for bad in (blob[:place] + bytes([byte]) + blob[place + 1 :], blob[:end]):
-        with contextlib.suppress(ValueError):
-            assert isinstance(packed_samples.decoded(bad), bytes)
-    for lines in (b"0", b"-1", b"99999999999999", b"x"):
-        head, _, body = blob.partition(b"\n")
-        with pytest.raises(ValueError, match="lines|invalid literal"):
-            packed_samples.decoded(head + b"\n" + lines + b" " + body.partition(b" ")[2])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\n", b"elapsed_s", b"elapsed_s\xff\n1.000000\n", b"elapsed_s,elapsed_s\n1,1\n",
+        b"elapsed_s,job_id\n1.000000,1\n", b"elapsed_s,rx_bytes:eth0,rx_bytes:ETH0\n1.000000,1,1\n",
+        b"elapsed_s\n1.0\n", b"elapsed_s\n1.0000000\n", b"elapsed_s\n1.000000,\n", b"elapsed_s,a\n1\n",
+        b"processes\n007\n", b"processes\n9223372036854775808\n", b"processes\n1.0\n",
+        b"number,places,text\n1,1,1\n", b"start_unix_s\n1.000000\n", b"\"\n1\n2,\n",
+        b",".join(b"n%d" % n for n in range(999)) + b"\n" + b",".join([b"1"] * 999) + b"\n",
+        b"processes\n" + b"\n" * 1_000_001,
+    ],
+)  # fmt: skip
+def test_what_is_not_as_the_sampler_writes_it_is_kept_as_it_is(content: bytes) -> None:
+    back, frames = through([content, LONG])
+    assert back == [content, LONG]
+    assert [frame.header is None for frame in frames] == [True, False]
 
 
-def test_pieces_are_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (DATA / "network" / "v1.1795270138.csv").read_bytes()
-    whole = packed_samples.encoded(text)
-    monkeypatch.setattr(packed_samples, "PIECE_BYTES", 100)
-    monkeypatch.setattr(packed_samples, "PIECE_LINES", 3)
-    assert packed_samples.encoded(text) == whole is not None
-    assert packed_samples.decoded(whole) == text
+def test_devices_whose_names_differ_by_case_alone_are_not_mixed() -> None:
+    contents = [
+        b"elapsed_s,rx_bytes:%s\n1.000000,%d\n" % pair for pair in ((b"eth0", 1), (b"Eth0", 2))
+    ]
+    assert through(contents)[0] == contents
+
+
+def test_missing_rows_are_reported() -> None:
+    key = ("7", "n1", 1)
+    with duckdb.connect() as engine:
+        frames = SampleTable(engine).insert([file_of(key, LONG)], None)
+        engine.execute("DELETE FROM samples WHERE line = 5")
+        with pytest.raises(ValueError, match=f"{frames[0].lines - 1} of {frames[0].lines} lines"):
+            list(packed_samples.texts(engine, "samples", [key], frames))
+
+
+def test_the_unit_of_a_name_says_its_type() -> None:
+    for column in COLUMNS:
+        for name in (column.name, f"{column.name}:device"):
+            is_real = packed_samples.type_of(name) == packed_samples.REAL
+            assert is_real == column.is_real, name
+    assert packed_samples.type_of(thinned.COLUMN) == packed_samples.WHOLE
 
 
 @pytest.mark.parametrize("every_s", [0, 5, 30, 100_000])
@@ -89,8 +119,8 @@ def test_totals_of_thinned_samples_are_those_of_all(path: Path, every_s: int) ->
     """As collect computes them where a record was cut short: the largest of each column, which of a
     counter is its last; and the first line and the last are there."""
     text = path.read_bytes()
-    fewer = packed_samples.thinned(text, every_s)
-    assert fewer is not None
+    fewer = packed_samples.thin(text, every_s)
+    assert fewer != text
     before, after = rows(text), rows(fewer)
     assert (after[0]["elapsed_s"], after[-1]["elapsed_s"]) == ("0.000000", before[-1]["elapsed_s"])
     for column in (column.name for column in COLUMNS if column.name in before[0]):
@@ -106,31 +136,28 @@ def test_totals_of_thinned_samples_are_those_of_all(path: Path, every_s: int) ->
 
 
 def test_one_line_in_so_long_is_left() -> None:
-    text = (DATA / "long" / "vm.1795546550.csv").read_bytes()
-    fewer = packed_samples.thinned(text, 30)
-    assert fewer is not None
+    fewer = packed_samples.thin(LONG, 30)
     times = [float(row["elapsed_s"]) for row in rows(fewer)]
     spans = [int(time // 30) for time in times]
     assert set(spans) == set(range(31)), "none of the 15 minutes is without"
     assert len(times) == 34  # and those of the largest values, and the last
-    assert packed_samples.thinned(fewer, 60) is None, "once is enough"
-    assert packed_samples.thinned(text, 1) is not None  # some seconds have two
+    assert packed_samples.thin(fewer, 60) == fewer, "once is enough"
+    assert packed_samples.thin(LONG, 1) != LONG  # some seconds have two
 
 
 def test_what_loses_no_line_is_not_marked() -> None:
     text = b"unix_s,elapsed_s\n10.000000,0.000000\n40.000000,30.000000\n"
-    assert packed_samples.thinned(text, 30) is None
-    assert packed_samples.thinned(text, 0) is None
+    assert packed_samples.thin(text, 30) == text
+    assert packed_samples.thin(text, 0) == text
 
 
 def test_readers_are_told(tmp_path: Path) -> None:
     path = tmp_path / "n1.1.csv"
-    text = (DATA / "long" / "vm.1795546550.csv").read_bytes()
     assert thinned.told(path) is None is thinned.told(None)
-    path.write_bytes(text)
+    path.write_bytes(LONG)
     assert thinned.told(path) is None
     for every_s, word in ((30, "one in 30 s is left"), (0, "none is left between its ends")):
-        path.write_bytes(packed_samples.thinned(text, every_s) or b"")
+        path.write_bytes(packed_samples.thin(LONG, every_s))
         assert word in (thinned.told(path) or "")
     path.write_bytes(b"elapsed_s,thinned_s\n")
     assert "none is left" in (thinned.told(path) or ""), "a header alone says so, too"

@@ -28,18 +28,21 @@ class Site:
 
     def leave(
         self, job_id: str, age_s: float, *, flat: bool = False, end: float | None = 1.0, mode: int = 0o440,
+        samples: bytes | None = None,
     ) -> Path:  # fmt: skip
         start = NOW - int(age_s)
+        if samples is None:
+            samples = b"elapsed_s,rx_bytes\n0.000000,%d\n" % start
         folder = self.dir / ("" if flat else record_folders.day_of(start)) / job_id
         folder.mkdir(parents=True, exist_ok=True)
         record = {"node": "n1", "job": {"cluster": "old[1]"}, "end_unix_s": end}
-        text = json.dumps(record, indent=1)
-        for name, content in ((f"n1.{start}.json", text), (f"n1.{start}.csv", f"a\r\n{job_id}\n")):
+        text = json.dumps(record, indent=1).encode()
+        for name, content in ((f"n1.{start}.json", text), (f"n1.{start}.csv", samples)):
             path = folder / name
-            path.write_bytes(content.encode())
+            path.write_bytes(content)
             path.chmod(mode)
             os.utime(path, ns=((NOW - int(age_s)) * 10**9 + 7,) * 2)
-            self.truth[job_id, name] = (content.encode(), path.stat().st_mtime_ns)
+            self.truth[job_id, name] = (content, path.stat().st_mtime_ns)
         return folder
 
     def found(self) -> Files:
@@ -66,9 +69,13 @@ class Site:
         return int(done.stdout.split()[0])
 
 
+# No text, no lines, a line cut short, and lines that no sampler has written.
+ODD = (b"", b"elapsed_s\n", b"elapsed_s\n1.0000", b"elapsed_s,rx_bytes\r\n1,007\n")
+
+
 def several(site: Site) -> None:
     for number in range(3):
-        site.leave(f"{number}[1].srv", 20 * DAY_S)
+        site.leave(f"{number}[1].srv", 20 * DAY_S, samples=ODD[number + 1])
         site.leave(f"flat-{number}", 20 * DAY_S + number, flat=True)
     site.leave("7", 30 * DAY_S)
     site.leave("7", 10 * DAY_S)

@@ -6,16 +6,21 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import duckdb
 import pytest
 from tests.unit.sweep.swept_site import DAY_S, NOW, Site, several
 
-from steelyard.analysis.sources import record_folders, record_packs
+from steelyard.analysis.sources import packed_samples, record_folders, record_packs
+from steelyard.analysis.sources.records import FORMAT, VERSION
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep import folders, pack, sweep
+
+RECORD = {"format": FORMAT, "version": VERSION, "node": "n1", "complete": True, "end_unix_s": 1.5}
 
 
 @pytest.fixture
@@ -46,6 +51,34 @@ def test_a_record_that_never_ended_is_packed_in_the_end(site: Site) -> None:
     assert site.found() == site.truth
 
 
+def test_whatever_a_user_leaves_comes_back(site: Site) -> None:
+    """Records and samples are their user's files: no content of theirs stops a sweep."""
+    texts = [
+        json.dumps(RECORD | {"job": {"cluster": "c\ud800\0"}, "probe": {"kernel": {"release": "\udfff\0"}}}),
+        json.dumps(RECORD | {"sampler": {"samples": 1 << 70}}), "", "\0\0", "[" * 100_000, '"\u0000"',
+    ]  # fmt: skip
+    contents = [text.encode() for text in texts] + [b"\xff\xfe", b"{}\0\xff"]
+    for number, content in enumerate(contents):
+        folder = site.leave(f"7{number}", 20 * DAY_S, samples=b"\0" * number)
+        (path,) = folder.glob("*.json")
+        path.write_bytes(content)
+        os.utime(path, ns=(site.truth[folder.name, path.name][1],) * 2)
+        site.truth[folder.name, path.name] = (content, path.stat().st_mtime_ns)
+    before = dict(site.truth)
+    odd = site.leave("8", 20 * DAY_S)
+    for path in list(odd.iterdir()):
+        path.rename(odd / os.fsdecode(b"n\xff." + os.fsencode(path.name.partition(".")[2])))
+    done = site.sweep()
+    assert (done.failed, done.packed_files) == ([], len(before))
+    assert done.stay_files == {folders.OTHER: 2} and len(list(odd.iterdir())) == 2
+    site.truth = before
+    shutil.rmtree(odd)
+    assert site.found() == site.truth
+    (made,) = site.dir.rglob("records-*.parquet")
+    found = duckdb.sql(f"SELECT cluster, kernel FROM '{made}' WHERE job_id = '70'").fetchall()
+    assert found == [("c?\0", "?\0")]
+
+
 def test_a_dry_run_changes_nothing(site: Site) -> None:
     several(site)
     before = sorted(site.dir.rglob("*"))
@@ -62,7 +95,7 @@ def test_what_comes_late_gets_a_pack_of_its_own(site: Site) -> None:
     assert site.found() == site.truth
     site.sweep()
     assert site.found() == site.truth
-    assert len(list(site.dir.rglob("*.parquet"))) == 2
+    assert len(list(site.dir.rglob("records-*.parquet"))) == 2
 
 
 def test_a_file_that_was_changed_since_counts_once(site: Site) -> None:
@@ -80,7 +113,7 @@ def test_a_file_that_was_changed_since_counts_once(site: Site) -> None:
     assert site.found() == site.truth
 
 
-@pytest.mark.parametrize("content", [b"a\r\n8\n", b"longer than before"])
+@pytest.mark.parametrize("content", [b"elapsed_s,rx_bytes\n0.000000,8888888888\n", b"shorter"])
 def test_a_file_that_changes_while_its_pack_is_made_stays(
     site: Site, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
@@ -112,19 +145,23 @@ def test_a_folder_that_a_sweep_takes_away_while_it_is_read(
     assert {path.name for path in packed.iterdir()} == {name for _, name in site.truth}
 
 
-def test_a_file_is_made_into_a_pack_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not again to see whether it is what lies there: of samples that is the most of a sweep."""
+def test_samples_are_parsed_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again to see whether they are what is in the pack: that is the most of a sweep."""
     several(site)
-    made: list[str] = []
+    made: list[packed_samples.Key] = []
 
-    def told(name: str, *rest: Any, **more: Any) -> pack.Stored:
-        made.append(name)
-        return stored(name, *rest, **more)
+    def noted(
+        self: packed_samples.SampleTable, files: Sequence[packed_samples.File], every_s: int | None
+    ) -> list[packed_samples.Frame]:
+        made.extend(file.key for file in files)
+        return insert(self, files, every_s)
 
-    stored = pack.stored
-    monkeypatch.setattr(pack, "stored", told)
+    insert = packed_samples.SampleTable.insert
+    monkeypatch.setattr(packed_samples.SampleTable, "insert", noted)
+    monkeypatch.delattr(packed_samples, "texts")
     assert site.sweep().packed_files == len(site.truth)
-    assert sorted(made) == sorted(name for _, name in site.truth)
+    assert len(made) == len(set(made)) == len(site.truth) // 2
+    monkeypatch.undo()
     assert site.found() == site.truth
 
 
@@ -185,9 +222,12 @@ def test_one_at_a_time_and_its_owner_alone(site: Site) -> None:
 def test_a_pack_that_cannot_be_read_is_named(site: Site) -> None:
     site.leave("7", 20 * DAY_S)
     site.sweep()
-    (made,) = site.dir.rglob("*.parquet")
-    made.chmod(0o640)
-    made.write_bytes(b"broken")
+    (made,) = site.dir.rglob("records-*.parquet")
+    for damaged in (record_packs.samples_of(made), made):
+        damaged.chmod(0o640)
+        damaged.write_bytes(b"broken")
+        assert record_folders.job_folders(site.dir, "7") == [made]
+    record_packs.samples_of(made).unlink()
     assert record_folders.job_folders(site.dir, "7") == [made]
 
 
@@ -213,7 +253,7 @@ def test_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_many_files_make_several_packs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "MOST_FILES", 4)
-    monkeypatch.setattr(pack, "BATCH_FILES", 3)
+    monkeypatch.setattr(pack, "BATCH_STARTS", 3)
     for number in range(7):
         site.leave(str(number), 20 * DAY_S)
     assert site.sweep().packs == 4
