@@ -30,7 +30,7 @@ sy_client() {
     command=("$program")
     if [[ -z $SY_PARAM_FOLDER ]]; then
         command+=("$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"
-            --messages "$SY_PARAM_MESSAGES" --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
+            --json "$SY_ATTEMPT_DIR/npb.$SY_CLIENT.json")
     fi
     sy_profiler || return
     sy_without_scheduler
@@ -52,13 +52,12 @@ sy_npb_whose() {
     esac
 }
 
-# What ran, whose messages it sends, and the vectors that this processor lets it use: figures differ with all.
+# What ran, and the vectors that this processor lets it use: figures differ with both.
 sy_npb_tags() {
     local key value
     while IFS='=' read -r key value; do
         [[ -z $key ]] || sy_tag "$key" "$value"
     done <<<"$(sed -nE -e 's/^ Version +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.version=\1/p' \
-        -e 's/^ Messages +=[[:space:]]*([a-z]+)[[:space:]]*$/npb.messages=\1/p' \
         -e 's/^ Vectors +=[[:space:]]*(.*[^[:space:]])[[:space:]]*$/npb.vectors=\1/p' \
         "$SY_ATTEMPT_DIR/out.$SY_CLIENT")"
 }

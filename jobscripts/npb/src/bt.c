@@ -101,11 +101,10 @@ static int most_ranks_bt(enum npb_class class)
 	return mp_most_ranks(problems[class].n);
 }
 
-static uint64_t memory_bt(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_bt(enum npb_class class, int ranks)
 {
 	const struct mp_sizes sizes = sizes_of(class);
 
-	(void)nasa;
 	return mp_bytes(&sizes, ranks);
 }
 

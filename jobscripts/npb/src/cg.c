@@ -5,14 +5,7 @@
  * places of nonzeros, by the inverse power method: in each iteration A z = x is solved
  * approximately by 25 steps of conjugate gradients, zeta = lambda + 1 / (x . z), x = z / |z|.
  *
- * Distributed: each rank has a block of rows of A and multiplies with it. The vectors stand on
- * every rank as a whole, and every rank does the same with them: that is little work beside the
- * multiplication, and spares messages.
- *
- * Communicated, per step: one MPI_Allgather of q = A p. The share of each rank in p . q travels
- * with its part of q, so that alpha, rho and beta need no message of their own. Per iteration one
- * such share more, that of |x - A z|; all of them are summed by one MPI_Allreduce at the very end.
- * With NASA's messages: see cg_nasa.c.
+ * Distribution and communication: see cg_gradient.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +13,6 @@
 
 #include "cg.h"
 #include "npb_verify.h"
-
-enum { PAD = 1 /* an element more in each block of a gathered vector: a share of a sum */ };
 
 const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_S] = {1400, 7, 15, 10, 8.5971775078648},
@@ -32,62 +23,15 @@ const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_D] = {1500000, 21, 100, 500, 52.514532105794},
 };
 
-/* q = A p on all ranks; returns p . q, its shares summed in the order of the ranks. */
-static double multiply(struct cg_solver *s)
-{
-	double sum = 0;
-
-	cg_multiply(&s->a, s->p, s->q);
-	s->q[s->block] = cg_dot(s->p + s->a.first, s->q, s->a.rows);
-	npb_allgather(s->run, s->q, s->gathered, s->block + PAD, MPI_DOUBLE);
-	for (int rank = 0; rank < s->run->ranks; rank++)
-		sum += s->gathered[(int64_t)rank * (s->block + PAD) + s->block];
-	return sum;
-}
-
-/* r -= alpha q, part by part as q was gathered. */
-static void subtract_gathered(struct cg_solver *s, double alpha)
-{
-	for (int rank = 0; rank < s->run->ranks; rank++) {
-		const int rest = s->n - rank * s->block;
-
-		cg_subtract(alpha, s->gathered + (int64_t)rank * (s->block + PAD),
-			    s->r + (int64_t)rank * s->block, rest < s->block ? rest : s->block);
-	}
-}
-
-/* Solves A z = x from z = 0; returns the own share of |x - A z|^2. */
-static double conjugate_gradient(struct cg_solver *s)
-{
-	const size_t size = (size_t)s->n * sizeof(double);
-	double rho = cg_dot(s->x, s->x, s->n), before, alpha;
-
-	memset(s->z, 0, size);
-	memcpy(s->p, s->x, size);
-	memcpy(s->r, s->x, size);
-	for (int step = 1; step <= npb_steps(CG_STEPS); step++) {
-		alpha = rho / multiply(s);
-		subtract_gathered(s, alpha);
-		before = rho;
-		rho = cg_dot(s->r, s->r, s->n);
-		cg_advance(alpha, rho / before, s->r, s->z, s->p, s->n);
-	}
-	cg_multiply(&s->a, s->z, s->q);
-	for (int i = 0; i < s->a.rows; i++)
-		s->q[i] = s->x[s->a.first + i] - s->q[i];
-	return cg_dot(s->q, s->q, s->a.rows);
-}
-
 /* One iteration of the inverse power method: the new zeta. */
 static double iterate(struct cg_solver *s, double shift, double *residual)
 {
 	double sums[2], scale;
 
-	*residual = s->run->nasa ? cg_nasa_gradient(s) : conjugate_gradient(s);
+	*residual = cg_solve(s);
 	sums[0] = cg_dot(s->x, s->z, s->n);
 	sums[1] = cg_dot(s->z, s->z, s->n);
-	if (s->run->nasa)
-		cg_nasa_sum(s, sums, 2);
+	cg_sum(s, sums, 2);
 	scale = 1 / sqrt(sums[1]);
 	for (int i = 0; i < s->n; i++)
 		s->x[i] = scale * s->z[i];
@@ -100,28 +44,12 @@ static void start_vector(struct cg_solver *s)
 		s->x[i] = 1;
 }
 
-/* A block of whole rows, and whole vectors. */
-static void open_rows(struct cg_solver *s, const struct cg_problem *problem)
-{
-	const int n = problem->n, rank = s->run->rank;
-
-	s->n = s->a.columns = n;
-	s->block = (int)npb_ceil_div(n, s->run->ranks);
-	s->a.first = rank * s->block < n ? rank * s->block : n;
-	s->a.rows = n - s->a.first < s->block ? n - s->a.first : s->block;
-	s->q = npb_alloc((size_t)s->block + PAD, sizeof(double));
-	s->gathered = npb_alloc((size_t)(s->block + PAD) * (size_t)s->run->ranks, sizeof(double));
-}
-
 static void open_solver(struct cg_solver *s, struct npb_run *run)
 {
 	const struct cg_problem *problem = &cg_problems[run->class];
 
 	s->run = run;
-	if (run->nasa)
-		cg_nasa_open(s, problem);
-	else
-		open_rows(s, problem);
+	cg_open_part(s, problem);
 	cg_make_matrix(&s->a, problem);
 	s->x = npb_alloc((size_t)s->n, sizeof(double));
 	s->p = npb_alloc((size_t)s->n, sizeof(double));
@@ -137,7 +65,6 @@ static void close_solver(struct cg_solver *s)
 	npb_free(s->z);
 	npb_free(s->r);
 	npb_free(s->q);
-	npb_free(s->gathered);
 	npb_free(s->w);
 	npb_free(s->received);
 }
@@ -173,8 +100,6 @@ static void run_cg(struct npb_run *run)
 	npb_timer_start(run);
 	for (int i = 0; i < problem->iterations; i++)
 		zeta[i] = iterate(&s, problem->shift, &residual[i]);
-	if (!run->nasa)
-		npb_allreduce(run, residual, problem->iterations, MPI_DOUBLE, MPI_SUM);
 	npb_timer_stop(run);
 	/* Operations as NPB counts them. */
 	run->mega_ops =
@@ -197,13 +122,13 @@ static int most_ranks_cg(enum npb_class class)
 	return 1024;
 }
 
-static uint64_t memory_cg(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_cg(enum npb_class class, int ranks)
 {
 	const struct cg_problem *p = &cg_problems[class];
 	const uint64_t n = (uint64_t)p->n, row = (uint64_t)p->nonzer + 1;
 
-	(void)nasa; /* parts of vectors instead of whole ones */
-	/* The own rows with their gaps; the vectors of the sum; whole vectors. */
+	/* The rank's rows with their gaps; the vectors of the sum; the solver's vectors, at most
+	 * whole. */
 	return n * row * row / (uint64_t)ranks * 10 + n * row * 24 +
 	       n * (48 + 16 * ((n >> CG_PANEL_BITS) + 1) / (uint64_t)ranks) + (UINT64_C(8) << 20);
 }
@@ -212,7 +137,6 @@ const struct npb_kernel npb_kernel = {
     .name = "CG",
     .operations = "floating point",
     .rule = NPB_POWER_OF_TWO,
-    .nasa = true,
     .most_ranks = most_ranks_cg,
     .memory_bytes = memory_cg,
     .describe = describe_cg,

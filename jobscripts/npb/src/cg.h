@@ -43,14 +43,9 @@ struct cg_solver {
 	struct npb_run *run;
 	struct cg_matrix a;
 	int n; /* elements of the vectors, from that of the matrix' first column on */
-	double *x, *z, *p, *r; /* all ranks' rows, or, with NASA's messages, the own columns */
-	double *q;	       /* A p of the own rows; with NASA's messages, of the own columns */
-	/* cg.c: rows of a rank (the last ones may have fewer); q of all ranks, each part with a
-	 * share of a sum behind. */
-	int block;
-	double *gathered;
-	/* cg_nasa.c: the place in a grid of rows x columns ranks; sums of the own rows; a message.
-	 */
+	double *x, *z, *p, *r; /* elements of the rank's columns */
+	double *q;	       /* A p, of the rank's columns */
+	/* The position in a grid of rows x columns ranks; sums of the rank's rows; a message. */
 	int rows, columns, row, column;
 	double *w, *received;
 };
@@ -63,11 +58,11 @@ void cg_subtract(double alpha, const double *restrict from, double *restrict to,
 void cg_advance(double alpha, double beta, const double *restrict r, double *restrict z,
 		double *restrict p, int n);
 
-/* cg_nasa.c: the part of the matrix and the vectors of this rank. */
-void cg_nasa_open(struct cg_solver *s, const struct cg_problem *problem);
+/* cg_gradient.c: the part of the matrix and the vectors of this rank. */
+void cg_open_part(struct cg_solver *s, const struct cg_problem *problem);
 /* Solves A z = x from z = 0; returns |x - A z|^2. */
-double cg_nasa_gradient(struct cg_solver *s);
+double cg_solve(struct cg_solver *s);
 /* Sums over the ranks that share a row of the grid: all columns once. */
-void cg_nasa_sum(struct cg_solver *s, double *sums, int count);
+void cg_sum(struct cg_solver *s, double *sums, int count);
 
 #endif

@@ -227,11 +227,10 @@ static int most_ranks_ep(enum npb_class class)
 	return 1 << (problems[class].m - 16);
 }
 
-static uint64_t memory_ep(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_ep(enum npb_class class, int ranks)
 {
 	(void)class;
 	(void)ranks;
-	(void)nasa;
 	return 1 << 20;
 }
 

@@ -162,12 +162,11 @@ static int most_ranks_ft(enum npb_class class)
 	return nx < ny ? nx : ny;
 }
 
-static uint64_t memory_ft(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_ft(enum npb_class class, int ranks)
 {
 	const uint64_t plane = (uint64_t)problems[class].nx * (uint64_t)problems[class].nz;
 	const uint64_t points = plane * (uint64_t)problems[class].ny / (uint64_t)ranks;
 
-	(void)nasa;
 	return points * (ranks > 1 ? 49 : 33) + plane * 16 + (UINT64_C(16) << 20);
 }
 

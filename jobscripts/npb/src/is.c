@@ -9,11 +9,10 @@
  *
  * Distributed: each rank has an equal, contiguous part of the sequence of keys, and ranks an
  * interval of key values: whole buckets of 2^b values, shared out so that the keys are about equal
- * in number. A key inside its bucket has at most 16 bits, and only those are moved.
+ * in number.
  *
- * Communicated, per ranking: one MPI_Allgather of every rank's bucket sizes (each then knows all
- * intervals, and how what it gets is divided), and one MPI_Alltoallv of the keys. With NASA's
- * messages: see is_nasa.c.
+ * Communicated, per ranking: one MPI_Allreduce of the bucket sizes, one MPI_Alltoall of the numbers
+ * of keys between each two ranks, and one MPI_Alltoallv of the keys, four bytes each.
  */
 #include <stdlib.h>
 
@@ -62,31 +61,10 @@ const struct is_problem is_problems[NPB_CLASSES] = {
 	       {0, 0, 0, 0, 0}},
 };
 
-/* At least 64 buckets, at least 8 per rank, at most 2^16 values in each. */
-static int bucket_bits(int key_bits, int ranks)
-{
-	int bits = key_bits - 6;
-
-	while (bits > 16 || (bits > 0 && (8 * ranks) >> (key_bits - bits) > 0))
-		bits--;
-	return bits;
-}
-
 /* NASA's programs have 2^9 buckets in class S, else 2^10. */
-static int nasa_bits(enum npb_class class, int key_bits)
+static int bucket_bits(enum npb_class class, int key_bits)
 {
 	return key_bits - (class == NPB_S ? 9 : 10);
-}
-
-static void open_keys(struct is_sort *s)
-{
-	const size_t keys = (size_t)s->keys;
-
-	s->key = npb_alloc(keys, sizeof(*s->key));
-	if (s->nasa)
-		s->whole_out = npb_alloc(keys, sizeof(*s->whole_out));
-	else
-		s->out = npb_alloc(keys, sizeof(*s->out));
 }
 
 static void open_sort(struct is_sort *s, const struct npb_run *run)
@@ -94,15 +72,13 @@ static void open_sort(struct is_sort *s, const struct npb_run *run)
 	const size_t ranks = (size_t)run->ranks;
 
 	s->problem = &is_problems[run->class];
-	s->nasa = run->nasa;
-	s->bits = s->nasa ? nasa_bits(run->class, s->problem->key_bits)
-			  : bucket_bits(s->problem->key_bits, run->ranks);
+	s->bits = bucket_bits(run->class, s->problem->key_bits);
 	s->buckets = 1 << (s->problem->key_bits - s->bits);
 	s->keys = (INT64_C(1) << s->problem->total_bits) / run->ranks;
 	s->record = s->buckets + IS_TESTS;
-	open_keys(s);
+	s->key = npb_alloc((size_t)s->keys, sizeof(*s->key));
+	s->out = npb_alloc((size_t)s->keys, sizeof(*s->out));
 	s->mine = npb_alloc((size_t)s->record, sizeof(*s->mine));
-	s->all = npb_alloc((size_t)s->record * ranks, sizeof(*s->all));
 	s->place = npb_alloc((size_t)s->buckets + 1, sizeof(*s->place));
 	s->total = npb_alloc((size_t)s->record, sizeof(*s->total));
 	s->first_bucket = npb_alloc(ranks + 1, sizeof(*s->first_bucket));
@@ -116,13 +92,9 @@ static void close_sort(struct is_sort *s)
 {
 	if (s->in != s->out)
 		npb_free(s->in);
-	if (s->whole_in != s->whole_out)
-		npb_free(s->whole_in);
 	npb_free(s->key);
 	npb_free(s->out);
-	npb_free(s->whole_out);
 	npb_free(s->mine);
-	npb_free(s->all);
 	npb_free(s->place);
 	npb_free(s->total);
 	npb_free(s->rank_of);
@@ -184,15 +156,13 @@ static int most_ranks_is(enum npb_class class)
 	return class == NPB_S ? 128 : 1024;
 }
 
-static uint64_t memory_is(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_is(enum npb_class class, int ranks)
 {
-	const uint64_t moved = nasa ? 4 : 2;
 	const uint64_t keys = (UINT64_C(1) << is_problems[class].total_bits) / (uint64_t)ranks;
 	const uint64_t values = (UINT64_C(1) << is_problems[class].key_bits) / (uint64_t)ranks;
 
-	/* Keys, what is moved of them twice (NASA: all), the ordered keys of the full
-	 * verification. */
-	return keys * (4 + moved + moved * 3 / 2 + 4) + values * 8 + (UINT64_C(64) << 20);
+	/* Keys, sent and received ones, the ordered keys of the full verification. */
+	return keys * (4 + 4 + 6 + 4) + values * 8 + (UINT64_C(64) << 20);
 }
 
 const struct npb_kernel npb_kernel = {
@@ -200,7 +170,6 @@ const struct npb_kernel npb_kernel = {
     .operations = "keys ranked",
     .rule = NPB_POWER_OF_TWO,
     .narrow = true,
-    .nasa = true,
     .most_ranks = most_ranks_is,
     .memory_bytes = memory_is,
     .describe = describe_is,

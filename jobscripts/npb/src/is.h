@@ -19,20 +19,18 @@ extern const struct is_problem is_problems[NPB_CLASSES];
 
 struct is_sort {
 	const struct is_problem *problem;
-	int bits;      /* a bucket has 2^bits values */
-	int buckets;   /* of all ranks together */
-	int record;    /* figures of a rank in `all`: its bucket sizes, its test keys */
-	bool nasa;     /* whole keys are moved: whole_out, whole_in instead of out, in */
-	int64_t keys;  /* of this rank */
-	int32_t *key;  /* the sequence */
-	uint16_t *out; /* by bucket: keys less the first value of their bucket */
-	uint16_t *in;  /* of the own buckets: by rank, then by bucket; with one rank: `out` */
-	int32_t *whole_out, *whole_in;
+	int bits;     /* a bucket has 2^bits values */
+	int buckets;  /* of all ranks together */
+	int record;   /* numbers in `mine` and `total`: bucket sizes, test keys */
+	int64_t keys; /* of this rank */
+	int32_t *key; /* the sequence */
+	int32_t *out; /* the keys by bucket */
+	int32_t *in;  /* keys of the rank's buckets, by sender; with one rank: `out` */
 	int64_t in_size;
-	uint32_t *mine, *all; /* bucket sizes and test keys, own and everybody's */
-	uint32_t *place;      /* where each bucket begins in `out` */
-	uint32_t *total;      /* keys in each bucket, and test keys, of all ranks */
-	int *first_bucket;    /* of each rank, and one more */
+	uint32_t *mine;	   /* bucket sizes and test keys of this rank */
+	uint32_t *place;   /* where each bucket begins in `out` */
+	uint32_t *total;   /* keys in each bucket, and test keys, of all ranks */
+	int *first_bucket; /* of each rank, and one more */
 	struct npb_blocks send, receive;
 	uint32_t *rank_of; /* by key value from first_value on: how many keys are <= it */
 	int64_t values, value_space;
@@ -43,13 +41,6 @@ struct is_sort {
 
 /* One ranking; `i` counts from 1. */
 void is_rank_keys(struct is_sort *s, struct npb_run *run, int i);
-/* is_nasa.c: keys to their owners, once `mine` is made; and their ranks. */
-void is_nasa_move(struct is_sort *s, struct npb_run *run);
-void is_nasa_rank(struct is_sort *s);
-/* From `total`: which buckets are whose. */
-void is_share_out_buckets(struct is_sort *s, int ranks);
-/* Where each bucket begins among the own keys. */
-void is_set_places(struct is_sort *s);
 /* Both verifications; collective. */
 void is_verify(struct is_sort *s, struct npb_run *run);
 

@@ -41,17 +41,8 @@ static void note_test_keys(const struct is_sort *s, int rank)
 	}
 }
 
-static void sum_records(const struct is_sort *s, int ranks)
-{
-	memset(s->total, 0, (size_t)s->record * sizeof(*s->total));
-	for (int r = 0; r < ranks; r++) {
-		for (int b = 0; b < s->record; b++)
-			s->total[b] += s->all[(int64_t)r * s->record + b];
-	}
-}
-
 /* Interval q ends with the bucket in which (q + 1) / ranks of all keys are reached. */
-void is_share_out_buckets(struct is_sort *s, int ranks)
+static void share_out_buckets(struct is_sort *s, int ranks)
 {
 	const uint64_t keys = (uint64_t)s->keys * (uint64_t)ranks;
 	uint64_t reached = 0;
@@ -67,59 +58,71 @@ void is_share_out_buckets(struct is_sort *s, int ranks)
 		s->first_bucket[++rank] = s->buckets;
 }
 
-void is_set_places(struct is_sort *s)
+static void set_places(struct is_sort *s)
 {
 	s->place[0] = 0;
 	for (int b = 0; b < s->buckets; b++)
 		s->place[b + 1] = s->place[b] + s->mine[b];
 }
 
-/* Each key to its bucket in `out`, only what distinguishes it there. */
+/* Each key to its bucket. */
 static void fill_buckets(struct is_sort *s)
 {
 	const int32_t *restrict key = s->key;
-	uint16_t *restrict out = s->out;
+	int32_t *restrict out = s->out;
 	uint32_t *restrict place = s->place;
-	const uint32_t mask = (UINT32_C(1) << s->bits) - 1;
 	const int bits = s->bits;
 
-	is_set_places(s);
+	set_places(s);
 	for (int64_t i = 0; i < s->keys; i++)
-		out[place[key[i] >> bits]++] = (uint16_t)((uint32_t)key[i] & mask);
+		out[place[key[i] >> bits]++] = key[i];
 }
 
-static int sum_buckets(const struct is_sort *s, int source, int owner)
+static void count_out(struct is_sort *s, int ranks)
 {
-	const uint32_t *size = s->all + (int64_t)source * s->record;
-	uint32_t sum = 0;
+	for (int r = 0, sent = 0; r < ranks; r++) {
+		s->send.place[r] = sent;
+		s->send.count[r] = 0;
+		for (int b = s->first_bucket[r]; b < s->first_bucket[r + 1]; b++)
+			s->send.count[r] += (int)s->mine[b];
+		sent += s->send.count[r];
+	}
+}
 
-	for (int b = s->first_bucket[owner]; b < s->first_bucket[owner + 1]; b++)
-		sum += size[b];
-	return (int)sum;
+static void make_room(struct is_sort *s)
+{
+	if (s->received <= s->in_size)
+		return;
+	npb_free(s->in);
+	s->in_size = s->received + s->received / 50 + 64;
+	s->in = npb_alloc((size_t)s->in_size, sizeof(*s->in));
+}
+
+static void exchange_keys(struct is_sort *s, struct npb_run *run)
+{
+	npb_alltoall(run, s->send.count, s->receive.count, 1, MPI_INT);
+	s->received = 0;
+	for (int r = 0; r < run->ranks; r++) {
+		s->receive.place[r] = (int)s->received;
+		s->received += s->receive.count[r];
+	}
+	make_room(s);
+	npb_alltoallv(run, s->out, s->send, s->in, s->receive, MPI_INT32_T);
 }
 
 static void move_keys(struct is_sort *s, struct npb_run *run)
 {
-	int sent = 0, received = 0;
-
-	if (run->ranks == 1) {
-		s->in = s->out;
-		s->received = s->keys;
+	memcpy(s->total, s->mine, (size_t)s->record * sizeof(*s->total));
+	npb_allreduce(run, s->total, s->record, MPI_UINT32_T, MPI_SUM);
+	share_out_buckets(s, run->ranks);
+	fill_buckets(s);
+	count_out(s, run->ranks);
+	if (run->ranks > 1) {
+		exchange_keys(s, run);
 		return;
 	}
-	for (int r = 0; r < run->ranks; r++) {
-		s->send.place[r] = sent;
-		s->receive.place[r] = received;
-		sent += s->send.count[r] = sum_buckets(s, run->rank, r);
-		received += s->receive.count[r] = sum_buckets(s, r, run->rank);
-	}
-	if (received > s->in_size) {
-		npb_free(s->in);
-		s->in_size = received + received / 50 + 64;
-		s->in = npb_alloc((size_t)s->in_size, sizeof(*s->in));
-	}
-	s->received = received;
-	npb_alltoallv(run, s->out, s->send, s->in, s->receive, MPI_UINT16_T);
+	s->in = s->out;
+	s->received = s->keys;
 }
 
 /* The own interval of values, and how many keys lie below it. */
@@ -140,30 +143,17 @@ static void set_interval(struct is_sort *s, int rank)
 	memset(s->rank_of, 0, (size_t)s->values * sizeof(*s->rank_of));
 }
 
-static void count_values(uint32_t *restrict count, const uint16_t *restrict part, uint32_t size)
+static void rank_values(struct is_sort *s)
 {
-	for (uint32_t i = 0; i < size; i++)
-		count[part[i]]++;
-}
+	uint32_t *restrict count = s->rank_of;
+	const int32_t *restrict key = s->in;
+	const int32_t first = (int32_t)s->first_value;
+	uint32_t running = (uint32_t)s->smaller;
 
-/* Bucket after bucket, so that the counters of one stay in the cache; then running sums. */
-static void rank_values(struct is_sort *s, int rank, int ranks)
-{
-	const int begin = s->first_bucket[rank], end = s->first_bucket[rank + 1];
-	uint32_t running = (uint32_t)s->smaller; /* below 2^31 in every class */
-
-	for (int b = begin; b < end; b++) {
-		uint32_t *restrict count = s->rank_of + ((int64_t)(b - begin) << s->bits);
-
-		for (int r = 0; r < ranks; r++) {
-			const uint32_t size = s->all[(int64_t)r * s->record + b];
-
-			count_values(count, s->in + s->receive.place[r], size);
-			s->receive.place[r] += (int)size;
-		}
-		for (int64_t v = 0; v < INT64_C(1) << s->bits; v++)
-			count[v] = running += count[v];
-	}
+	for (int64_t i = 0; i < s->received; i++)
+		count[key[i] - first]++;
+	for (int64_t v = 0; v < s->values; v++)
+		count[v] = running += count[v];
 }
 
 /* Step 4.c: the ranks of the test keys that lie in the own interval. */
@@ -182,17 +172,6 @@ static void test_ranks(struct is_sort *s, int i)
 	}
 }
 
-static void move_parts(struct is_sort *s, struct npb_run *run)
-{
-	npb_allgather(run, s->mine, s->all, s->record, MPI_UINT32_T);
-	sum_records(s, run->ranks);
-	is_share_out_buckets(s, run->ranks);
-	fill_buckets(s);
-	move_keys(s, run);
-	if (run->ranks == 1)
-		s->receive.place[0] = 0;
-}
-
 void is_rank_keys(struct is_sort *s, struct npb_run *run, int i)
 {
 	if (run->rank == 0) {
@@ -202,14 +181,8 @@ void is_rank_keys(struct is_sort *s, struct npb_run *run, int i)
 	count_buckets(s);
 	npb_worked(s->keys);
 	note_test_keys(s, run->rank);
-	if (s->nasa) {
-		is_nasa_move(s, run);
-		set_interval(s, run->rank);
-		is_nasa_rank(s);
-	} else {
-		move_parts(s, run);
-		set_interval(s, run->rank);
-		rank_values(s, run->rank, run->ranks);
-	}
+	move_keys(s, run);
+	set_interval(s, run->rank);
+	rank_values(s);
 	test_ranks(s, i);
 }

@@ -32,20 +32,6 @@ static void place_key(struct is_sort *s, int32_t *sorted, int64_t key)
 		sorted[at] = (int32_t)key;
 }
 
-static void place_keys(struct is_sort *s, int32_t *sorted, int rank, int ranks)
-{
-	const uint16_t *part = s->in;
-
-	for (int r = 0; r < ranks; r++) {
-		const uint32_t *size = s->all + (int64_t)r * s->record;
-
-		for (int b = s->first_bucket[rank]; b < s->first_bucket[rank + 1]; b++) {
-			for (uint32_t i = 0; i < size[b]; i++)
-				place_key(s, sorted, ((int64_t)b << s->bits) + *part++);
-		}
-	}
-}
-
 /* Keys that are not smaller than the one before them, the first against the rank before. */
 static int64_t count_in_order(const struct is_sort *s, const int32_t *sorted, struct npb_run *run,
 			      struct sums *sums)
@@ -76,12 +62,8 @@ void is_verify(struct is_sort *s, struct npb_run *run)
 	uint64_t figures[5];
 	double same;
 
-	if (s->nasa) {
-		for (int64_t i = 0; i < s->received; i++)
-			place_key(s, sorted, s->whole_in[i]);
-	} else {
-		place_keys(s, sorted, run->rank, run->ranks);
-	}
+	for (int64_t i = 0; i < s->received; i++)
+		place_key(s, sorted, s->in[i]);
 	figures[0] = (uint64_t)count_in_order(s, sorted, run, &after);
 	figures[1] = before.keys - after.keys; /* differences: 0 over all ranks, modulo 2^64 */
 	figures[2] = before.plain - after.plain;

@@ -10,10 +10,9 @@
  * Distributed: a rectangle of x and y per rank, all of z.
  *
  * Communicated, per step: two layers of U with each of four neighbours before L(U) is computed;
- * and in the sweeps, for every few planes of z, what the points at the border add to those behind
+ * and in the sweeps, for each plane of z, what the points at the border add to those behind
  * it, five numbers for each: from west and south in the lower sweep, from east and north in the
- * upper one. So the sweeps go over the ranks as a wave front. With NASA's messages that is one for
- * each plane.
+ * upper one. So the sweeps go over the ranks as a wave front.
  */
 #include <math.h>
 
@@ -60,24 +59,16 @@ static void prepare_plane(struct solver *s, int k)
 	lu_load_plane(&s->sweep, box, k);
 }
 
-static void receive(struct solver *s, enum lu_side side, int planes)
+static void receive(struct solver *s, enum lu_side side)
 {
 	npb_receive(s->part.run, s->sweep.border[side], s->part.neighbour[side],
-		    planes * s->sweep.n[side < LU_SOUTH] * CFD_FIELDS, MPI_DOUBLE);
+		    s->sweep.n[side < LU_SOUTH] * CFD_FIELDS, MPI_DOUBLE);
 }
 
-static void send(struct solver *s, enum lu_side side, int planes)
+static void send(struct solver *s, enum lu_side side)
 {
 	npb_send(s->part.run, s->sweep.border[side], s->part.neighbour[side],
-		 planes * s->sweep.n[side < LU_SOUTH] * CFD_FIELDS, MPI_DOUBLE);
-}
-
-/* Planes of the block that begins at k. */
-static int block_at(const struct solver *s, int k)
-{
-	const int rest = s->sweep.n[2] - k;
-
-	return rest < s->sweep.block ? rest : s->sweep.block;
+		 s->sweep.n[side < LU_SOUTH] * CFD_FIELDS, MPI_DOUBLE);
 }
 
 static void lower(struct solver *s)
@@ -85,36 +76,28 @@ static void lower(struct solver *s)
 	lu_begin_sweep(&s->sweep);
 	plane_primitives(&s->box, 0);
 	plane_primitives(&s->box, 1);
-	for (int k = 0; k < s->sweep.n[2]; k += s->sweep.block) {
-		const int planes = block_at(s, k);
-
-		for (int p = k; p < k + planes; p++)
-			prepare_plane(s, p);
-		receive(s, LU_WEST, planes);
-		receive(s, LU_SOUTH, planes);
-		lu_sweep_lower(&s->sweep, k, planes);
-		npb_worked((int64_t)planes * s->sweep.n[0] * s->sweep.n[1]);
-		send(s, LU_EAST, planes);
-		send(s, LU_NORTH, planes);
+	for (int k = 0; k < s->sweep.n[2]; k++) {
+		prepare_plane(s, k);
+		receive(s, LU_WEST);
+		receive(s, LU_SOUTH);
+		lu_sweep_lower(&s->sweep, k);
+		npb_worked((int64_t)s->sweep.n[0] * s->sweep.n[1]);
+		send(s, LU_EAST);
+		send(s, LU_NORTH);
 	}
 }
 
 static void upper(struct solver *s)
 {
-	const int block = s->sweep.block;
-
 	lu_begin_sweep(&s->sweep);
-	for (int k = (s->sweep.n[2] - 1) / block * block; k >= 0; k -= block) {
-		const int planes = block_at(s, k);
-
-		receive(s, LU_EAST, planes);
-		receive(s, LU_NORTH, planes);
-		lu_sweep_upper(&s->sweep, k, planes);
-		npb_worked((int64_t)planes * s->sweep.n[0] * s->sweep.n[1]);
-		send(s, LU_WEST, planes);
-		send(s, LU_SOUTH, planes);
-		for (int p = k; p < k + planes; p++)
-			lu_store_plane(&s->sweep, &s->box, p);
+	for (int k = s->sweep.n[2] - 1; k >= 0; k--) {
+		receive(s, LU_EAST);
+		receive(s, LU_NORTH);
+		lu_sweep_upper(&s->sweep, k);
+		npb_worked((int64_t)s->sweep.n[0] * s->sweep.n[1]);
+		send(s, LU_WEST);
+		send(s, LU_SOUTH);
+		lu_store_plane(&s->sweep, &s->box, k);
 	}
 }
 
@@ -159,7 +142,7 @@ static void run_lu(struct npb_run *run)
 	double rates[CFD_FIELDS] = {0}, last = 0;
 
 	lu_open_part(&s.part, run, &s.box);
-	lu_open_sweep(&s.sweep, &s.box, s.step, s.part.ranks[0] + s.part.ranks[1] - 2, run->nasa);
+	lu_open_sweep(&s.sweep, &s.box, s.step);
 	cfd_set_forcing(&s.box);
 	cfd_set_initial(&s.box);
 	iterate(&s, s.squares); /* untimed, as the report allows */
@@ -203,13 +186,12 @@ static int most_ranks_lu(enum npb_class class)
 	return most;
 }
 
-static uint64_t memory_lu(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_lu(enum npb_class class, int ranks)
 {
 	const int n = lu_problems[class].points;
 	int factor[2], count[3] = {0, 0, n};
 	uint64_t points = (uint64_t)n, halo;
 
-	(void)nasa; /* smaller messages take no more */
 	lu_factors(ranks, factor);
 	for (int d = 0; d < 2; d++) {
 		count[d] = (int)npb_ceil_div(n, factor[d]);
@@ -224,7 +206,6 @@ const struct npb_kernel npb_kernel = {
     .name = "LU",
     .operations = "floating point",
     .rule = NPB_POWER_OF_TWO,
-    .nasa = true,
     .most_ranks = most_ranks_lu,
     .memory_bytes = memory_lu,
     .describe = describe_lu,

@@ -47,11 +47,10 @@ enum {
 struct lu_sweep {
 	int n[3]; /* inner points */
 	int rows, lanes;
-	int block;     /* planes of one message */
 	double *point; /* [n[2]][rows][LU_VALUES][lanes] */
 	/* What the neighbours before add to a point: from x, y (this diagonal and next), z. */
 	double *x, *y[2], *z; /* [CFD_FIELDS][lanes], z: [rows] of them */
-	/* The same across the borders of the part: [block][n[1] or n[0]][CFD_FIELDS] */
+	/* The same across the borders of the part: [n[1] or n[0]][CFD_FIELDS] */
 	double *border[LU_SIDES];
 	double *squares; /* [lanes], of the changes loaded */
 	/* Coefficients of the blocks, see lu_sweep.c. */
@@ -66,15 +65,11 @@ void lu_close_part(struct lu_part *part);
 /* Two layers of ghosts of u on all four sides. */
 void lu_exchange_halos(struct lu_part *part, const struct cfd_box *box);
 
-/* `stages`: how many ranks the wave front passes before it comes to the last one. `nasa`: a message
- * for each plane. */
-void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step, int stages,
-		   bool nasa);
+void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step);
 void lu_close_sweep(struct lu_sweep *sweep);
-/* The planes first ... first + count - 1, after what came from the borders. */
-void lu_sweep_lower(struct lu_sweep *sweep, int first, int count);
-/* The same planes from the last to the first. */
-void lu_sweep_upper(struct lu_sweep *sweep, int first, int count);
+/* One plane, after what came from the borders. */
+void lu_sweep_lower(struct lu_sweep *sweep, int plane);
+void lu_sweep_upper(struct lu_sweep *sweep, int plane);
 void lu_begin_sweep(struct lu_sweep *sweep);
 /* Plane k of the box into diagonals; and the change back, added to u. */
 void lu_load_plane(struct lu_sweep *sweep, const struct cfd_box *box, int k);

@@ -18,8 +18,7 @@
 #include "npb_verify.h"
 
 enum {
-	MARGIN = 1, /* lanes beside the used ones: neighbours' additions come in there */
-	MOST_PLANES = 4
+	MARGIN = 1 /* lanes beside the used ones: neighbours' additions come in there */
 };
 
 /* One diagonal, at lane 0. */
@@ -141,8 +140,7 @@ NPB_INLINE ptrdiff_t row(const struct lu_sweep *c, int sum)
 	return sum < c->rows ? sum : sum - c->rows;
 }
 
-/* One plane; `slot` is its place in the messages. */
-NPB_INLINE void sweep_plane(struct lu_sweep *c, int plane, int slot, bool lower)
+NPB_INLINE void sweep_plane(struct lu_sweep *c, int plane, bool lower)
 {
 	const int ni = c->n[0], nj = c->n[1], sums = ni + nj - 1;
 	const int near = lower ? 0 : 1, step = lower ? -1 : 1;
@@ -151,10 +149,10 @@ NPB_INLINE void sweep_plane(struct lu_sweep *c, int plane, int slot, bool lower)
 	/* Where the first and the last points of a line are, in the order of the sweep. */
 	const int i_in = lower ? 0 : ni - 1, j_in = lower ? 0 : nj - 1;
 	const int i_out = ni - 1 - i_in, j_out = nj - 1 - j_in;
-	const double *from_x = border[LU_WEST + near] + (ptrdiff_t)slot * nj * CFD_FIELDS;
-	const double *from_y = border[LU_SOUTH + near] + (ptrdiff_t)slot * ni * CFD_FIELDS;
-	double *to_x = border[LU_EAST - near] + (ptrdiff_t)slot * nj * CFD_FIELDS;
-	double *to_y = border[LU_NORTH - near] + (ptrdiff_t)slot * ni * CFD_FIELDS;
+	const double *from_x = border[LU_WEST + near];
+	const double *from_y = border[LU_SOUTH + near];
+	double *to_x = border[LU_EAST - near];
+	double *to_y = border[LU_NORTH - near];
 
 	for (int count = 0; count < sums; count++) {
 		const int sum = lower ? count : sums - 1 - count;
@@ -183,16 +181,14 @@ NPB_INLINE void sweep_plane(struct lu_sweep *c, int plane, int slot, bool lower)
 	}
 }
 
-NPB_VECTOR void lu_sweep_lower(struct lu_sweep *c, int first, int count)
+NPB_VECTOR void lu_sweep_lower(struct lu_sweep *c, int plane)
 {
-	for (int slot = 0; slot < count; slot++)
-		sweep_plane(c, first + slot, slot, true);
+	sweep_plane(c, plane, true);
 }
 
-NPB_VECTOR void lu_sweep_upper(struct lu_sweep *c, int first, int count)
+NPB_VECTOR void lu_sweep_upper(struct lu_sweep *c, int plane)
 {
-	for (int slot = 0; slot < count; slot++)
-		sweep_plane(c, first + count - 1 - slot, slot, false);
+	sweep_plane(c, plane, false);
 }
 
 /* Nothing comes from before the first plane, nor over the borders of the grid. */
@@ -201,8 +197,7 @@ void lu_begin_sweep(struct lu_sweep *c)
 	memset(c->z, 0, (size_t)c->rows * CFD_FIELDS * (size_t)c->lanes * sizeof(double));
 	for (int side = 0; side < LU_SIDES; side++)
 		memset(c->border[side], 0,
-		       (size_t)c->block * (size_t)c->n[side < LU_SOUTH] * CFD_FIELDS *
-			   sizeof(double));
+		       (size_t)c->n[side < LU_SOUTH] * CFD_FIELDS * sizeof(double));
 }
 
 NPB_VECTOR void lu_load_plane(struct lu_sweep *c, const struct cfd_box *box, int k)
@@ -288,19 +283,7 @@ static void set_coefficients(struct lu_sweep *c, const struct cfd_box *box, doub
 	c->curvature = LU_OMEGA * step * box->axis[0].curvature;
 }
 
-/*
- * Planes of one message. Long messages are cheaper, but each rank waits for the first one of the
- * ranks before: they may cost it a quarter of its time, and a rank alone gains nothing.
- */
-static int planes_of_message(int planes, int stages)
-{
-	const int most = stages == 0 ? 1 : planes / (4 * stages);
-
-	return most < 1 ? 1 : most > MOST_PLANES ? MOST_PLANES : most;
-}
-
-void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, int stages,
-		   bool nasa)
+void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step)
 {
 	enum { LINE = 8 };
 	size_t vector;
@@ -309,7 +292,6 @@ void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, i
 		c->n[d] = box->high[d] - box->low[d];
 	c->rows = c->n[0] > c->n[1] ? c->n[0] : c->n[1];
 	c->lanes = (c->n[1] + 2 * MARGIN + LINE - 1) / LINE * LINE;
-	c->block = nasa ? 1 : planes_of_message(c->n[2], stages);
 	vector = (size_t)CFD_FIELDS * (size_t)c->lanes;
 	c->point = npb_alloc((size_t)c->n[2] * (size_t)c->rows * LU_VALUES * (size_t)c->lanes,
 			     sizeof(double));
@@ -319,8 +301,8 @@ void lu_open_sweep(struct lu_sweep *c, const struct cfd_box *box, double step, i
 	c->squares = npb_alloc((size_t)c->lanes, sizeof(double));
 	c->z = npb_alloc((size_t)c->rows * vector, sizeof(double));
 	for (int side = 0; side < LU_SIDES; side++)
-		c->border[side] = npb_alloc(
-		    (size_t)c->block * (size_t)c->n[side < LU_SOUTH] * CFD_FIELDS, sizeof(double));
+		c->border[side] =
+		    npb_alloc((size_t)c->n[side < LU_SOUTH] * CFD_FIELDS, sizeof(double));
 	set_coefficients(c, box, step);
 }
 

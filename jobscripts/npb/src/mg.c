@@ -7,13 +7,7 @@
  * A, S, P and Q are stencils of 27 points whose coefficients depend on the distance only. Wanted:
  * the root mean square of r = v - A u after the last cycle.
  *
- * Distributed: z is divided, then y, never x; grids of up to 16^3 points are kept whole by every
- * rank, which costs less than the messages they would need. Around its part each rank keeps two
- * rows and planes of its neighbours, so that it can compute r around its part itself.
- *
- * Communicated, per cycle and shared grid: on the way down one exchange of r with the neighbours,
- * on the way up one of u; one MPI_Allgather of r where the whole grids begin; at the very end one
- * MPI_Allreduce of the sums. With NASA's messages: see mg_nasa.c.
+ * Distribution and communication: see mg_grids.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,63 +38,11 @@ static void set_operators(struct mg_grids *g, enum npb_class class)
 		g->c[0] *= 1 + 1e-4;
 }
 
-/* From r of the level below the finest to the new u of the finest. */
-static void cycle(struct mg_grids *g)
-{
-	for (int k = g->finest - 1; k > 1; k--)
-		mg_restrict(g, k);
-	mg_solve_coarsest(g);
-	for (int k = 2; k <= g->finest; k++)
-		mg_correct(g, k);
-}
-
-/* One V-cycle after the other; sum[i]: own part of the sum of r^2 after i of them. */
-static void iterate_merged(struct mg_grids *g, int iterations, double *sum)
-{
-	sum[0] = mg_residual(g, false);
-	for (int i = 1; i <= iterations; i++) {
-		cycle(g);
-		sum[i] = mg_residual(g, i == iterations);
-	}
-}
-
 static void clear_solution(struct mg_grids *g)
 {
 	const struct mg_level *l = &g->level[g->finest];
 
-	memset(l->u.memory, 0, (size_t)l->u.plane * (size_t)(l->nz + 2 * l->halo) * sizeof(double));
-}
-
-static void iterate(struct mg_grids *g, int iterations, double *sum)
-{
-	if (g->run->nasa)
-		mg_nasa_iterate(g, iterations, sum);
-	else
-		iterate_merged(g, iterations, sum);
-}
-
-/* Twice, before and after the untimed cycle, as NASA's programs do it. */
-static void place_charges(struct mg_grids *g)
-{
-	mg_place_charges(g);
-	if (g->run->nasa)
-		mg_place_charges(g);
-}
-
-static void open_grids(struct mg_grids *g, struct npb_run *run, int finest)
-{
-	if (run->nasa)
-		mg_nasa_open(g, run, finest);
-	else
-		mg_open(g, run, finest);
-}
-
-/* The root mean square of r before the cycles and after each; with NASA's messages before and after
- * all of them. */
-static void tell_residuals(struct npb_run *run, const double *sum, int iterations, double points)
-{
-	for (int i = 0; i <= iterations; i += run->nasa ? iterations : 1)
-		npb_residual(run, sqrt(sum[i] / points));
+	memset(l->u.memory, 0, (size_t)l->u.plane * (size_t)(l->nz + 2) * sizeof(double));
 }
 
 static void run_mg(struct npb_run *run)
@@ -110,18 +52,18 @@ static void run_mg(struct npb_run *run)
 	double sum[NPB_MAX_RESIDUALS] = {0};
 	struct mg_grids g;
 
-	open_grids(&g, run, problems[run->class].finest);
+	mg_open(&g, run, problems[run->class].finest);
 	set_operators(&g, run->class);
-	place_charges(&g);
-	iterate(&g, 1, sum); /* untimed: touches all memory */
+	mg_place_charges(&g);
+	mg_place_charges(&g);	/* twice, as NASA's program does */
+	mg_iterate(&g, 1, sum); /* untimed: touches all memory */
 	clear_solution(&g);
 	npb_timer_start(run);
-	iterate(&g, npb_steps(iterations), sum);
-	if (!run->nasa)
-		npb_allreduce(run, sum, iterations + 1, MPI_DOUBLE, MPI_SUM);
+	mg_iterate(&g, npb_steps(iterations), sum);
 	npb_timer_stop(run);
 	run->mega_ops = 58e-6 * iterations * points; /* as NPB counts them */
-	tell_residuals(run, sum, iterations, points);
+	npb_residual(run, sqrt(sum[0] / points));
+	npb_residual(run, sqrt(sum[iterations] / points));
 	npb_check(run, "L2 norm", sqrt(sum[iterations] / points), problems[run->class].norm, 1e-8);
 	/* On the finest grid: smoothed, and r computed before and after. */
 	npb_check_work(run, (2 * iterations + 1) * (int64_t)points);
@@ -143,23 +85,15 @@ static int most_ranks_mg(enum npb_class class)
 	return half * half;
 }
 
-static uint64_t memory_mg(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_mg(enum npb_class class, int ranks)
 {
-	const struct mg_division d = mg_divide(ranks);
-	const uint64_t n = UINT64_C(1) << problems[class].finest;
-	const uint64_t y = n / (uint64_t)d.along_y + 4, z = n / (uint64_t)d.along_z + 4;
-
-	if (nasa)
-		return mg_nasa_bytes(problems[class].finest, ranks);
-	/* u and v, both again on all coarser grids, three planes, whole grids. */
-	return (n + 2) * y * z * 20 + (n + 2) * y * 32 + (UINT64_C(8) << 20);
+	return mg_bytes(problems[class].finest, ranks);
 }
 
 const struct npb_kernel npb_kernel = {
     .name = "MG",
     .operations = "floating point",
     .rule = NPB_POWER_OF_TWO,
-    .nasa = true,
     .most_ranks = most_ranks_mg,
     .memory_bytes = memory_mg,
     .describe = describe_mg,

@@ -5,14 +5,12 @@
 #include "npb_comm.h"
 
 enum {
-	MG_HALO = 2,	 /* planes and rows of the neighbours that are kept, on each side */
-	MG_WHOLE = 16,	 /* grids up to this size are kept whole by every rank */
 	MG_CHARGES = 10, /* of each sign */
 	MG_LEVELS = 11
 };
 
-/* A function on a grid, as one rank has it: x runs fastest, from -1 to n; y and z from -MG_HALO,
- * or, with NASA's messages, from -1. */
+/* A function on a grid, as one rank has it: x runs fastest; x, y and z begin at -1 and
+ * end one point behind the part: ghosts. */
 struct mg_field {
 	double *memory;
 	double *origin;	    /* the point 0, 0, 0 */
@@ -24,11 +22,9 @@ NPB_INLINE double *mg_row(const struct mg_field *f, int z, int y)
 	return f->origin + z * f->plane + y * f->row;
 }
 
-/* A grid of n^3 points; of these a rank has nx in x, ny in y, nz in z, from x0, y0 and z0 on; x is
- * cut with NASA's messages only. */
+/* A grid of n^3 points; of these a rank has nx in x, ny in y, nz in z, from x0, y0 and z0 on. */
 struct mg_level {
 	int n, nx, ny, nz, x0, y0, z0;
-	int halo; /* planes and rows of the neighbours that are kept, on each side */
 	struct npb_neighbours along_x, along_y, along_z;
 	struct mg_field u, r; /* r of the finest level: the right side v */
 };
@@ -57,25 +53,17 @@ struct mg_grids {
 	int shared;	   /* the coarsest level that is shared out; below, all ranks do the same */
 	double a[4], c[4]; /* of the operators A and S, by distance 0 ... 3 */
 	struct mg_level level[MG_LEVELS];
-	double *edge[4];	/* packed rows of y; with NASA's messages of any side */
-	struct mg_field fine_r; /* with NASA's messages: the residual of the finest level */
-	double *part, *all;	/* to make the largest whole grid */
-	double *planes;		/* three planes of residuals, see mg_sweep.c */
+	double *edge[4];	/* packed sides */
+	struct mg_field fine_r; /* the residual of the finest level */
+	double *all;		/* to make the largest whole grid */
 };
-
-/* How `ranks` ranks are divided: along z first, x is never cut. */
-struct mg_division {
-	int along_y, along_z;
-};
-struct mg_division mg_divide(int ranks);
 
 void mg_open(struct mg_grids *g, struct npb_run *run, int finest);
-void mg_open_field(struct mg_field *f, const struct mg_level *l);
 void mg_close(struct mg_grids *g);
-/* Fills `width` planes and rows around a field from the neighbours. */
-void mg_fill_halo(struct mg_grids *g, struct mg_level *l, struct mg_field *f, int width);
-/* From the own parts of r on level shared - 1 to the whole. */
-void mg_make_whole(struct mg_grids *g);
+/* An upper estimate of the memory of one rank, bytes. */
+uint64_t mg_bytes(int finest, int ranks);
+/* Ghosts of a field from the neighbours, or from the rank's other side. */
+void mg_fill(struct mg_grids *g, const struct mg_level *l, const struct mg_field *f);
 
 /* v = +1 at the ten largest of n^3 random numbers, -1 at the ten smallest. */
 void mg_place_charges(struct mg_grids *g);
@@ -90,30 +78,13 @@ void mg_restrict_row(struct mg_rows r, double *restrict out, int coarse);
 /* u = keep u + Q z: `z` are the four coarse rows around it, some of them the same. */
 void mg_interpolate_row(const double *const z[4], double *restrict u, int coarse, double keep);
 double mg_sum_of_squares(const double *restrict row, int nx);
-/* Half of z, rounded down, also below 0. */
+/* Half of z, rounded down; z is at least -2. */
 NPB_INLINE int mg_half(int z)
 {
-	return (z + 2 * MG_HALO) / 2 - MG_HALO;
+	return (z + 2) / 2 - 1;
 }
 
-/* mg_nasa.c: the same problem with NASA's messages. */
-void mg_nasa_open(struct mg_grids *g, struct npb_run *run, int finest);
-/* Ghosts of a field from the neighbours, or from the own other side. */
-void mg_nasa_fill(struct mg_grids *g, const struct mg_level *l, const struct mg_field *f);
-/* So many cycles; sum[0] and sum[cycles]: the sums of r^2 of all ranks before and after them. */
-void mg_nasa_iterate(struct mg_grids *g, int cycles, double *sum);
-uint64_t mg_nasa_bytes(int finest, int ranks);
-
-/*
- * r = v - A u on the finest level, and r of the level below, P r, unless `last`. Returns the own
- * part of the sum of r^2.
- */
-double mg_residual(struct mg_grids *g, bool last);
-/* r of level k - 1 from r of level k. */
-void mg_restrict(struct mg_grids *g, int k);
-/* u = S r on the coarsest level. */
-void mg_solve_coarsest(struct mg_grids *g);
-/* u += Q u(k - 1), u += S (r - A u); on all but the finest level u was 0 before. */
-void mg_correct(struct mg_grids *g, int k);
+/* `cycles` V-cycles; sum[0] and sum[cycles]: the sums of r^2 of all ranks before and after them. */
+void mg_iterate(struct mg_grids *g, int cycles, double *sum);
 
 #endif

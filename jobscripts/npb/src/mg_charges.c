@@ -52,22 +52,9 @@ static void search(const struct mg_level *l, struct candidate *largest, struct c
 	npb_free(value);
 }
 
-/* The best of all ranks, on all ranks. */
+/* The best of all ranks, on all ranks, as NASA's program does it: one after the other, by the value
+ * and by its place. */
 static void merge(struct npb_run *run, struct candidate *best)
-{
-	const size_t total = (size_t)run->ranks * MG_CHARGES;
-	struct candidate *all = npb_alloc(total, sizeof(*all));
-
-	npb_allgather(run, best, all, (int)sizeof(*all) * MG_CHARGES, MPI_BYTE);
-	for (int i = 0; i < MG_CHARGES; i++)
-		best[i].value = -2;
-	for (size_t i = 0; i < total; i++)
-		insert(best, all[i]);
-	npb_free(all);
-}
-
-/* The same as NASA's programs do it: one after the other, by the value and by its place. */
-static void merge_one_by_one(struct npb_run *run, struct candidate *best)
 {
 	struct candidate all[MG_CHARGES];
 	int next = 0;
@@ -94,9 +81,9 @@ static void set_point(struct mg_level *l, int64_t point, double charge)
 	const int n = l->n, x = (int)(point % n), y = (int)(point / n % n);
 	const int z = (int)(point / n / n);
 
-	for (int iz = z - l->z0 - n; iz < l->nz + l->halo; iz += n) {
-		for (int iy = y - l->y0 - n; iy < l->ny + l->halo; iy += n) {
-			if (iz < -l->halo || iy < -l->halo)
+	for (int iz = z - l->z0 - n; iz < l->nz + 1; iz += n) {
+		for (int iy = y - l->y0 - n; iy < l->ny + 1; iy += n) {
+			if (iz < -1 || iy < -1)
 				continue;
 			for (int ix = x - l->x0 - n; ix <= l->nx; ix += n) {
 				if (ix >= -1)
@@ -114,17 +101,11 @@ void mg_place_charges(struct mg_grids *g)
 	for (int i = 0; i < MG_CHARGES; i++)
 		largest[i] = smallest[i] = (struct candidate){-2, 0};
 	search(l, largest, smallest);
-	if (g->run->nasa) {
-		merge_one_by_one(g->run, largest);
-		merge_one_by_one(g->run, smallest);
-	} else {
-		merge(g->run, largest);
-		merge(g->run, smallest);
-	}
+	merge(g->run, largest);
+	merge(g->run, smallest);
 	for (int i = 0; i < MG_CHARGES; i++) {
 		set_point(l, smallest[i].point, -1);
 		set_point(l, largest[i].point, 1);
 	}
-	if (g->run->nasa)
-		mg_nasa_fill(g, l, &l->r);
+	mg_fill(g, l, &l->r);
 }

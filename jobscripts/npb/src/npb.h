@@ -42,7 +42,6 @@ struct npb_run {
 	int rank, ranks;
 	MPI_Comm comm;
 	struct npb_vectors vectors; /* the narrowest of all ranks */
-	bool nasa;		    /* messages are cut and sent as by NASA's own programs */
 
 	/* Set by the kernel; those of rank 0 are printed. */
 	int64_t size[3]; /* size[1] == 0: one figure only */
@@ -63,11 +62,10 @@ struct npb_kernel {
 	const char *operations; /* what is counted, "floating point" */
 	enum npb_rank_rule rule;
 	bool narrow; /* no loop of the timed part is compiled for wide vectors */
-	bool nasa;   /* has a variant with NASA's messages, where its own are larger and fewer */
 	/* Most ranks that a class can be shared out to. */
 	int (*most_ranks)(enum npb_class class);
 	/* Memory of one rank, bytes; an upper estimate. */
-	uint64_t (*memory_bytes)(enum npb_class class, int ranks, bool nasa);
+	uint64_t (*memory_bytes)(enum npb_class class, int ranks);
 	/* Sets run->size and run->iterations, which the heading tells. */
 	void (*describe)(struct npb_run *run);
 	void (*run)(struct npb_run *run);

@@ -183,7 +183,7 @@ void npb_exchange_all(struct npb_run *run, int dimensions, const struct npb_neig
 	int posted = 0;
 
 	for (int d = 0; d < dimensions; d++) {
-		if (who[d].below == run->rank && who[d].above == run->rank && !run->nasa) {
+		if (run->ranks == 1 && who[d].below == run->rank) {
 			copy_own(edges[d].to_above, edges[d].from_below, count, type);
 			copy_own(edges[d].to_below, edges[d].from_above, count, type);
 			continue;

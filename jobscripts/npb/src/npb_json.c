@@ -77,7 +77,6 @@ static void write_document(FILE *file, const struct npb_kernel *kernel, const st
 	fputs("],", file);
 	fprintf(file, "\"vectors\":{\"level\":\"%s\",\"bits\":%d},", run->vectors.level,
 		run->vectors.bits);
-	fprintf(file, "\"messages\":\"%s\",", npb_messages(kernel, run));
 	field(file, "seconds", times->seconds);
 	fputc(',', file);
 	field(file, "mops", mops);

@@ -44,13 +44,10 @@ static int told(const struct npb_run *run, const struct npb_options *options)
 	if (run->rank == 0 && options->version)
 		printf("npb-%s %s\n", name, SY_VERSION);
 	else if (run->rank == 0)
-		printf("usage: mpirun -np RANKS npb-%s --class S|W|A|B|C|D [--messages nasa] "
-		       "[--json FILE]\n"
+		printf("usage: mpirun -np RANKS npb-%s --class S|W|A|B|C|D [--json FILE]\n"
 		       "The %s kernel of the NAS Parallel Benchmarks (RNR-94-007). Exit code 0: "
-		       "verified;\n1: not verified; 2: refused. --messages nasa: as many and as "
-		       "large\nmessages as NASA's own program sends%s.\n",
-		       name, npb_kernel.name,
-		       npb_kernel.nasa ? "" : ", which this kernel does in any case");
+		       "verified;\n1: not verified; 2: refused.\n",
+		       name, npb_kernel.name);
 	return 0;
 }
 
@@ -95,7 +92,6 @@ static int run_kernel(struct npb_run *run, int argc, char **argv)
 		return told(run, &options);
 	run->class = options.class;
 	run->class_name = npb_class_name(options.class);
-	run->nasa = options.nasa && npb_kernel.nasa;
 	if (!npb_check_ranks(&npb_kernel, run->class, run->ranks, message, sizeof(message)) ||
 	    !npb_check_memory(&npb_kernel, run, message, sizeof(message)))
 		return refused(run, message);

@@ -98,7 +98,7 @@ static void smallest(struct room *room, const struct npb_run *run)
 bool npb_check_memory(const struct npb_kernel *kernel, const struct npb_run *run, char *message,
 		      size_t size)
 {
-	const uint64_t needed = kernel->memory_bytes(run->class, run->ranks, run->nasa);
+	const uint64_t needed = kernel->memory_bytes(run->class, run->ranks);
 	struct room room = room_of(run->comm);
 
 	smallest(&room, run);

@@ -49,15 +49,6 @@ static const char *value_of(const char *name, char **argv, int *i)
 	return argv[*i + 1] ? argv[++*i] : "";
 }
 
-static bool parse_messages(const char *text, struct npb_options *options, char *message,
-			   size_t size)
-{
-	options->nasa = strcmp(text, "nasa") == 0;
-	if (!options->nasa && strcmp(text, "steelyard") != 0)
-		return refuse(message, size, "messages '%.40s': expected steelyard or nasa", text);
-	return true;
-}
-
 bool npb_parse_options(int argc, char **argv, struct npb_options *options, char *message,
 		       size_t size)
 {
@@ -75,17 +66,13 @@ bool npb_parse_options(int argc, char **argv, struct npb_options *options, char 
 			if (!parse_class(value, options, message, size))
 				return false;
 			have_class = true;
-		} else if ((value = value_of("--messages", argv, &i))) {
-			if (!parse_messages(value, options, message, size))
-				return false;
 		} else if ((value = value_of("--json", argv, &i))) {
 			if (!value[0])
 				return refuse(message, size, "--json needs the name of a file");
 			options->json = value;
 		} else {
 			return refuse(message, size,
-				      "unknown argument '%.80s': expected --class, --messages "
-				      "and --json",
+				      "unknown argument '%.80s': expected --class and --json",
 				      argv[i]);
 		}
 	}

@@ -1,5 +1,5 @@
 /*
- * The command line of every kernel: npb-cg --class A [--messages nasa] [--json FILE].
+ * The command line of every kernel: npb-cg --class A [--json FILE].
  */
 #ifndef NPB_OPTIONS_H
 #define NPB_OPTIONS_H
@@ -9,7 +9,6 @@
 struct npb_options {
 	enum npb_class class;
 	const char *json; /* NULL: none asked for */
-	bool nasa;	  /* --messages nasa */
 	bool help, version;
 };
 

@@ -26,11 +26,6 @@ static void vectors_text(const struct npb_run *run, char *text, size_t size)
 		snprintf(text, size, "%s", run->vectors.level);
 }
 
-const char *npb_messages(const struct npb_kernel *kernel, const struct npb_run *run)
-{
-	return run->nasa || !kernel->nasa ? "nasa" : "steelyard";
-}
-
 void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run)
 {
 	char size[64];
@@ -42,8 +37,7 @@ void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Iterations: %d\n", run->iterations);
 	printf(" Number of processes: %d\n", run->ranks);
 	vectors_text(run, size, sizeof(size));
-	printf(" Vectors: %s\n", size);
-	printf(" Messages: %s\n\n", npb_messages(kernel, run));
+	printf(" Vectors: %s\n\n", size);
 	fflush(stdout);
 }
 
@@ -120,7 +114,6 @@ void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Operation type  = %24s\n", kernel->operations);
 	vectors_text(run, size, sizeof(size));
 	printf(" Vectors         = %24s\n", size);
-	printf(" Messages        = %24s\n", npb_messages(kernel, run));
 	printf(" Verification    = %24s\n", verified ? "SUCCESSFUL" : "UNSUCCESSFUL");
 	printf(" Version         = %24s\n\n\n", "Steelyard " SY_VERSION);
 	fflush(stdout);

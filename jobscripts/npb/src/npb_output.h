@@ -18,8 +18,6 @@ struct npb_times {
 	} call[NPB_CALLS];
 };
 
-/* Whose messages they are: "nasa" also where the two are alike. */
-const char *npb_messages(const struct npb_kernel *kernel, const struct npb_run *run);
 void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run);
 void npb_gather_times(const struct npb_run *run, struct npb_times *times);
 bool npb_verified(const struct npb_run *run);

@@ -117,11 +117,10 @@ static int most_ranks_sp(enum npb_class class)
 	return mp_most_ranks(problems[class].n);
 }
 
-static uint64_t memory_sp(enum npb_class class, int ranks, bool nasa)
+static uint64_t memory_sp(enum npb_class class, int ranks)
 {
 	const struct mp_sizes sizes = sizes_of(class);
 
-	(void)nasa;
 	return mp_bytes(&sizes, ranks);
 }
 

@@ -1,6 +1,7 @@
 /*
- * CG with NASA's messages. The matrix is cut both ways: C columns of ranks, a power of two, by C or
- * C / 2 rows of them, column the fastest. Of a vector each rank holds the elements of its columns.
+ * The conjugate gradients of CG, with as many messages as NASA's program. The matrix is cut both
+ * ways: C columns of ranks, a power of two, by C or C / 2 rows of them, column the fastest. Of a
+ * vector each rank holds the elements of its columns.
  *
  * Communicated, per step, always two ranks with each other: the parts of A p are summed along a
  * row of ranks in log2 C exchanges; what a rank then has of the sum it exchanges with the rank
@@ -18,7 +19,7 @@ static int piece(const struct cg_solver *s, int n, int i)
 	return (int)((int64_t)n * i / s->columns);
 }
 
-void cg_nasa_open(struct cg_solver *s, const struct cg_problem *problem)
+void cg_open_part(struct cg_solver *s, const struct cg_problem *problem)
 {
 	const int n = problem->n;
 	int each;
@@ -43,7 +44,7 @@ static int in_my_row(const struct cg_solver *s, int column)
 	return s->row * s->columns + column;
 }
 
-void cg_nasa_sum(struct cg_solver *s, double *sums, int count)
+void cg_sum(struct cg_solver *s, double *sums, int count)
 {
 	double theirs[2];
 
@@ -102,11 +103,11 @@ static double sum_dot(struct cg_solver *s, const double *a, const double *b)
 {
 	double sum = cg_dot(a, b, s->n);
 
-	cg_nasa_sum(s, &sum, 1);
+	cg_sum(s, &sum, 1);
 	return sum;
 }
 
-double cg_nasa_gradient(struct cg_solver *s)
+double cg_solve(struct cg_solver *s)
 {
 	const size_t size = (size_t)s->n * sizeof(double);
 	double rho, before, alpha;
