@@ -89,8 +89,8 @@ void npb_barrier(struct npb_run *run);
 /*
  * Planted errors, to test the verification: only a build with -DNPB_PLANT knows them, and only
  * when the variable NPB_PLANT names one: "coefficient" (the kernel computes with a wrong one),
- * "steps" (it does four fifths of its steps), or an MPI call by its name (what rank 0 gets by the
- * first of them in the timed part is lost).
+ * "steps" (it does four fifths of its steps), or an MPI call by its name (what rank 0 gets by it in
+ * the timed part is lost).
  */
 #ifdef NPB_PLANT
 bool npb_planted(const char *what);
