@@ -1,14 +1,10 @@
 #include "base/folder.h"
 
-#include "base/file.h"
-
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 bool sy_is_file_word(const char *word)
@@ -34,72 +30,6 @@ int sy_folder_check(int fd, const char *what, struct sy_error *err)
 		return sy_fail(err, "%s may be written by others (mode %04o): say chmod go-w", what,
 			       info.st_mode & 07777);
 	return 0;
-}
-
-static int open_top(const char *record_dir, struct sy_error *err)
-{
-	int top;
-
-	/* Never made here: an empty mount point would have records that nobody finds. */
-	top = open(record_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (top < 0 && errno == ENOENT)
-		return sy_fail(err,
-			       "the record folder %s is not there: mount its file system, or make "
-			       "it once, root's and with mode 0755",
-			       record_dir);
-	if (top < 0)
-		return sy_fail_errno(err, errno, "cannot open the record folder %s", record_dir);
-	if (sy_folder_check(top, record_dir, err) == 0)
-		return top;
-	(void)close(top);
-	return -1;
-}
-
-int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
-		  char place[SY_PLACE_SIZE], struct sy_error *err)
-{
-	cleanup_close int top = -1;
-
-	if (!sy_is_file_word(job_id) || !sy_is_file_word(node))
-		return sy_fail(err, "'%s', '%s': job and node must be names without '/'", job_id,
-			       node);
-	top = open_top(record_dir, err);
-	if (top < 0)
-		return -1;
-	sy_place(place, sy_records_are_marked(top), job_id, time(NULL));
-	return sy_place_open(top, place, err);
-}
-
-/* Whether a record of the node lies in `place`. */
-static bool has_record_of(int top, const char *place, const char *node)
-{
-	int folder = openat(top, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
-	size_t length = strlen(node);
-	const struct dirent *entry;
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir)))
-		found = !strncmp(entry->d_name, node, length) && entry->d_name[length] == '.' &&
-			sy_ends_with(entry->d_name, ".json");
-	if (dir)
-		(void)closedir(dir);
-	return found;
-}
-
-int sy_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
-			    struct sy_error *err)
-{
-	char place[SY_PLACE_SIZE], before[SY_PLACE_SIZE];
-	cleanup_close int fd = sy_job_folder(record_dir, job_id, node, place, err);
-	cleanup_close int top = fd < 0 ? -1 : open_top(record_dir, err);
-
-	if (top < 0)
-		return -1;
-	sy_place(before, strchr(place, '/') != NULL, job_id, time(NULL) - SY_DAY_S);
-	if (!has_record_of(top, place, node) && has_record_of(top, before, node))
-		return sy_place_open(top, before, err);
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 int sy_folder_below(const char *run_dir, const char *name, bool make, struct sy_error *err)

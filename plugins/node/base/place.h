@@ -31,4 +31,14 @@ void sy_place(char place[SY_PLACE_SIZE], bool by_day, const char *job_id, time_t
  * folder gone through: a descriptor, or -1. */
 int sy_place_open(int top, const char *place, struct sy_error *err);
 
+/* The job's folder below RECORD_DIR for a record that starts now, made when RECORD_DIR is there and
+ * it is not: a descriptor, or -1. `place`: where it is below RECORD_DIR. */
+int sy_job_folder(const char *record_dir, const char *job_id, const char *node,
+		  char place[SY_PLACE_SIZE], struct sy_error *err);
+
+/* The same for what belongs to the node's record of the job: one that started before midnight lies
+ * in the folder of the day before. */
+int sy_job_folder_of_record(const char *record_dir, const char *job_id, const char *node,
+			    struct sy_error *err);
+
 #endif

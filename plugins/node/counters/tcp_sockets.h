@@ -81,6 +81,9 @@ struct sy_tcp {
 /* Open what is needed; `uid` the job's user or SY_ANY_USER. */
 void sy_tcp_init(struct sy_tcp *tcp, uid_t uid, struct sy_tcp_counts *counts);
 
+/* The job's cgroup below `root`; of no effect when it is none of version 2. */
+void sy_tcp_cgroup(struct sy_tcp *tcp, int root, const char *path);
+
 /* More processes are the job's: look at every connection again. */
 void sy_tcp_recheck(struct sy_tcp *tcp);
 

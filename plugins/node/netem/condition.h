@@ -2,9 +2,9 @@
 #ifndef STEELYARD_NETEM_CONDITION_H
 #define STEELYARD_NETEM_CONDITION_H
 
-#include "netem/apply.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/plan.h"
+#include "netem/request.h"
 #include "netem/sites.h"
 #include "netem/state.h"
 #include "netem/trace.h"

@@ -4,7 +4,7 @@
 #include "base/number.h"
 #include "meters/amdgpu.h"
 #include "meters/nvml.h"
-#include "record/record.h"
+#include "record/put.h"
 
 #include <stdio.h>
 #include <string.h>

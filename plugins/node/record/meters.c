@@ -3,7 +3,7 @@
 #include "base/document.h"
 #include "meters/powercap.h"
 #include "record/gpus.h"
-#include "record/record.h"
+#include "record/put.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "counters/node.h"
+#include "record/put.h"
 #include "record/sampling.h"
 
 /* What is known at the job's start. */
@@ -18,10 +19,6 @@ struct sy_head {
 	int64_t dropped_rx[SY_MAX_DEVICES], dropped_tx[SY_MAX_DEVICES]; /* at the start */
 	json_t *probe;							/* NULL: not made yet */
 };
-
-/* Set the field at a dotted path ("energy.zones.0.energy_j"), making objects on the way. A null
- * has its reason `why` under `missing`; a value takes the reason away. Takes `value`. */
-void sy_record_put(json_t *record, const char *path, json_t *value, const char *why);
 
 /* The record as it is at the start: complete is false, totals are null. */
 json_t *sy_record_new(const struct sy_head *head);

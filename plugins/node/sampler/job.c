@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "counters/processes_find.h"
 #include "counters/processes_rest.h"
-#include "counters/tcp_owner.h"
+#include "counters/tcp_sockets.h"
 #include "sampler/counted.h"
 #include "sampler/group.h"
 #include "sampler/open_roots.h"

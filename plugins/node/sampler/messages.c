@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "counters/processes_find.h"
 #include "counters/processes_handed.h"
-#include "counters/tcp_owner.h"
+#include "counters/tcp_sockets.h"
 #include "meters/slow.h"
 #include "record/gpus.h"
 #include "sampler/answer.h"

@@ -3,7 +3,7 @@
 #define STEELYARD_SAMPLER_SAMPLER_H
 
 #include "counters/tcp_sockets.h"
-#include "sampler/child.h"
+#include "sampler/inherited.h"
 #include "sampler/job.h"
 #include "sampler/life.h"
 #include "sampler/wakeup.h"

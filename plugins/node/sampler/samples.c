@@ -2,9 +2,127 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
-#include "sampler/ticking.h"
+#include "bpf/ticks.h"
+#include "sampler/counted.h"
 
 #include <time.h>
+
+/* Samples that a timer in the kernel takes: their lines are made once a second, each with the time
+ * of its own reading. What is not the job's is read then, for the last of them. */
+
+#define WAKE_US	  1000000 /* how long lines may wait */
+#define MOST_US	  500000  /* with longer periods whoever wakes up for it may as well read */
+#define MARGIN_US 1000	  /* after a reading that is due when we wake up */
+
+static int64_t wake_us(const struct sy_sampler *s)
+{
+	int64_t limit = sy_meters_max_period_us(&s->child->node->meters);
+	int64_t wake = sy_bpf_patience_us(s->period_us);
+
+	if (wake > WAKE_US)
+		wake = WAKE_US;
+	if (limit && wake > limit)
+		wake = limit;
+	return wake > s->period_us ? wake - wake % s->period_us : s->period_us;
+}
+
+/* A reading that came too late for its deadline, or was lost, leaves a gap. */
+static int64_t missed(const struct sy_sampler *s, int64_t elapsed_us)
+{
+	int64_t gap_us = elapsed_us - s->status.sums.last.cell[SY_ELAPSED];
+
+	return gap_us > s->period_us ? (gap_us + s->period_us / 2) / s->period_us - 1 : 0;
+}
+
+static void set_line(struct sy_sampler *s, const struct sy_bpf_tick *tick)
+{
+	int64_t at_us = (int64_t)(tick->at_ns / 1000);
+
+	s->line = s->status.sums.last;
+	s->line.cell[SY_ELAPSED] = at_us - s->start_us;
+	s->line.cell[SY_UNIX] = at_us + s->ticking.wall_us;
+	s->line.cell[SY_RTT] = SY_UNKNOWN;
+	sy_job_set_tick(&s->job, tick, &s->line, &s->status);
+	s->status.missed_deadlines += missed(s, s->line.cell[SY_ELAPSED]);
+	s->ticking.last_us = at_us;
+}
+
+static void take(void *context, const struct sy_bpf_tick *tick)
+{
+	struct sy_sampler *s = context;
+
+	if (s->ticking.held) {
+		set_line(s, &s->ticking.tick);
+		sy_sampler_line(s, 0, 0);
+	}
+	s->ticking.tick = *tick;
+	s->ticking.held = true;
+}
+
+/* The last one has what is read now. */
+static void finish(struct sy_sampler *s, int64_t now_us)
+{
+	set_line(s, &s->ticking.tick);
+	s->ticking.held = false;
+	sy_node_read(s->child->node, now_us, false, &s->line);
+	sy_job_read_meanwhile(&s->job, &s->line, &s->status);
+	sy_sampler_tcp(s, now_us, false);
+	sy_sampler_line(s, now_us, now_us + WAKE_US);
+	sy_meters_tell(&s->child->node->meters, now_us, false, s->status.wraps, s->status.meter_us,
+		       s->child->shared->meter_why);
+	sy_in_kernel_tell(s->child->kernel, &s->status);
+	sy_sampler_publish(s, now_us);
+}
+
+static bool take_all(struct sy_sampler *s)
+{
+	int64_t now_us = sy_now_us(CLOCK_MONOTONIC);
+	bool some;
+
+	s->ticking.wall_us = sy_wall_us(&s->wall) - now_us;
+	s->status.clock_steps = s->wall.steps;
+	s->status.clock_step_us = s->wall.step_us;
+	(void)sy_bpf_take_ticks(&s->child->kernel->bpf, take, s);
+	some = s->ticking.held;
+	if (some)
+		finish(s, now_us);
+	return some;
+}
+
+/* Take those that it has taken; whether it goes on. */
+static bool ticking_take(struct sy_sampler *s)
+{
+	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
+
+	if (!s->ticking.on || !take_all(s) || !sy_job_stays_counted(&s->job))
+		return false;
+	s->next_us = s->ticking.last_us + wake_us(s) + margin_us;
+	return true;
+}
+
+/* The same, and it does not. */
+static void ticking_stop(struct sy_sampler *s)
+{
+	if (!s->ticking.on)
+		return;
+	(void)sy_bpf_set_ticks(&s->child->kernel->bpf, 0);
+	s->ticking.on = false;
+	(void)take_all(s);
+}
+
+/* Have the kernel take the samples from now on, where it can. */
+static void ticking_start(struct sy_sampler *s)
+{
+	struct sy_bpf *bpf = &s->child->kernel->bpf;
+
+	if (s->end || !s->period_us || s->period_us > MOST_US || !bpf->ticks ||
+	    !sy_job_stays_counted(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
+		return;
+	s->ticking.on = true;
+	s->next_us = sy_now_us(CLOCK_MONOTONIC) + wake_us(s);
+}
+
+/* --- all samples --- */
 
 void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
 {
@@ -62,7 +180,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	bool first = s->status.sums.samples == 0;
 	int64_t now;
 
-	sy_ticking_stop(s);
+	ticking_stop(s);
 	now = sy_now_us(CLOCK_MONOTONIC);
 	sy_line_clear(&s->line);
 	if (first)
@@ -83,14 +201,14 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 		       s->child->shared->meter_why);
 	sy_sampler_publish(s, now);
 	drop_what_is_not_needed(s);
-	sy_ticking_start(s);
+	ticking_start(s);
 }
 
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us)
 {
 	int64_t late;
 
-	if (sy_ticking_take(s))
+	if (ticking_take(s))
 		return;
 	sy_sampler_sample(s, SY_LOOK_DUE);
 	if (s->ticking.on) /* from now on */
@@ -104,7 +222,7 @@ void sy_sampler_rate(struct sy_sampler *s, double rate_hz)
 {
 	int64_t limit = sy_meters_max_period_us(&s->child->node->meters);
 
-	sy_ticking_stop(s);
+	ticking_stop(s);
 	s->status.rate_hz = rate_hz;
 	s->period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
 	if (s->period_us && limit && limit < s->period_us)

@@ -2,10 +2,14 @@
 #ifndef STEELYARD_NETEM_POLICY_CONTENTS_H
 #define STEELYARD_NETEM_POLICY_CONTENTS_H
 
-#include "netem/policy/policy.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "netem/spec/values.h"
 
-/* Room is left among the 32 filters of netem/apply.h (SY_PROTECTED_MAX) for the scheduler's
+#define SY_POLICY_ITEMS 64
+
+/* Room is left among the 32 filters of netem/request.h (SY_PROTECTED_MAX) for the scheduler's
  * addresses. */
 #define SY_POLICY_NETWORKS 16
 

@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "netem/spec/spec.h"
 
-#define SY_POLICY_ITEMS 64
-
 enum sy_known { SY_NOT_KNOWN = -1, SY_NO = 0, SY_YES = 1 };
 
 /* Who asks. What cannot be known yet (at submission) is not held against him. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const sy_distribution_names[] = {"uniform", "normal", "pareto", "paretonormal", NULL};
+
 /* So many percentages as there are, at most `most`: how many; -1. */
 static int parse_percents(char *value, int32_t *const fields[], int most, const char *names,
 			  struct sy_error *err)

@@ -3,8 +3,38 @@
 #ifndef STEELYARD_NETEM_SPEC_MODELS_H
 #define STEELYARD_NETEM_SPEC_MODELS_H
 
+#include <stdint.h>
+
 #include "base/error.h"
-#include "netem/spec/spec.h"
+
+enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL, SY_TABLE };
+
+/* In the order of their enum, without SY_TABLE; the last one is NULL. */
+extern const char *const sy_distribution_names[];
+
+/* Gilbert–Elliott, tc-netem(8) `loss gemodel p [r [1-h [1-k]]]`, each in parts per billion. */
+struct sy_gemodel {
+	int32_t p_ppb, r_ppb, one_minus_h_ppb, one_minus_k_ppb;
+};
+
+/* tc-netem(8) `loss state p13 [p31 [p32 [p23 [p14]]]]`, each in parts per billion. */
+struct sy_loss_state {
+	int32_t p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb;
+};
+
+/* What a packet takes of the rate beside its own bytes. */
+struct sy_rate_overhead {
+	int32_t packet_bytes, cell_bytes, cell_overhead_bytes; /* cell_bytes 0: no cells */
+};
+
+/* When packets leave; 0 packets or bytes: any. With a distribution (SY_UNIFORM: none), whose tables
+ * end at four jitters, min_us and max_us follow from it. */
+struct sy_slot {
+	int64_t min_us, max_us;
+	int32_t packets, bytes;
+	enum sy_distribution distribution;
+	int64_t mean_us, jitter_us;
+};
 
 /* sch_netem.c, packet_time_ns(): a packet that becomes shorter than nothing would never leave.
  * Every packet of a queue has at least its Ethernet header, and no link's header is longer than an

@@ -13,7 +13,6 @@
 
 _Static_assert(SY_DEVICE_SIZE == IFNAMSIZ, "a device's name fits");
 
-const char *const sy_distribution_names[] = {"uniform", "normal", "pareto", "paretonormal", NULL};
 const char *const sy_direction_names[] = {"egress", "ingress", "both", NULL};
 
 static int find_word(const char *const *words, const char *word)

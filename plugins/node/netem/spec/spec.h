@@ -13,48 +13,18 @@
 
 #include "base/error.h"
 #include "netem/spec/keys.h"
+#include "netem/spec/models.h"
+#include "netem/spec/values.h"
 
 #define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
 #define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */
 #define SY_DEVICE_SIZE	 16   /* IFNAMSIZ */
 #define SY_TABLE_SIZE	 32   /* of the name of a delay table, a trace, sites, with its NUL */
-#define SY_WHOLE_PPB	 1000000000 /* 100 % in parts per billion */
 
-enum sy_distribution { SY_UNIFORM, SY_NORMAL, SY_PARETO, SY_PARETONORMAL, SY_TABLE };
 enum sy_direction { SY_EGRESS, SY_INGRESS, SY_BOTH };
 
-/* In the order of their enums, without SY_TABLE; the last one is NULL. */
-extern const char *const sy_distribution_names[], *const sy_direction_names[];
-
-/* Gilbert–Elliott, tc-netem(8) `loss gemodel p [r [1-h [1-k]]]`, each in parts per billion. */
-struct sy_gemodel {
-	int32_t p_ppb, r_ppb, one_minus_h_ppb, one_minus_k_ppb;
-};
-
-/* tc-netem(8) `loss state p13 [p31 [p32 [p23 [p14]]]]`, each in parts per billion. */
-struct sy_loss_state {
-	int32_t p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb;
-};
-
-/* What a packet takes of the rate beside its own bytes. */
-struct sy_rate_overhead {
-	int32_t packet_bytes, cell_bytes, cell_overhead_bytes; /* cell_bytes 0: no cells */
-};
-
-/* When packets leave; 0 packets or bytes: any. With a distribution (SY_UNIFORM: none), whose tables
- * end at four jitters, min_us and max_us follow from it. */
-struct sy_slot {
-	int64_t min_us, max_us;
-	int32_t packets, bytes;
-	enum sy_distribution distribution;
-	int64_t mean_us, jitter_us;
-};
-
-struct sy_network {
-	int family;	     /* AF_INET, AF_INET6 */
-	uint8_t address[16]; /* network byte order; host bits are 0 */
-	int prefix;
-};
+/* In the order of their enum; the last one is NULL. */
+extern const char *const sy_direction_names[];
 
 /* What was not asked for has its flag false and its value 0. */
 struct sy_netem {

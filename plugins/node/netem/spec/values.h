@@ -11,7 +11,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/spec/spec.h"
+#include "netem/spec/keys.h"
+
+#define SY_WHOLE_PPB 1000000000 /* 100 % in parts per billion */
+
+struct sy_network {
+	int family;	     /* AF_INET, AF_INET6 */
+	uint8_t address[16]; /* network byte order; host bits are 0 */
+	int prefix;
+};
 
 #define SY_UNIT_SIZE 64 /* holds whatever is written here, with its NUL */
 

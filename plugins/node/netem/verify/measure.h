@@ -11,8 +11,6 @@
 #include "netem/spec/spec.h"
 #include "netem/verify/verdict.h"
 
-#define SY_MEASURE_COUNT 25 /* echo requests where nothing else is said */
-
 struct sy_measure {
 	const char *peer;	     /* an address, as text; NULL: nobody to ask */
 	const struct sy_netem *spec; /* how long an answer may take, and what is shaped at all */

@@ -10,6 +10,8 @@
 
 #include "netem/spec/spec.h"
 
+#define SY_MEASURE_COUNT 25 /* echo requests where nothing else is said */
+
 /* Set `loss`, `valid`, `invalid_reason`, `notes`. Whether it is undone is not judged by round-trip
  * times: tc's tree alone says so (netem/undo.h). May be called again as the document grows (after
  * applying, at the end): a run once found invalid stays so, with its first reason; one set by the
