@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.waiting import wait_for
@@ -44,6 +45,9 @@ def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Atta
     assert before["max_memory_bytes"] is None
     wait_for("a sample", lambda: any(row["processes"] == "" for row in job.samples))
     truth = go(process)
+    # It tells when its threads have been waited for, and before they have all left the kernel.
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for("the load has ended", lambda: children.read_text() == "")
     record = job.end()
     assert record["complete"] is True, record["incomplete_reason"]
     assert {name: record["io"][name] - before[name] for name in truth} == truth
