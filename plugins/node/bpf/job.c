@@ -266,7 +266,9 @@ static int read_until_settled(struct sy_bpf *bpf, bool last, struct sy_bpf_answe
 		if (i >= TRIES)
 			(void)nanosleep(&pause, NULL);
 		result = read_once(bpf, answer);
-		if (result < 0 || (answer->settled && (!last || !answer->unread)))
+		/* One that had no place in the list is left out until it has ended for good. */
+		if (result < 0 ||
+		    (answer->settled && (!last || (!answer->unread && !answer->unlisted))))
 			break;
 	}
 	return result;
