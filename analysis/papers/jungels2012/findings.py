@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 
 from steelyard.analysis.findings.finding import Finding, Kind, Severity, counted
 from steelyard.analysis.papers.jungels2012.conclusions import (
@@ -113,7 +114,7 @@ class CheckedAverage:
 
     @property
     def fits(self) -> bool:
-        """Whether that value lies among those that are printed."""
+        """Whether that value is among those that are printed."""
         return min(self.series.values) <= self.next_value <= max(self.series.values)
 
 
@@ -125,7 +126,7 @@ def series_of(measurements: Measurements, printed: Average) -> Series:
 
 
 def check_averages(measurements: Measurements) -> list[CheckedAverage]:
-    """Each printed average that is at hand."""
+    """Each printed average whose figure is known."""
     checked = []
     for printed in measurements.averages:
         if not printed.text:
@@ -138,7 +139,7 @@ def check_averages(measurements: Measurements) -> list[CheckedAverage]:
 
 
 def find_in_thesis(measurements: Measurements, tested: Sequence[Tested]) -> list[Finding]:
-    """All findings of published data."""
+    """SP01 to SP05."""
     return [
         *find_averages(measurements),
         *find_repeated(measurements),
@@ -205,11 +206,11 @@ def unexplained(one: CheckedAverage) -> str:
 def find_repeated(measurements: Measurements) -> Iterator[Finding]:
     """SP02."""
     if measurements.repeated:
+        count = len(measurements.repeated)
+        what = "has the values of another" if count == 1 else "have the values of others"
         yield Finding(
             REPEATED,
-            f"{len(measurements.repeated)} of {len(measurements.series)} series has the values of another."
-            if len(measurements.repeated) == 1
-            else f"{len(measurements.repeated)} of {len(measurements.series)} series have the values of others.",
+            f"{count} of {len(measurements.series)} series {what}.",
             tuple(
                 f"{later} prints the values of {earlier}, one for one"
                 for later, earlier in measurements.repeated.items()
@@ -220,19 +221,19 @@ def find_repeated(measurements: Measurements) -> Iterator[Finding]:
 def find_lengths(measurements: Measurements) -> Iterator[Finding]:
     """SP03."""
     usual = statistics.mode(len(series.values) for series in measurements.series)
-    odd = [series for series in measurements.series if len(series.values) != usual]
-    short = sum(len(series.values) < usual for series in odd)
+    unusual = [series for series in measurements.series if len(series.values) != usual]
+    short = sum(len(series.values) < usual for series in unusual)
     missing = list(missing_series(measurements.series))
-    if odd or missing:
+    if unusual or missing:
         yield Finding(
             LENGTHS,
-            f"Most series have {usual} values; {short} have fewer, {len(odd) - short} more, and "
+            f"Most series have {usual} values; {short} have fewer, {len(unusual) - short} more, and "
             f"{len(missing)} are missing.",
-            (*missing, *(f"{name(s)}: {len(s.values)} values" for s in odd)),
+            (*missing, *(f"{series_name(s)}: {len(s.values)} values" for s in unusual)),
         )
 
 
-def name(series: Series) -> str:
+def series_name(series: Series) -> str:
     """`B12 (physical)`."""
     return f"{series.figure} ({series.node_type})"
 
@@ -241,16 +242,11 @@ def missing_series(series: Sequence[Series]) -> Iterator[str]:
     """Places of the grid of tests, file systems, nodes at once and node types without a series."""
     files = [one for one in series if "filesystem" in one.condition]
     there = {(s.variant, *s.condition.values(), s.node_index) for s in files}
-    for variant in dict.fromkeys(one.variant for one in files):
-        for filesystem in FACTORS["filesystem"]:
-            for at_once in FACTORS["concurrent_nodes"]:
-                for node_type in FACTORS["node_type"]:
-                    condition = (filesystem, at_once, node_type)
-                    for index in range(1, at_once + 1):
-                        if (variant, *condition, index) not in there:
-                            yield (
-                                f"{variant} · {filesystem}, {at_once} at once, {node_type}: node {index}"
-                            )
+    variants = dict.fromkeys(one.variant for one in files)
+    for variant, filesystem, at_once, node_type in product(variants, *FACTORS.values()):
+        for index in range(1, at_once + 1):
+            if (variant, filesystem, at_once, node_type, index) not in there:
+                yield f"{variant} · {filesystem}, {at_once} at once, {node_type}: node {index}"
 
 
 def find_conclusions(tested: Sequence[Tested]) -> Iterator[Finding]:
@@ -288,7 +284,7 @@ def find_one_job(measurements: Measurements) -> Iterator[Finding]:
         f"Each condition was measured in one go. In {len(hit)} of {len(measurements.series)} series "
         "an iteration resembles the one before more than chance explains.",
         tuple(
-            f"{name(series)}: correlation with the next {r:.2f}, mean "
+            f"{series_name(series)}: correlation with the next {r:.2f}, mean "
             f"{mean_interval(series.values).mean:.4g} {series.metric.unit}"
             for series, r in sorted(hit, key=lambda pair: -pair[1])
         ),

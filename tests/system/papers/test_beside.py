@@ -12,20 +12,12 @@ import pytest
 
 from steelyard.analysis.figures.drawing import inline_svg
 from steelyard.analysis.papers.catalog import PAPERS
-from steelyard.analysis.papers.claims import Above
 from steelyard.analysis.papers.claims_figure import beyond
-from steelyard.analysis.papers.conditions import (
-    cache_facts,
-    fits_one,
-    kernel_facts,
-    launcher_facts,
-    network_facts,
-)
+from steelyard.analysis.papers.conditions import kernel_facts
 from steelyard.analysis.papers.jungels2012.measurements import FOLDER, read_measurements
 from steelyard.analysis.papers.report import BesideReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
 from steelyard.analysis.report.figures import drawn
-from steelyard.analysis.summary.factor_axes import specification
 from steelyard.jobscripts.examples import examples
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import PAPERS as PAPERS_OF_COMMAND
@@ -191,44 +183,6 @@ def test_rates_in_turn_stand_stacked_beside_those_at_once(tmp_path: Path) -> Non
 def test_every_figure_can_be_put_into_a_page(q3: BesideReport) -> None:
     for one in drawn(q3.draws):
         assert "<svg" in inline_svg(one) and one.caption and len(one.rows[0]) == len(one.columns)
-
-
-@pytest.mark.parametrize(
-    ("found", "wanted", "answer"),
-    [
-        ("podman:x,containers=8", "podman:*", True),
-        (8, Above(1), True),
-        (1, Above(1), False),
-        (None, "absent", True),
-        (2.0, "absent", False),
-        (37.5, 75, False),
-        (75.0, 75, True),
-        (False, False, True),
-        (None, False, False),
-        ("ep", ["cg", "ep"], True),
-    ],
-)
-def test_a_wanted_value(found: object, wanted: object, answer: bool) -> None:
-    assert fits_one(found, wanted) is answer
-
-
-def test_launchers_and_networks_in_the_words_of_the_claims() -> None:
-    assert launcher_facts("lxc:x,network=macvlan,containers=4,ranks=across") == {
-        "launcher_kind": "lxc", "container": True, "containers": 4, "launcher_network": "macvlan",
-        "ranks_across": True,
-    }  # fmt: skip
-    assert launcher_facts("unshare")["ranks_across"] is False
-    own = launcher_facts("unshare,network=phys,device=eth1,ranks=across")
-    assert (own["launcher_network"], own["containers"]) == ("phys", 1)
-    assert cache_facts("cold:cvmfs=300") == {"cache": "cold", "cvmfs_limit_mb": 300}
-    assert cache_facts("warm") == {"cache": "warm"}
-    assert launcher_facts("bare") == {"launcher_kind": "bare", "container": False}
-    level = "delay=37500us,rate=100mbit,loss=0.1%,rto_min=2ms"
-    assert network_facts(specification(level), ends=2) == pytest.approx(
-        {"round_trip_ms": 75, "rate_mbit": 100, "loss_percent": 0.1, "rto_min_ms": 2}
-    )
-    with_jitter = network_facts(specification("delay=50ms~5ms"), ends=1)
-    assert "round_trip_ms" not in with_jitter and with_jitter["network_delay"]
 
 
 @pytest.mark.slow

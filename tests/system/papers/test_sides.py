@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.unit.summary.study_maker import StudyMaker
 
-from steelyard.analysis.papers.conditions import machine_facts, rank_facts
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, UNKNOWN
 from steelyard.analysis.report.figures import drawn
 
@@ -123,42 +122,6 @@ def test_a_plain_copy_is_no_analysis(tmp_path: Path) -> None:
     report = beside(maker, "kommeri2016", tmp_path)
     words = "With both limited to 20 MB/s the site that is 50 ms away takes longer"
     assert outcomes(report)[words][0] == HOLDS
-
-
-@pytest.mark.parametrize(
-    ("level", "nodes", "each"),
-    [
-        ({"ranks": 16, "containers": 8, "ranks_across": True}, 1, 2),
-        ({"ranks": 64, "containers": 8, "ranks_across": True}, 8, 1),
-        ({"ranks": 128, "containers": 1, "ranks_across": False}, 8, 16),
-        ({"ranks": 16, "containers": 8, "ranks_across": False}, 1, None),  # programs of their own
-        ({"ranks": 4, "containers": 8, "ranks_across": True}, 1, None),
-        ({"ranks": 16}, 1, None),
-    ],
-)
-def test_ranks_of_a_container(level: dict[str, object], nodes: int, each: int | None) -> None:
-    assert rank_facts(level, nodes).get("ranks_per_container") == each
-
-
-@pytest.mark.parametrize(
-    ("clients", "client_nodes", "nodes", "more", "machines"),
-    [
-        (2, 0, 3, {}, 2),
-        (2, 1, 3, {}, 1),
-        (2, 0, 2, {}, 1),
-        (2, 0, 1, {}, 1),
-        (10, 0, 12, {}, 10),
-        (2, 0, 3, {"server": "same"}, 1),
-        (3, 0, 3, {"url": "root://far//x"}, 3),
-        (2, 0, 3, {"mode": "local"}, 1),
-    ],
-)
-def test_machines_of_the_clients(
-    clients: int, client_nodes: int, nodes: int, more: dict[str, str], machines: int
-) -> None:
-    facts = {"clients": clients, "client_nodes": client_nodes, "nodes": nodes}
-    facts |= {"mode": "analysis", "server": "other", "url": ""} | more
-    assert machine_facts(facts) == {"client_machines": machines}
 
 
 def test_a_delay_counts_once_where_the_far_end_is_no_node_of_the_job(tmp_path: Path) -> None:
