@@ -19,10 +19,8 @@ from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
     from steelyard.analysis.findings.finding import Finding
-    from steelyard.analysis.published.beside import BesideReport
-    from steelyard.analysis.published.report import PublishedReport
-    from steelyard.analysis.report.export import Content
-    from steelyard.analysis.report.extras import Extra
+    from steelyard.analysis.papers.jungels2012.preset import ThesisReport
+    from steelyard.analysis.papers.report import BesideReport
     from steelyard.analysis.summary.summary import Summary
 
 FORMATS = ("svg", "pdf", "png", "csv")
@@ -162,19 +160,15 @@ def report_preset(
         raise UsageError(
             f"--preset reports published data: leave out the study '{args.study[0]}'", args.study[0]
         )
-    from steelyard.analysis.published.report import (
-        outcome_words,
-        published_document,
-        published_report,
-    )
+    from steelyard.analysis.papers.jungels2012.preset import thesis_report
 
-    report = published_report(args.preset, args.equivalent)
+    report = thesis_report(equivalent=args.equivalent)
     if args.json:
-        console.print_json(published_document(report))
+        console.print_json(report.document())
         return DONE
     args.page = args.output or Path(f"{args.preset}.html")
     code = write(args, formats, exports, report.summary, report)
-    print(outcome_words(report.tested))
+    print(report.words())
     return code
 
 
@@ -186,17 +180,17 @@ def report_beside(
     folder: Path,
 ) -> int:
     """Studies beside a paper; the page does not take the place of the first one's own."""
-    from steelyard.analysis.published.beside import beside_document, beside_report, claim_lines
+    from steelyard.analysis.papers.report import beside_report
 
     check_names(summaries)
     report = beside_report(summaries, args.beside)
     if args.json:
-        console.print_json(beside_document(report))
+        console.print_json(report.document())
         return DONE
     plain = page_of(folder)
     args.page = args.output or plain.with_name(f"{plain.stem}.{args.beside}.html")
     code = write(args, formats, exports, report.summary, report)
-    print(f"\n{claim_lines(report)}")
+    print(f"\n{report.words()}")
     return code
 
 
@@ -212,22 +206,12 @@ def check_names(summaries: Sequence[Summary]) -> None:
             )
 
 
-def extra_of(report: PublishedReport | BesideReport) -> Extra:
-    """What a page has more than a study's own."""
-    from steelyard.analysis.published import beside
-    from steelyard.analysis.published import report as published
-
-    if isinstance(report, beside.BesideReport):
-        return beside.extra_of(report)
-    return published.extra_of(report)
-
-
 def write(
     args: argparse.Namespace,
     formats: tuple[str, ...],
     exports: tuple[str, ...],
     summary: Summary,
-    published: PublishedReport | BesideReport | None = None,
+    paper: ThesisReport | BesideReport | None = None,
 ) -> int:
     """Page, figures, tables; then the words."""
     from steelyard.analysis.report.page import write_report
@@ -236,7 +220,7 @@ def write(
     figures = None
     if args.figures is not None:
         figures = Path(args.figures or folder_for(args, "figures"))
-    extra = extra_of(published) if published is not None else None
+    extra = paper.extra() if paper is not None else None
     paths, findings = write_report(summary, args.page, figures, formats, extra)
     print(terminal(summary, findings))
     print(f"\nreport: {paths[0]}")
@@ -244,7 +228,7 @@ def write(
         print(f"figures: {len(paths) - 1} files in {figures}")
     if exports:
         folder = folder_for(args, "tables")
-        print(f"tables: {export(folder, exports, summary, findings, published)} files in {folder}")
+        print(f"tables: {export(folder, exports, summary, findings, paper)} files in {folder}")
     return DONE
 
 
@@ -253,27 +237,13 @@ def export(
     exports: tuple[str, ...],
     summary: Summary,
     findings: list[Finding],
-    published: PublishedReport | BesideReport | None,
+    paper: ThesisReport | BesideReport | None,
 ) -> int:
     """The tables as files; returns how many."""
-    from steelyard.analysis.report.export import export_tables
+    from steelyard.analysis.report.export import export_tables, study_content
 
-    return len(export_tables(content_of(summary, findings, published), folder, exports))
-
-
-def content_of(
-    summary: Summary, findings: list[Finding], published: PublishedReport | BesideReport | None
-) -> Content:
-    """What there is to export."""
-    from steelyard.analysis.published.beside import BesideReport, beside_content
-    from steelyard.analysis.published.export import published_content
-    from steelyard.analysis.report.export import study_content
-
-    if published is None:
-        return study_content(summary, findings)
-    if isinstance(published, BesideReport):
-        return beside_content(published)
-    return published_content(published)
+    content = study_content(summary, findings) if paper is None else paper.content()
+    return len(export_tables(content, folder, exports))
 
 
 def chosen(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 
 ROOT = Path(__file__).parents[3]
-PRESETS = "analysis/published/"  # what a thesis measured is named after the benchmarks here
+PRESETS = "analysis/papers/"  # what a thesis measured is named after the benchmarks here
 
 
 def test_no_program_text_outside_of_its_folder_names_a_benchmark() -> None:

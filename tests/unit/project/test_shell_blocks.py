@@ -37,7 +37,7 @@ COMMENT = re.compile(r"\s{2,}#.*$|\s#\s.*$", re.MULTILINE)
 ELSEWHERE = {
     r"recipes/.*": "on a cluster: tests/guests/nodes/test_recipes.py",
     r"papers/.*: steelyard (check|submit|status|collect) .*": "clusters of the papers' size: tests/unit/study",
-    r"papers/.*: steelyard report .*": "of such a study: tests/system/published",
+    r"papers/.*: steelyard report .*": "of such a study: tests/system/papers",
     r".*: (VENV=\S+ )?(sbatch|srun|sacct)\b.*": "jobs of Slurm: tests/system/cluster",
     r".*: make\b.*": "builds, installs or tests all of it; their names: test_docs.py",
     r"README.md: steelyard (check|submit|status|collect|cancel) .*": "jobs of Slurm: tests/system/cluster/test_study.py",

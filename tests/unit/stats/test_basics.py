@@ -14,12 +14,12 @@ import scipy.stats
 
 from steelyard.analysis.stats.basics import Interval, mean_interval, median, outliers, spread
 
-DATA = Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets/jungels2012"
+DATA = Path(str(importlib.resources.files("steelyard.analysis.papers"))) / "jungels2012"
 
 
 def figure(name: str) -> list[float]:
     """One series of the thesis, by its own number."""
-    with (DATA / "jungels2012_filesystem.csv").open(newline="", encoding="utf-8") as lines:
+    with (DATA / "filesystem.csv").open(newline="", encoding="utf-8") as lines:
         return [float(row["seconds"]) for row in csv.DictReader(lines) if row["figure"] == name]
 
 

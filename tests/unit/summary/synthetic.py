@@ -16,9 +16,7 @@ from pathlib import Path
 
 from .study_maker import StudyMaker
 
-DATA = (
-    Path(str(importlib.resources.files("steelyard.analysis.published"))) / "presets" / "jungels2012"
-)
+DATA = Path(str(importlib.resources.files("steelyard.analysis.papers"))) / "jungels2012"
 TESTS = {"large_file_copy": 0.8, "small_file_copy": 0.12, "small_file_write": 0.1}
 
 
@@ -116,7 +114,7 @@ def thesis_rows(file: str) -> Iterator[dict[str, str]]:
 def thesis_filesystem() -> StudyMaker:
     """Iteration i of all nodes of a series is run i; node types, file systems, nodes at once."""
     runs: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
-    for row in thesis_rows("jungels2012_filesystem.csv"):
+    for row in thesis_rows("filesystem.csv"):
         names = ("test", "node_type", "filesystem", "concurrent_nodes", "iteration")
         key = tuple(row[name] for name in names)
         runs[key].append((int(row["node_index"]), float(row["seconds"])))
@@ -150,7 +148,7 @@ def thesis_hpc() -> StudyMaker:
     maker = StudyMaker(
         "thesis-hpc", {"node_type": ["physical", "virtual"]}, {"node_type": "physical"}
     )
-    for row in thesis_rows("jungels2012_hpc.csv"):
+    for row in thesis_rows("hpc.csv"):
         kernel = {"kernel": row["benchmark"]}
         run = maker.run("hpc", kernel, {"node_type": row["node_type"]}, int(row["iteration"]))
         maker.result(run, "total", float(row["total"]), row["unit"], "higher")

@@ -1,0 +1,147 @@
+"""The claims and tables of a paper as read from its folder (README.md has the columns)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Facts = Mapping[str, Any]  # of a condition, or wanted of one: conditions.py
+ABSENT = "absent"  # wanted: nothing is known of it
+WANTED = re.compile(r"(\w+)([=>])(\S+)")
+CONSTANTS = {"yes": True, "no": False, "-": ABSENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """A wanted value: any number above the limit."""
+
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a paper, and between which ends an interval of a study has to be for it to hold."""
+
+    words: str
+    place: str  # where it is printed
+    kind: str  # a name in verdicts.KINDS or in the paper's own kinds
+    studies: Sequence[str]  # the example studies that measure it, one or several together
+    metrics: Sequence[str]  # the first that has values counts
+    every_metric: bool  # each that has values counts
+    where: Facts  # of both sides
+    level: Facts  # of the condition
+    against: Facts  # of what it is compared with
+    each: Mapping[str, Sequence[Any]]  # of each of these values there must be runs
+    more: Facts  # order: of the larger overhead
+    less: Facts  # order: of the smaller overhead
+    size: Facts  # other sizes are reported, not left out
+    printed: str  # its size, as printed
+    printed_share: float | None  # the same as a number
+    low: float | None  # None: no lower end
+    high: float | None  # None: no upper end
+    reading: str  # what of it is our own reading
+
+
+class Contradiction(NamedTuple):
+    """What in the paper does not agree with itself."""
+
+    place: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedValue:
+    """A number of a printed table, and which runs of a study measure the same."""
+
+    table: str  # the table's title
+    place: tuple[str, ...]  # its row: `container`, `comm`, `CG.B`
+    column: str
+    printed: float | None  # None: the paper prints none
+    unit: str
+    metric: str
+    facts: Facts
+    study: str  # the example study that measures it
+    size: Facts
+    scale: float = 1.0  # a study's value times this is in the paper's unit
+
+
+def read_claims(folder: Path, scopes: Mapping[str, Facts]) -> list[Claim]:
+    """The lines of claims.csv; a cell of conditions may name `scopes`."""
+    return [claim_of(row, scopes) for row in rows_of(folder / "claims.csv")]
+
+
+def read_contradictions(folder: Path) -> list[Contradiction]:
+    """The lines of contradictions.csv."""
+    return [Contradiction(**row) for row in rows_of(folder / "contradictions.csv")]
+
+
+def rows_of(path: Path) -> Iterator[dict[str, str]]:
+    """The lines of a CSV file by the names of their columns."""
+    with path.open(newline="", encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
+def claim_of(row: Mapping[str, str], scopes: Mapping[str, Facts]) -> Claim:
+    """A line of claims.csv; a column that the file does not have is empty."""
+
+    def facts(column: str) -> dict[str, Any]:
+        return wanted_facts(row.get(column, ""), scopes)
+
+    def number(column: str) -> float | None:
+        return float(row[column]) if row.get(column) else None
+
+    return Claim(
+        words=row["words"],
+        place=row["place"],
+        kind=row["kind"],
+        studies=row["studies"].split(),
+        metrics=re.split(r"[ +]", row["metrics"]) if row["metrics"] else [],
+        every_metric="+" in row["metrics"],
+        where=facts("where"),
+        level=facts("level"),
+        against=facts("against"),
+        each={name: values_of(value) for name, value in facts("each").items()},
+        more=facts("more"),
+        less=facts("less"),
+        size=facts("size"),
+        printed=row["printed"],
+        printed_share=number("printed_share"),
+        low=number("low"),
+        high=number("high"),
+        reading=row["reading"],
+    )
+
+
+def values_of(value: Any) -> list[Any]:
+    """One value is a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def wanted_facts(cell: str, scopes: Mapping[str, Facts]) -> dict[str, Any]:
+    """`npb kernel=mg|lu nodes>1 loss_percent=-`: a scope, any of two, above, nothing known of it."""
+    facts: dict[str, Any] = {}
+    for word in cell.split():
+        if not (found := WANTED.fullmatch(word)):
+            facts |= scopes[word]
+        elif found[2] == ">":
+            facts[found[1]] = Above(float(found[3]))
+        else:
+            values = [wanted_value(one) for one in found[3].split("|")]
+            facts[found[1]] = values[0] if len(values) == 1 else values
+    return facts
+
+
+def wanted_value(text: str) -> Any:
+    """A constant, a whole number, a number, or text, which may have `*` for anything."""
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,271 @@
+"""A study's conditions in the words of the claims: `container`, `round_trip_ms`.
+
+The facts of a condition are the parameters of its benchmark, its factors' levels, the number of nodes,
+and what its launcher, cache, kernel and network levels mean. `fits` compares them with wanted facts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from steelyard.analysis.collect.kernels import FACTOR as KERNEL
+from steelyard.analysis.collect.network import FACTOR as NETWORK
+from steelyard.analysis.papers.claims import ABSENT, Above, Facts
+from steelyard.analysis.summary.factor_axes import UNITS, Specification, base_units, specification
+from steelyard.analysis.summary.summary import Group, Row, Summary
+from steelyard.facts.netem_keys import VALUES
+from steelyard.jobscripts.errors import UnknownBenchmarkError
+from steelyard.jobscripts.registry import load
+
+BARE = "bare"
+LAUNCHER = "launcher"
+CACHE = "cache"
+# Facts of a launcher: two conditions of which one is a container may differ in all of them.
+CONTAINER = "container"
+LAUNCHER_FACTS = frozenset(
+    (CONTAINER, "launcher_kind", "containers", "launcher_network", "ranks_across")
+)
+# Never compared: the facts that are made of them are, or those that they are made of.
+RANKS_EACH, MACHINES = "ranks_per_container", "client_machines"
+NOT_COMPARED = frozenset((NETWORK, LAUNCHER, RANKS_EACH, MACHINES))
+NO_SERVER = "local"  # a mode of xrootd: its clients read a file of their own node
+SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
+SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
+DELAY = "round_trip_ms"
+RTO = "rto_min"
+
+Key = tuple[str, str]  # variant, condition
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Studies of one paper with the facts of each of their conditions, whose labels all differ."""
+
+    summaries: Sequence[Summary]
+    facts: Mapping[Key, dict[str, Any]]
+    by_condition: Mapping[Key, Summary] = field(repr=False)
+    rows: Mapping[str, list[Row]] = field(repr=False)  # with values, by metric
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Summary, Sequence[Row]]]) -> Studies:
+        """Of summaries, each with rows that it does not have itself."""
+        facts, by_condition = {}, {}
+        rows: dict[str, list[Row]] = {}
+        for summary, derived in parts:
+            for group in summary.groups:
+                key = group.variant, group.label
+                facts[key], by_condition[key] = facts_of(summary, group), summary
+            for row in (*summary.rows, *derived):
+                if row.values:
+                    rows.setdefault(row.metric.name, []).append(row)
+        return cls([summary for summary, _ in parts], facts, by_condition, rows)
+
+    def facts_of(self, row: Row) -> dict[str, Any]:
+        """The facts of a row's runs."""
+        return self.facts[row.group.variant, row.group.label]
+
+    def study_of(self, row: Row) -> Summary:
+        """The study that a row is of."""
+        return self.by_condition[row.group.variant, row.group.label]
+
+    def labeled(self, summary: Summary, words: str) -> str:
+        """The words, after the study's name where there are several studies."""
+        several = len(self.summaries) > 1
+        return f"{summary.data.meta.study}: {words}" if several else words
+
+
+def facts_of(summary: Summary, group: Group) -> dict[str, Any]:
+    """Parameters, levels, nodes, and what the levels of launcher, cache, kernel and network mean."""
+    name = group.runs[0].benchmark
+    given = summary.data.parameters.get(group.variant, {})
+    facts = defaults(name) | given | group.condition | {"benchmark": name}
+    sizes = {len(run.nodes) for run in group.runs if run.nodes}
+    if len(sizes) == 1:
+        facts["nodes"] = sizes.pop()
+    facts |= launcher_facts(str(facts.get(LAUNCHER, BARE)))
+    if CACHE in facts:
+        facts |= cache_facts(str(facts[CACHE]))
+    if KERNEL in group.condition:
+        facts |= kernel_facts(str(group.condition[KERNEL]), kernels_of(summary))
+    alone = has_clients(name, group)
+    ends = 1 if alone or facts.get("nodes", 1) == 1 or facts.get("url") else 2
+    facts |= network_facts(specification(str(facts.get(NETWORK, "none"))), ends)
+    return facts | rank_facts(facts, 1 if alone else facts.get("nodes")) | machine_facts(facts)
+
+
+def defaults(benchmark: str) -> dict[str, Any]:
+    """A benchmark's parameters where a study gives none; nothing of a benchmark that is not installed."""
+    try:
+        return dict(load(benchmark).defaults())
+    except UnknownBenchmarkError:
+        return {}
+
+
+def has_clients(benchmark: str, group: Group) -> bool:
+    """Whether each of the run's nodes has a client by itself: its data are on none of these nodes, and
+    a delay is at one end of the path only."""
+    try:
+        return "clients" in group.condition and load(benchmark).span == "node"
+    except UnknownBenchmarkError:
+        return False
+
+
+def rank_facts(facts: Facts, nodes: int | None) -> dict[str, Any]:
+    """How many ranks of a program of so many nodes each container has, where all have as many."""
+    count, ranks = facts.get("containers"), facts.get("ranks")
+    if not isinstance(count, int) or not isinstance(ranks, int) or nodes is None:
+        return {}
+    if count > 1 and not facts["ranks_across"]:
+        return {}  # a program each
+    each, rest = divmod(ranks, count * nodes)
+    return {} if rest else {RANKS_EACH: each}
+
+
+def machine_facts(facts: Facts) -> dict[str, Any]:
+    """On how many nodes xrootd's clients are (its job.sh distributes them)."""
+    clients, nodes = facts.get("clients"), facts.get("nodes")
+    if "client_nodes" not in facts or not isinstance(clients, int) or nodes is None:
+        return {}
+    if facts["mode"] == NO_SERVER or (facts["server"] == "same" and not facts["url"]):
+        return {MACHINES: 1}
+    free = nodes if facts["url"] else max(nodes - 1, 1)
+    return {MACHINES: min(clients, free, facts["client_nodes"] or free)}
+
+
+def launcher_facts(level: str) -> dict[str, Any]:
+    """`podman:image,containers=4`: a container, of podman, four a node."""
+    head, *options = level.split(",")
+    kind = head.split(":")[0]
+    values = dict(option.split("=", 1) for option in options if "=" in option)
+    facts: dict[str, Any] = {"launcher_kind": kind, CONTAINER: kind != BARE}
+    if kind == BARE:
+        return facts
+    count = values.get("containers", "1")
+    facts["containers"] = int(count) if count.isdecimal() else count
+    facts["launcher_network"] = values.get("network", "host")
+    facts["ranks_across"] = values.get("ranks") == "across"
+    return facts
+
+
+def cache_facts(level: str) -> dict[str, Any]:
+    """`cold:cvmfs=300`: cold, and CVMFS' cache limited to 300 MB."""
+    kind, _, limit = level.partition(":cvmfs=")
+    return {CACHE: kind} | ({"cvmfs_limit_mb": int(limit)} if limit.isdecimal() else {})
+
+
+def kernels_of(summary: Summary) -> set[str]:
+    """The levels of the factor kernel_release."""
+    return {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
+
+
+def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:
+    """Whether it is the newest or the oldest of a study with two kernels and more; 6.2 < 6.12."""
+    ages = sorted(levels, key=version)
+    if len(ages) < 2 or level not in (ages[0], ages[-1]):
+        return {}
+    return {"kernel_age": "newest" if level == ages[-1] else "oldest"}
+
+
+def version(release: str) -> list[int]:
+    """`6.12-rc1`: 6, 12, 1."""
+    return [int(number) for number in re.findall(r"\d+", release)]
+
+
+def network_facts(found: Specification, ends: int) -> dict[str, Any]:
+    """`loss_percent`, `rate_mbit` and so on; a delay at both `ends` of the path counts twice."""
+    facts: dict[str, Any] = {DELAY: 0.0}
+    for key, number in found.numbers.items():
+        unit, scale = SCALES[key]
+        if key == "delay":
+            facts[DELAY] = float(number * scale) * ends
+        else:
+            facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
+    for part in sorted(found.rest):
+        key, _, value = part.partition("=")
+        seconds = base_units(value) if key == RTO else None
+        facts[f"{key}_ms" if seconds else f"network_{key}"] = (
+            float(seconds * 1000) if seconds else value
+        )
+    if "network_delay" in facts:  # with jitter, which is no single number
+        del facts[DELAY]
+    return facts
+
+
+def fits(facts: Facts, wanted: Facts) -> bool:
+    """Whether every wanted fact is so."""
+    return all(fits_one(facts.get(name), value) for name, value in wanted.items())
+
+
+def fits_one(found: Any, wanted: Any) -> bool:
+    """A number within 1 %, text with `*` for anything, any of a list, Above, or ABSENT."""
+    if isinstance(wanted, list):
+        return any(fits_one(found, one) for one in wanted)
+    if isinstance(wanted, Above):
+        return isinstance(found, int | float) and found > wanted.limit
+    if wanted == ABSENT:
+        return found is None
+    if isinstance(wanted, str):
+        return fnmatchcase(str(found), wanted)
+    if isinstance(wanted, bool) or not isinstance(found, int | float):
+        return bool(found == wanted)
+    return math.isclose(found, wanted, rel_tol=0.01)
+
+
+def missing_runs(studies: Studies, sides: Sequence[Facts]) -> str:
+    """Of sides that a comparison needs those that no run has, in words; empty where all have runs."""
+    absent: dict[str, list[Any]] = {}
+    for side in sides:
+        for name, value in side.items():
+            if value not in absent.get(name, ()) and not has_runs(studies, {name: value}):
+                absent.setdefault(name, []).append(value)
+    if absent:
+        return f"no runs with {fact_words(absent)}"
+    for side in sides:
+        if not has_runs(studies, side):
+            rare = {
+                name: value
+                for name, value in side.items()
+                if not all(fits(facts, {name: value}) for facts in studies.facts.values())
+            }
+            return f"no runs that have all of {fact_words(rare)}"
+    return ""
+
+
+def has_runs(studies: Studies, wanted: Facts) -> bool:
+    """Whether any condition has all of it."""
+    return any(fits(facts, wanted) for facts in studies.facts.values())
+
+
+def only_differ_in(first: Facts, second: Facts, names: set[str]) -> bool:
+    """Whether two conditions are the same in every other fact."""
+    free = names | NOT_COMPARED | (LAUNCHER_FACTS if CONTAINER in names else frozenset())
+    return all(first.get(n) == second.get(n) for n in (first.keys() | second.keys()) - free)
+
+
+def fact_words(facts: Facts) -> str:
+    """`kernel=cg, container=yes`."""
+    return ", ".join(f"{name}={value_words(value)}" for name, value in facts.items())
+
+
+def value_words(value: Any) -> str:
+    """`yes`, `1 or 2`, `more than 1`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " or ".join(value_words(one) for one in value)
+    if isinstance(value, Above):
+        return f"more than {value.limit:g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
+    """`class=S for B`, `loss_percent=1 for none`: where a study's size is not the paper's."""
+    for name, printed in sizes.items():
+        if not fits_one(facts.get(name), printed):
+            paper = "none" if printed == ABSENT else value_words(printed)
+            yield f"{name}={value_words(facts.get(name))} for {paper}"

@@ -1,0 +1,88 @@
+"""Rows of values that a paper prints and a study's summary does not have.
+
+They are round-trip times of the jobs' own TCP (`tcp_rtt_*`), and a run's first iteration apart from its
+others (`NAME_first`, `NAME_following`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from steelyard.analysis.summary.load import Metric
+from steelyard.analysis.summary.network import NodeNetwork, tcp_of
+from steelyard.analysis.summary.opening import opened
+from steelyard.analysis.summary.summary import Row, Summary, row_of
+
+TCP: Mapping[str, str] = {  # by metric: a field of LevelTcp
+    "tcp_rtt_min_s": "floor_s",
+    "tcp_rtt_max_s": "high_s",
+    "tcp_rtt_median_s": "median_s",
+    "tcp_rtt_mean_s": "mean_s",
+    "tcp_rtt_sd_s": "sd_s",
+}
+FIRST, FOLLOWING = "_first", "_following"
+
+Values = dict[str, float | None]  # by run
+
+
+def derived_rows(summary: Summary, metrics: AbstractSet[str]) -> list[Row]:
+    """Those of `metrics` that are made of others; TCP's all together or none."""
+    found: list[tuple[str, str, Values]] = []
+    if metrics & TCP.keys():
+        found += [(name, "s", values) for name, values in round_trips(summary).items()]
+    for name in sorted(metrics):
+        if name.endswith((FIRST, FOLLOWING)):
+            found.append((name, *of_iterations(summary, name)))
+    return [row for name, unit, values in found for row in rows(summary, name, unit, values)]
+
+
+def rows(summary: Summary, name: str, unit: str, values: Values) -> Iterator[Row]:
+    """Of each condition that has values."""
+    metric = Metric(name, unit, "lower", is_primary=False)
+    for group in summary.groups:
+        own = {run.run_id: values.get(run.run_id) for run in group.runs}
+        key = (group.variant, group.label, name)
+        row = row_of(replace(summary.data, values={key: own}), group, metric)
+        if row.values:
+            yield row
+
+
+def round_trips(summary: Summary) -> dict[str, Values]:
+    """Each run's, of all readings on its nodes together."""
+    nodes: dict[str, list[NodeNetwork]] = {}
+    for node in summary.data.network:
+        if node.tcp_rtt_s is not None:
+            nodes.setdefault(node.run_id, []).append(node)
+    by_run = {run: tcp_of(run, members) for run, members in nodes.items()}
+    return {
+        name: {run: getattr(tcp, field) for run, tcp in by_run.items()}
+        for name, field in TCP.items()
+    }
+
+
+def of_iterations(summary: Summary, name: str) -> tuple[str, Values]:
+    """The unit, and by run the first iteration's value or the mean of the others; a run of a single
+    iteration has neither: whether it was a first one is not known."""
+    with opened(summary.data.folder) as connection:
+        lines = connection.execute(
+            """
+            SELECT s.run_id, s.iteration, avg(s.value), any_value(s.unit)
+            FROM results AS s JOIN runs AS r ON r.run_id = s.run_id AND r.attempt = s.attempt
+            WHERE s.metric = ? AND isfinite(s.value) GROUP BY s.run_id, s.iteration
+            """,
+            [name.removesuffix(FIRST).removesuffix(FOLLOWING)],
+        ).fetchall()
+    by_run: dict[str, dict[int, float]] = {}
+    for run, iteration, value, _ in lines:
+        by_run.setdefault(run, {})[iteration] = value
+    unit = next((str(unit) for *_, unit in lines if unit), "")
+    several = {run: values for run, values in by_run.items() if len(values) > 1 and 1 in values}
+    if name.endswith(FIRST):
+        return unit, {run: values[1] for run, values in several.items()}
+    return unit, {
+        run: statistics.fmean(value for number, value in values.items() if number > 1)
+        for run, values in several.items()
+    }

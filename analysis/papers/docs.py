@@ -1,0 +1,21 @@
+"""The list of findings about the thesis' measurements in docs/report.md, written by `make docs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steelyard.analysis.findings.docs import PAGE, table
+from steelyard.analysis.papers.jungels2012.findings import KINDS
+from steelyard.jobscripts.docs import between, rewrite
+
+BEGIN = "<!-- from analysis/papers/jungels2012/findings.py: make docs -->"
+END = "<!-- end of what is from analysis/papers/jungels2012/findings.py -->"
+
+
+def renewed(page: str) -> str:
+    """docs/report.md with the present list."""
+    return between(page, BEGIN, END, table(KINDS))
+
+
+if __name__ == "__main__":
+    rewrite(Path(PAGE), renewed)

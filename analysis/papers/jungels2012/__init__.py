@@ -1,0 +1,1 @@
+"""G. M. Jungels: virtual against physical nodes, for MPI programs and file systems."""

@@ -1,0 +1,114 @@
+"""Every run of the thesis and of a study, on physical and virtual nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, legend
+from steelyard.analysis.papers.conditions import Studies, fits
+from steelyard.analysis.papers.jungels2012.measurements import (
+    NODE_TYPES,
+    Series,
+    read_series,
+    variant_of,
+)
+from steelyard.analysis.papers.printed import PrintedComparison, sizes_words
+from steelyard.analysis.report.figures import Draw
+from steelyard.analysis.stats.readable import unit_text
+from steelyard.analysis.summary.summary import Row
+
+RUN_COLUMNS = ("benchmark", "whose", "node_type", "number", "value", "unit")
+
+
+def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
+    """A figure for each printed series that the study has a counterpart of, and each counterpart."""
+    groups: dict[tuple[str, ...], dict[str, list[PrintedComparison]]] = {}
+    for one in values:
+        if one.row is not None:
+            mine = groups.setdefault(one.value.place[:-1], {})  # all but the node type
+            mine.setdefault(our_side(studies, one.row), []).append(one)
+    for name, by_side in groups.items():
+        for side, found in by_side.items():
+            yield partial(draw_runs, name, side if len(by_side) > 1 else "", found)
+
+
+def our_side(studies: Studies, row: Row) -> str:
+    """What a row is but for its node type: rows that are alike in it stand beside each other."""
+    levels = (f"{k}={v}" for k, v in row.group.condition.items() if k != "node_type")
+    return studies.labeled(studies.study_of(row), " ".join((row.group.variant, *levels)))
+
+
+def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedComparison]) -> Drawing:
+    """The printed iterations at the left, our runs at the right; `side`: which of ours, if several."""
+    printed = printed_levels(name)
+    rows = {one.value.place[-1]: one.row for one in found}
+    ours = [
+        Level(
+            kind,
+            place,
+            row.interval.mean if (row := rows.get(kind)) and row.interval else None,
+            [(0, row.values)] if row else [],
+        )
+        for place, kind in enumerate(NODE_TYPES)
+    ]
+    first = found[0].row
+    assert first is not None
+    words = " ".join(name)
+    unit = unit_text(first.metric.unit)
+    with drawing.style():
+        figure = drawing.new_figure(2.8)
+        left, right = figure.subplots(1, 2)
+        for axes, levels, title in ((left, printed, "as printed"), (right, ours, "this study")):
+            draw_panel(axes, levels, "not measured")
+            axes.set_title(title)
+            axes.set_xlabel("run")
+            axes.margins(y=0.15)
+            label_averages(axes, levels)
+        left.set_ylabel(f"{words} ({unit})")
+        figure.legend(handles=list(legend(ours, ())), loc="outside lower center", ncols=2)
+    return Drawing(
+        name=drawing.slug("jungels2012", *name, *([side] if side else [])),
+        title=f"{words}: every run, physical and virtual nodes, printed and here"
+        + (f" ({side})" if side else ""),
+        caption=(
+            f"Every run in the order in which it ran; black lines and numbers are means. At the left the "
+            f"thesis' iterations (of all nodes), at the right this study's runs. {sizes_words(found)}"
+            "The axes have scales of their own and need not start at 0."
+        ),
+        figure=figure,
+        columns=RUN_COLUMNS,
+        rows=[*run_rows(words, "printed", printed, unit), *run_rows(words, "ours", ours, unit)],
+    )
+
+
+def printed_levels(name: tuple[str, ...]) -> list[Level]:
+    """The thesis' own iterations."""
+    series = [one for one in read_series() if is_of(one, name)]
+    found = []
+    for place, kind in enumerate(NODE_TYPES):
+        here = [one for one in series if one.node_type == kind]
+        values = [value for one in here for value in one.values]
+        mean = sum(values) / len(values) if values else None
+        found.append(Level(kind, place, mean, [(one.node_index - 1, one.values) for one in here]))
+    return found
+
+
+def is_of(one: Series, name: tuple[str, ...]) -> bool:
+    """Whether a printed series is of this row of the tables."""
+    if len(name) == 1:
+        return one.variant == variant_of(name[0])
+    test, filesystem, at_once = name
+    condition = {"filesystem": filesystem, "concurrent_nodes": int(at_once)}
+    return one.variant.endswith(f"test={test}") and fits(one.condition, condition)
+
+
+def run_rows(
+    words: str, whose: str, levels: Sequence[Level], unit: str
+) -> Iterator[tuple[object, ...]]:
+    for level in levels:
+        for _, values in level.lines:
+            for number, value in enumerate(values, start=1):
+                yield (words, whose, level.name, number, value, unit)

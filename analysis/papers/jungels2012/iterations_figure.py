@@ -1,0 +1,185 @@
+"""The thesis' figures redone: every iteration of every node, with the averages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, legend
+from steelyard.analysis.papers.jungels2012.measurements import (
+    FACTORS,
+    NODE_TYPES,
+    Measurements,
+    Series,
+)
+from steelyard.analysis.stats.basics import Interval, mean_interval
+from steelyard.analysis.stats.readable import unit_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = (
+    "figure",
+    "variant",
+    "filesystem",
+    "concurrent_nodes",
+    "node_type",
+    "node",
+    "unit",
+    "iteration",
+    "value",
+    "average_n",
+    "average_low",
+    "average_high",
+    "average",
+    "repeats_figure",
+)
+NOT_PRINTED = "not printed"
+TESTS = {
+    "large_file_copy": "Copy of a large file",
+    "small_file_copy": "Copy of small files",
+    "small_file_write": "Writing small files",
+}
+
+
+def thesis_draws(measurements: Measurements) -> Iterator[Callable[[], Drawing]]:
+    """Each draws a figure: tests of file systems by nodes at once, then the benchmarks of computing."""
+    for test, words in TESTS.items():
+        for at_once in FACTORS["concurrent_nodes"]:
+            yield partial(filesystem_drawing, measurements, test, words, at_once)
+    series = [one for one in measurements.series if one.metric.name == "total"]
+    for variant in dict.fromkeys(one.variant for one in series):
+        members = [one for one in series if one.variant == variant]
+        yield partial(hpc_drawing, measurements, members)
+
+
+def filesystem_drawing(measurements: Measurements, test: str, words: str, at_once: int) -> Drawing:
+    """A panel per file system."""
+    members = [
+        one
+        for one in measurements.series
+        if one.variant.endswith(f"test={test}") and one.condition["concurrent_nodes"] == at_once
+    ]
+    names = FACTORS["filesystem"]
+    panels = [
+        levels_of(
+            one
+            for one in members
+            if one.condition["filesystem"] == name and one.figure not in measurements.repeated
+        )
+        for name in names
+    ]
+    title = f"{words}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
+    with drawing.style():
+        figure = drawing.new_figure(3.0)
+        grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
+        for axes, name, levels in zip(grid, names, panels, strict=True):
+            draw_panel(axes, levels, NOT_PRINTED)
+            axes.set_title(name)
+            axes.set_xlabel("iteration")
+        grid[0].set_ylabel("time (s), lower is better")
+        grid[0].set_ylim(bottom=0)
+        for axes, levels in zip(grid, panels, strict=True):
+            label_averages(axes, levels)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+        nodes = max((one.node_index for one in members), default=1)
+        add_legend(figure, panels[0], nodes)
+    return drawing_of(measurements, members, title, figure)
+
+
+def hpc_drawing(measurements: Measurements, members: list[Series]) -> Drawing:
+    """A figure of one benchmark."""
+    variant, levels = members[0].variant, levels_of(members)
+    with drawing.style():
+        figure = drawing.new_figure(2.6)
+        axes = figure.add_subplot()
+        draw_panel(axes, levels, NOT_PRINTED)
+        axes.set_xlabel("iteration")
+        axes.set_ylabel(f"total ({unit_text(members[0].metric.unit)}), higher is better")
+        axes.margins(y=0.12)
+        label_averages(axes, levels)
+        axes.set_title(variant)
+        add_legend(figure, levels, 1)
+    return drawing_of(measurements, members, variant, figure)
+
+
+def add_legend(figure: Figure, levels: Sequence[Level], nodes: int) -> None:
+    names = [f"node {number}" for number in range(1, nodes + 1)] if nodes > 1 else []
+    figure.legend(handles=list(legend(levels, names)), loc="outside lower center", ncols=6)
+
+
+def levels_of(members: Iterable[Series]) -> list[Level]:
+    """Nodes and averages of both node types; without an average where none of it is printed."""
+    every = list(members)
+    found = []
+    for place, node_type in enumerate(NODE_TYPES):
+        here = [one for one in every if one.node_type == node_type]
+        lines = [(one.node_index - 1, one.values) for one in here]
+        average = average_of(here)
+        found.append(Level(node_type, place, average.mean if average else None, lines))
+    return found
+
+
+def average_of(members: Iterable[Series]) -> Interval | None:
+    """The mean of all values, with Student's interval."""
+    values = [value for one in members for value in one.values]
+    return mean_interval(values) if values else None
+
+
+def drawing_of(
+    measurements: Measurements, members: list[Series], title: str, figure: Any
+) -> Drawing:
+    """With words and numbers; series that repeat another are in the numbers only."""
+    numbers = ", ".join(dict.fromkeys(one.figure for one in members))
+    shown = [one for one in members if one.figure not in measurements.repeated]
+    counts = [f"{sum(len(s.values) for s in shown if s.node_type == t)} {t}" for t in NODE_TYPES]
+    left_out = [one.figure for one in members if one.figure in measurements.repeated]
+    more = f" Not drawn: {', '.join(left_out)}, printed twice." if left_out else ""
+    if members[0].metric.name == "total":
+        more += " The axis does not start at 0."
+    return Drawing(
+        name=drawing.slug("published", title),
+        title=title,
+        caption=(
+            f"Iterations of each node in the order in which they ran; black lines and numbers are "
+            f"the averages of a node type over all its nodes (n = {' + '.join(counts)} "
+            f"iterations). From {numbers}.{more}"
+        ),
+        figure=figure,
+        columns=COLUMNS,
+        rows=[cells for one in members for cells in data_rows(measurements, one, shown)],
+    )
+
+
+def measurement_rows(measurements: Measurements) -> Iterator[tuple[object, ...]]:
+    """The numbers of all figures."""
+    drawn = [one for one in measurements.series if one.figure not in measurements.repeated]
+    for one in measurements.series:
+        shown = [other for other in drawn if other.variant == one.variant]
+        yield from data_rows(measurements, one, shown)
+
+
+def data_rows(
+    measurements: Measurements, one: Series, shown: Sequence[Series]
+) -> Iterator[tuple[object, ...]]:
+    """Each value, with the average that is drawn through its panel and node type."""
+    condition = one.condition
+    alike = [s for s in shown if s.condition == condition]
+    average = average_of(alike)
+    assert average is not None  # `one` is among them, or has the values of one that is
+    drawn = (average.n, average.low, average.high, average.mean)
+    fixed = (
+        one.figure,
+        one.variant,
+        condition.get("filesystem"),
+        condition.get("concurrent_nodes"),
+        one.node_type,
+        one.host,
+        one.metric.unit,
+    )
+    for number, value in enumerate(one.values, start=1):
+        yield (*fixed, number, value, *drawn, measurements.repeated.get(one.figure))

@@ -1,0 +1,333 @@
+"""`report --preset jungels2012`: the thesis' own measurements as a page, JSON and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import by_gravity, find
+from steelyard.analysis.papers.conditions import fact_words
+from steelyard.analysis.papers.jungels2012.conclusions import (
+    FAILS,
+    HOLDS,
+    IN_PART,
+    NOT_SHOWN,
+    Comparison,
+    Tested,
+    conclude,
+    read_conclusions,
+)
+from steelyard.analysis.papers.jungels2012.findings import (
+    CheckedAverage,
+    check_averages,
+    count_words,
+    find_in_thesis,
+)
+from steelyard.analysis.papers.jungels2012.iterations_figure import (
+    COLUMNS,
+    measurement_rows,
+    thesis_draws,
+)
+from steelyard.analysis.papers.jungels2012.measurements import (
+    NAME,
+    Measurements,
+    read_measurements,
+)
+from steelyard.analysis.report.answer import costs, tally
+from steelyard.analysis.report.as_json import document, figure_document
+from steelyard.analysis.report.as_latex import plain_table
+from steelyard.analysis.report.export import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    TEXT,
+    Content,
+    Relation,
+    relation_of,
+    study_content,
+)
+from steelyard.analysis.report.extras import Extra, Section
+from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.links import anchor_of, run_anchors
+from steelyard.analysis.report.tables import Table, p_text
+from steelyard.analysis.stats.readable import MISSING, decimals, text
+from steelyard.analysis.summary.summary import Row, Summary
+
+WHEN = "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
+FIGURES = "published-figures"
+OUTCOMES = (HOLDS, IN_PART, FAILS, NOT_SHOWN)
+PLURAL = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold", NOT_SHOWN: NOT_SHOWN}
+# Columns of the exported tables, and their types.
+CONCLUSIONS = {
+    "sentence": TEXT, "wording": TEXT, "place": TEXT, "expect": TEXT, "outcome": TEXT,
+    "agree": COUNT, "oppose": COUNT, "agree_order_allowed_for": COUNT,
+}  # fmt: skip
+COMPARISONS = {
+    "sentence": TEXT, "variant": TEXT, "condition": TEXT, "against": TEXT, "overhead": NUMBER,
+    "overhead_low": NUMBER, "overhead_high": NUMBER, "p_holm": NUMBER,
+    "p_holm_order_allowed_for": NUMBER, "verdict": TEXT, "meaning": TEXT,
+}  # fmt: skip
+AVERAGES = {
+    "figure": TEXT, "variant": TEXT, "node_type": TEXT, "column": TEXT, "printed": NUMBER, "n": COUNT,
+    "mean": NUMBER, "agrees": FLAG, "next_value": NUMBER, "next_value_is_plausible": FLAG,
+    "mean_without_iteration": COUNT,
+}  # fmt: skip
+NUMBERS = ("value", "average_low", "average_high", "average")
+COUNTS = ("concurrent_nodes", "iteration", "average_n")
+MEASUREMENTS = {
+    name: NUMBER if name in NUMBERS else COUNT if name in COUNTS else TEXT for name in COLUMNS
+}
+LATEX = ("conclusions", "comparisons", "averages")
+
+
+@dataclass(frozen=True)
+class ThesisReport:
+    """All that page, JSON, tables and terminal are made of."""
+
+    measurements: Measurements
+    tested: list[Tested]
+    findings: list[Finding]
+    draws: Sequence[Draw]
+
+    @property
+    def summary(self) -> Summary:
+        """Of the measurements as a study."""
+        return self.measurements.summary
+
+    def words(self) -> str:
+        """How many conclusions came out how."""
+        counts = Counter(one.outcome for one in self.tested)
+        parts = ", ".join(
+            f"{counts[o]} {o if counts[o] == 1 else PLURAL[o]}" for o in OUTCOMES if counts[o]
+        )
+        return f"Of {len(self.tested)} conclusions held against the data at 95 %: {parts}."
+
+    def extra(self) -> Extra:
+        """What the page has besides a study's own sections."""
+        return Extra(
+            when=WHEN,
+            answer=self.answer(),
+            sections=[
+                conclusions_section(self),
+                averages_section(self.measurements),
+                figures_section(self.draws),
+            ],
+            findings=self.findings,
+            redo=[f"steelyard report --preset {NAME}"],
+        )
+
+    def answer(self) -> list[str]:
+        """Costs, counts and conclusions, a sentence each."""
+        return [*costs(self.summary), tally(self.summary), self.words()]
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON, with conclusions, averages and every figure."""
+        jobs = [Job(FIGURES, draw) for draw in self.draws]
+        with begin(jobs, figure_document) as work:
+            found = document(self.summary, self.findings)
+            return found | {
+                "preset": NAME,
+                "answer": self.answer(),
+                "conclusions": [conclusion_document(one) for one in self.tested],
+                "averages": [average_document(o) for o in check_averages(self.measurements)],
+                "repeated_series": self.measurements.repeated,
+                "figures": work.results(),
+                "figures_of_any_study": found["figures"],
+            }
+
+    def content(self) -> Content:
+        """A study's tables to export, with conclusions, averages and every measurement."""
+        plain = study_content(self.summary, self.findings)
+        conclusions = [conclusion_document(one) for one in self.tested]
+        comparisons = [
+            {"sentence": one["sentence"], **comparison}
+            for one in conclusions
+            for comparison in one["comparisons"]
+        ]
+        averages = map(average_document, check_averages(self.measurements))
+        relations = [
+            relation_of("conclusions", CONCLUSIONS, conclusions),
+            relation_of("comparisons", COMPARISONS, comparisons),
+            relation_of("averages", AVERAGES, averages),
+            Relation("measurements", MEASUREMENTS, list(measurement_rows(self.measurements))),
+        ]
+        sections = conclusions_section(self), averages_section(self.measurements)
+        tables = [table for section in sections for table in section.tables]
+        latex = {
+            name: plain_table(name, caption, found)
+            for name, (caption, found) in zip(LATEX, tables, strict=True)
+        }
+        return Content(
+            [*plain.relations, *relations], {**plain.latex, **latex}, partial(self.document)
+        )
+
+
+def thesis_report(
+    measurements: Measurements | None = None, equivalent: float | None = None
+) -> ThesisReport:
+    """Read and test; overheads of less than `equivalent`, a share, count as none."""
+    found = measurements or read_measurements(equivalent=equivalent)
+    tested = conclude(found.summary, read_conclusions())
+    findings = by_gravity([*find_in_thesis(found, tested), *find(found.summary)])
+    return ThesisReport(found, tested, findings, list(thesis_draws(found)))
+
+
+def conclusions_section(report: ThesisReport) -> Section:
+    """The conclusions, then each comparison that does not show its own."""
+    headings = ("Conclusion", "Wording", "From", "At 95 %", "Comparisons", "… order allowed for")
+    return Section(
+        anchor="conclusions",
+        title="Conclusions against the data",
+        sentences=[
+            (
+                "A conclusion holds when all of its comparisons show it (interval and Welch's test with "
+                "Holm's correction for all of them together). `ours`: the sentence is our wording of what "
+                "averages and figures show; `thesis`: it stands there."
+            ),
+            (
+                "Order allowed for: how many comparisons still show it when iterations that resemble their "
+                "neighbours are not taken for independent ones (effective n, Bayley & Hammersley 1946)."
+            ),
+        ],
+        tables=[
+            ("Conclusions", Table(headings, [conclusion_row(one) for one in report.tested])),
+            ("Comparisons that do not show what the conclusion says", comparison_table(report)),
+        ],
+    )
+
+
+def comparison_table(report: ThesisReport) -> Table:
+    """Those that speak against a conclusion, or for nothing."""
+    anchors = run_anchors(report.summary)
+    headings = ("Condition", "Variant", "Against", "Found", "p (Holm)", "Conclusion")
+    shown = [
+        (one, comparison)
+        for one in report.tested
+        for comparison in one.comparisons
+        if comparison.judged.verdict.direction.value != one.conclusion.expect
+    ]
+    rows = [comparison_row(one, comparison) for one, comparison in shown]
+    return Table(headings, rows, [anchor_of(anchors, comparison.row) for _, comparison in shown])
+
+
+def conclusion_row(one: Tested) -> tuple[str, ...]:
+    said = one.conclusion
+    ordered = f"{one.agree_ordered} of {len(one.comparisons)}"
+    return (said.sentence, said.wording, said.place, one.outcome, count_words(one), ordered)
+
+
+def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
+    row, judged = comparison.row, comparison.judged
+    return (
+        row.group.label,
+        row.group.variant,
+        fact_words(one.conclusion.against),
+        judged.verdict.text,
+        p_text(judged.p),
+        one.conclusion.sentence,
+    )
+
+
+def averages_section(measurements: Measurements) -> Section:
+    """Means of the printed values of appendix D beside the averages that are printed."""
+    printed = {
+        (one.series.variant, one.printed.node_type): one for one in check_averages(measurements)
+    }
+    rows = [row for row in measurements.summary.rows if row.metric.name == "total"]
+    anchors = run_anchors(measurements.summary)
+    return Section(
+        anchor="averages",
+        title="Means of the printed values",
+        sentences=["Beside them printed averages that differ; the findings say by what."],
+        tables=[
+            (
+                "NPB class B and XHPL: means of the printed values",
+                Table(
+                    ("Benchmark", "Node type", "n", "Mean", "95 % interval", "Printed average"),
+                    [average_row(row, printed) for row in rows],
+                    [anchor_of(anchors, row) for row in rows],
+                ),
+            )
+        ],
+    )
+
+
+def average_row(row: Row, printed: dict[tuple[str, str], CheckedAverage]) -> tuple[str, ...]:
+    interval = row.interval
+    assert interval is not None  # every series has values
+    found = printed.get((row.group.variant, row.group.condition["node_type"]))
+    places = decimals(interval.mean, interval.half_width) + 1
+    ends = MISSING
+    if interval.low is not None:
+        ends = f"{text(interval.low, 1, places)} … {text(interval.high, 1, places)}"
+    return (
+        row.group.variant,
+        row.group.condition["node_type"],
+        str(row.n),
+        f"{text(interval.mean, 1, places)} {row.metric.unit}",
+        ends,
+        found.printed.text if found else MISSING,
+    )
+
+
+def figures_section(draws: Sequence[Draw]) -> Section:
+    return Section(
+        anchor=FIGURES,
+        title="The figures redone",
+        sentences=[
+            (
+                f"{len(draws)} figures: the three file-system tests with 1 to 4 nodes at once, and the "
+                "nine benchmarks. How they are put together is ours."
+            )
+        ],
+        draws=draws,
+    )
+
+
+def conclusion_document(one: Tested) -> dict[str, Any]:
+    said = one.conclusion
+    return {
+        "sentence": said.sentence,
+        "wording": said.wording,
+        "place": said.place,
+        "expect": said.expect,
+        "outcome": one.outcome,
+        "agree": one.agree,
+        "oppose": one.oppose,
+        "agree_order_allowed_for": one.agree_ordered,
+        "comparisons": [
+            {
+                "variant": c.row.group.variant,
+                "condition": c.row.group.label,
+                "against": c.base.group.label,
+                "overhead": c.judged.overhead and c.judged.overhead.value,
+                "overhead_low": c.judged.overhead and c.judged.overhead.low,
+                "overhead_high": c.judged.overhead and c.judged.overhead.high,
+                "p_holm": c.judged.p,
+                "p_holm_order_allowed_for": c.p_ordered,
+                "verdict": c.judged.verdict.text,
+                "meaning": c.judged.verdict.direction.value,
+            }
+            for c in one.comparisons
+        ],
+    }
+
+
+def average_document(one: CheckedAverage) -> dict[str, Any]:
+    return {
+        "figure": one.printed.figure,
+        "variant": one.series.variant,
+        "node_type": one.printed.node_type,
+        "column": one.printed.column,
+        "printed": float(one.printed.text),
+        "n": len(one.series.values),
+        "mean": one.mean,
+        "agrees": one.agrees,
+        "next_value": one.next_value,
+        "next_value_is_plausible": one.fits,
+        "mean_without_iteration": None if one.left_out is None else one.left_out + 1,
+    }

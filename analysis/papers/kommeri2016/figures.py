@@ -1,0 +1,148 @@
+"""The shape of Kommeri's figures: power and traffic over time, run time and energy over delay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from steelyard.analysis.figures import drawing
+from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
+from steelyard.analysis.figures.over_time import draw_times
+from steelyard.analysis.papers.conditions import DELAY, Studies, value_words
+from steelyard.analysis.papers.printed import PrintedComparison
+from steelyard.analysis.report.figures import Draw
+from steelyard.analysis.stats.readable import scale
+from steelyard.analysis.summary.summary import Row, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DELAY_COLUMNS = ("metric", "others", "round_trip_ms", "n", "mean", "low", "high", "unit")
+ENERGY = ("energy_j", "energy_low_j")
+
+
+def draws(studies: Studies, values: Sequence[PrintedComparison]) -> Iterator[Draw]:
+    """Figures 1, 2 and 3."""
+    del values
+    for summary in studies.summaries:
+        mine = [row for row in studies.rows.get("seconds", []) if studies.study_of(row) is summary]
+        for variant in dict.fromkeys(row.group.variant for row in mine):
+            yield partial(draw_over_time, studies, summary, variant)
+    yield partial(draw_over_delay, studies)
+
+
+def draw_over_time(studies: Studies, summary: Summary, variant: str) -> Drawing | None:
+    """Power and traffic in one picture; None where no run has samples."""
+    found = dict(draw_times(summary, [variant])).get(variant)
+    if found is None:
+        return None
+    words = studies.labeled(summary, variant)
+    return replace(
+        found,
+        name=drawing.slug("kommeri2016-time", words),
+        title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({words})",
+        caption=f"Theirs moves in cycles, power and traffic together, and a short constant peak "
+        f"uses all of the bandwidth; it is printed as a figure only. Here: {found.caption}",
+    )
+
+
+def draw_over_delay(studies: Studies) -> Drawing | None:
+    """Run time at the left, joules at the right; None where fewer than two delays were measured."""
+    times = delay_series(studies, "seconds")
+    if not times:
+        return None
+    energy = next((s for name in ENERGY if (s := delay_series(studies, name))), {})
+    with drawing.style():
+        figure = drawing.new_figure(3.4)
+        left, right = figure.subplots(1, 2)
+        draw_delay_lines(left, times, "run time")
+        draw_delay_lines(right, energy, "energy")
+        if not energy:
+            right.text(0.5, 0.5, "no energy was measured", transform=right.transAxes, ha="center",
+                       style="italic")  # fmt: skip
+        handles, labels = left.get_legend_handles_labels()
+        if len(labels) > 1:
+            figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    rows = [cells for series in (times, energy) for cells in delay_rows(series)]
+    return Drawing(
+        name="kommeri2016-delay",
+        title="Figures 2 and 3 of Kommeri et al.: run time and energy over delay, here",
+        caption=(
+            "Mean run time and energy over the round trip that the network conditions add, with 95 % "
+            "intervals. The paper's own values are printed as figures only."
+        ),
+        figure=figure,
+        columns=DELAY_COLUMNS,
+        rows=rows,
+    )
+
+
+Line = list[tuple[float, Row]]
+
+
+def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
+    """Rows over the round trip, by what else they are; only lines of two delays and more."""
+    rows = [row for row in studies.rows.get(metric, []) if has_delay(studies, row)]
+    several = len({row.group.variant for row in rows}) > 1
+    found: dict[str, Line] = {}
+    for row in rows:
+        words = others_of(studies, row)
+        if several:
+            words = f"{row.group.variant} {words}".strip()
+        name = studies.labeled(studies.study_of(row), words)
+        found.setdefault(name, []).append((studies.facts_of(row)[DELAY], row))
+    return {
+        name: sorted(line, key=lambda pair: pair[0])
+        for name, line in found.items()
+        if len({place for place, _ in line}) > 1
+    }
+
+
+def has_delay(studies: Studies, row: Row) -> bool:
+    """Whether it is an analysis' and has a place on the axis."""
+    facts = studies.facts_of(row)
+    return DELAY in facts and facts.get("mode") != "xrdcp" and row.interval is not None
+
+
+NETWORK_NAMES = ("rate_mbit", "loss_percent", "duplicate_percent", "corrupt_percent", "rto_min_ms")
+
+
+def others_of(studies: Studies, row: Row) -> str:
+    """`rate_mbit=100, clients=2`: all of a condition but the delay."""
+    facts = studies.facts_of(row)
+    names = [n for n in row.group.condition if n != "network"] + [
+        n for n in NETWORK_NAMES if n in facts
+    ]
+    if "clients" in facts and "clients" not in names:
+        names.append("clients")
+    return ", ".join(f"{name}={value_words(facts[name])}" for name in names)
+
+
+def draw_delay_lines(axes: Axes, series: dict[str, Line], words: str) -> None:
+    """A line each, with its intervals."""
+    rows = [row for line in series.values() for _, row in line]
+    factor, unit = scale(max((row.maximum or 0.0 for row in rows), default=None),
+                         rows[0].metric.unit if rows else "J")  # fmt: skip
+    for number, (name, line) in enumerate(series.items()):
+        places = [place for place, _ in line]
+        means = [row.interval.mean / factor for _, row in line if row.interval]
+        reach = [
+            ((row.interval.half_width or 0.0) / factor if row.interval else 0.0) for _, row in line
+        ]
+        axes.errorbar(
+            places, means, yerr=reach, color=COLOURS[number % len(COLOURS)], capsize=3,
+            linestyle=DASHES[number % len(DASHES)], marker=MARKERS[number % len(MARKERS)],
+            markersize=4.5, linewidth=1.3, label=name or "all runs",
+        )  # fmt: skip
+    axes.set_xlabel("round trip added (ms)")
+    axes.set_ylabel(f"{words} ({unit})")
+    axes.set_ylim(bottom=0)
+
+
+def delay_rows(series: dict[str, Line]) -> Iterator[tuple[object, ...]]:
+    for name, line in series.items():
+        for place, row in line:
+            ends = row.interval and (row.interval.mean, row.interval.low, row.interval.high)
+            yield (row.metric.name, name, place, row.n, *(ends or (None,) * 3), row.metric.unit)

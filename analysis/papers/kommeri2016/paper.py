@@ -1,0 +1,194 @@
+"""J. Kommeri and others: what distant data cost an analysis, in seconds and in joules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, rows_of
+from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, fits
+from steelyard.analysis.papers.kommeri2016.figures import draws
+from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of
+from steelyard.analysis.stats.readable import text
+from steelyard.analysis.summary.factor_axes import axes
+from steelyard.analysis.summary.latency_share import split_rows
+from steelyard.analysis.summary.slopes import FactorLine, factor_lines
+from steelyard.analysis.summary.summary import Row, Summary
+
+FOLDER = Path(__file__).parent
+# Their analysis, or a program of yours in its place, with no other traffic on the path to its data.
+ANALYSIS: Facts = {
+    "benchmark": ["xrootd", "app"],
+    "mode": ["analysis", "command", "parallel", ABSENT],
+    "order": ["parallel", ABSENT],
+    "background": [0, ABSENT],
+}
+ONE: Facts = {"clients": [1, ABSENT]}
+WARM: Facts = {"cache": ["warm", ABSENT]}
+# A network that neither loses nor corrupts packets.
+CLEAN: Facts = {
+    "loss_percent": ABSENT,
+    "duplicate_percent": ABSENT,
+    "corrupt_percent": ABSENT,
+}
+NEAR: Facts = {**ANALYSIS, **WARM, **CLEAN, DELAY: 0}
+
+# --- printed tables ------------------------------------------------------------------------------
+
+PARALLELISM: dict[str, Facts] = {
+    "1 VM": ONE,
+    "2 jobs, 1 VM": {"clients": 2, MACHINES: 1},
+    "2 jobs, 2 VMs": {"clients": 2, MACHINES: 2},
+}
+RATES_MBIT = {"execution_s_100mbit": 100, "execution_s_1gbit": 1000}
+# Column: (metric, unit, scale).
+OF_CACHE = {
+    "data_from_cern_mb_first_run": ("cvmfs_fetched_bytes_first", "MB", 1e-6),
+    "data_from_cern_mb_following_runs": ("cvmfs_fetched_bytes_following", "MB", 1e-6),
+    "execution_s_following_runs": ("seconds_following", "s", 1.0),
+}
+CLIENTS = {"vm_1": 1, "vm_10": 10}
+
+
+def table_1() -> Iterator[PrintedValue]:
+    """Run time of one job and of two at once."""
+    for row in rows_of(FOLDER / "table1.csv"):
+        for column, rate in RATES_MBIT.items():
+            yield PrintedValue(
+                table="Table 1: run time and jobs at once (s)",
+                place=(row["parallelism"],),
+                column=column,
+                printed=float(row[column]),
+                unit="s",
+                metric="seconds",
+                facts={**NEAR, "rate_mbit": rate, **PARALLELISM[row["parallelism"]]},
+                study="kommeri2016-jobs",
+                size={},
+            )
+
+
+def table_2() -> Iterator[PrintedValue]:
+    """Limits of the CVMFS cache; an empty cell: the load cannot be executed."""
+    for row in rows_of(FOLDER / "table2.csv"):
+        limit = row["cvmfs_cache_limit_mb"]
+        for column, (metric, unit, scale) in OF_CACHE.items():
+            yield PrintedValue(
+                table="Table 2: limits of the CVMFS cache",
+                place=(limit,),
+                column=column,
+                printed=float(row[column]) if row[column] else None,
+                unit=unit,
+                metric=metric,
+                facts={"cvmfs_limit_mb": int(limit)},
+                study="kommeri2016-cvmfs",
+                size={},
+                scale=scale,
+            )
+
+
+def table_3() -> Iterator[PrintedValue]:
+    """Round trips, of all readings of a run."""
+    for row in rows_of(FOLDER / "table3.csv"):
+        which = row["round_trip_ms"]
+        for column, clients in CLIENTS.items():
+            yield PrintedValue(
+                table="Table 3: round trips with one virtual machine and with ten (ms)",
+                place=(which,),
+                column=column,
+                printed=float(row[column]),
+                unit="ms",
+                metric=f"tcp_rtt_{'sd' if which == 'stdev' else which}_s",
+                facts={**NEAR, "rate_mbit": ABSENT, "clients": clients},
+                study="kommeri2016-blades",
+                size={},
+                scale=1e3,
+            )
+
+
+# --- kinds of claims that no other paper has -----------------------------------------------------
+
+
+def delay_slopes(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+    """Seconds per ms of delay: the interval of each line's slope."""
+    for summary in studies.summaries:
+        for line in factor_lines(summary):
+            rows = rows_on(studies, summary, line)
+            is_wanted = "of delay" in line.factor_unit and line.metric in claim.metrics
+            if is_wanted and rows and all(fits(studies.facts_of(r), claim.where) for r in rows):
+                yield slope_of(line, claim)
+
+
+def rows_on(studies: Studies, summary: Summary, line: FactorLine) -> list[Row]:
+    """The rows that a line goes through."""
+    return [
+        row
+        for axis in axes(summary.data.meta.factors)
+        if (axis.factor, axis.unit) == (line.factor, line.factor_unit)
+        for row in studies.rows.get(line.metric, [])
+        if studies.study_of(row) is summary
+        and row.group.variant == line.variant
+        and axis.place(row.group.condition) is not None
+        and axis.others(row.group.condition) == line.others
+    ]
+
+
+def slope_of(found: FactorLine, claim: Claim) -> Evidence:
+    """One of them."""
+    slope = found.line.slope
+    low, high, value = (
+        text(v, 1, 3 if abs(v) < 10 else 1) for v in (slope.low, slope.high, slope.value)
+    )
+    return Evidence(
+        outcome_of(slope.low, slope.high, claim),
+        f"{found.variant} {found.others}".strip()
+        + f": {value} ({low} … {high}) {found.unit} of {found.metric} per {found.factor_unit}, "
+        f"n = {slope.n}",
+        found.others,
+        value=slope.value,
+        low=slope.low,
+        high=slope.high,
+        variant=found.variant,
+    )
+
+
+def throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+    """Throughput's share in a difference, by the model of docs/report.md."""
+    for found in (row for summary in studies.summaries for row in split_rows(summary)):
+        share = found.split.throughput_share if found.split else None
+        if not found.holds or share is None:
+            continue
+        if not fits(studies.facts_of(found.row), claim.where):
+            continue
+        label = found.row.group.label
+        words = f"{label}: throughput's share {100 * share.value:.0f} %"
+        if share.low is not None and share.high is not None:
+            words += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
+        yield Evidence(
+            outcome_of(share.low, share.high, claim),
+            words,
+            label,
+            found.base.group.label,
+            value=share.value,
+            low=share.low,
+            high=share.high,
+            variant=found.row.group.variant,
+        )
+
+
+KINDS: Mapping[str, Kind] = {
+    "slope": Kind(delay_slopes, "no line over delay with three levels or more"),
+    "throughput_share": Kind(throughput_shares),
+}
+VALUES: Sequence[PrintedValue] = [*table_1(), *table_2(), *table_3()]
+
+PAPER = paper_of(
+    FOLDER,
+    "J. Kommeri, A. Vartiainen, S. Heikkilä, T. Niemi: energy and run time of physics analysis with "
+    "remote data (XRootD, CVMFS), 2016, two versions",
+    "Kommeri et al. 2016",
+    draws,
+    scopes={"analysis": ANALYSIS, "one": ONE, "warm": WARM, "clean": CLEAN},
+    values=VALUES,
+    kinds=KINDS,
+)

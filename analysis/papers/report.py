@@ -1,0 +1,306 @@
+"""Studies of your own beside a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from steelyard.analysis.findings.finding import Finding
+from steelyard.analysis.findings.registry import find
+from steelyard.analysis.papers.catalog import PAPERS
+from steelyard.analysis.papers.claims_figure import draw_claims
+from steelyard.analysis.papers.conditions import Studies
+from steelyard.analysis.papers.derived_rows import derived_rows
+from steelyard.analysis.papers.pairs import distinguished
+from steelyard.analysis.papers.paper import Paper
+from steelyard.analysis.papers.printed import (
+    PrintedComparison,
+    compare_values,
+    numbers_without,
+    printed_tables,
+    value_document,
+)
+from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
+from steelyard.analysis.report.answer import answer
+from steelyard.analysis.report.as_json import document, figure_document
+from steelyard.analysis.report.export import (
+    COUNT,
+    NUMBER,
+    TEXT,
+    Content,
+    relation_of,
+    study_content,
+)
+from steelyard.analysis.report.extras import Extra, Section
+from steelyard.analysis.report.figures import Draw, Job, begin
+from steelyard.analysis.report.page import redo_commands
+from steelyard.analysis.report.tables import Table, moment
+from steelyard.analysis.stats.readable import MISSING
+from steelyard.analysis.summary.summary import Summary
+
+CLAIMS, NUMBERS, CONTRADICTIONS = "claims", "printed", "faults"
+WIDTH = 80  # columns of a terminal
+RULE = (
+    "A claim holds when every 95 % interval in question lies wholly on the claimed side, or within "
+    "the claimed size; it does not hold when one lies wholly beyond. Else nobody can tell: an interval "
+    "reaches over, or the study has no such conditions or values, and it is said which. The intervals "
+    "are not corrected for their number: of 20 claims one may come out by chance."
+)
+SIZES = (
+    "Programs, sizes and machines are not the paper's: how both go up and down can be compared, the "
+    "numbers themselves only where nothing stands under “Not as printed”."
+)
+ACROSS = (
+    "Where no study has both sides of a claim they are taken from two, which is said there: such sides "
+    "did not take turns. Look at the findings of each study's own report, too."
+)
+HEADINGS = ("Claim", "Verdict", "Printed", "Our size", "Seen", "From", "Our reading")
+UNJUDGED = ("Claim", "Missing", "Printed", "From", "Our reading")
+CLAIM_COLUMNS = {
+    "words": TEXT, "place": TEXT, "printed": TEXT, "verdict": TEXT, "size": TEXT, "reason": TEXT,
+    "study": TEXT, "reading": TEXT,
+}  # fmt: skip
+VALUE_COLUMNS = {
+    "table": TEXT, "place": TEXT, "column": TEXT, "unit": TEXT, "printed": NUMBER, "variant": TEXT,
+    "condition": TEXT, "metric": TEXT, "mean": NUMBER, "low": NUMBER, "high": NUMBER, "n": COUNT,
+    "remark": TEXT,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BesideReport:
+    """All that page, JSON, tables and terminal are made of."""
+
+    paper: Paper
+    summaries: Sequence[Summary]  # the page is the first one's; all are judged together
+    verdicts: Sequence[Verdict]
+    values: Sequence[PrintedComparison]
+    findings: list[Finding]
+    draws: Sequence[Draw]
+
+    @property
+    def summary(self) -> Summary:
+        """Of the study whose page it is."""
+        return self.summaries[0]
+
+    @property
+    def others(self) -> list[str]:
+        """The other studies, by name."""
+        return [one.data.meta.study for one in self.summaries[1:]]
+
+    def words(self) -> str:
+        """The claims for a terminal."""
+        return "\n".join(terminal_lines(self))
+
+    def extra(self) -> Extra:
+        """What the page has besides a study's own sections, the claims first."""
+        meta = self.summary.data.meta
+        files = " ".join(f"{name}.toml" for name in (meta.study, *self.others))
+        last = f"steelyard report {files} --beside {self.paper.name}"
+        return Extra(
+            when=f"Collected {moment(meta.collected_unix_s)} UTC; beside {self.paper.title}",
+            answer=[outcome_words(self), *answer(self.summary)],
+            sections=[
+                claims_section(self),
+                numbers_section(self),
+                contradictions_section(self.paper),
+            ],
+            findings=self.findings,
+            redo=[*redo_commands(meta.study)[:-1], last],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The study's report as JSON, with `beside`."""
+        jobs = [Job(CLAIMS, draw) for draw in self.draws]
+        with begin(jobs, figure_document) as work:
+            found = document(self.summary, self.findings)
+            figures = [one for one in work.results() if one is not None]
+        return found | {
+            "beside": {
+                "paper": self.paper.name,
+                "title": self.paper.title,
+                "studies": [one.data.meta.study for one in self.summaries],
+                "rule": RULE,
+                "claims": [claim_document(one) for one in self.verdicts],
+                "printed": [value_document(one) for one in self.values],
+                "faults": [
+                    {"place": one.place, "words": one.words} for one in self.paper.contradictions
+                ],
+                "figures": figures,
+            }
+        }
+
+    def content(self) -> Content:
+        """A study's tables to export, with claims and printed numbers."""
+        plain = study_content(self.summary, self.findings)
+        claims = [claim_document(one) for one in self.verdicts]
+        printed = [
+            value_document(one) | {"place": " · ".join(one.value.place)} for one in self.values
+        ]
+        relations = [
+            relation_of(CLAIMS, CLAIM_COLUMNS, claims),
+            relation_of(NUMBERS, VALUE_COLUMNS, printed),
+        ]
+        return Content([*plain.relations, *relations], plain.latex, partial(self.document))
+
+
+def beside_report(summaries: Sequence[Summary], name: str) -> BesideReport:
+    """Summaries of studies beside one of PAPERS."""
+    paper = PAPERS[name]
+    parts = [(one, derived_rows(one, paper.metrics)) for one in distinguished(summaries)]
+    studies = Studies.of(parts)
+    judged = [judge_claim(studies, claim, paper.kinds) for claim in paper.claims]
+    verdicts = sorted(judged, key=rank)
+    values = compare_values(studies, paper.values)
+    claims: Draw = partial(draw_claims, paper, verdicts)
+    draws = [claims, *paper.draws(studies, values)]
+    return BesideReport(paper, summaries, verdicts, values, find(summaries[0]), draws)
+
+
+def rank(one: Verdict) -> tuple[bool, int]:
+    """Claims that the study has figures for come first; among them what was decided."""
+    return not one.evidence, OUTCOMES.index(one.outcome)
+
+
+def outcome_words(report: BesideReport) -> str:
+    """`14 claims of Ruiz et al. 2015, by this study: holds: 3, does not hold: 1, cannot tell: 10.`"""
+    counts = Counter(one.outcome for one in report.verdicts)
+    parts = ", ".join(f"{one}: {counts[one]}" for one in OUTCOMES)
+    by = "this study" if not report.others else f"{len(report.summaries)} studies"
+    return f"{len(report.verdicts)} claims of {report.paper.short}, by {by}: {parts}."
+
+
+def claims_section(report: BesideReport) -> Section:
+    """Claims with their verdicts, and the figures of the paper's shape."""
+    return Section(
+        anchor=CLAIMS,
+        title=f"Claims of {report.paper.short}",
+        sentences=[RULE, *others_words(report)],
+        tables=claim_tables(report.verdicts),
+        draws=report.draws,
+    )
+
+
+def others_words(report: BesideReport) -> list[str]:
+    """Of which studies claims and numbers are, where there are several."""
+    if not report.others:
+        return []
+    first, others = report.summary.data.meta.study, ", ".join(report.others)
+    whose = (
+        f"Claims, printed numbers and the figures here are of {first} and of {others}, whose names "
+        "stand before their conditions; all else here is of the first."
+    )
+    return [whose, ACROSS]
+
+
+def claim_tables(verdicts: Sequence[Verdict]) -> list[tuple[str, Table]]:
+    """A line a claim; apart from them those that the study has nothing for."""
+    judged = [judged_cells(one) for one in verdicts if one.evidence]
+    others = [unjudged_cells(one) for one in verdicts if not one.evidence]
+    tables = [
+        ("Claims that this study has figures for", Table(HEADINGS, judged)),
+        ("Claims that this study cannot tell of", Table(UNJUDGED, others)),
+    ]
+    return [(title, table) for title, table in tables if table.rows]
+
+
+def judged_cells(one: Verdict) -> tuple[str, ...]:
+    claim = one.claim
+    printed, size = claim.printed or MISSING, one.size or MISSING
+    return (claim.words, one.outcome, printed, size, one.reason, claim.place, claim.reading)
+
+
+def unjudged_cells(one: Verdict) -> tuple[str, ...]:
+    """Of a claim of no figure the reading is the reason itself."""
+    claim = one.claim
+    reading = "" if claim.reading == one.reason else claim.reading
+    return (claim.words, one.reason, claim.printed or MISSING, claim.place, reading)
+
+
+def numbers_section(report: BesideReport) -> Section:
+    """Printed tables with our numbers beside."""
+    tables = printed_tables(report.values)
+    sentences = numbers_without(report.values)
+    if not report.values:
+        sentences = ["The paper prints no numbers."]
+    elif tables:
+        sentences = [SIZES, *sentences]
+    return Section(NUMBERS, "Printed numbers beside ours", sentences, tables)
+
+
+def contradictions_section(paper: Paper) -> Section:
+    """What in the paper does not agree with itself."""
+    return Section(
+        CONTRADICTIONS,
+        "What in the paper does not agree with itself",
+        ["Found by redoing its arithmetic and by holding its parts against each other."],
+        [("What does not agree", Table(("Where", "What"), paper.contradictions))],
+    )
+
+
+def terminal_lines(report: BesideReport) -> Iterator[str]:
+    """Claims, printed numbers and contradictions in lines of WIDTH columns."""
+    yield from wrapped(outcome_words(report), "", "  ")
+    yield ""
+    for words in others_words(report):
+        yield from wrapped(words, "  ", "  ")
+        yield ""
+    for one in report.verdicts:
+        yield from wrapped(f"{one.outcome}: {one.claim.words}", "", "  ")
+        if one.claim.printed:
+            ours = f"; ours: {one.size}" if one.size else ""
+            yield from wrapped(f"printed: {one.claim.printed}{ours}", "    ", "      ")
+        yield from wrapped(one.reason, "    ", "      ")
+    measured = sum(one.row is not None for one in report.values)
+    yield ""
+    yield f"{measured} of {len(report.values)} printed numbers have ours beside them"
+    for sentence in numbers_without(report.values):
+        yield from wrapped(sentence, "  ", "  ")
+    yield ""
+    contradictions = report.paper.contradictions
+    yield f"what in the paper does not agree with itself: {len(contradictions)}"
+    for fault in contradictions:
+        yield from wrapped(f"{fault.place}: {fault.words}", "  ", "    ")
+
+
+def wrapped(words: str, first: str, rest: str) -> list[str]:
+    """At most 80 columns."""
+    return textwrap.wrap(
+        words, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
+
+
+def claim_document(one: Verdict) -> dict[str, Any]:
+    claim = one.claim
+    return {
+        "words": claim.words,
+        "place": claim.place,
+        "kind": claim.kind,
+        "study": ", ".join(claim.studies),
+        "printed": claim.printed or None,
+        "printed_share": claim.printed_share,
+        "low": claim.low,
+        "high": claim.high,
+        "reading": claim.reading or None,
+        "verdict": one.outcome,
+        "size": one.size or None,
+        "reason": one.reason,
+        "seen": [
+            {
+                "variant": seen.variant,
+                "condition": seen.condition,
+                "against": seen.against or None,
+                "value": seen.value,
+                "low": seen.low,
+                "high": seen.high,
+                "outcome": seen.outcome,
+                "words": seen.words,
+                "not_as_printed": seen.remark or None,
+            }
+            for seen in one.evidence
+        ],
+    }

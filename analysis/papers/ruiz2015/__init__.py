@@ -1,0 +1,1 @@
+"""C. Ruiz, E. Jeanvoine, L. Nussbaum: what containers cost MPI programs."""

@@ -1,0 +1,85 @@
+"""C. Ruiz, E. Jeanvoine, L. Nussbaum: what containers cost MPI programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, rows_of
+from steelyard.analysis.papers.conditions import DELAY, Studies, fits, other_sizes
+from steelyard.analysis.papers.paper import paper_of
+from steelyard.analysis.papers.ruiz2015.figures import draws
+from steelyard.analysis.papers.verdicts import Evidence, Kind, outcome_of, short_name
+from steelyard.analysis.stats.readable import mean_words
+
+FOLDER = Path(__file__).parent
+# TCP waits for time-outs where packets are lost. Their network lost some by itself; a study whose
+# network loses none may ask for it (loss=), and the report says so.
+ANY_LOSS: Facts = {"benchmark": "npb", DELAY: 0, "rate_mbit": ABSENT}
+# Their network as it was: without delay, loss or a limit.
+NPB: Facts = {"benchmark": "npb", DELAY: 0, "loss_percent": ABSENT, "rate_mbit": ABSENT}
+
+CONFIGURATIONS: dict[str, Facts] = {
+    "multinode": {"container": False, "nodes": 8},
+    "container": {"container": True, "nodes": 1, "containers": 8, "ranks_across": True},
+    "sm": {"container": False, "nodes": 1},
+}
+PARTS = {"cpu": "compute", "comm": "communication", "init": "init"}
+# Column: (end of the metric's name, unit, scale).
+COLUMNS = {"share_percent": ("share", "%", 100.0), "time_ms": ("s", "ms", 1000.0)}
+
+
+def table_1() -> Iterator[PrintedValue]:
+    """Where the time goes, with 16 processes."""
+    for row in rows_of(FOLDER / "table1.csv"):
+        configuration, part, program = row["configuration"], row["part"], row["benchmark"]
+        kernel, _, size = program.partition(".")
+        for column, (end, unit, scale) in COLUMNS.items():
+            yield PrintedValue(
+                table="Table 1: where the time goes, 16 processes",
+                place=(configuration, part, program),
+                column=column,
+                printed=float(row[column]),
+                unit=unit,
+                metric=f"{PARTS[part]}_{end}",
+                facts={**NPB, **CONFIGURATIONS[configuration], "kernel": kernel.lower()},
+                study="ruiz2015-q2" + ("-multinode" if configuration == "multinode" else ""),
+                size={"ranks": 16, "class": size},
+                scale=scale,
+            )
+
+
+def means(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+    """The mean itself (of MPI_Init); of the paper's own sizes alone, where there are any."""
+    rows = [
+        row
+        for metric in claim.metrics
+        for row in studies.rows.get(metric, [])
+        if row.interval and fits(studies.facts_of(row), claim.where)
+    ]
+    exact = [row for row in rows if fits(studies.facts_of(row), claim.size)]
+    for row in exact or rows:
+        assert row.interval is not None
+        found = mean_words(row.interval, row.metric.unit)
+        yield Evidence(
+            outcome_of(row.interval.low, row.interval.high, claim),
+            f"{short_name(studies, row)}: {row.metric.name} {found}, n = {row.n}",
+            row.group.label,
+            value=row.interval.mean,
+            low=row.interval.low,
+            high=row.interval.high,
+            remark=", ".join(other_sizes(studies.facts_of(row), claim.size)),
+            variant=row.group.variant,
+        )
+
+
+PAPER = paper_of(
+    FOLDER,
+    'C. Ruiz, E. Jeanvoine, L. Nussbaum, "Performance evaluation of containers for HPC", VHPC 2015 '
+    "(hal-01195549)",
+    "Ruiz et al. 2015",
+    draws,
+    scopes={"npb": NPB, "npb_any_loss": ANY_LOSS},
+    values=list(table_1()),
+    kinds={"mean": Kind(means)},
+)

@@ -1,0 +1,237 @@
+"""Whether a paper's claims hold for a study of your own: by 95 % intervals, claim by claim.
+
+A claim *holds* when every interval in question is wholly on the claimed side (within the claimed
+size); it *does not hold* when one is wholly beyond. Otherwise, and where the study has no such
+conditions or values, the verdict is *cannot tell*, with the reason. Intervals are not corrected for
+their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+from steelyard.analysis.papers.claims import Claim
+from steelyard.analysis.papers.conditions import (
+    LAUNCHER,
+    Studies,
+    fact_words,
+    missing_runs,
+    other_sizes,
+)
+from steelyard.analysis.papers.pairs import Pair, across_studies, pairs_of, twins
+from steelyard.analysis.summary.summary import Row, judge
+
+HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot tell"
+OUTCOMES = (HOLDS, FAILS, UNKNOWN)
+LEVEL_LETTERS = 22
+MAX_WORDS = 4  # comparisons described in one line
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One interval that supports a claim, contradicts it, or leaves it open."""
+
+    outcome: str
+    words: str  # with the interval and the numbers of runs
+    condition: str
+    against: str = ""  # the condition it is compared with
+    where: str = ""  # benchmark and levels in few words
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    remark: str = ""  # what is not as in the paper
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A claim's outcome with all that it rests on."""
+
+    claim: Claim
+    outcome: str
+    reason: str  # what is missing, or the evidence in words
+    evidence: Sequence[Evidence]
+
+    @property
+    def size(self) -> str:
+        """Where the intervals are beside the printed size; empty without one, or without intervals."""
+        printed = self.claim.printed_share
+        if printed is None or self.claim.kind != "overhead":
+            return ""
+        places = (
+            "above the printed size"
+            if one.low > printed
+            else "below the printed size"
+            if one.high < printed
+            else "around the printed size"
+            for one in self.evidence
+            if one.low is not None and one.high is not None
+        )
+        return " and ".join(dict.fromkeys(places))
+
+
+class Kind(NamedTuple):
+    """How claims of a kind are judged; `missing` is the reason where there is no evidence."""
+
+    evidence: Callable[[Studies, Claim], Iterator[Evidence]]
+    missing: str = ""  # empty: conditions and values that the claim asks for are named
+
+
+def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Verdict:
+    """`kinds`: those of the paper's own, besides KINDS. Each value in claim.each needs evidence."""
+    if claim.kind == WORDS:
+        return Verdict(claim, UNKNOWN, claim.reading, ())
+    kind = {**KINDS, **kinds}[claim.kind]
+    evidence: list[Evidence] = []
+    missing: list[Claim] = []
+    for part in parts_of(claim):
+        found = list(kind.evidence(studies, part))
+        evidence += found
+        if not found:
+            missing.append(part)
+    outcome, reason = UNKNOWN, ""
+    if failing := [one for one in evidence if one.outcome == FAILS]:
+        outcome, reason = FAILS, described(failing)
+    elif missing:
+        there = f"; what is there: {described(evidence)}" if evidence else ""
+        what = kind.missing or what_is_missing(studies, missing)
+        reason = f"{what}; {measured_by(claim.studies)}{there}"
+    elif unsure := [one for one in evidence if one.outcome == UNKNOWN]:
+        over = "the interval reaches over: " if any(s.low is not None for s in unsure) else ""
+        reason = over + described(unsure)
+    else:
+        outcome, reason = HOLDS, described(evidence)
+    return Verdict(claim, outcome, reason, evidence)
+
+
+def parts_of(claim: Claim) -> Iterator[Claim]:
+    """One for each combination of the values in `each`."""
+    for values in product(*claim.each.values()):
+        here = dict(zip(claim.each, values, strict=True))
+        yield replace(claim, where=dict(claim.where) | here, each={})
+
+
+def described(evidence: Sequence[Evidence]) -> str:
+    """The first of them in words."""
+    words = [f"{s.words}{f' ({s.remark})' if s.remark else ''}" for s in evidence[:MAX_WORDS]]
+    if len(evidence) > MAX_WORDS:
+        words.append(f"and {len(evidence) - MAX_WORDS} more")
+    return "; ".join(words)
+
+
+def outcome_of(low: float | None, high: float | None, claim: Claim) -> str:
+    """Where an interval is beside the claimed range."""
+    if low is None or high is None:
+        return UNKNOWN
+    least = -math.inf if claim.low is None else claim.low
+    most = math.inf if claim.high is None else claim.high
+    if least < low and high < most:
+        return HOLDS
+    return FAILS if high <= least or low >= most else UNKNOWN
+
+
+def what_is_missing(studies: Studies, parts: Sequence[Claim]) -> str:
+    """Which conditions or values of these parts of a claim no run has."""
+    claim, sides = parts[0], []
+    for part in parts:
+        sides += [{**part.where, **part.level}, {**part.where, **part.against}]
+        if part.kind == ORDER:
+            sides += [{**part.where, **part.more}, {**part.where, **part.less}]
+    if missing := missing_runs(studies, sides):
+        return missing
+    if not any(studies.rows.get(name) for name in claim.metrics):
+        return f"no values of {' or '.join(claim.metrics) or 'bulk transfers'}"
+    return f"no two conditions differ in {fact_words(claim.level)} alone"
+
+
+def measured_by(studies: Sequence[str]) -> str:
+    """`ruiz2015-q1.toml asks it`, `a.toml and b.toml together ask it`."""
+    files = [f"{name}.toml" for name in studies]
+    if len(files) == 1:
+        return f"{files[0]} asks it"
+    return f"{', '.join(files[:-1])} and {files[-1]} together ask it"
+
+
+# --- the kinds of claims that several papers have ------------------------------------------------
+
+
+def overheads(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+    """Conditions of `level` against those of `against`, all else equal."""
+    for pair in pairs_of(studies, claim, {}):
+        yield overhead_of(studies, claim, pair)
+
+
+def overhead_of(studies: Studies, claim: Claim, pair: Pair) -> Evidence:
+    """The overhead of a pair; without ends where it has no interval."""
+    row, base = pair
+    judged = judge(row, base)
+    name = short_name(studies, row)
+    remarks = *other_sizes(studies.facts_of(row), claim.size), *across_studies(studies, row, base)
+    evidence = Evidence(
+        UNKNOWN,
+        f"{name}: {row.metric.name} {judged.verdict.text}",
+        row.group.label,
+        base.group.label,
+        remark=", ".join(remarks),
+        variant=row.group.variant,
+    )
+    found = judged.overhead
+    if found is None or found.low is None or found.high is None:
+        return evidence
+    return replace(
+        evidence,
+        outcome=outcome_of(found.low, found.high, claim),
+        where=name,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+    )
+
+
+def short_name(studies: Studies, row: Row) -> str:
+    """`npb kernel=cg (podman containers=8)`: the first words, and levels cut to what fits."""
+    variant = " ".join(row.group.variant.split()[:2])
+    levels = (level_words(name, str(level)) for name, level in row.group.condition.items())
+    return studies.labeled(studies.study_of(row), f"{variant} ({', '.join(levels)})")
+
+
+def level_words(name: str, level: str) -> str:
+    """A level without what all levels have: of a launcher all but the image."""
+    if name == LAUNCHER:
+        head, *options = level.split(",")
+        return " ".join([head.split(":")[0], *(one for one in options if "ranks=" not in one)])
+    return level if len(level) <= LEVEL_LETTERS else f"{level[: LEVEL_LETTERS - 1]}…"
+
+
+def orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
+    """Overheads of `more` against those of `less`, all else equal: one interval above the other."""
+    larger, smaller = (pairs_of(studies, claim, facts) for facts in (claim.more, claim.less))
+    for pair in larger:
+        for twin in twins(studies, pair, smaller, {*claim.more, *claim.less}):
+            yield order_of(studies, claim, pair, twin)
+
+
+def order_of(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence:
+    """Two overheads; the claim holds where the first interval is wholly above the second."""
+    one, other = (overhead_of(studies, claim, each) for each in (pair, twin))
+    here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
+    outcome = UNKNOWN
+    numbers: tuple[float | None, float | None, float | None] = (None, None, None)
+    if one.low is not None and other.low is not None:
+        assert one.high is not None and other.high is not None
+        if one.low > other.high:
+            outcome = HOLDS
+        elif one.high < other.low:
+            outcome = FAILS
+        numbers = one.value, one.low, one.high
+    words, remark = f"{one.words} beside {other.words}", one.remark or other.remark
+    return Evidence(outcome, words, here, there, "", *numbers, remark, one.variant)
+
+
+OVERHEAD, ORDER = "overhead", "order"
+WORDS = "words"  # a sentence that no figure of a study is about; its reading is the reason
+KINDS = {OVERHEAD: Kind(overheads), ORDER: Kind(orders)}

@@ -1,1 +1,0 @@
-"""Measurements that others published, reported like a study of one's own."""
