@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.waiting import wait_for
@@ -14,8 +13,11 @@ from ..sampler.conftest import Attached
 from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 from .conftest import answer, tell
 from .test_sampler import attach as attach  # noqa: PLC0414
-from .test_sampler import go
+from .test_sampler import go, wait_until_over
 from .test_sampler import root as root  # noqa: PLC0414
+
+# 8,300 threads at once hold up whatever else a machine does.
+pytestmark = pytest.mark.slow
 
 READ = 8192  # SY_BPF_LIST of plugins/node/bpf/layout.h
 THREADS = 8300
@@ -45,9 +47,7 @@ def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Atta
     assert before["max_memory_bytes"] is None
     wait_for("a sample", lambda: any(row["processes"] == "" for row in job.samples))
     truth = go(process)
-    # It tells when its threads have been waited for, and before they have all left the kernel.
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    wait_for("the load has ended", lambda: children.read_text() == "")
+    wait_until_over(process)
     record = job.end()
     assert record["complete"] is True, record["incomplete_reason"]
     assert {name: record["io"][name] - before[name] for name in truth} == truth
@@ -63,7 +63,6 @@ def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Atta
     assert {row["memory_bytes"] for row in lacking} == {""}
 
 
-@pytest.mark.slow
 def test_the_reason_at_the_end_is_that_there_are_more(
     crowd: tuple[subprocess.Popen[str], Attached],
 ) -> None:

@@ -60,6 +60,12 @@ def go(process: subprocess.Popen[str]) -> dict[str, Any]:
     return truth
 
 
+def wait_until_over(process: subprocess.Popen[str]) -> None:
+    """The load tells when its children have been waited for, and before all have left the kernel."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for("the load has ended", lambda: children.read_text() == "")
+
+
 @pytest.mark.parametrize("how", ["wait", "ignore", "orphan", "thread"])
 def test_every_byte_is_in_the_record(
     attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]], how: str
@@ -67,6 +73,7 @@ def test_every_byte_is_in_the_record(
     process = root(how, 300, 1000)
     job = attach("--pid", str(process.pid), "--rate", "10")
     truth = go(process)
+    wait_until_over(process)
     record = job.end()
     assert record["complete"] is True, record["incomplete_reason"]
     assert record["io"]["source"] == record["cpu"]["source"] == "bpf"
