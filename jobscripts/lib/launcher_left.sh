@@ -280,14 +280,16 @@ sy_left_wait() { # <job> <file>...
 # Whose folders there are in /tmp: looked at, and removed, with their rights alone. A user may stop a
 # process that has his rights: it is killed after some seconds.
 sy_left_of_users() { # <uid; empty: all> <command> <argument>...
-    local uid
+    local uid code
     while read -r uid; do
         if ((uid == 0)); then
             sy_left_main "${@:2}"
         else
             # shellcheck disable=SC2016 # for the shell inside
             timeout --kill-after=1 7 setpriv --reuid="$uid" --regid=65534 --clear-groups -- \
-                "$BASH" -c '. "$1" "${@:2}"' steelyard-left "${BASH_SOURCE[0]}" "${@:2}" ||
+                "$BASH" -c '. "$1" "${@:2}"' steelyard-left "${BASH_SOURCE[0]}" "${@:2}"
+            code=$?
+            ((code != 124 && code != 137)) || # of timeout(1)
                 printf 'folders of user %s in /tmp were not all looked at within 7 s\n' "$uid"
         fi
     done < <(stat -c %u -- /tmp/.steelyard.*.???????? 2>/dev/null | sort -u | grep -x -- "${1:-.*}")

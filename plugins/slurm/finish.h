@@ -23,7 +23,7 @@ struct sy_finish {
 	double rate_hz;		     /* of the job's samples */
 };
 
-/* Ask the sampler, look at the other nodes' samples, write. Waits 2 s for the sampler, 1 s for the
+/* Ask the sampler, look at the other nodes' samples, write. Waits 2 s for the sampler, 2 s for the
  * folder of records and 1.2 s for slurmctld at most; 3 s where that does not tell of the job
  * either.
  */

@@ -36,7 +36,7 @@ __attribute__((noreturn)) static void answer(json_t *(*make)(const void *context
 	_exit(text && sy_write_all(OUT, text, strlen(text)) == 0 ? 0 : 1);
 }
 
-/* Whether `reading` has a whole answer: until it is closed by the only one that writes. */
+/* Read until the only writer has closed its end; false: not within `limit_ms`. */
 static bool read_all(int fd, char **text, size_t *length, int limit_ms)
 {
 	int64_t end = sy_now_ms(CLOCK_MONOTONIC) + limit_ms, left;
