@@ -14,12 +14,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.jobscripts.hep.datafile import Recipe
 from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon, short
+
+if TYPE_CHECKING:
+    from steelyard.jobscripts.hep.datafile import Recipe
 
 TREE = "Events"
 LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h

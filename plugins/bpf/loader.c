@@ -9,7 +9,8 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/held.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
+#include "bpf/sweep.h"
 #include "bpf/rights.h"
 #include "job_usage_object.h"
 

@@ -17,7 +17,8 @@
 #include "bpf/groups.h"
 #include "bpf/held.h"
 #include "bpf/job.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
+#include "bpf/sweep.h"
 #include "loader.h"
 #include "trial.h"
 

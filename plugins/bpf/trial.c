@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/rights.h"
 #include "bpf/job.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
 #include "bpf/rights.h"
 #include "bpf/ticks.h"
 

@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/place.h"
+#include "bpf/pins.h"
+#include "bpf/sweep.h"
 #include "job/counted.h"
 
 #define BUILT "build/bin/steelyard-bpf"

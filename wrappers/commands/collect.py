@@ -9,10 +9,8 @@ service user, from cron (docs/cluster.md); `steelyard top` reads it.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import console, errors, options
@@ -20,7 +18,6 @@ from steelyard.wrappers.commands import collect_cluster
 from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.accounting_in import Progress
     from steelyard.analysis.collect.merge import Collected
     from steelyard.analysis.collect.records_in import Gap
 
@@ -83,34 +80,13 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.collect.merge import collect
 
     seldom_look_for_garbage()
-    with progress_bar() as progress:
+    with console.progress_bar() as progress:
         done = collect(study_dir, record_dirs=args.record_dir, progress=progress)
     if args.json:
         console.print_json(as_json(done))
     else:
         print_summary(done)
     return errors.DONE
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A bar per phase on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn())
-    screen = Console(file=sys.stderr)
-    with Progress(
-        *columns, console=screen, transient=True, disable=not screen.is_terminal
-    ) as progress:
-        tasks = {}
-
-        def show(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = progress.add_task(phase, total=total)
-            progress.update(tasks[phase], completed=done, total=total)
-
-        yield show
 
 
 def as_json(done: Collected) -> dict[str, object]:

@@ -53,13 +53,12 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.cluster.collect import collect
     from steelyard.analysis.collect.records_in import default_record_dirs
     from steelyard.analysis.sources.sacct_window import ClusterSacct
-    from steelyard.wrappers.commands.collect import progress_bar
 
     if args.study is not None:
         raise errors.UsageError("--cluster takes no STUDY: leave it out")
     since = None if args.since is None else options.moment(args.since, time.time())
     record_dirs = args.record_dir or default_record_dirs()
-    with progress_bar() as progress:
+    with console.progress_bar() as progress:
         done = collect(
             args.cluster, ClusterSacct(), record_dirs, since_unix_s=since, progress=progress
         )

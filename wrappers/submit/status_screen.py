@@ -13,8 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.wrappers.base.console import plain
-from steelyard.wrappers.submit import status_watch
 from steelyard.wrappers.submit.status import Counts, Failure, Progress
+from steelyard.wrappers.submit.status_text import (
+    format_progress,
+    format_reasons,
+    format_stuck_runs,
+    format_time_left,
+)
 
 STATES = ("done", "running", "waiting", "failed", "cancelled", "planned")
 ALWAYS = ("done", "running", "waiting", "failed")
@@ -25,8 +30,8 @@ LEAST_CONDITIONS = 7  # lines of them before there is a second failure
 
 
 @contextmanager
-def full_screen(line: Callable[[Progress], str]) -> Iterator[Callable[[Progress], None]]:
-    """What shows a state; the screen of before comes back at the end, with the last state as `line`."""
+def full_screen() -> Iterator[Callable[[Progress], None]]:
+    """What shows a state; the screen of before comes back at the end, with a line of the last state."""
     console = Console()
     last: list[Progress] = []
     try:
@@ -39,7 +44,7 @@ def full_screen(line: Callable[[Progress], str]) -> Iterator[Callable[[Progress]
             yield show
     finally:
         if last:
-            print(line(last[0]))
+            print(format_progress(last[0]))
 
 
 def picture(progress: Progress, height: int) -> RenderableType:
@@ -49,11 +54,11 @@ def picture(progress: Progress, height: int) -> RenderableType:
     room = height - HEAD_LINES - 3 * len(failures)
     parts: list[RenderableType] = [head(progress), bar(progress), pace(progress), Text()]
     parts.append(conditions(progress.conditions, max(room, 3)))
-    if words := status_watch.stuck_words(progress):
+    if words := format_stuck_runs(progress):
         parts.append(Text(plain(words), "bold red"))
     elif progress.waiting_reasons:
-        told = status_watch.told(progress.waiting_reasons)
-        parts.append(Text(plain(f"waiting for: {told}"), "dim"))
+        reasons = format_reasons(progress.waiting_reasons)
+        parts.append(Text(plain(f"waiting for: {reasons}"), "dim"))
     parts += [part for one in failures for part in failure(one, progress.study_dir)]
     return Group(*parts)
 
@@ -82,7 +87,7 @@ def pace(progress: Progress) -> Text:
     """How fast, and how long still."""
     rate = progress.runs_per_hour
     words = [] if rate is None else [f"{rate:.3g} runs an hour"]
-    words.append("all have ended" if progress.ended else status_watch.left(progress))
+    words.append("all have ended" if progress.ended else format_time_left(progress))
     return Text(", ".join([*words, "^C ends this, not the study"]), "dim")
 
 

@@ -8,51 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.submit import status
 from steelyard.wrappers.submit.status import Progress
+from steelyard.wrappers.submit.status_text import format_progress
 
 Show = Callable[[Progress], None]
-
-
-def line(progress: Progress) -> str:
-    """`demo: 12 done, 4 running, 24 waiting, 0 failed of 40; about 1:20 left`."""
-    words = [
-        f"{progress.done} done",
-        f"{progress.running} running",
-        f"{progress.waiting} waiting",
-        f"{progress.failed} failed",
-    ]
-    if progress.cancelled:
-        words.append(f"{progress.cancelled} cancelled")
-    text = f"{progress.study}: {', '.join(words)} of {progress.total}"
-    if not progress.ended:
-        text += f"; {left(progress)}"
-    reasons = told(progress.waiting_reasons)
-    return text + (f" (waiting for: {reasons})" if reasons and not progress.running else "")
-
-
-def left(progress: Progress) -> str:
-    """`1:20 left`."""
-    if progress.time_left_s is None:
-        return "time left unknown yet"
-    return f"{console.format_seconds(progress.time_left_s)} left"
-
-
-def told(reasons: dict[str, int]) -> str:
-    """`2 Priority, 3 Resources`."""
-    return ", ".join(f"{n} {reason}" for reason, n in sorted(reasons.items()))
-
-
-def stuck_words(progress: Progress) -> str | None:
-    """What never runs, and what to do; None: all that waits may still run."""
-    if not progress.stuck:
-        return None
-    return (
-        f"{sum(progress.stuck.values())} runs wait for what does not come by itself "
-        f"({told(progress.stuck)}): change what they ask for, or `steelyard cancel` them"
-    )
 
 
 def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
@@ -74,7 +35,7 @@ def shown(quiet: bool) -> Iterator[Show]:
     elif sys.stdout.isatty():
         from steelyard.wrappers.submit import status_screen
 
-        with status_screen.full_screen(line) as show:
+        with status_screen.full_screen() as show:
             yield show
     else:
         yield Lines()
@@ -88,7 +49,7 @@ class Lines:
 
     def __call__(self, progress: Progress) -> None:
         if counts(progress) != self.before:
-            print(line(progress), flush=True)
+            print(format_progress(progress), flush=True)
         self.before = counts(progress)
 
 

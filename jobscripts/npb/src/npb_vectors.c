@@ -1,7 +1,5 @@
 #include "npb_vectors.h"
 
-#include "npb.h"
-
 /* What the loops have that are compiled once. */
 #if defined(__AVX512F__)
 enum { COMPILED_BITS = 512 };

@@ -2,7 +2,8 @@
 
 #include "base/file.h"
 #include "bpf/call.h"
-#include "bpf/place.h"
+#include "bpf/job.h"
+#include "bpf/pins.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,38 +157,4 @@ uint64_t sy_bpf_unread(const struct sy_bpf *bpf)
 
 	(void)sy_bpf_lookup(bpf->unread, &zero, &count);
 	return count;
-}
-
-/* --- the end --- */
-
-struct entries {
-	const char *name;
-	size_t key_size;
-};
-
-/* Each value begins with its job. */
-static void forget_in(const char *base, const struct entries *of, uint64_t job)
-{
-	char key[sizeof(struct sy_bpf_mark)], next[sizeof(key)];
-	uint64_t value[sizeof(struct sy_bpf_marked) / sizeof(uint64_t)];
-	cleanup_close int map = sy_bpf_open(base, of->name);
-	bool more = map >= 0 && sy_bpf_next_key(map, NULL, key) == 0;
-
-	while (more) {
-		more = sy_bpf_next_key(map, key, next) == 0;
-		if (sy_bpf_lookup(map, key, value) == 0 && value[0] == job)
-			(void)sy_bpf_delete(map, key);
-		memcpy(key, next, of->key_size);
-	}
-}
-
-void sy_bpf_forget_groups(const char *base, uint64_t job)
-{
-	static const struct entries maps[] = {
-	    {"groups", sizeof(struct sy_bpf_group)},
-	    {"marks", sizeof(struct sy_bpf_mark)},
-	};
-
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		forget_in(base, &maps[i], job);
 }

@@ -3,7 +3,8 @@
 #ifndef STEELYARD_BPF_GROUPS_H
 #define STEELYARD_BPF_GROUPS_H
 
-#include "bpf/job.h"
+#include "base/error.h"
+#include "bpf/handle.h"
 
 #define SY_NO_GROUPS "who is moved into a job's cgroup is not counted (before Linux 5.17)"
 
@@ -22,8 +23,5 @@ int sy_bpf_mark(struct sy_bpf *bpf, pid_t daemon, const char *mark, uid_t uid,
 /* How many programs of such daemons were root's, or had an environment that could not be read: of
  * any job. */
 uint64_t sy_bpf_unread(const struct sy_bpf *bpf);
-
-/* Of a job that has ended. */
-void sy_bpf_forget_groups(const char *base, uint64_t job);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "bpf/call.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -235,11 +235,18 @@ static bool pin_all(const char *base, int held)
 	return false;
 }
 
+static bool is_pinned(const char *base)
+{
+	cleanup_close int jobs = sy_bpf_open(base, "jobs");
+
+	return jobs >= 0;
+}
+
 bool sy_bpf_pin_held(const char *base)
 {
 	cleanup_close int held = -1;
 
-	if (sy_bpf_count_jobs(base) >= 0)
+	if (is_pinned(base))
 		return true;
 	if (!sy_bpf_is_held(base))
 		return false;
@@ -251,7 +258,7 @@ bool sy_bpf_is_ready(const char *base, int patience_ms)
 {
 	cleanup_close int lock = -1;
 
-	if (sy_bpf_count_jobs(base) >= 0)
+	if (is_pinned(base))
 		return true;
 	if (!sy_bpf_is_held(base))
 		return false;

@@ -4,7 +4,8 @@
 #include "base/file.h"
 #include "bpf/call.h"
 #include "bpf/own_maps.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
+#include "bpf/sweep.h"
 #include "bpf/ticks.h"
 
 #include <errno.h>

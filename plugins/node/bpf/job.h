@@ -8,25 +8,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "bpf/handle.h"
 #include "bpf/layout.h"
-
-#define SY_BPF_PROGRAMS 4
-#define SY_BPF_MAPS	3 /* a job's own */
-
-struct sy_bpf {
-	uint64_t job; /* 0: the kernel does not count */
-	const char *base;
-	int program[SY_BPF_PROGRAMS]; /* as long as they are open they are not unloaded */
-	int requests, adopt, join, read_job, read_tasks, set_ticks, map;
-	int adopt_group, groups, unread; /* -1: the kernel knows descent alone */
-	int folder;			 /* whoever has it open uses what is pinned there */
-	struct sy_bpf_job *mapped;
-	bool walks;		  /* read_job may be called */
-	bool ticks;		  /* a timer in the kernel may read it */
-	int64_t period_us;	  /* of that timer; 0: it is off */
-	uint64_t taken;		  /* of what it has read */
-	pid_t maker[SY_BPF_MAPS]; /* children that still make its maps; 0: none */
-};
 
 /* The number of the job with that control socket, which all who know of the job can make. */
 uint64_t sy_bpf_number(const char *control, unsigned long long made_ns);
@@ -36,12 +19,6 @@ uint64_t sy_bpf_number(const char *control, unsigned long long made_ns);
  * calling process is of it. `patience_ms`: for others at the same place, -1: any time. */
 int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_bpf_kind self,
 		 int patience_ms, struct sy_error *err);
-
-/* Whether the job has been begun, by whomever, within so many milliseconds. */
-bool sy_bpf_await(const char *base, uint64_t number, int patience_ms);
-
-/* Wait for the children that begin has left: who has begun a job says this, or close, some time. */
-void sy_bpf_reap(struct sy_bpf *bpf);
 
 /* The calling process is of the job, too. SY_BPF_KEEPER: its sampler. Of these and of daemons of
  * steps: when none is left, the job may be swept. */

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "bpf/call.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
 #include "bpf/rights.h"
 
 #include <errno.h>

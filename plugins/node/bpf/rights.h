@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
-#include "bpf/job.h"
+#include "bpf/handle.h"
 
 /* Whether the kernel refuses bpf(2) to who has no right, even on what is open already: before Linux
  * 5.19 where kernel.unprivileged_bpf_disabled is not 0. As root, who is refused nothing. */

@@ -2,7 +2,7 @@
 #ifndef STEELYARD_BPF_TICKS_H
 #define STEELYARD_BPF_TICKS_H
 
-#include "bpf/job.h"
+#include "bpf/handle.h"
 
 /* Have the kernel read it every `period_us` from now on; 0: no more. A period that was set before
  * goes on with its deadlines. 0, or -errno. */

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "bpf/groups.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
 #include "bpf/rights.h"
 #include "sampler/loader.h"
 #include "sampler/open_roots.h"

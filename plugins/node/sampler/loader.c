@@ -3,7 +3,8 @@
 #include "base/close_from.h"
 #include "base/file.h"
 #include "bpf/held.h"
-#include "bpf/place.h"
+#include "bpf/pins.h"
+#include "bpf/sweep.h"
 #include "sampler/io.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kernel.h"
+#include "bpf/own_maps.h"
 #include "counters/command_usage.h"
 #include "meters/slow_process.h"
 #include "probe/probe.h"

@@ -1,10 +1,9 @@
-/* Where the kernel's program and its maps are pinned: BASE/NAME, NAME telling the layout of the
- * maps. Whoever puts something there or takes it away holds the lock of BASE. */
-#ifndef STEELYARD_BPF_PLACE_H
-#define STEELYARD_BPF_PLACE_H
+/* The paths at which the kernel's program and its maps are pinned: BASE/NAME, where NAME stands for
+ * the layout of the maps. A process that pins or unpins there holds the lock of BASE. */
+#ifndef STEELYARD_BPF_PINS_H
+#define STEELYARD_BPF_PINS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/error.h"
 
@@ -35,20 +34,5 @@ void sy_bpf_unpin(const char *base, const char *folder);
 /* Whoever lingers after the last job, to sweep when no other comes, is alone: a descriptor that
  * says so; -1: another one does, and sweeps for all. */
 int sy_bpf_linger(const char *base);
-
-/* With the lock held: forget a job; those that nobody weighs or starts tasks of any more, returning
- * how many are left; the same, and when none is left unpin all, and what nobody uses of other
- * releases. */
-void sy_bpf_forget(const char *base, uint64_t job);
-int sy_bpf_forget_dead(const char *base);
-void sy_bpf_sweep(const char *base);
-
-/* Jobs that are known, -1: nothing is pinned. */
-int sy_bpf_count_jobs(const char *base);
-
-/* Likewise the tasks of all of them; and the bytes that the kernel holds for all maps, each job's
- * own too, as it tells (before Linux 6.4: as it charges for their entries). */
-int sy_bpf_count_tasks(const char *base);
-long long sy_bpf_memory(const char *base);
 
 #endif
