@@ -24,7 +24,7 @@ from pathlib import Path
 import collect_study
 from collect import Cost, measured
 
-from steelyard.analysis.base import file_times
+from steelyard.analysis.base import file_changes
 from steelyard.wrappers.submit import earlier_looks
 
 BUDGET_MS, STATUS_BUDGET_MS = 150.0, 500.0
@@ -88,7 +88,7 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory(prefix="sy-cli-") as name:
         study_dir = str(make(Path(name), asked.runs))
-        time.sleep(file_times.RACE_NS / 1e9)  # as of a study whose runs have ended before
+        time.sleep(file_changes.RACE_NS / 1e9)  # as of a study whose runs have ended before
         first = f"rm -f {study_dir}/{earlier_looks.FILE}; exec {STEELYARD} status {study_dir}"
         states = in_turn(
             {

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import collect_study
 
-from steelyard.analysis.collect import settled
+from steelyard.analysis.base import file_changes
 
 BUDGET_S, BUDGET_MB = 120.0, 2000.0
 
@@ -95,7 +95,7 @@ def main() -> int:
         folder = Path(name)
         made = collect_study.make(folder, asked.scale, asked.samples)
         measured([sys.executable, "-P", "-c", "import steelyard.analysis.collect.merge"])
-        time.sleep(settled.RACE_NS / 1e9)  # as of a study whose runs have ended before
+        time.sleep(file_changes.RACE_NS / 1e9)  # as of a study whose runs have ended before
         load = [os.getloadavg()[0]]
         ours = collect(made)
         load.append(os.getloadavg()[0])

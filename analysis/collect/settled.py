@@ -9,11 +9,8 @@ they were read; and the program, so that another Steelyard reads all of it anew.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import itertools
 import operator
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +19,8 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.base.file_times import RACE_NS
+from steelyard.analysis.base import file_changes
+from steelyard.analysis.base.file_changes import UnknownChangeError, digest
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.records_in import may_be_linked, window_of
 from steelyard.analysis.sources import record_packs
@@ -33,8 +31,6 @@ AT_ONCE = 8  # the time goes into waiting for network file systems
 LOOKS_AT_ONCE = 16  # by one thread
 PARTS_AT_ONCE = 64  # by all of them, before one alone shows whether they are needed still
 WAITING = 10.0  # a look that takes so many times its CPU time waits for its files
-MOST_FILES = 2000  # of one attempt: with more it is read anew, which costs no more than looking
-PROGRAM = ("analysis", "facts", "jobscripts")  # whatever makes rows of files
 
 FACTS = operator.attrgetter(
     *(name for name in Attempt.__slots__ if name not in ("records", "folder", "row", "stamp"))
@@ -45,62 +41,17 @@ SETTLED = "settled"  # the table of their keys, as long as a collect works
 Key = tuple[str, str]  # run, attempt
 
 
-class ToBeReadError(Exception):
-    """Nothing can be told from a look at these files."""
+def list_source(source: Path) -> list[tuple[str | int, ...]]:
+    """A folder of records, or a pack of them, which never changes once it is there."""
+    if source.suffix == record_packs.SUFFIX:
+        status = source.stat()
+        return [(str(source), status.st_size, status.st_mtime_ns)]
+    return list_records(str(source))
 
 
-def listing(folder: str, own_times: bool = True) -> list[tuple[str | int, ...]]:
-    """Every file below a folder: name, size in bytes, time of its content and (`own_times`) its own,
-    in ns; nothing where there is no folder.
-
-    ToBeReadError where there are more than MOST_FILES, a link, which says nothing of what it leads
-    to, or one that was changed a moment ago: it may be changed once more under the same times.
-    """
-    found: list[tuple[str | int, ...]] = []
-    below, latest_ns = [folder], time.time_ns() - RACE_NS
-    if folder.endswith(record_packs.SUFFIX):  # is never changed once it is there
-        status = os.stat(folder)  # noqa: PTH116 - a Path for each of 30,000 takes longer than the look
-        return [(folder, status.st_size, status.st_mtime_ns)]
-    while below:
-        try:
-            entries = os.scandir(below.pop())
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        with entries:
-            for entry in entries:
-                status = entry.stat(follow_symlinks=False)
-                modified_ns = status.st_mtime_ns
-                # One more link changes this time, too; but nobody writes what cannot be written.
-                has_own = own_times and not may_be_linked(entry.name, status.st_mode)
-                changed_ns = status.st_ctime_ns if has_own else 0
-                is_new = modified_ns > latest_ns or changed_ns > latest_ns
-                if is_new or entry.is_symlink() or len(found) == MOST_FILES:
-                    raise ToBeReadError
-                found.append((entry.path, status.st_size, modified_ns, changed_ns))
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(entry.path)
-    return sorted(found)
-
-
-def digest(*parts: object) -> str:
-    """One word for all of these."""
-    return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
-@functools.cache
-def program() -> str:
-    """The files of this Steelyard that make rows."""
-    package = Path(__file__).parents[2]
-    files = (row for name in PROGRAM for row in program_files(package / name))
-    return digest(*sorted(files))
-
-
-def program_files(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Name, size and time of each; what Python compiles of them is no source."""
-    for path in folder.rglob("*"):
-        if path.suffix != ".pyc" and path.is_file():
-            status = path.stat()
-            yield str(path), status.st_size, status.st_mtime_ns
+def list_records(folder: str) -> list[tuple[str | int, ...]]:
+    """One more link changes an inode's time, too; but nobody writes what cannot be written."""
+    return file_changes.list_files(folder, lambda name, mode: not may_be_linked(name, mode))
 
 
 class Stamps:
@@ -161,14 +112,14 @@ class Stamps:
         """The stamp before anything is read."""
         try:
             self._left[key_of(attempt)] = digest(
-                program(),
+                file_changes.digest_of_program(),
                 self._runs[attempt.run_id],
                 facts(attempt),
-                attempt.folder and listing(attempt.folder.where),
-                [listing(str(source)) for source in self._sources(attempt)],
+                attempt.folder and list_records(attempt.folder.where),
+                [list_source(source) for source in self._sources(attempt)],
             )
             return self.stamp(attempt)
-        except (OSError, ToBeReadError):
+        except (OSError, UnknownChangeError):
             self._left.pop(key_of(attempt), None)
             return None
 
@@ -184,8 +135,8 @@ class Stamps:
             return None
         try:
             copies = f"{self._study_dir}/records/{attempt.job_id or '-'}"
-            return digest(left, listing(copies, own_times=False))
-        except (OSError, ToBeReadError):
+            return digest(left, file_changes.list_files(copies, lambda *_: False))
+        except (OSError, UnknownChangeError):
             return None
 
 

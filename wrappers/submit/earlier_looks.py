@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import time
@@ -19,16 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from steelyard.analysis.base import file_times
-from steelyard.analysis.base.file_times import Identity, identity
+from steelyard.analysis.base import file_changes
+from steelyard.analysis.base.file_changes import Identity, identity
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_FILE, RESULT_STATES, RunFolder
-from steelyard.analysis.store import spool
 from steelyard.jobscripts import userfiles
 from steelyard.wrappers.schedulers import ledger
 
 FILE = ".status"
-VERSION = 1
 FEWEST = 100  # that are new: fewer are read as fast as the file is written
 STALE_S = 60.0  # whoever has written half a file for so long is gone
 # Of the last attempt's result.json: what a status needs.
@@ -100,7 +97,7 @@ class EarlierLooks:
         try:
             # By the clock of the disk, which gave the files their times.
             begun_ns = os.fstat(fd).st_mtime_ns - (time.monotonic_ns() - self._begun_ns)
-            if self._note_unchanged(begun_ns - file_times.RACE_NS) >= FEWEST:
+            if self._note_unchanged(begun_ns - file_changes.RACE_NS) >= FEWEST:
                 ledger.write_all(fd, packed(self._known))
                 part.rename(self._study_dir / FILE)
             else:
@@ -116,7 +113,7 @@ class EarlierLooks:
         count = 0
         for run_id, ended in self._new.items():
             found = self._identities(run_id, ended[0])
-            if found is not None and max(map(file_times.latest_ns, found)) < since_ns:
+            if found is not None and max(map(file_changes.latest_ns, found)) < since_ns:
                 self._known[run_id] = ended, found
                 count += 1
         return count
@@ -139,8 +136,10 @@ def create(part: Path) -> int:
 
 def packed(known: Mapping[str, Known]) -> bytes:
     """The file: a digest of what follows, and that as JSON."""
-    body = json.dumps({"reader": reader(), "runs": known}, separators=(",", ":")).encode()
-    return digest(body) + b"\n" + body
+    body = json.dumps(
+        {"reader": file_changes.digest_of_program(), "runs": known}, separators=(",", ":")
+    ).encode()
+    return f"{file_changes.digest(body)}\n".encode() + body
 
 
 def read(study_dir: Path) -> dict[str, Known]:
@@ -151,23 +150,10 @@ def read(study_dir: Path) -> dict[str, Known]:
         if path.lstat().st_uid != study_dir.stat().st_uid:
             return {}
         said, _, body = userfiles.read_regular(path, userfiles.PLAN_BYTES).partition(b"\n")
-        document = json.loads(body) if digest(body) == said else {}
-        runs: dict[str, Known] = document["runs"] if document.get("reader") == reader() else {}
+        document = json.loads(body) if file_changes.digest(body).encode() == said else {}
+        runs: dict[str, Known] = (
+            document["runs"] if document.get("reader") == file_changes.digest_of_program() else {}
+        )
     except (OSError, ValueError):
         return {}
     return runs
-
-
-def digest(body: bytes) -> bytes:
-    """What tells a damaged file."""
-    return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
-
-
-def reader() -> list[int]:
-    """Size and time of the program's files that decide what a result says: another one may read
-    another thing in the same file."""
-    found = [VERSION]
-    for module in (__file__, study_files.__file__, spool.__file__, userfiles.__file__):
-        status = Path(module).stat()
-        found += [status.st_size, status.st_mtime_ns]
-    return found

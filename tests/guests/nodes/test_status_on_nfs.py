@@ -18,7 +18,7 @@ from tests.throwaway_lab import Lab
 from tests.unit.submit.ended_study import planned
 from tests.unit.submit.paper_slurm import finish
 
-from steelyard.analysis.base import file_times
+from steelyard.analysis.base import file_changes
 from steelyard.wrappers.cluster.guest import Guest
 from steelyard.wrappers.submit import earlier_looks
 
@@ -74,7 +74,7 @@ def shared(virtual_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 
 def test_what_another_node_changed_is_seen_at_once(shared: Shared) -> None:
-    time.sleep(file_times.RACE_NS / 1e9 + 0.5)  # what was just written is not noted
+    time.sleep(file_changes.RACE_NS / 1e9 + 0.5)  # what was just written is not noted
     assert shared.counts() == (RUNS, 0, 0)
     assert shared.noted() == RUNS
     assert shared.counts() == (RUNS, 0, 0)

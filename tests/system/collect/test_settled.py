@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
+from steelyard.analysis.base import file_changes
 from steelyard.analysis.collect import outputs_in, records_in, settled, tables
 from steelyard.analysis.sources import records
 from steelyard.analysis.store import export
@@ -24,7 +25,7 @@ WHOLE = 3  # attempts that lack nothing: two tasks, two nodes. The requeued job'
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Collected twice, so that all that can be is settled."""
-    monkeypatch.setattr(settled, "RACE_NS", 0)
+    monkeypatch.setattr(file_changes, "RACE_NS", 0)
     made = HELP.Study(tmp_path)
     made.everything()
     made.now_unix_s += 3600
@@ -212,7 +213,7 @@ def test_what_was_linked_into_the_study_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more link changes the times of the file that the node left."""
-    monkeypatch.setattr(settled, "RACE_NS", 0)
+    monkeypatch.setattr(file_changes, "RACE_NS", 0)
     made = HELP.Study(tmp_path)
     made.everything()
     made.now_unix_s += 3600
@@ -246,7 +247,7 @@ def test_another_program_reads_all_of_it_anew(study: Any, monkeypatch: pytest.Mo
 
     before = stamps()
     assert len(before) == WHOLE
-    monkeypatch.setattr(settled, "program", lambda: "another")
+    monkeypatch.setattr(file_changes, "digest_of_program", lambda: "another")
     study.collect()
     assert len(stamps()) == len(before)
     assert not {*stamps()} & {*before}
@@ -256,7 +257,7 @@ def test_what_was_changed_a_moment_ago_is_read_again(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second change within the clock's grain would leave the same times."""
-    monkeypatch.setattr(settled, "RACE_NS", 10**15)
+    monkeypatch.setattr(file_changes, "RACE_NS", 10**15)
     a_tag(study)
     study.collect()
     assert HELP.query(study, "SELECT count(stamp) FROM attempts") == [(0,)]

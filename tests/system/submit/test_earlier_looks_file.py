@@ -19,9 +19,9 @@ NOBODY = 65534
 LOOK = """
 import sys
 from pathlib import Path
-from steelyard.analysis.base import file_times
+from steelyard.analysis.base import file_changes
 from steelyard.wrappers.submit import earlier_looks, status
-earlier_looks.FEWEST, file_times.RACE_NS = 1, 0
+earlier_looks.FEWEST, file_changes.RACE_NS = 1, 0
 study = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     found = status.snapshot(study)

@@ -14,7 +14,7 @@ from tests.unit.cluster.sacct_lab import Lab, lab
 from tests.unit.collect.study import DATA, Study, run_id
 from tests.unit.sweep.swept_site import DAY_S, Site
 
-from steelyard.analysis.collect import settled
+from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import packed_samples, record_folders, record_packs, thinned
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep.sweep import Asked, sweep
@@ -109,7 +109,7 @@ def test_compare_tells_it_too(lab: Lab, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    monkeypatch.setattr(settled, "RACE_NS", 0)
+    monkeypatch.setattr(file_changes, "RACE_NS", 0)
     made = Study(tmp_path)
     made.everything()
     made.now_unix_s += 3600

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.base import file_times
+from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
 from steelyard.wrappers.submit import earlier_looks, status
 
@@ -24,7 +24,7 @@ Finish = Callable[..., None]
 def ended_study(tmp_path: Path, finish_run: Finish, monkeypatch: pytest.MonkeyPatch) -> Path:
     """All runs have ended: the second one failed, the third one at its second attempt."""
     monkeypatch.setattr(earlier_looks, "FEWEST", 1)
-    monkeypatch.setattr(file_times, "RACE_NS", 0)
+    monkeypatch.setattr(file_changes, "RACE_NS", 0)
     runs = [planned(number) for number in range(1, RUNS + 1)]
     plan = {"format": "steelyard-plan", "version": 1, "study": {"name": "s"}, "runs": runs}
     folder = tmp_path / "s.study"

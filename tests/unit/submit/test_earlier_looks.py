@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.base import file_times
+from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
 from steelyard.wrappers.submit import earlier_looks, status
 
@@ -231,7 +231,7 @@ def test_what_was_written_a_moment_ago_is_read_again(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be written once more under the same times."""
-    monkeypatch.setattr(file_times, "RACE_NS", 2_000_000_000)
+    monkeypatch.setattr(file_changes, "RACE_NS", 2_000_000_000)
     told(study)
     assert not (study / earlier_looks.FILE).exists()
     assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources import study_files
+from steelyard.analysis.base import file_changes
 from steelyard.wrappers.submit import earlier_looks
 
 from .ended_study import RUNS, told
@@ -39,7 +39,7 @@ def a_hole(data: bytes) -> bytes:
 def of_another_make(data: bytes) -> bytes:
     """Whole, and not what this one writes."""
     body = b'{"reader":[99],"runs":{"x":1}}'
-    return earlier_looks.digest(body) + b"\n" + body
+    return f"{file_changes.digest(body)}\n".encode() + body
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,24 @@ def test_another_version_reads_all_anew(
     study: Path, monkeypatch: pytest.MonkeyPatch, results_read: list[str]
 ) -> None:
     first = told(study)
-    monkeypatch.setattr(earlier_looks, "VERSION", earlier_looks.VERSION + 1)
+    monkeypatch.setattr(file_changes, "digest_of_program", lambda: "another")
     results_read.clear()
     assert told(study) == first
     assert len(results_read) == RUNS + 1
 
 
-def test_a_program_that_reads_otherwise_reads_all_anew(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results_read: list[str]
+def test_a_changed_file_of_the_program_changes_its_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told(study)
-    (tmp_path / "other.py").write_text("# another reader\n")
-    monkeypatch.setattr(study_files, "__file__", str(tmp_path / "other.py"))
-    results_read.clear()
-    told(study)
-    assert len(results_read) == RUNS + 1
+    code = tmp_path / "analysis" / "sources" / "study_files.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("# a reader\n")
+    monkeypatch.setattr(file_changes, "__file__", str(tmp_path / "analysis/base/file_changes.py"))
+    first = file_changes.digest_of_program.__wrapped__()
+    (code.parent / "study_files.cpython-311.pyc").write_text("compiled")
+    assert file_changes.digest_of_program.__wrapped__() == first
+    code.write_text("# another reader\n")
+    assert file_changes.digest_of_program.__wrapped__() != first
 
 
 def test_a_look_that_was_killed_is_waited_for_no_longer_than_a_minute(study: Path) -> None:
