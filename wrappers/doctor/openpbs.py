@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steelyard.analysis.sources.pbs.node_settings import HOOK_FILE, NODE_FILE, read_hook_file
+from steelyard.analysis.sources.pbs.programs import has_mom
 from steelyard.wrappers.base.check import Check
 
 TIMEOUT_S = 10
@@ -48,7 +49,7 @@ def checks(home: Path | None) -> Iterator[Check]:
     listed = listing()
     if listed is not None:
         yield check_server(listed)
-    if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK):
+    if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK) and has_mom(home):
         yield from node_checks(home / "mom_priv")
 
 
