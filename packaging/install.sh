@@ -89,7 +89,7 @@ slurm() {
 torque() {
     torque-parts
     DESTDIR=$root "$root$libexec/steelyard-torque" on "$pbs_home"
-    echo "Next: the line SUBMITFILTER on hosts where users submit (docs/admin-pbs.md)."
+    echo "Next: the line SUBMITFILTER on hosts where users submit, with Torque 6.1.3 (docs/admin-pbs.md)."
 }
 
 torque-parts() {
@@ -118,7 +118,7 @@ openpbs() {
     node_programs
     record_folder
     put 0644 "$built/openpbs/steelyard_hook.py" "$openpbs/steelyard_hook.py"
-    put 0644 plugins/node/netem/netem.conf.example "$openpbs/netem.conf.example"
+    put 0644 plugins/node/netem/netem.conf.example "$doc/netem.conf.example"
     put 0755 plugins/openpbs/qmgr.sh "$openpbs/qmgr.sh"
     [[ -e $root/etc/steelyard/openpbs.json ]] ||
         put_filled 0644 plugins/openpbs/openpbs.json.example /etc/steelyard/openpbs.json

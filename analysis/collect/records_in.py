@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
 from steelyard.analysis.sources import thinned
+from steelyard.analysis.sources.pbs import node_settings
 from steelyard.analysis.sources.record_folders import Window, job_folders
 from steelyard.analysis.sources.records import Record, RecordError, name_parts, read_record
 from steelyard.analysis.sources.schedulers import READERS
@@ -37,8 +38,10 @@ JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cac
 
 
 def default_record_dirs() -> list[Path]:
-    """Where the nodes leave records, as the reader's environment says."""
-    return [Path(os.environ.get("STEELYARD_RECORD_DIR") or DEFAULT_RECORD_DIR)]
+    """Where the nodes leave records: as the reader's environment says, else as PBS' settings of this
+    host do."""
+    said = os.environ.get("STEELYARD_RECORD_DIR")
+    return [Path(said) if said else node_settings.record_dir() or Path(DEFAULT_RECORD_DIR)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ packaging/parts.sh "$stage/$name/root" "$prefix" "$prefix/share/doc/steelyard" "
 
 # From a copy: pip leaves a build/lib behind, which the next wheel would still have.
 packaging/dist/source.sh "$stage/source"
-"$python" -m pip wheel --disable-pip-version-check -q -w "$stage/$name/wheels" "$stage/source"
+"$python" -m pip wheel --disable-pip-version-check -q -w "$stage/$name/wheels" "$stage/source" pip
 rm -rf "$stage/source"
 
 python_release=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -1,6 +1,7 @@
 """In the server: a request is refused before it is queued."""
 
 import pwd
+import re
 
 import pbs
 from base import Refused, log, options, run_node
@@ -14,6 +15,70 @@ def asker(event):
     return str(owner).split("@")[0] if owner else str(event.requestor)
 
 
+def requested(event, name):
+    """A resource of the job as text, '' if it has none; of an altered job what stays counts too."""
+    jobs = [event.job]
+    if event.type == pbs.MODIFYJOB:
+        jobs.append(getattr(event, "job_o", None))
+    for job in jobs:
+        value = job.Resource_List[name] if job is not None else None
+        if value is not None and str(value):
+            return str(value)
+    return ""
+
+
+def default_place(event):
+    """The place that the job's queue or the server adds to a job without one."""
+    server = pbs.server()
+    queue = event.job.queue or (server.default_queue and server.queue(str(server.default_queue)))
+    for owner in (queue, server):
+        value = owner.resources_default["place"] if owner else None
+        if value:
+            return str(value)
+    return ""
+
+
+def requested_cpus(event):
+    """Processors of all chunks: `2:ncpus=4+ncpus=1` and `2:ppn=4` have 9 and 8."""
+    text = requested(event, "select") or requested(event, "nodes")
+    if not text:
+        return int(requested(event, "ncpus") or 1)
+    total = 0
+    for chunk in text.split("#")[0].split("+"):
+        count = re.match(r"[0-9]+", chunk)
+        cpus = re.search(r"(?:^|:)(?:ncpus|ppn)=([0-9]+)", chunk)
+        total += int(count.group() if count else 1) * int(cpus.group(1) if cpus else 1)
+    return total
+
+
+def node_cpus():
+    """Processors of each node of the server."""
+    counts = [vnode.resources_available["ncpus"] for vnode in pbs.server().vnodes()]
+    return [int(count) for count in counts if count is not None]
+
+
+def whole_nodes(event, by_ncpus):
+    """yes or no: whether the job requests whole nodes; None: the node decides. A job that requests as
+    many processors as the smallest node has may have that node for itself.
+    """
+    place = requested(event, "place") or default_place(event)
+    if {"excl", "exclhost"} & set(place.split(":")) or "#excl" in requested(event, "nodes"):
+        return "yes"
+    if by_ncpus and requested_cpus(event) >= min(node_cpus()):
+        return None
+    return "no"
+
+
+def exclusive_option(event, config):
+    """--exclusive for `job check`; nothing where it cannot be known."""
+    try:
+        whole = whole_nodes(event, config["exclusive_by_ncpus"])
+    except Exception as error:
+        log("whether the job requests whole nodes is not known: %r" % error)
+        whole = None
+    return ["--exclusive=" + whole] if whole else []
+
+
 def check(event, config):
     """A job is queued or altered: its request is refused here, with the words of sbatch."""
     job = event.job
@@ -25,6 +90,7 @@ def check(event, config):
     except KeyError:
         who = ["--no-policy"]  # not known on the server's host: the nodes ask the policy
     known = options(config, ("config", "netem_policy", "max_rate"))
+    known += exclusive_option(event, config) if has_condition(request) else []
     code, _, said = run_node(
         config, ["check", "--request=" + request] + who + known, config["check_limit_s"]
     )

@@ -15,7 +15,7 @@ Has the pbs_mom of this node weigh its jobs, or gives a site its own prologues b
 
   on     puts prologues and epilogues into PBS_HOME/mom_priv; what a site has there goes on as
          NAME.site, called by ours. Makes the sweep's line of cron, the folder of records and, from
-         its example, pbs.conf, where they are not there
+         its example, pbs.conf, where they are not there. Without cron a timer must call the sweep
   off    the site's own prologues and epilogues have their names back, and the line is gone.
          Records and pbs.conf stay
   again  where it is on: the same with the scripts of today, after an upgrade
@@ -30,7 +30,7 @@ on() { # PBS_HOME
     install -d -m 0755 "$DESTDIR$RECORD_DIR" "$DESTDIR${CONFIG%/*}" "${CRON%/*}"
     echo "* * * * * root test ! -x $PROGRAMS/torque-sweep || $PROGRAMS/torque-sweep $1/mom_priv" >"$CRON"
     [ -e "$DESTDIR$CONFIG" ] || { install -m 0644 "$DESTDIR$EXAMPLE" "$DESTDIR$CONFIG" && echo "new: $CONFIG"; }
-    command -v cron crond >/dev/null || echo "note: no cron here: have $PROGRAMS/torque-sweep $1/mom_priv called each minute by a timer"
+    command -v cron crond >/dev/null || echo "required: there is no cron here. Without $PROGRAMS/torque-sweep $1/mom_priv each minute conditions of refused jobs stay on this node: install the timer of docs/admin-pbs.md"
 }
 
 # where <- the PBS_HOME that `on` was told.

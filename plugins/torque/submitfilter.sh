@@ -2,6 +2,8 @@
 # Torque's submit filter, as the user: qsub's arguments, the script on stdin; what it prints is
 # queued, any other exit code than 0 refuses. Makes one `#PBS -l other=steelyard:TEXT` of
 # #STEELYARD lines and STEELYARD_… variables: all that a prologue sees of what a user wants.
+# It needs Torque 6.1.3: any other qsub starts a filter by a shell command with its arguments unquoted,
+# so the shell executes `;` and `$(…)` in them and removes backslashes. #STEELYARD lines are safe.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 NETEM_KEYS='@NETEM_KEYS@'
@@ -63,7 +65,7 @@ variables() {
             case $list in *,*) list=${list#*,} ;; *) list='' ;; esac
         done
         case $after:" $NETEM_KEYS " in STEELYARD_NETEM=*" ${item%%=*} "*)
-            refuse "-v $after,$item: qsub ends a variable at a comma: write '\\,' for it, as in -v '$after\\,$item', or a line #STEELYARD --netem=…"
+            refuse "-v $after,$item: qsub ends a variable at a comma: write '\\,' for it, as in -v '$after\\,$item' (Torque before 6.1.3 loses it), or a line #STEELYARD --netem=… in the script"
             ;;
         esac
         after=$item

@@ -52,7 +52,8 @@ static void test_jobs(void)
 {
 	static const char shared[] = "netem: only for jobs that have their nodes for themselves "
 				     "(exclusive_only in FILE): ask for --exclusive (Slurm), "
-				     "-n (Torque) or -l place=excl (OpenPBS)";
+				     "-n (Torque) or -l select=1:ncpus=1 -l place=scatter:excl "
+				     "(OpenPBS)";
 
 	is_job(people, 1234, "fast", SY_YES, "");
 	is_job(people, 1234, "net,fast", SY_YES, "");

@@ -7,7 +7,7 @@ set -euo pipefail
 readonly suite=$1 folder=$2
 root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 readonly root kept=$root/build/packages/$suite.tar
-readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,munge,mariadb-server-core,mariadb-client-core,python3,python3-venv,iproute2,kmod,mount,procps,jq
+readonly packages=slurmctld,slurmd,slurmdbd,slurm-client,munge,mariadb-server-core,mariadb-client-core,python3,iproute2,kmod,mount,procps,jq
 
 mkdir -p "${kept%/*}"
 exec 9>"$kept.lock"

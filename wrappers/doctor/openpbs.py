@@ -5,19 +5,17 @@ Only a manager may look at hooks, and only root into mom_priv: others hear nothi
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from steelyard.analysis.sources.pbs.node_settings import HOOK_FILE, NODE_FILE, read_hook_file
+from steelyard.analysis.sources.pbs.programs import has_mom
 from steelyard.wrappers.base.check import Check
 
 TIMEOUT_S = 10
-NODE_FILE = "/etc/steelyard/pbs.conf"
-HOOK_FILE = "/etc/steelyard/openpbs.json"
 EVENTS = frozenset(
     [
         "queuejob",
@@ -51,7 +49,7 @@ def checks(home: Path | None) -> Iterator[Check]:
     listed = listing()
     if listed is not None:
         yield check_server(listed)
-    if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK):
+    if home is not None and os.access(home / "mom_priv", os.R_OK | os.X_OK) and has_mom(home):
         yield from node_checks(home / "mom_priv")
 
 
@@ -86,7 +84,7 @@ def node_checks(private: Path) -> Iterator[Check]:
     if not hook.exists():
         yield Check(name, "warning", f"no {hook}: jobs are not weighed here", AGAIN)
         return
-    program = Path(str(read(config).get("node_program", "")))
+    program = Path(str(read_hook_file(config).get("node_program", "")))
     if not is_roots(program):
         yield Check(
             name, "missing",
@@ -96,12 +94,14 @@ def node_checks(private: Path) -> Iterator[Check]:
         )  # fmt: skip
         return
     yield Check(name, "ok", f"{hook}, with {program}")
-    yield from check_epilogue(private / "epilogue", read(config).get("classic_epilogue", "run"))
+    yield from check_epilogue(
+        private / "epilogue", read_hook_file(config).get("classic_epilogue", "run")
+    )
 
 
 def settings(home: Path | None) -> list[str]:
     """Options of `steelyard-node doctor`: as the hook is told, or else the node's own file says."""
-    told = read(home / "mom_priv/hooks/steelyard.CF") if home is not None else {}
+    told = read_hook_file(home / "mom_priv/hooks/steelyard.CF") if home is not None else {}
     if not is_roots(Path(str(told.get("node_program", "")))):
         return []
     options = [
@@ -111,15 +111,6 @@ def settings(home: Path | None) -> list[str]:
     if "bpf" in told:
         options += [f"--bpf={told['bpf']}", f"--said-in={HOOK_FILE}, and import it"]
     return options
-
-
-def read(config: Path) -> dict[str, Any]:
-    """The hook's configuration; empty where it cannot be read."""
-    try:
-        told = json.loads(config.read_text())
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def is_roots(path: Path, bits: int = 0o111) -> bool:

@@ -6,32 +6,50 @@ ever; an epilogue.precancel, which it runs as the job's user and cannot, takes t
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from steelyard.analysis.sources.pbs import programs
 from steelyard.wrappers.base.check import Check
 
 AS_ROOT = ("prologue", "epilogue", "prologue.parallel", "epilogue.parallel")
 AS_USER = "epilogue.precancel"
 OURS = b"# Steelyard: around a job of Torque"
 SWEEP = Path("/etc/cron.d/steelyard-torque")
+TIMER = Path("/etc/systemd/system/steelyard-torque-sweep.timer")
+CRON = ("cron", "crond")
 OWNER = 0
 INSTALL = "on the node: make install-torque PBS_HOME={home} (docs/admin-pbs.md)"
 
 
-def checks(home: Path, sweep: Path = SWEEP) -> Iterator[Check]:
-    """Nothing where no pbs_mom has its files."""
+def checks(home: Path, sweep: Path = SWEEP, timer: Path = TIMER) -> Iterator[Check]:
+    """Nothing where no pbs_mom runs, on a host of the server or of users, and we are not installed."""
     folder = home / "mom_priv"
-    if not folder.is_dir():
+    installed = any(is_ours(folder / base) for base in [*AS_ROOT, AS_USER])
+    if not installed and not programs.has_mom(home):
         return
     yield check_scripts(folder)
+    yield from check_sweep(home, sweep, timer)
+
+
+def check_sweep(home: Path, sweep: Path, timer: Path) -> Iterator[Check]:
+    """torque-sweep undoes the conditions of jobs that another node refused: it must run."""
+    if timer.exists():
+        return
     if not sweep.exists():
-        yield Check(
-            "Torque sweep", "warning",
-            f"no {sweep}: what a job leaves on a node whose epilogue.parallel Torque does not run stays",
-            INSTALL.format(home=home) + ", or call torque-sweep each minute by other means",
-        )  # fmt: skip
+        why, advice = f"no {sweep}", INSTALL.format(home=home)
+    elif not any(shutil.which(name, path=f"{os.defpath}:/usr/sbin:/sbin") for name in CRON):
+        why, advice = f"{sweep} is there, but no cron", "install cron"
+    else:
+        return
+    yield Check(
+        "Torque sweep", "warning",
+        f"{why}: conditions of a job that another node refused stay on this one",
+        f"{advice}, or the timer of docs/admin-pbs.md ({timer})",
+    )  # fmt: skip
 
 
 def check_scripts(folder: Path) -> Check:

@@ -99,7 +99,10 @@ class Pbs:
                 yield rows.as_qstat_has_it(row, told.get(row.job_id), dialect)
 
     def from_programs(self, asked: Sequence[JobId], why: str) -> Iterator[AccountingRow]:
-        """What stands in; MissingError where neither logs nor programs could be asked."""
+        """What stands in; MissingError where neither logs nor programs could be asked.
+
+        qstat is asked for the whole array of a task, and only the requested tasks are returned.
+        """
         if not programs.is_here():
             if why:
                 raise MissingError(f"{why}, and qstat is not here either: ask on a login node")
@@ -107,7 +110,8 @@ class Pbs:
         dialect = programs.dialect() or OPENPBS
         told = programs.jobs([written(job) for job in asked], self.time_out_s)
         for job_id, job in told.items():
-            if row := rows.qstat_row(job_id, job, dialect):
+            row = rows.qstat_row(job_id, job, dialect)
+            if row is not None and any(told_of(one, row) for one in asked):
                 yield row
 
     def recent(self, user: str, since_unix_s: float) -> list[str]:

@@ -133,6 +133,15 @@ def torque_home() -> Path:
     return Path(found[1]) if found else TORQUE_HOME
 
 
+def has_mom(home: Path) -> bool:
+    """Whether a pbs_mom runs on this machine, by its lock file; packages of a server or of the users'
+    commands bring an empty mom_priv."""
+    try:
+        return (home / "mom_priv/mom.lock").exists()
+    except OSError:
+        return False
+
+
 def as_arrays(job_ids: Sequence[str]) -> Iterator[str]:
     """For each task of an array the array: one question for all of them."""
     for text in job_ids:

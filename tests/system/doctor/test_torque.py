@@ -20,11 +20,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = render("pelog.sh", tmp_path / "pelog", tmp_path, tmp_path / "pbs.conf")
     subprocess.run([SOURCES / "install.sh", "put", script, tmp_path / "mom_priv"], check=True)
     (tmp_path / "cron").write_text("")
+    monkeypatch.setattr(torque, "CRON", ("sh",))
     return tmp_path
 
 
 def look(home: Path) -> list[Check]:
-    return list(torque.checks(home, home / "cron"))
+    return list(torque.checks(home, home / "cron", home / "timer"))
 
 
 def test_as_installed_all_is_well(home: Path) -> None:
@@ -33,7 +34,14 @@ def test_as_installed_all_is_well(home: Path) -> None:
 
 
 def test_a_host_without_pbs_mom_says_nothing(tmp_path: Path) -> None:
+    """A host where users submit has Torque's empty mom_priv."""
     assert look(tmp_path) == []
+    (tmp_path / "mom_priv").mkdir()
+    (tmp_path / "mom_priv/config").write_text("$pbsserver srv\n")
+    assert look(tmp_path) == []
+    (tmp_path / "mom_priv/mom.lock").write_text("4711\n")
+    (prologues, sweep) = look(tmp_path)
+    assert (prologues.state, sweep.state) == ("warning", "warning")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +88,10 @@ def test_not_ours_or_not_there(home: Path) -> None:
     assert f"PBS_HOME={home}" in check.advice
 
 
-def test_nobody_sweeps(home: Path) -> None:
+def test_nobody_sweeps(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torque, "CRON", ("no-such-cron",))
+    assert look(home)[1].found.startswith(f"{home}/cron is there, but no cron: ")
     (home / "cron").unlink()
     assert [check.state for check in look(home)] == ["ok", "warning"]
+    (home / "timer").write_text("")
+    assert [check.state for check in look(home)] == ["ok"]

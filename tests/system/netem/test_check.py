@@ -78,7 +78,8 @@ def test_check_allows(policy: Path) -> None:
         (["delay=1ms", "--partition=slow"], "netem: not in partition slow: {} allows other ones"),
         (["delay=1ms", "--exclusive=no"],
          ("netem: only for jobs that have their nodes for themselves (exclusive_only in {}): "
-          "ask for --exclusive (Slurm), -n (Torque) or -l place=excl (OpenPBS)")),
+          "ask for --exclusive (Slurm), -n (Torque) or "
+          "-l select=1:ncpus=1 -l place=scatter:excl (OpenPBS)")),
     ],
 )  # fmt: skip
 def test_check_refuses(policy: Path, words: list[str], said: str) -> None:

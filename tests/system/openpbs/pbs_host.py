@@ -75,6 +75,32 @@ class Vnode:
         self.resources_available = {"ncpus": ncpus}
 
 
+class Queue:
+    def __init__(self, name, defaults):
+        self.name = name
+        self.resources_default = Resources(defaults)
+
+    def __str__(self):
+        return self.name
+
+
+class Server(Queue):
+    default_queue = "workq"
+
+    def __init__(self, said):
+        super().__init__(said["server"], said.get("server_default", {}))
+        self.said = said
+
+    def queue(self, name):
+        return Queue(name, self.said.get("queue_default", {}).get(name, {}))
+
+    def vnodes(self):
+        """An iterator, as of the server's objects of a hook."""
+        if "vnodes" in self.said["broken"]:
+            raise SystemError("PY_SSIZE_T_CLEAN macro must be defined")
+        return iter([Vnode(ncpus) for ncpus in self.said["vnodes"].values()])
+
+
 class Event:
     def __init__(self, said, answer):
         self.type = EVENTS.index(said["event"])
@@ -82,6 +108,10 @@ class Event:
         self.requestor = said["requestor"]
         if "job" not in said["broken"]:
             self.job = Job(said, answer)
+            if self.job.queue:
+                self.job.queue = Server(said).queue(self.job.queue)
+        if "job_o" in said:
+            self.job_o = Job({**said, "job": said["job_o"]}, answer)
         self.job_list = dict.fromkeys(said["job_list"])
         self.vnode_list = {name: Vnode(ncpus) for name, ncpus in said["vnodes"].items()}
         self.pid = said.get("pid")
@@ -104,6 +134,7 @@ def module(said, answer, event):
     pbs.hook_config_filename = said["config"]
     pbs.pbs_conf = {"PBS_SERVER": said["server"]}
     pbs.event = lambda: event
+    pbs.server = lambda: Server(said)
     pbs.get_local_nodename = lambda: said["node"]
 
     def log(*words):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.openpbs.conftest import Mom, job, recorded
+from tests.system.openpbs.conftest import REPOSITORY, Mom, job, recorded
 
 DELAY = {"place": "pack", "steelyard": "netem=delay%3D50ms"}
 TOO_FEW_WORDS = (
@@ -175,6 +176,91 @@ def test_a_condition_that_cannot_be_had(mom: Mom) -> None:
     assert told["refused"].startswith("steelyard: --netem=delay=50ms: ")
     assert EXCLUSIVE in told["refused"] or "policy" in told["refused"], told["refused"]
     assert list((mom.home / "run/job").glob("*.json")) == []
+
+
+NETEM = {"STEELYARD_NETEM": "delay=50ms"}
+SHARED = (
+    "steelyard: --netem=delay=50ms: netem: only for jobs that have their nodes for themselves "
+    "(exclusive_only in {}): ask for --exclusive (Slurm), -n (Torque) or "
+    "-l select=1:ncpus=1 -l place=scatter:excl (OpenPBS)"
+)
+
+
+def qsub(mom: Mom, resources: dict[str, str], policy: str, **more: Any) -> str | None:
+    """What the server's hook says to `qsub -l ... -v STEELYARD_NETEM=delay=50ms`; None: queued. The
+    server has nodes of 4 processors; a job names no queue, as most do."""
+    path = mom.home / "netem.conf"
+    path.write_text(policy)
+    mom.config["netem_policy"] = str(path)
+    asked = {**job(), "queue": "", "Variable_List": NETEM, "Resource_List": resources}
+    told = mom.run({"event": "QUEUEJOB", "job": asked}, **more)
+    said = told["refused"]
+    return None if said is None else str(said).replace(str(path), "{}")
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {},
+        {"walltime": "00:01:00", "ncpus": "2"},
+        {"select": "1:ncpus=3", "place": "scatter"},
+        {"nodes": "1:ppn=2+1"},
+        {"select": "1:ncpus=1", "place": "scatter:shared"},
+    ],
+)
+def test_a_condition_without_whole_nodes_is_refused_at_qsub(
+    mom: Mom, resources: dict[str, str]
+) -> None:
+    assert qsub(mom, resources, "enabled yes\n") == SHARED
+    assert qsub(mom, resources, "enabled yes\nexclusive_only no\n") is None
+
+
+@pytest.mark.parametrize(
+    ("resources", "more"),
+    [
+        ({"select": "1:ncpus=1", "place": "scatter:excl"}, {}),
+        ({"nodes": "1:ppn=1#excl"}, {}),
+        ({"select": "2:ncpus=2"}, {}),  # may be packed on a node of 4: the node decides
+        ({"nodes": "1:ppn=4"}, {}),
+        ({}, {"server_default": {"place": "scatter:excl"}}),
+        ({}, {"queue_default": {"workq": {"place": "exclhost"}}}),
+        ({}, {"vnodes": {"vm": 1}}),
+        ({}, {"broken": ["vnodes"]}),
+    ],
+)
+def test_what_may_have_whole_nodes_is_queued(
+    mom: Mom, resources: dict[str, str], more: dict[str, Any]
+) -> None:
+    assert qsub(mom, resources, "enabled yes\n", **more) is None
+
+
+def test_processors_do_not_count_where_the_site_says_so(mom: Mom) -> None:
+    mom.config["exclusive_by_ncpus"] = False
+    assert qsub(mom, {"select": "1:ncpus=4"}, "enabled yes\n") == SHARED
+
+
+def test_the_command_of_the_page_is_queued(mom: Mom) -> None:
+    """README's own qsub on OpenPBS: its -l and -v as qsub hands them to the server."""
+    row = next(
+        line for line in (REPOSITORY / "README.md").read_text().splitlines()
+        if line.startswith("| a job under other conditions |")
+    )  # fmt: skip
+    command = re.findall(r"`(qsub [^`]*)`", row.split("|")[4])
+    assert len(command) == 1
+    resources = dict(re.findall(r"-l (\w+)=(\S+)", command[0]))
+    assert re.findall(r"-v (\S+)", command[0]) == ["STEELYARD_NETEM=delay=50ms"]
+    assert qsub(mom, resources, "enabled yes\n") is None
+
+
+def test_an_altered_job_keeps_its_place(mom: Mom) -> None:
+    path = mom.home / "netem.conf"
+    path.write_text("enabled yes\n")
+    mom.config["netem_policy"] = str(path)
+    altered = job(Resource_List={"steelyard": "netem=delay%3D50ms"})
+    for place, is_refused in (("scatter:excl", False), ("scatter", True)):
+        before = job(Resource_List={"select": "1:ncpus=1", "place": place})
+        told = mom.run({"event": "MODIFYJOB", "job": altered, "job_o": before})
+        assert (told["refused"] is not None) is is_refused
 
 
 @pytest.mark.parametrize("program", ["missing", "hangs", "dies"])

@@ -147,3 +147,11 @@ def test_in_other_shells(submit: Filter, shell: str) -> None:
         f"#!/bin/sh\n#STEELYARD --netem=delay=50ms\n{LINE}x\n",
         "",
     )
+
+
+def test_a_comma_whose_backslash_the_shell_of_an_older_qsub_took(submit: Filter) -> None:
+    done = submit("", "-v", "STEELYARD_NETEM=rate=100mbit,to=10.0.0.0/8")
+    assert (done.returncode, done.stdout) == (255, "")
+    assert "write '\\,' for it" in done.stderr
+    assert "Torque before 6.1.3 loses it" in done.stderr
+    assert "or a line #STEELYARD --netem=" in done.stderr

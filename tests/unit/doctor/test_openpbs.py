@@ -69,6 +69,18 @@ def private(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_host_of_the_server_without_a_mom_has_no_hook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PBS_HOME has a mom_priv there, too; real moms leave mom.lock in it (tests/data/openpbs/dumps)."""
+    monkeypatch.setattr(openpbs, "listing", lambda: LISTED)
+    (tmp_path / "mom_priv/hooks").mkdir(parents=True)
+    assert [check.name for check in openpbs.checks(tmp_path)] == ["hook in the server"]
+    (tmp_path / "mom_priv/mom.lock").write_text("4711\n")
+    names = [(check.name, check.state) for check in openpbs.checks(tmp_path)]
+    assert names == [("hook in the server", "ok"), ("hook on this node", "warning")]
+
+
 def states(private: Path) -> list[tuple[str, str]]:
     return [(check.name, check.state) for check in openpbs.node_checks(private)]
 

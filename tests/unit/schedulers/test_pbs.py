@@ -15,6 +15,7 @@ from steelyard.wrappers.schedulers import ledger, patience
 from steelyard.wrappers.schedulers.pbs import checks, command
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
+from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study.folder import StudyDir
 
@@ -232,6 +233,33 @@ def test_what_doctor_says(pbs: PaperPbs) -> None:
     version = {"torque": "Torque 6.1.3, server vm answers",
                "openpbs": "OpenPBS 23.06.06, server opbs answers"}  # fmt: skip
     assert after[0].found == version[pbs.dialect]
+
+
+def test_a_node_of_torque_needs_no_submit_filter(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.torque_home", lambda: tmp_path)
+    assert [check.state for check in Torque().checks()] == ["warning"]
+    (tmp_path / "mom_priv").mkdir()
+    assert [check.state for check in Torque().checks()] == ["warning"]
+    (tmp_path / "mom_priv/mom.lock").write_text("4711\n")
+    assert [check.state for check in Torque().checks()] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [("6.1.3", "ok"), ("6.1.3.1", "ok"), (None, "ok"), ("6.1.2", "warning"), ("4.2.10", "warning"),
+     ("6.1.30", "warning"), ("7.0.0", "warning")],
+)  # fmt: skip
+def test_the_submit_filter_needs_a_qsub_that_quotes(
+    tmp_path: Path, monkeypatch: Patch, version: str | None, state: str
+) -> None:
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.torque_home", lambda: tmp_path)
+    monkeypatch.setattr("steelyard.analysis.sources.pbs.programs.version", lambda: version)
+    (tmp_path / "torque.cfg").write_text(
+        "SUBMITFILTER /usr/libexec/steelyard/torque-submitfilter\n"
+    )
+    (check,) = Torque().checks()
+    assert check.state == state
+    assert "6.1.3" in check.advice or state == "ok"
 
 
 def test_slurms_imitation_is_told_as_that(

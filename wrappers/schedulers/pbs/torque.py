@@ -16,11 +16,12 @@ from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.places import Wanted, nodes_spec
 from steelyard.wrappers.study.job import Job
 
+QUOTING_VERSION = "6.1.3"
 PLAIN = f"{string.ascii_letters}{string.digits}/._+@=~%#-"  # of a path's characters
 
 
 class Torque(Dialect):
-    """Torque 4 to 6."""
+    """Torque 4 to 6; the submit filter needs 6.1.3."""
 
     title = "Torque"
     node_part = "prologue and epilogue"
@@ -94,7 +95,13 @@ class Torque(Dialect):
         """The submit filter, which a user sees; prologues only root does."""
         program = submit_filter()
         if self.has_node_part():
-            yield Check("submit filter", "ok", f"qsub asks {program}")
+            yield check_filter(program or "", programs.version())
+        elif program is None and programs.has_mom(programs.torque_home()):
+            yield Check(
+                "submit filter", "ok",
+                "qsub asks none, as on a node where no user submits; where users do: "
+                "docs/admin-pbs.md",
+            )  # fmt: skip
         else:
             yield Check(
                 "submit filter", "warning",
@@ -102,6 +109,20 @@ class Torque(Dialect):
                 " and studies do not see whether the prologues are there",
                 "an admin installs it: docs/admin-pbs.md",
             )  # fmt: skip
+
+
+def check_filter(program: str, version: str | None) -> Check:
+    """Only the qsub of 6.1.3 quotes its arguments for the shell that starts a filter."""
+    found = f"qsub asks {program}"
+    if version is None or f"{version}.".startswith(f"{QUOTING_VERSION}."):
+        return Check("submit filter", "ok", found)
+    return Check(
+        "submit filter", "warning",
+        f"{found}, but qsub {version} hands its arguments to a shell unquoted: "
+        "`;` or `$(…)` in an argument is executed, `\\,` loses its backslash",
+        f"upgrade Torque to {QUOTING_VERSION}, or take SUBMITFILTER out of torque.cfg: "
+        "docs/admin-pbs.md",
+    )  # fmt: skip
 
 
 def submit_filter() -> str | None:

@@ -99,7 +99,8 @@ static bool is_allowed_partition(const struct sy_policy *policy, const struct sy
 }
 
 /* The program does not know whose scheduler it serves. */
-#define SY_ASK_WHOLE_NODES "--exclusive (Slurm), -n (Torque) or -l place=excl (OpenPBS)"
+#define SY_ASK_WHOLE_NODES                                                                         \
+	"--exclusive (Slurm), -n (Torque) or -l select=1:ncpus=1 -l place=scatter:excl (OpenPBS)"
 
 static int check_asker(const struct sy_policy *policy, const struct sy_asker *asker,
 		       const char *what, struct sy_error *err)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from steelyard.analysis.sources.pbs import qstat
+from pathlib import Path
+
+import pytest
+
+from steelyard.analysis.collect.one_job import look_up
+from steelyard.analysis.sources.pbs import programs, qstat, server_log
+from steelyard.analysis.sources.pbs.accounting import Pbs
+
+DATA = Path(__file__).parents[3] / "data"
 
 FUNCTION = """Job Id: 75.srv
     exec_host = n1/0
@@ -35,3 +43,23 @@ def test_a_control_character_in_one_jobs_name_hides_no_job() -> None:
     jobs = qstat.parse_xml(BROKEN)
     assert jobs["76.srv"] == {"Job_Name": "ok"}
     assert jobs["77.srv"] == {"Job_Name": "re\ufffd[31md\ufffd\ufffdA"}
+
+
+@pytest.fixture
+def only_qstat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's logs that an ordinary user cannot read; qstat answers for the whole array."""
+    told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
+    monkeypatch.setattr(server_log, "folder", lambda: None)
+    monkeypatch.setattr(programs, "is_here", lambda: True)
+    monkeypatch.setattr(programs, "dialect", lambda: "openpbs")
+    monkeypatch.setattr(programs, "some_jobs", lambda ids, *_: told if ids == ["73[]"] else {})
+
+
+@pytest.mark.usefixtures("only_qstat")
+def test_a_task_of_an_array_is_that_task_alone(tmp_path: Path) -> None:
+    assert [row.job_id for row in Pbs().rows(["73[2]"])] == ["73[2].opbs"]
+    assert [row.job_id for row in Pbs().rows(["73[0]", "73[2]"])] == ["73[0].opbs", "73[2].opbs"]
+    assert len(list(Pbs().rows(["73[]"]))) == 6
+    view = look_up("73[2]", [tmp_path], Pbs())
+    assert view.row is not None
+    assert (view.row.job_id, view.row.state) == ("73[2].opbs", "cancelled")
