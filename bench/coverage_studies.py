@@ -156,7 +156,9 @@ def block_slope_study(blocks: int, block_sd: float) -> Study:
         luck = block_sd * chance.standard_normal((blocks, 1))
         y = 10 + 12 * PLACES + luck + 0.1 * chance.standard_normal((blocks, len(PLACES)))
         places = PLACES.tolist()
-        found = slope_by_block([(places, values) for values in y.tolist()])
+        found = slope_by_block(
+            [{place: [v] for place, v in zip(places, row, strict=True)} for row in y.tolist()]
+        )
         plain = line_slope(places * blocks, y.ravel().tolist())
         return (
             found is not None and found.low <= 12 <= found.high,

@@ -65,6 +65,7 @@ def slope_document(found: FactorLine) -> dict[str, Any]:
         "n": slope.n,
         "levels": slope.levels,
         "blocks": slope.blocks,
+        "all_blocks": slope.all_blocks,
         "p_holm": found.p,
         "break": broken
         and {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table, p_text
 from steelyard.analysis.stats.readable import MISSING, decimals, scale, text
-from steelyard.analysis.stats.slope import Line
+from steelyard.analysis.stats.slope import Line, Slope
 from steelyard.analysis.summary.main_figures import MAIN
 from steelyard.analysis.summary.slopes import FactorLine, factor_lines
 from steelyard.analysis.summary.summary import Summary
@@ -37,9 +37,16 @@ def table_row(line: FactorLine) -> tuple[str, ...]:
         slope_words(line),
         judgement(line),
         break_words(line),
-        f"{slope.n} over {slope.levels} levels"
-        + (f", by {slope.blocks} blocks" if slope.blocks is not None else ""),
+        f"{slope.n} over {slope.levels} levels{block_words(slope)}",
     )
+
+
+def block_words(slope: Slope) -> str:
+    """`, by 10 blocks`, `, by 19 of 20 blocks`; empty where the line is through all values."""
+    if slope.blocks is None:
+        return ""
+    of = "" if slope.blocks == slope.all_blocks else f"of {slope.all_blocks} "
+    return f", by {slope.blocks} {of}blocks"
 
 
 def slope_words(line: FactorLine) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, checked, mean_interval, student_quantile
+from steelyard.analysis.stats.clusters import MIN_BLOCKS, block_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ class Slope:
     levels: int
     p: float
     blocks: int | None = None  # whose slopes they are; None: all values together
+    all_blocks: int | None = None  # with those that do not hold every level
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def fit(
 ) -> Line | None:
     """The line through values measured at places; None for fewer than 3 levels or 4 values.
 
-    `blocks` has the block of each value where all levels were measured in turns, block by block.
+    `blocks` has the block of each value where levels were measured in turns, block by block: where
+    enough of them hold every level, the line is through these.
     """
     slope = line_slope(places, values)
     if slope is None or slope.levels < MIN_LEVELS:
@@ -70,13 +73,11 @@ def fit(
 
 def by_block(
     places: Sequence[float], values: Sequence[float], blocks: Sequence[object]
-) -> list[tuple[list[float], list[float]]]:
-    """(places, values) of each block."""
-    found: dict[object, tuple[list[float], list[float]]] = {}
+) -> list[dict[float, list[float]]]:
+    """The values of each block by their places."""
+    found: dict[object, dict[float, list[float]]] = {}
     for place, value, block in zip(places, values, blocks, strict=True):
-        x, y = found.setdefault(block, ([], []))
-        x.append(place)
-        y.append(value)
+        found.setdefault(block, {}).setdefault(place, []).append(value)
     return list(found.values())
 
 
@@ -127,29 +128,32 @@ def p_of(value: float, error: float, degrees: int) -> float:
     return 2 * float(stdtr(degrees, -abs(value) / error))
 
 
-def slope_by_block(blocks: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Slope | None:
-    """The mean of the blocks' own slopes, with Student's interval; (places, values) of each block.
+def slope_by_block(blocks: Sequence[Mapping[float, Sequence[float]]]) -> Slope | None:
+    """The mean of the blocks' own slopes, with Student's interval; each block's values by place.
 
-    What a block does to all its values drops out of its slope, as out of a paired overhead. None
-    unless all blocks have the same places, at least two of them.
+    What a block does to all its values drops out of its slope, as out of a paired overhead. Only
+    blocks that hold every level count, each level with its mean; None for fewer than 10 of them.
     """
     import numpy as np
 
-    places = sorted(blocks[0][0])
-    if len(set(places)) < 2 or any(sorted(x) != places for x, _ in blocks):
+    places = sorted({place for block in blocks for place in block})
+    complete = [block for block in blocks if len(block) == len(places)]
+    if len(places) < 2 or len(complete) < MIN_BLOCKS:
         return None
+    rows = [checked([block_mean(block[place]) for place in places]) for block in complete]
     # Each with the same places: the mean of the slopes is that of all values together.
-    centre, middle = np.mean(places), np.mean([np.mean(checked(y)) for _, y in blocks])
+    centre, middle = np.mean(places), np.mean([np.mean(y) for y in rows])
     # From the first value on: of equal ones rounding would else leave a slope without spread.
-    slopes = [float((np.asarray(x) - centre) @ (np.asarray(y) - y[0])) for x, y in blocks]
+    slopes = [float((np.asarray(places) - centre) @ (np.asarray(y) - y[0])) for y in rows]
     squares = float(np.sum((np.asarray(places) - centre) ** 2))
     found = mean_interval([one / squares for one in slopes])
     if found.low is None or found.high is None or found.half_width is None:
         return None
     error = found.half_width / student_quantile((1 + CONFIDENCE) / 2, found.n - 1)
+    n = sum(len(values) for block in complete for values in block.values())
     return Slope(
-        found.mean, found.low, found.high, float(middle - found.mean * centre),
-        len(places) * len(blocks), len(set(places)), p_of(found.mean, error, found.n - 1), len(blocks),
+        found.mean, found.low, found.high, float(middle - found.mean * centre), n, len(places),
+        p_of(found.mean, error, found.n - 1), len(complete), len(blocks),
     )  # fmt: skip
 
 

@@ -1,14 +1,17 @@
 """Which runs of a comparison are independent: from the study's blocks and the runs' jobs.
 
 Decided by the design alone, never by the values: to take the narrower of two intervals would make
-both cover less than they say.
+both cover less than they say. Where most blocks hold both sides, only these blocks are compared:
+a run that failed takes its own block out of the comparison, and the other blocks stay paired
+(Cochran & Cox (1957), "Experimental Designs", chapter 9: intra-block information).
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE
@@ -25,9 +28,23 @@ from steelyard.analysis.stats.readable import never_negative
 from steelyard.analysis.stats.tests import Effect, hedges, hedges_paired, welch
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.summary import Row
+    from steelyard.analysis.summary.summary import Group, Row
 
 Groups = dict[object, list[float]]
+Pairs = list[tuple[list[float], list[float]]]  # (row's, base's) values of each block
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The runs of a row that a comparison uses."""
+
+    group: Group
+    run_ids: tuple[str, ...]
+    values: tuple[float, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
 
 
 def compare_means(row: Row, base: Row) -> Overhead:
@@ -45,14 +62,50 @@ def compared(row: Row, base: Row) -> Overhead:
     """The same with whatever ends come out."""
     pairs = pairs_of(row, base)
     if pairs is not None:
-        return overhead_by_block(pairs, row.confidence)
-    what, ours, theirs = apart(row, base)
+        found = overhead_by_block(pairs, row.confidence)
+        return replace(found, design=design_of_pairs(pairs, row, base))
+    ours, theirs = compared_runs(row, base)
+    what, our_groups, their_groups = independent_groups(ours, theirs)
     if what == "run":
-        return overhead(row.values, base.values, row.confidence)
-    return overhead_by_job(ours, theirs, row.confidence, what)
+        found = overhead(ours.values, theirs.values, row.confidence)
+    else:
+        found = overhead_by_job(our_groups, their_groups, row.confidence, what)
+    where = omitted_blocks(ours, theirs, row, base)
+    return replace(found, design=f"{found.design or ''} {where}".strip()) if where else found
 
 
-def apart(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
+def compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
+    """All runs; of sides with several runs a block those in blocks that hold both, if most do.
+
+    What a block does to its runs is then in both means alike.
+    """
+    ours, theirs = blocks_of(row), blocks_of(base)
+    shared = ours.keys() & theirs.keys()
+    is_by_block = any(samples_of(side)[0] == "block" for side in (row, base))
+    if not is_by_block or 2 * len(shared) <= max(len(ours), len(theirs)):
+        shared = ours.keys() | theirs.keys()
+    return runs_in(row, shared), runs_in(base, shared)
+
+
+def runs_in(row: Row, blocks: AbstractSet[object]) -> Side:
+    """The row's runs in these blocks."""
+    kept = [
+        (run, value)
+        for run, value in zip(row.run_ids, row.values, strict=True)
+        if row.group.blocks[run] in blocks
+    ]
+    return Side(row.group, tuple(run for run, _ in kept), tuple(value for _, value in kept))
+
+
+def omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:
+    """`in 4 of 5 blocks` where compared_runs() left blocks out; else empty."""
+    if ours.n + theirs.n == row.n + base.n:
+        return ""
+    every = blocks_of(row).keys() | blocks_of(base).keys()
+    return f"in {len(blocks_of(ours))} of {len(every)} blocks"
+
+
+def independent_groups(row: Side, base: Side) -> tuple[str, list[list[float]], list[list[float]]]:
     """(`run`, `job` or `block`; each side's values by it): what is independent of two sides.
 
     Runs of the same blocks count as independent: what a block does hits both sides, so that this
@@ -60,10 +113,9 @@ def apart(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]
     that drops out: there blocks count, as for the mean.
     """
     sides = [samples_of(side) for side in (row, base)]
-    blocks = [set(grouped(side, side.group.blocks)) for side in (row, base)]
-    if any(what == "block" for what, _ in sides) and blocks[0] != blocks[1]:
-        ours, theirs = (grouped(side, side.group.blocks) for side in (row, base))
-        return "block", list(ours.values()), list(theirs.values())
+    blocks = [blocks_of(side) for side in (row, base)]
+    if any(what == "block" for what, _ in sides) and blocks[0].keys() != blocks[1].keys():
+        return "block", list(blocks[0].values()), list(blocks[1].values())
     if shares_jobs(row, base):
         return "job", list(jobs_of(row).values()), list(jobs_of(base).values())
     return "run", [[v] for v in row.values], [[v] for v in base.values]
@@ -98,7 +150,7 @@ def p_of_non_inferiority(row: Row, base: Row, margin: float) -> float | None:
 def sides_of(row: Row, base: Row) -> Sides | None:
     """Both means as the tests of a margin take them."""
     pairs = pairs_of(row, base)
-    return paired(pairs) if pairs is not None else independent(*apart(row, base)[1:])
+    return paired(pairs) if pairs is not None else independent(*compared_groups(row, base)[1:])
 
 
 def at_level(p: float, row: Row) -> float:
@@ -112,17 +164,22 @@ def effect_of(row: Row, base: Row) -> Effect | None:
     if pairs is not None:
         sides = [[block_mean(values) for values in side] for side in zip(*pairs, strict=True)]
         found = hedges_paired(*sides)
-        return found and replace(found, design=f"paired in {len(pairs)} blocks")
+        return found and replace(found, design=design_of_pairs(pairs, row, base))
     what, ours, theirs = means_apart(row, base)
-    if what == "run":
-        return hedges(row.values, base.values)
     found = hedges(ours, theirs)
-    return found and replace(found, design=f"by {len(ours)} + {len(theirs)} {what}s")
+    design = "" if what == "run" else f"by {len(ours)} + {len(theirs)} {what}s"
+    where = omitted_blocks(*compared_runs(row, base), row, base)
+    return found and replace(found, design=f"{design} {where}".strip() or None)
+
+
+def compared_groups(row: Row, base: Row) -> tuple[str, list[list[float]], list[list[float]]]:
+    """independent_groups() of the runs that are compared."""
+    return independent_groups(*compared_runs(row, base))
 
 
 def means_apart(row: Row, base: Row) -> tuple[str, list[float], list[float]]:
-    """apart(), the means of it."""
-    what, ours, theirs = apart(row, base)
+    """compared_groups(), the means of it."""
+    what, ours, theirs = compared_groups(row, base)
     return what, [block_mean(values) for values in ours], [block_mean(values) for values in theirs]
 
 
@@ -134,27 +191,37 @@ def job_means(row: Row) -> list[float]:
     return [statistics.fmean(values) for values in jobs_of(row).values()]
 
 
-def pairs_of(row: Row, base: Row) -> list[tuple[list[float], list[float]]] | None:
-    """(row's, base's) values by block; None where a block lacks a side, or blocks are few."""
-    ours, theirs = grouped(row, row.group.blocks), grouped(base, base.group.blocks)
-    if None in ours or ours.keys() != theirs.keys() or len(ours) < MIN_BLOCKS:
-        return None
-    return [(values, theirs[block]) for block, values in ours.items()]
+def pairs_of(row: Row, base: Row) -> Pairs | None:
+    """(row's, base's) values of each block that holds both; None where these are few."""
+    ours, theirs = blocks_of(row), blocks_of(base)
+    pairs = [(values, theirs[block]) for block, values in ours.items() if block in theirs]
+    return None if None in ours or len(pairs) < MIN_BLOCKS else pairs
 
 
-def jobs_of(row: Row) -> Groups:
+def design_of_pairs(pairs: Pairs, row: Row, base: Row) -> str:
+    """`paired in 35 blocks`, `paired in 34 of 35 blocks`."""
+    every = len(blocks_of(row).keys() | blocks_of(base).keys())
+    return f"paired in {len(pairs)} {'' if every == len(pairs) else f'of {every} '}blocks"
+
+
+def blocks_of(row: Row | Side) -> Groups:
+    """Values by block."""
+    return grouped(row, row.group.blocks)
+
+
+def jobs_of(row: Row | Side) -> Groups:
     """Values by job; a run without one (a local run) stands alone."""
     return grouped(row, row.group.jobs)
 
 
-def samples_of(row: Row) -> tuple[str, list[list[float]]]:
+def samples_of(row: Row | Side) -> tuple[str, list[list[float]]]:
     """(`run`, `job` or `block`; the values by it): what is independent behind the row's mean.
 
     Where a block holds several jobs of a row, what the block does to all of them (the hour, the
     load) makes them alike: then blocks are drawn, and not jobs. One block alone tells nothing of
     blocks.
     """
-    jobs, blocks = jobs_of(row), grouped(row, row.group.blocks)
+    jobs, blocks = jobs_of(row), blocks_of(row)
     if None not in blocks and 2 <= len(blocks) < len(jobs):
         return "block", list(blocks.values())
     return "run" if len(jobs) == row.n else "job", list(jobs.values())
@@ -175,12 +242,12 @@ def sample_word(row: Row) -> str:
     return "run" if len(jobs_of(row)) == row.n else "job"
 
 
-def shares_jobs(row: Row, base: Row) -> bool:
+def shares_jobs(row: Side, base: Side) -> bool:
     """Whether any job holds several runs of a side."""
     return any(len({side.group.jobs[run] for run in side.run_ids}) < side.n for side in (row, base))
 
 
-def grouped(row: Row, keys: Mapping[str, object]) -> Groups:
+def grouped(row: Row | Side, keys: Mapping[str, object]) -> Groups:
     """The row's values by a property of their runs."""
     groups: Groups = {}
     for run_id, value in zip(row.run_ids, row.values, strict=True):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from steelyard.analysis.stats.clusters import MIN_BLOCKS
 from steelyard.analysis.stats.slope import LEVEL, Line, fit
 from steelyard.analysis.stats.tests import holm
 from steelyard.analysis.summary.factor_axes import Axis, axes
@@ -73,7 +72,7 @@ def lines_over(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
 
 
 def line_through(rows: list[Row], axis: Axis) -> Line | None:
-    """By block where all of at least 10 blocks have every level, as overheads are paired.
+    """By block where at least 10 blocks hold every level, as overheads are paired.
 
     A job's runs are one value: what they have in common is not spread around the line.
     """
@@ -85,8 +84,7 @@ def line_through(rows: list[Row], axis: Axis) -> Line | None:
         places += [axis.place(row.group.condition) or 0.0] * len(of_row)
         blocks += [block for block, _ in of_row]
         values += [value for _, value in of_row]
-    paired = None not in blocks and len(set(blocks)) >= MIN_BLOCKS
-    return fit(places, values, blocks if paired else None)
+    return fit(places, values, None if None in blocks else blocks)
 
 
 def blocks_and_values(row: Row) -> list[tuple[object, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from steelyard.analysis.stats.planning import (
     repeats_needed,
 )
 from steelyard.analysis.stats.shape import two_humps
-from steelyard.analysis.stats.slope import fit, line_break, line_slope, slope_by_block
+from steelyard.analysis.stats.slope import Slope, fit, line_break, line_slope, slope_by_block
 from steelyard.analysis.stats.tests import (
     FAR,
     effect_words,
@@ -137,7 +138,10 @@ def test_slopes_of_blocks_are_students_of_each_blocks_own(chance: np.random.Gene
     x = np.tile([0.0, 25.0, 50.0, 100.0], (12, 1))
     luck = chance.normal(0, 5, (12, 1))
     y = 10 + luck + 0.012 * x + chance.normal(0, 0.1, x.shape)
-    blocks = [(a.tolist(), b.tolist()) for a, b in zip(x, y, strict=True)]
+    blocks = [
+        {place: [value] for place, value in zip(a, b, strict=True)}
+        for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
     found, plain = slope_by_block(blocks), line_slope(x.ravel().tolist(), y.ravel().tolist())
     slopes = [np.polyfit(a, b, 1)[0] for a, b in zip(x, y, strict=True)]
     expected = scipy.stats.ttest_1samp(slopes, 0)
@@ -147,7 +151,31 @@ def test_slopes_of_blocks_are_students_of_each_blocks_own(chance: np.random.Gene
     assert found.p == pytest.approx(expected.pvalue)
     assert found.high - found.low < (plain.high - plain.low) / 10
     assert (found.n, found.levels, found.blocks) == (48, 4, 12)
-    assert slope_by_block([*blocks[1:], ([0.0, 25.0], [1.0, 2.0])]) is None
+    part = {0.0: [1.0], 25.0: [2.0]}
+    assert slope_by_block([*blocks, part]) == replace(found, all_blocks=13)
+    assert slope_by_block([*blocks[:9], part]) is None  # 9 blocks hold every level
+
+
+def test_a_failed_run_leaves_the_other_blocks_slopes(chance: np.random.Generator) -> None:
+    """20 blocks of 3 levels, each with its own luck: one of 60 runs failed."""
+    places, block_numbers = [1.0, 2.0, 4.0] * 20, [n // 3 for n in range(60)]
+    luck = 10 + 5 * chance.random(20)
+    values = [
+        float(luck[block] + 0.1 * place + 0.02 * chance.standard_normal())
+        for place, block in zip(places, block_numbers, strict=True)
+    ]
+    failed = 11  # the level 4 of block 3
+
+    def line(left_out: range) -> Slope:
+        kept = [n for n in range(60) if n not in left_out]
+        columns = ([column[n] for n in kept] for column in (places, values, block_numbers))
+        found = fit(*columns)
+        assert found is not None
+        return found.slope
+
+    found, without_block = line(range(failed, failed + 1)), line(range(9, 12))
+    assert found == replace(without_block, all_blocks=20) and found.blocks == 19
+    assert 0.09 < found.low < 0.1 < found.high < 0.11
 
 
 def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:
