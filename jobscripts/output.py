@@ -1,22 +1,63 @@
-"""Reading a client's output, with the failures that all benchmarks share."""
+"""Reading a client's output, with the failures that all benchmarks share.
+
+Every parser reads through read_output(), which takes known noise out (noise.py). What it took out, and
+lines that are not known, become notes of the run: collect_notes() receives them.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
+from steelyard.jobscripts import noise
 from steelyard.jobscripts.errors import FailedError, OutputError
+from steelyard.jobscripts.noise import Note
 from steelyard.jobscripts.userfiles import read_regular, read_tail
 
 MOST_BYTES = 64 << 20  # far more than any benchmark prints; a runaway must not fill the memory
 
+MISSING_END = "the end is missing"
+DECODER = json.JSONDecoder()
+
+_NOTES: ContextVar[list[Note] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def collect_notes(notes: list[Note]) -> Iterator[None]:
+    """Appends the notes of every output that is read in this block."""
+    token = _NOTES.set(notes)
+    try:
+        yield
+    finally:
+        _NOTES.reset(token)
+
+
+def add_notes(notes: Iterable[Note]) -> None:
+    """Hand notes to whoever collects them."""
+    collected = _NOTES.get()
+    if collected is not None:
+        collected += notes
+
 
 def read_output(folder: Path, client: int, program: str) -> str:
-    """The text of out.CLIENT.
+    """The text of out.CLIENT without known noise.
 
-    OutputError when it is absent, too large or no text; FailedError when it is empty and the
-    program said something in err.CLIENT.
+    OutputError when it is absent or too large; FailedError when it is empty and the program said
+    something in err.CLIENT.
     """
+    text, notes = noise.remove(f"out.{client}", read_text(folder, client, program))
+    add_notes(notes)
+    return text
+
+
+def read_text(folder: Path, client: int, program: str) -> str:
+    """As read_output(), with the lines as they are: for patterns of the user's own."""
     name = f"out.{client}"
     try:
         data = read_regular(folder / name, MOST_BYTES)
@@ -27,10 +68,85 @@ def read_output(folder: Path, client: int, program: str) -> str:
         if words:
             raise FailedError(f"{program} printed nothing and said: {words}")
         raise OutputError(name, f"empty: {program} printed nothing")
+    text, notes = noise.decode(data)
+    add_notes(notes)
+    return text
+
+
+def read_complete(
+    folder: Path, client: int, program: str, end: re.Pattern[str], expected: str = MISSING_END
+) -> str:
+    """read_output() up to its end."""
+    return cut_at_end(folder, client, read_output(folder, client, program), end, expected)
+
+
+def cut_at_end(
+    folder: Path, client: int, text: str, end: re.Pattern[str], expected: str = MISSING_END
+) -> str:
+    """The text up to its last `end`; lines behind it are noted.
+
+    OutputError without an end: what is `expected`, the last line, and the program's last words.
+    """
+    found = None
+    for found in end.finditer(text):  # noqa: B007 - the last one
+        pass
+    if found is None:
+        last = (text.rstrip().splitlines() or [""])[-1].strip()[:100]
+        words, origin = last_words(folder, client), noise.origin_of_tags(text)
+        raise OutputError(
+            f"out.{client}",
+            f"cut short: {expected}; the last line is '{last}'"
+            + (f" ({words})" if words else "")
+            + (f"; {origin}" if origin else ""),
+        )
+    _refuse_second(f"out.{client}", text, found.end())
+    note_unknown(text, found.end(), len(text))
+    return text[: found.end()]
+
+
+def _refuse_second(name: str, text: str, end: int) -> None:
+    """OutputError where lines of the output come again behind its end: a second one begins there."""
+    before = set(text[:end].splitlines())
+    for line in text[end:].splitlines():
+        if line in before and re.search("[A-Za-z]", line):
+            raise OutputError(name, f"two outputs: '{line.strip()[:100]}' is before the end, too")
+
+
+def note_unknown(text: str, start: int, end: int) -> None:
+    """Note the lines between two places, which are none of the benchmark's own."""
+    first = noise.line_at(text, start)
+    lines = enumerate(text[start:end].split("\n"), first)
+    unknown = [noise.note("unknown", number, line) for number, line in lines if line.strip()]
+    add_notes(unknown[: noise.MOST_NOTES])
+
+
+def read_document(
+    name: str, text: str, decoder: json.JSONDecoder = DECODER
+) -> tuple[dict[str, Any], list[str]]:
+    """The one JSON object in a text, which begins in a line of its own; the lines before it.
+
+    Other lines before and behind it are noted.
+    """
+    begin = re.search(r"^\{", text, re.MULTILINE)
+    if begin is None:
+        line = text.strip().split("\n", 1)[0]
+        raise OutputError(
+            name, f"no JSON: a line that begins with '{{' is expected: '{line[:100]}'"
+        )
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise OutputError(name, f"no UTF-8 text: byte {error.start}") from error
+        document, end = decoder.raw_decode(text, begin.start())
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1].strip()
+        words = f"{error.msg} in line {error.lineno}: '{line[:100]}'"
+        raise OutputError(name, f"cut short or damaged: {words}") from error
+    except RecursionError as error:
+        raise OutputError(name, f"cut short or damaged: {error}") from error
+    if re.search(r"^\{", text[end:], re.MULTILINE):
+        raise OutputError(name, "two JSON objects, one is expected")
+    before = [line for line in text[: begin.start()].splitlines() if line.strip()]
+    note_unknown(text, 0, begin.start())
+    note_unknown(text, end, len(text))
+    return document, before
 
 
 def last_words(folder: Path, client: int) -> str:
@@ -46,7 +162,7 @@ def last_words(folder: Path, client: int) -> str:
 def number(part: str, name: str, word: str) -> float:
     """A finite number; thousands may not be grouped."""
     try:
-        value = float(word)
+        value = float(word.replace("_", "?"))  # Python would read 1_000
     except ValueError as error:
         raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
     if not math.isfinite(value):

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.jobscripts import noise
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.output import add_notes, read_document, read_output
+
+BEGIN = re.compile(r'\A\{"pairs": ?\[')
+BETWEEN = re.compile(r"\}, ?\Z")  # the end of a pair, before the next one's head
+END = re.compile(r"\}\]\}\s*\Z")
+STRING = r'"(?:[^"\\]|\\.)*"'
+HEAD = re.compile(
+    rf'\{{"client": ?(?P<client>{STRING}), ?"server": ?(?P<server>{STRING}), ?"address": ?{STRING}, '
+    rf'?"exit_code": ?(?P<code>\d+), ?"errors": ?(?P<errors>{STRING}), ?"report": ?'
+)
 
 
 @dataclass(frozen=True)
@@ -20,22 +32,60 @@ class Pair:
 
 
 def read_pairs(folder: Path, client: int, program: str) -> list[Pair]:
-    """The pairs in out.CLIENT, at least one; FailedError when a client's program failed."""
+    """The pairs in out.CLIENT, at least one; FailedError when a client's program failed.
+
+    What a client printed is in the document as it is, or as a JSON string. So a pair is found by its
+    head, and a warning of one client concerns no other.
+    """
     name = f"out.{client}"
     text = read_output(folder, client, program)
-    try:
-        document = json.loads(text)
-        rows = document["pairs"]
-        pairs = [(_pair(row, program), row["exit_code"], row["errors"]) for row in rows]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise OutputError(name, f"cut short or damaged: {error}") from error
-    if not pairs or document.keys() != {"pairs"}:
+    begin, end = BEGIN.match(text), END.search(text)
+    if begin is None or end is None:
+        raise OutputError(name, "cut short or damaged: '{\"pairs\":[' … '}]}' is expected")
+    heads = list(HEAD.finditer(text))
+    if not heads or heads[0].start() != begin.end():
         raise OutputError(name, "no client reported anything")
-    for pair, code, errors in pairs:
-        # iperf3 tells its reason in the report itself.
-        if code != 0 and not (isinstance(pair.report, dict) and pair.report.get("error")):
-            raise FailedError(f"{pair.where}: exit code {code}: {_words(pair, errors)}")
-    return [pair for pair, _, _ in pairs]
+    pairs = []
+    for head, after in itertools.zip_longest(heads, heads[1:]):
+        report = text[head.end() : after.start() if after else end.start()]
+        if after:
+            report, count = BETWEEN.subn("", report)
+            if count != 1:
+                raise OutputError(name, f"cut short or damaged before client {after['client']}")
+        pairs.append(_pair(head, report.strip(), program))
+    return pairs
+
+
+def _pair(head: re.Match[str], text: str, program: str) -> Pair:
+    """What a client reported; FailedError in the words of the client that failed."""
+    client, server, errors = (json.loads(head[key]) for key in ("client", "server", "errors"))
+    where = f"{program} {client} > {server}"
+    if text.startswith('"'):
+        pair = Pair(where, _decode_string(where, text))
+    elif "{" in text:
+        report, _ = read_document(where, text)
+        said = re.search(rf"^{re.escape(program)}: error.*", text, re.MULTILINE)
+        if said:
+            raise FailedError(f"{where}: {said[0][:300]}")
+        pair = Pair(where, report)
+    else:
+        pair = Pair(where, text)
+    code = int(head["code"])
+    # iperf3 tells its reason in the report itself.
+    if code != 0 and not (isinstance(pair.report, dict) and pair.report.get("error")):
+        raise FailedError(f"{where}: exit code {code}: {_words(pair, errors)}")
+    return pair
+
+
+def _decode_string(where: str, text: str) -> str:
+    """What a client printed that has no JSON, without known noise."""
+    try:
+        printed = json.loads(text)
+    except ValueError as error:
+        raise OutputError(where, f"cut short or damaged: {error}") from error
+    found, notes = noise.remove(where, str(printed))
+    add_notes(notes)
+    return found
 
 
 def _words(pair: Pair, errors: object) -> str:
@@ -44,10 +94,6 @@ def _words(pair: Pair, errors: object) -> str:
     if isinstance(pair.report, dict):
         words = words or ["no reason given, though its report is whole"]
     return (words or [str(pair.report).strip() or "nothing"])[-1][:300]
-
-
-def _pair(row: dict[str, object], program: str) -> Pair:
-    return Pair(f"{program} {row['client']} > {row['server']}", row["report"])
 
 
 def number(where: str, part: object, key: str) -> float:

@@ -25,6 +25,8 @@ from steelyard.jobscripts.errors import (
     UnknownBenchmarkError,
 )
 from steelyard.jobscripts.needs import Module, Program, read_needs
+from steelyard.jobscripts.noise import Note
+from steelyard.jobscripts.output import collect_notes
 from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all
 from steelyard.jobscripts.transfers import Bulk, read_bulk
 
@@ -125,14 +127,22 @@ class Benchmark:
                 specs = _added(specs, figures.figures_of(str(values[name])))
         return specs
 
-    def parse(self, folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
+    def parse(
+        self,
+        folder: Path,
+        client: int,
+        parameters: Mapping[str, object],
+        notes: list[Note] | None = None,
+    ) -> list[Result]:
         """The figures in a client's output under the attempt folder.
 
+        To `notes` it appends what was taken out of the output, or is not known.
         Raises OutputError for output that is not understood, FailedError for a benchmark that
         says it failed, ParameterError for parameters that were never valid.
         """
         module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
-        found: list[Result] = module.parse(folder, client, self.check_parameters(parameters))
+        with collect_notes([] if notes is None else notes):
+            found: list[Result] = module.parse(folder, client, self.check_parameters(parameters))
         specs = self.specs(parameters)
         for result in found:
             spec = specs.get(result.metric)

@@ -67,13 +67,14 @@ class Collected:
     attempts: int
     records: int
     sample_files: int  # read in this collect
+    notes: int  # lines of noise in the outputs
     gaps: tuple[Gap, ...]
     elapsed_s: float
 
 
 # Tables of what attempts left behind.
 OF_ATTEMPTS = (
-    *("results", "records", "tags", "environment", "spans", "network"),
+    *("results", "records", "tags", "environment", "spans", "notes", "network"),
     *("sources", "sample_parts"),
 )
 # A run that wrote its result this recently has a job that is about to end.
@@ -144,7 +145,9 @@ def collect(
         look = leave_settled(work, dirs)
         find_records(work, dirs, look)
         states = write_tables(work)
-        ((records,),) = connection.execute("SELECT count(*) FROM records").fetchall()
+        records, notes = connection.execute(
+            "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM notes)"
+        ).fetchall()[0]
         is_whole = export.is_whole(study_dir / "parquet", before)
         export.begin(study_dir / "parquet")
         work.parts.publish()
@@ -156,6 +159,7 @@ def collect(
         attempts=len(work.attempts),
         records=records,
         sample_files=work.sample_files,
+        notes=notes,
         gaps=tuple(work.gaps),
         elapsed_s=time.monotonic() - begun,
     )
@@ -312,6 +316,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     tables.write_gaps(work.connection, work.gaps, work.scratch)
     if work.is_touched:
         tables.write_results(work.connection, work.outputs, work.scratch)
+        tables.write_output_notes(work.connection, work.outputs, work.scratch)
         tables.write_records(work.connection, work.left, work.scratch)
         tables.write_notes(work.connection, work.left, work.scratch)
         tables.write_network(work.connection, work.left, work.scratch)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.sources.study_files import PlannedRun
 from steelyard.jobscripts.errors import BenchmarkError, FailedError
+from steelyard.jobscripts.noise import Note
 from steelyard.jobscripts.registry import Benchmark, load
 
 
@@ -30,6 +31,7 @@ class Output:
     """What came of reading: figures, or why there are none."""
 
     figures: tuple[Figure, ...] = ()
+    notes: tuple[tuple[int, Note], ...] = ()  # with the client
     reason: str | None = None
     is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
 
@@ -51,25 +53,30 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     """All clients' figures of a run that came to its end."""
     if attempt.folder is None:
         return Output(reason="the run left no folder with its output", is_gap=True)
+    notes: list[tuple[int, Note]] = []
     try:
-        return Output(tuple(figures(run, attempt)))
+        return Output(tuple(figures(run, attempt, notes)), tuple(notes))
     except FailedError as error:
-        return Output(reason=f"the benchmark failed: {error}")
+        return Output((), tuple(notes), f"the benchmark failed: {error}")
     except (BenchmarkError, OSError) as error:
         words = str(error)
-        return Output(reason=f"the output is not understood: {words}", is_gap=True)
     except STUMBLES as error:
         words = f"{type(error).__name__}: {error}"
-        return Output(reason=f"the output is not understood: {words}", is_gap=True)
+    return Output((), tuple(notes), f"the output is not understood: {words}", is_gap=True)
 
 
-def figures(run: PlannedRun, attempt: Attempt) -> Iterator[Figure]:
-    """Client by client, as the parser gives them."""
+def figures(run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]]) -> Iterator[Figure]:
+    """Client by client, as the parser gives them; appends to `notes`."""
     assert attempt.folder is not None  # read_output has looked
     described = benchmark(run.benchmark)
     specs = described.specs(run.parameters)
     for client in range(attempt.clients or 1):
-        for found in described.parse(attempt.folder.path, client, run.parameters):
+        mine: list[Note] = []
+        try:
+            results = described.parse(attempt.folder.path, client, run.parameters, mine)
+        finally:
+            notes += [(client, note) for note in mine]
+        for found in results:
             spec = specs[found.metric]
             yield Figure(
                 client,

@@ -181,6 +181,17 @@ def write_results(
     replace_rows(connection, "results", spool, SETTLED)
 
 
+def write_output_notes(
+    connection: DuckDBPyConnection, outputs: Mapping[Key, Output], scratch: Path
+) -> None:
+    """The table `notes`."""
+    with Spool(scratch / "notes.jsonl", table_columns(connection, "notes")) as spool:
+        for key, output in outputs.items():
+            for client, note in output.notes:
+                spool.write((*key, client, *note))
+    replace_rows(connection, "notes", spool, SETTLED)
+
+
 def write_records(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:

@@ -188,6 +188,20 @@ COMMENT ON TABLE spans IS
 COMMENT ON COLUMN spans.span IS
     'idle_before, idle_after (of [job] idle_s), or a word of the benchmark: docs/formats.md part 6';
 
+CREATE TABLE notes (
+    run_id VARCHAR NOT NULL,
+    attempt VARCHAR NOT NULL,
+    client INTEGER NOT NULL,
+    kind VARCHAR NOT NULL CHECK (kind IN ('noise', 'tag', 'color', 'bytes', 'unknown')),
+    line INTEGER NOT NULL,
+    text VARCHAR NOT NULL
+);
+COMMENT ON TABLE notes IS
+    'one row per line of noise in a client''s output, which changes no figure; at most 20 of a kind';
+COMMENT ON COLUMN notes.kind IS
+    'noise: a known line; tag: of a rank; color; bytes: no UTF-8; unknown: a line outside of the benchmark''s own';
+COMMENT ON COLUMN notes.line IS 'counts from 1, in the output without the noise before it';
+
 CREATE TABLE sample_parts (
     path VARCHAR NOT NULL,
     day VARCHAR NOT NULL,

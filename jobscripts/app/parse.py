@@ -10,7 +10,8 @@ from steelyard.jobscripts import cvmfs
 from steelyard.jobscripts.app.part_of_number import uncut
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
-from steelyard.jobscripts.output import last_words, number, read_output
+from steelyard.jobscripts.noise import origin_of_tags
+from steelyard.jobscripts.output import last_words, number, read_text
 from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
@@ -28,7 +29,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     wanted = figures_of(str(parameters["figures"]))
     if not wanted:
         return results
-    text = read_output(folder, client, "the command")
+    text = read_text(folder, client, "the command")
     for name, figure in wanted.items():
         results += matches(f"out.{client}", name, figure, text)
     return results
@@ -70,7 +71,9 @@ def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
     """Every number that the pattern finds."""
     found = list(re.finditer(figure.pattern, text, re.MULTILINE))
     if not found:
-        raise OutputError(part, f"{name}: nothing matches {figure.pattern}")
+        origin = origin_of_tags(text)
+        words = f"{name}: nothing matches {figure.pattern}"
+        raise OutputError(part, words + (f"; {origin}" if origin else ""))
     for match in found:
         uncut(part, name, match)
     return [

@@ -7,11 +7,11 @@ import re
 from steelyard.jobscripts.errors import OutputError
 
 # What of a number may stand before and behind a part of it: D is Fortran's exponent; apostrophes and
-# narrow blanks group thousands.
+# narrow blanks group thousands; U+FFFD is a byte that could not be read.
 BEFORE = re.compile(
-    r"(?:[0-9][.,'\u00a0\u202f]?|(?:^|[\s=:;(\[])[.,+-]|[0-9.][eEdD][+-]?)\Z", re.ASCII
+    r"(?:\ufffd|[0-9][.,'\u00a0\u202f]?|(?:^|[\s=:;(\[])[.,+-]|[0-9.][eEdD][+-]?)\Z", re.ASCII
 )
-BEHIND = re.compile(r"[0-9]|[.,'\u00a0\u202f][0-9]|[eEdD][+-]?[0-9]", re.ASCII)
+BEHIND = re.compile(r"\ufffd|[0-9]|[.,'\u00a0\u202f][0-9]|[eEdD][+-]?[0-9]", re.ASCII)
 
 
 def uncut(part: str, name: str, match: re.Match[str]) -> None:

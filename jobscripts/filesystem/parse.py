@@ -46,7 +46,7 @@ def _object(where: str, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise OutputError(where, f"no JSON: {error}") from error
+        raise OutputError(where, f"no JSON: '{line[:100]}': {error}") from error
     if not isinstance(found, dict):
         raise OutputError(where, "no JSON object")
     return found

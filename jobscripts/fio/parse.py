@@ -6,7 +6,6 @@ latencies weighted by requests; percentiles of several groups cannot be joined a
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import last_words, read_output
+from steelyard.jobscripts.output import last_words, read_document, read_output
 from steelyard.jobscripts.registry import Result
 
 ASKED = ("rw", "bs", "size", "numjobs", "iodepth", "ioengine", "direct", "end_fsync")
@@ -24,11 +23,11 @@ PERCENTILES = {"p50": "50.000000", "p99": "99.000000"}
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Rates and latencies of what was read and written, and the mount's counters."""
     name = f"out.{client}"
-    document = _document(name, read_output(folder, client, "fio"))
+    document, before = _document(name, read_output(folder, client, "fio"))
     jobs = _jobs(name, document)
     for job in jobs:
         if job.get("error") != 0:
-            words = [*document["notes"], last_words(folder, client)][0]
+            words = [*before, last_words(folder, client)][0]
             raise FailedError(f"fio says error {job.get('error')}" + (words and f": {words}"))
     if not parameters["job_file"]:
         _check_asked(name, jobs, parameters)
@@ -38,21 +37,14 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     return found + mounts.results(folder, client)
 
 
-def _document(name: str, text: str) -> dict[str, Any]:
-    """fio's JSON, behind its notes and complaints, a line each."""
-    if not text.endswith("\n}\n"):
-        raise OutputError(name, "cut short: the end of fio's JSON is missing")
-    notes, start, rest = text.rpartition("\n{\n") if not text.startswith("{\n") else ("", "", text)
-    if any(not line.startswith(("fio: ", "note: ")) for line in notes.splitlines()):
-        raise OutputError(name, "something else than fio's notes before its JSON")
-    try:
-        found = json.loads(start + rest)
-    except (ValueError, RecursionError) as error:
-        raise OutputError(name, f"no JSON: {error}") from error
-    if not isinstance(found, dict) or not str(found.get("fio version", "")).startswith("fio-"):
+def _document(name: str, text: str) -> tuple[dict[str, Any], list[str]]:
+    """fio's JSON, and its notes and complaints before it, a line each."""
+    found, before = read_document(name, text)
+    if not text.endswith("\n"):
+        raise OutputError(name, "cut short: the last line has no end")
+    if not str(found.get("fio version", "")).startswith("fio-"):
         raise OutputError(name, "no 'fio version': not fio's JSON")
-    found["notes"] = notes.splitlines()
-    return found
+    return found, before
 
 
 def _jobs(name: str, document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.hpl import parse as hpl
-from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.output import read_complete
 from steelyard.jobscripts.registry import Result
 
 SECTIONS = (
@@ -60,7 +60,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     """Every figure that benchmark.toml describes, checked against the problem asked for."""
     name = f"out.{client}"
     asked = hpl.order_asked(folder, client, parameters)
-    text = hpl.ended(name, read_output(folder, client, "hpcc"), hpl.HPCC_END, folder, client)
+    text = read_complete(folder, client, "hpcc", hpl.HPCC_END)
     solved, _, _ = hpl.solved_by_hpcc(name, text, asked)
     for section in SECTIONS:
         _check_section(name, section, text)

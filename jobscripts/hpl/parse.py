@@ -17,7 +17,7 @@ from pathlib import Path
 
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
-from steelyard.jobscripts.output import last_words, number, read_output
+from steelyard.jobscripts.output import number, read_complete
 from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
@@ -82,13 +82,13 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     name = f"out.{client}"
     asked = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
-        text = ended(name, read_output(folder, client, "xhpl"), XHPL_END, folder, client)
+        text = read_complete(folder, client, "xhpl", XHPL_END)
         solved = _solutions(name, text)
         _check(name, solved, asked)
         best = max(solved, key=lambda one: one.gflops)
         time_s, gflops = best.operations / best.gflops / 1e9, best.gflops
     else:
-        text = ended(name, read_output(folder, client, "hpcc"), HPCC_END, folder, client)
+        text = read_complete(folder, client, "hpcc", HPCC_END)
         solved, time_s, gflops = solved_by_hpcc(name, text, asked)
     return [
         Result("gflops", gflops, "Gflop/s", 1),
@@ -107,14 +107,6 @@ def _each(solved: list[Solution]) -> Iterator[Result]:
     for i, one in enumerate(solved, start=1):
         yield Result("system_gflops", one.gflops, "Gflop/s", i)
         yield Result("system_residual", float(one.residual), "1", i)
-
-
-def ended(name: str, text: str, end: re.Pattern[str], folder: Path, client: int) -> str:
-    """The text, when it has its end."""
-    if not end.search(text):
-        words = last_words(folder, client)
-        raise OutputError(name, "cut short: the end is missing" + (f" ({words})" if words else ""))
-    return text
 
 
 def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> dict[str, object]:

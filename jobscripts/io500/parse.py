@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.output import number, read_complete
 from steelyard.jobscripts.registry import Result
 
 GIB = 1 << 30
@@ -38,20 +38,17 @@ SCORE = re.compile(
     r"( \[INVALID\])?"
 )
 WHY = re.compile(r"^ERROR INVALID \([^)]*\) (.+)$", re.MULTILINE)
-END = re.compile(r"\nThe result files are stored in the directory: .+\n\Z")
+END = re.compile(r"\nThe result files are stored in the directory: .+\n")
 ROUNDED = 1e-6  # six decimals are printed
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """The score, what it is made of, and every phase."""
     name = f"out.{client}"
-    text = read_output(folder, client, "io500")
-    if len(VERSION.findall(text)) != 1 or not END.search(text):
-        raise OutputError(
-            name,
-            "cut short or not of the IO500: 'IO500 version … (standard)' and, at the end, "
-            "'The result files are stored in the directory: …' are expected",
-        )
+    expected = "'The result files are stored in the directory: …' is expected"
+    text = read_complete(folder, client, "io500", END, expected)
+    if len(VERSION.findall(text)) != 1:
+        raise OutputError(name, "'IO500 version … (standard)' is expected once")
     phases, invalid = _phases(name, text)
     score = _score(name, text, phases)
     if (invalid or score[3]) and not parameters["invalid"]:

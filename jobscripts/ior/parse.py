@@ -14,7 +14,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.output import number, read_complete, read_document, read_output
 from steelyard.jobscripts.registry import Result
 
 MIB = 1 << 20
@@ -25,7 +25,7 @@ ROW = re.compile(
     r"^(write|read) +([0-9.]+)" + 7 * r" +\S+" + r" +([0-9.]+) +(\d+) *$", re.MULTILINE | re.ASCII
 )
 SUMMARY = re.compile(
-    r"^Summary of all tests:\nOperation .*\n((?:.*\n)*?)Finished +: .+\n\Z", re.MULTILINE
+    r"^Summary of all tests:\nOperation .*\n((?:.*\n)*?)Finished +: .+\n", re.MULTILINE
 )
 WRONG_DATA = re.compile(r"Incorrect data on \w+ \(\d+ errors found\)")
 # The columns of a summary's row that are read.
@@ -57,9 +57,11 @@ class Summary:
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Bytes a second of every write and every read."""
     name = f"out.{client}"
-    text = read_output(folder, client, "IOR")
-    read = _json if parameters["summary"] == "json" else _text
-    rows, summaries = read(name, text)
+    if parameters["summary"] == "json":
+        rows, summaries = _json(name, read_output(folder, client, "IOR"))
+    else:
+        expected = "the summary and 'Finished' are expected"
+        rows, summaries = _text(name, read_complete(folder, client, "IOR", SUMMARY, expected))
     if not summaries or {one for one in OPERATIONS if rows[one]} != set(summaries):
         raise OutputError(
             name,
@@ -83,10 +85,7 @@ def _text(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
     """IOR's own text: one test."""
     summary = SUMMARY.search(text)
     if len(HEAD.findall(text)) != 1 or summary is None:
-        raise OutputError(
-            name,
-            "cut short or not of IOR: 'IOR-VERSION: …' and, at the end, 'Finished' are expected",
-        )
+        raise OutputError(name, "not the output of one IOR: 'IOR-VERSION: …' is expected once")
     wrong = WRONG_DATA.search(text)
     if wrong:
         raise FailedError(f"IOR's check of the data: {wrong[0]}")
@@ -123,8 +122,8 @@ def _summary_row(
 
 def _json(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
     """IOR's document; 3.3 has a list of each repetition's operations, 4.0 one list of all."""
+    document, _ = read_document(name, text, json.JSONDecoder(parse_float=str))
     try:
-        document = json.loads(text, parse_float=str)
         (test,) = document["tests"]
         results = [
             one
@@ -147,12 +146,12 @@ def _json(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
             if one["operation"] in OPERATIONS
         }
         if (
-            not text.endswith("}\n")
+            not text.endswith("\n")
             or not document["Finished"]
             or len(summaries) != len(document["summary"])
         ):
             raise ValueError("one summary of each of write and read is expected")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise OutputError(name, f"cut short or damaged: {error}") from error
     return rows, summaries
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import OutputError
-from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.output import number, read_complete
 from steelyard.jobscripts.registry import Result
 
 LAUNCHED = re.compile(
@@ -26,7 +26,7 @@ TABLE = re.compile(
     re.MULTILINE,
 )
 ROW = re.compile(r" {3}(\w+ \w+) *:? +(\d+\.\d{3}) +(\d+\.\d{3}) +(\d+\.\d{3}) +(-?\d+\.\d{3}) *")
-END = re.compile(r"\n-- finished at [^\n]+ --\n\n\Z")
+END = re.compile(r"\n-- finished at [^\n]+ --\n\n")
 NAMES = {"creation": "create", "stat": "stat", "rename": "rename", "read": "read"}
 NAMES |= {"removal": "remove"}
 KINDS = {"files": ["File"], "directories": ["Directory"], "both": ["Directory", "File"]}
@@ -41,9 +41,7 @@ ROUNDED_S, ROUNDED_RATE = 0.00051, 0.00051  # both are printed with three decima
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Files and directories a second, of each operation."""
     name = f"out.{client}"
-    text = read_output(folder, client, "mdtest")
-    if not END.search(text):
-        raise OutputError(name, "cut short: mdtest's last line is '-- finished at … --'")
+    text = read_complete(folder, client, "mdtest", END, "'-- finished at … --' is expected")
     count = _problem(name, text, parameters)
     rates, times_s = _tables(name, text)
     wanted = [

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
-from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.output import read_document, read_output
 from steelyard.jobscripts.pairs import number
 from steelyard.jobscripts.registry import Result
 
@@ -21,11 +20,11 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     """Latency of the smallest message, all else of the largest; the profile if it was asked for."""
     name = f"out.{client}"
     text = read_output(folder, client, "the program")
+    document, _ = read_document(name, text)
     try:
-        document = json.loads(text)
         rows = {(row["test"], row["bytes"]): row for row in document["tests"]}
         ranks = len(document["nodes"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
         raise OutputError(name, f"cut short or damaged: {error}") from error
     if document.get("format") != "steelyard-mpi" or document.get("version") != 1:
         raise OutputError(name, "no document of the benchmark mpi, version 1")

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.jobscripts.errors import OutputError
-from steelyard.jobscripts.output import number, read_output
+from steelyard.jobscripts.output import number, read_complete
 from steelyard.jobscripts.registry import Result
 
 STRESSOR = re.compile(r"^ +- stressor: (\S+)$", re.MULTILINE | re.ASCII)
 FIELD = re.compile(r"^ +([a-z-]+): (\S+)$", re.MULTILINE | re.ASCII)
+END = re.compile(r"^\.\.\.$\n?", re.MULTILINE)
 COUNT, REAL_S, USER_S, SYSTEM_S = "bogo-ops", "wall-clock-time", "user-time", "system-time"
 RATES = {
     "bogo_ops_per_s": "bogo-ops-per-second-real-time",
@@ -27,10 +28,12 @@ ROUNDED_S = 2e-6  # times have six decimals, and user and system time are two
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Bogo operations a second of real time, and a second of user and system time."""
     name = f"out.{client}"
-    text = read_output(folder, client, "stress-ng")
+    text = read_complete(
+        folder, client, "stress-ng", END, "'...', the end of its YAML, is expected"
+    )
     head, _, table = text.partition("\nmetrics:\n")
-    if "system-info:" not in head or not table.rstrip().endswith("..."):
-        raise OutputError(name, "cut short: no whole YAML of stress-ng (system-info … metrics …)")
+    if "system-info:" not in head:
+        raise OutputError(name, "no YAML of stress-ng (system-info … metrics …)")
     found = STRESSOR.findall(table)
     if found != [parameters["stressor"]]:
         raise OutputError(name, f"stressors {found} instead of {parameters['stressor']}")

@@ -98,6 +98,7 @@ def as_json(done: Collected) -> dict[str, object]:
         "attempts": done.attempts,
         "records": done.records,
         "new_sample_files": done.sample_files,
+        "notes": done.notes,
         "elapsed_s": done.elapsed_s,
         "gaps": [
             {
@@ -121,6 +122,8 @@ def print_summary(done: Collected) -> None:
         f"{done.attempts} attempts, {done.records} records, {done.sample_files} new files of "
         f"samples, in {console.format_seconds(done.elapsed_s)}"
     )
+    if done.notes:
+        print(f"{done.notes} lines of noise in the outputs change no figure: the table `notes`")
     print_gaps(done.gaps)
     print(f"{done.database}\nnext: steelyard report {done.study_dir}")
 

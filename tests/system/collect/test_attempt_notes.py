@@ -95,3 +95,22 @@ def test_totals_of_processes_that_were_elsewhere_are_null(study: Any, weighed: s
     assert {found[metric] for metric in of_processes} == {weighed == "yes"}
     assert found["rx_bytes"]
     assert found["elapsed_s"]
+
+
+def test_noise_in_an_output_becomes_notes_and_changes_no_figure(study: Any) -> None:
+    study.collect()
+    right = query(study, "SELECT * FROM results ORDER BY ALL")
+    assert right
+    line = "[1795275243.363293] [n1:42:0]  mpool.c:38   UCX  WARN  object was not returned to mpool"
+    folder = folder_of(study, "twonodes")
+    with (folder / "out.0").open("ab") as out:
+        out.write(line.encode() + b" \xb0\n")
+    done = study.collect()
+    assert query(study, "SELECT * FROM results ORDER BY ALL") == right
+    assert query(study, "SELECT run_id, client, kind, line, text FROM notes ORDER BY kind") == [
+        (HELP.run_id("twonodes"), 0, "bytes", 6, f"{line} \ufffd"),
+        (HELP.run_id("twonodes"), 0, "noise", 6, f"{line} \ufffd"),
+    ]
+    assert done.notes == 2
+    study.collect()
+    assert query(study, "SELECT count(*) FROM notes") == [(2,)]

@@ -225,7 +225,8 @@ def test_absent_empty_and_unreadable_output(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"^out\.3: cannot be read: No such file"):
         benchmark.parse(tmp_path, 3, {})
     assert refusal(tmp_path, "hpl", "", {}) == "out.0: empty: hpcc printed nothing"
-    assert refusal(tmp_path, "hpl", b"\xff\xfe", {}) == "out.0: no UTF-8 text: byte 0"
+    words = "out.0: cut short: the end is missing; the last line is '\ufffd\ufffd'"
+    assert refusal(tmp_path, "hpl", b"\xff\xfe", {}) == words
     (tmp_path / "err.0").write_text("first\n mpirun: no slots \n\n", encoding="utf-8")
     assert refusal(tmp_path, "hpl", " \n", {}) == "hpcc printed nothing and said: mpirun: no slots"
 

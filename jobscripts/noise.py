@@ -1,0 +1,141 @@
+"""Known noise in a benchmark's output, taken out before a parser reads it.
+
+MPI libraries, launchers and terminals add to what a program prints: whole lines (UCX, Open MPI, NCCL,
+libfabric, srun), a rank's tag before every line, color sequences, bytes that are no UTF-8. None of it
+changes a figure, so it is taken out, and each removal is a Note. A line that is not known stays: the
+parser refuses it or, outside of the benchmark's own output, notes it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from steelyard.jobscripts.errors import OutputError
+
+
+class Note(NamedTuple):
+    """What was taken out of an output, or is not known: `kind` is one of KINDS; `line` counts from 1."""
+
+    kind: str
+    line: int
+    text: str
+
+
+KINDS = ("noise", "tag", "color", "bytes", "unknown")
+NOISE = re.compile(
+    r"^[ \t]*(?:"
+    # [TIME] [HOST:PID:THREAD] FILE:LINE  UCX  WARN  …, at the end of MPI_Finalize
+    r"\[\d+\.\d+\] \[[^\]\s]+:\d+(?::\d+)?\] +\S+:\d+ +UCX +[A-Z]+ .*"
+    r"|\[(?=[^\]]*[A-Za-z])[\w.-]+:\d+\] .*"  # [HOST:PID] …: Open MPI, PMIx, PRRTE
+    r"|\[\d+\] MPI startup\(\): .*"  # Intel MPI with I_MPI_DEBUG
+    r"|[\w.-]+:\d+:\d+ \[\d+\] NCCL [A-Z]+ .*"
+    r"|libfabric:\d+:.*"
+    r"|(?:srun|slurmstepd|prterun|mpirun|mpiexec): .*"
+    r"|OMP: (?:Warning|Info) #\d+: .*"
+    r"|libgomp: .*"
+    r")$\n?",
+    re.MULTILINE,
+)
+BROKEN = re.compile(r"^.*\ufffd.*$", re.MULTILINE)
+COLOR = re.compile(r"\x1b\[[0-9;]*m(?:\x1b\[K)?")  # grep ends a color with "erase the line's rest"
+# How a launcher names the rank that printed a line, and what makes it do so.
+MPI_TAG = re.compile(r"^\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>:?", re.MULTILINE)
+MPI_TAG_ANYWHERE = re.compile(r"\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>")
+MPI_TAG_ORIGIN = "mpirun --tag-output, --output tag or OMPI_MCA_orte_tag_output"
+RANK_TAGS = (
+    (re.compile(r"^ *\d+: ?", re.MULTILINE), "srun --label or SLURM_LABELIO"),
+    (re.compile(r"^\[\d+\] ?", re.MULTILINE), "mpiexec -prepend-rank"),
+)
+MOST_NOTES = 20  # of an output and a kind
+MOST_CHARACTERS = 300
+
+
+def decode(data: bytes) -> tuple[str, list[Note]]:
+    """The text, without colors. U+FFFD in place of what is no UTF-8: no number has it."""
+    text = data.decode("utf-8", "replace")
+    notes = _notes_of("bytes", BROKEN, text)
+    if "\x1b" in text:
+        notes += _notes_of("color", COLOR, text)
+        text = COLOR.sub("", text)
+    return text, notes
+
+
+def remove(part: str, text: str) -> tuple[str, list[Note]]:
+    """The text without known lines and without ranks' tags. `part` names it in an OutputError."""
+    text, notes = _without_lines(text)
+    text, tags = _without_tags(part, text)
+    if tags:  # a tagged line may be one of the known
+        text, more = _without_lines(text)
+        notes += [*tags, *more]
+    return text, notes
+
+
+def _without_lines(text: str) -> tuple[str, list[Note]]:
+    notes = _notes_of("noise", NOISE, text)
+    return (NOISE.sub("", text) if notes else text), notes
+
+
+def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
+    """A note of each of the first matches; the last one has the number of the others."""
+    notes: list[Note] = []
+    count, line, place = 0, 1, 0
+    for count, match in enumerate(pattern.finditer(text), 1):
+        if count <= MOST_NOTES:
+            line += text.count("\n", place, match.start())
+            place = match.start()
+            notes.append(note(kind, line, match[0]))
+    if count > MOST_NOTES:
+        notes.append(note(kind, line, f"and {count - MOST_NOTES} more of this kind"))
+    return notes
+
+
+def note(kind: str, line: int, text: str) -> Note:
+    """A note of one line that can be printed, cut where it is long."""
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text.strip())
+    return Note(kind, line, shown[:MOST_CHARACTERS])
+
+
+def origin_of_tags(text: str) -> str:
+    """What put a rank's tag before lines of this text, with the first such line; or nothing."""
+    for pattern, origin in ((MPI_TAG, MPI_TAG_ORIGIN), *RANK_TAGS):
+        found = pattern.search(text)
+        if found and _tagged(pattern, text) > 1:
+            line = text[found.start() :].split("\n", 1)[0]
+            return f"the line '{line[:60]}' has a rank's tag, as of {origin}"
+    return ""
+
+
+def line_at(text: str, place: int) -> int:
+    """The number of the line that has this place."""
+    return text.count("\n", 0, place) + 1
+
+
+def _without_tags(part: str, text: str) -> tuple[str, list[Note]]:
+    """A tag of Open MPI is nothing else; a number and a colon are a tag only before every line."""
+    if MPI_TAG.search(text):
+        note = _tag_note(MPI_TAG, MPI_TAG_ORIGIN, text)
+        # Newer releases put a blank behind the tag, before an empty line, too.
+        blank = all(text[m.end() : m.end() + 1] == " " for m in MPI_TAG.finditer(text))
+        text = re.sub(MPI_TAG.pattern + (" " if blank else ""), "", text, flags=re.MULTILINE)
+        if cut := MPI_TAG_ANYWHERE.search(text):
+            raise OutputError(
+                f"{part} line {line_at(text, cut.start())}",
+                f"the tag '{cut[0]}' in the middle of a line, as of {MPI_TAG_ORIGIN}: measure without it",
+            )
+        return text, [note]
+    for pattern, origin in RANK_TAGS:
+        if _tagged(pattern, text) == sum(1 for line in text.splitlines() if line.strip()) > 1:
+            return pattern.sub("", text), [_tag_note(pattern, origin, text)]
+    return text, []
+
+
+def _tagged(pattern: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in pattern.finditer(text))
+
+
+def _tag_note(pattern: re.Pattern[str], origin: str, text: str) -> Note:
+    found = pattern.search(text)
+    assert found is not None  # the caller has found one
+    words = f"'{found[0]}' and alike before {_tagged(pattern, text)} lines: {origin}"
+    return note("tag", line_at(text, found.start()), words)
