@@ -8,39 +8,74 @@
 
 #define DRM	      "/sys/class/drm"
 #define RESOLUTION_UJ 16 /* 2^-16 J */
+#define RESOLUTION_UW 1000000
 #define PERIOD_US     1000000
 
-/* Where the counter stands in a table of format 1: by its content revision. Revision 0 is not
- * aligned and has 32 bits; those after 6 are not known here. */
-static size_t place_of_counter(unsigned revision)
+enum { HAS_COUNTED };
+
+/* The released layouts of format 1. A revision alone does not name one: 1.6 was in the kernel in
+ * another layout before its release. Revision 0 is not aligned, 1.9 is a list of attributes. */
+static const struct layout {
+	unsigned char revision;
+	uint16_t size;
+	unsigned char watts, count; /* offsets: 16 bits, 64 bits */
+} layouts[] = {{1, 96, 22, 24},	  {2, 104, 22, 24}, {3, 120, 22, 24}, {4, 288, 10, 24},
+	       {5, 360, 10, 88},  {6, 352, 10, 88}, {6, 384, 10, 88}, {6, 1664, 10, 16},
+	       {7, 2208, 10, 24}, {8, 3360, 10, 24}};
+
+static const struct layout *find_layout(const unsigned char *table, size_t length)
 {
-	if (revision >= 1 && revision <= 4)
-		return 24;
-	return revision == 5 || revision == 6 ? 88 : 0; /* behind 32 figures of JPEG engines */
+	size_t size = length < 4 ? 0 : (size_t)table[0] | (size_t)table[1] << 8;
+
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		if (size == layouts[i].size && length >= size && table[2] == 1 &&
+		    table[3] == layouts[i].revision)
+			return &layouts[i];
+	return NULL;
 }
 
 int64_t sy_amdgpu_energy_uj(const unsigned char *table, size_t length, const char **why)
 {
-	size_t place = length < 4 || table[2] != 1 ? 0 : place_of_counter(table[3]);
+	const struct layout *layout = find_layout(table, length);
 	uint64_t count = 0;
 
-	*why = "gpu_metrics has a form that is not known here, or one without a counter";
-	if (!place || length < place + sizeof(count))
+	*why = "gpu_metrics has a layout that Steelyard does not know, or one without a counter";
+	if (!layout)
 		return -1;
-	for (int i = 7; i >= 0; i--)
-		count = count << 8 | table[place + (size_t)i];
+	for (size_t i = sizeof(count); i > 0; i--)
+		count = count << 8 | table[layout->count + i - 1];
 	*why = "the GPU does not count its energy";
-	if (count == UINT64_MAX || count > (uint64_t)INT64_MAX / 1000000)
+	if (count == 0 || count > (uint64_t)INT64_MAX / 1000000)
 		return -1;
 	return (int64_t)((count >> 16) * 1000000 + ((count & 0xffff) * 1000000 >> 16));
 }
 
-static int64_t read_uj(struct sy_meter *meter, const char **why)
+int64_t sy_amdgpu_power_uw(const unsigned char *table, size_t length)
 {
-	unsigned char table[512];
-	ssize_t got = pread(meter->fd, table, sizeof(table), 0);
+	const struct layout *layout = find_layout(table, length);
+	int watts = layout ? table[layout->watts] | table[layout->watts + 1] << 8 : 0;
 
-	return got < 0 ? -1 : sy_amdgpu_energy_uj(table, (size_t)got, why);
+	return watts == 0 || watts == UINT16_MAX ? -1 : (int64_t)watts * RESOLUTION_UW;
+}
+
+/* A GPU whose first table has no count is read by its watts. */
+static int64_t read_table(struct sy_meter *meter, const char **why)
+{
+	unsigned char table[4096];
+	ssize_t got = pread(meter->fd, table, sizeof(table), 0);
+	int64_t value = -1;
+
+	if (got < 0)
+		return -1;
+	if (!meter->power)
+		value = sy_amdgpu_energy_uj(table, (size_t)got, why);
+	if (value < 0 && !meter->key[HAS_COUNTED]) {
+		value = sy_amdgpu_power_uw(table, (size_t)got);
+		meter->power |= value >= 0;
+		return value;
+	}
+	meter->key[HAS_COUNTED] = 1;
+	return value;
 }
 
 static int open_table(int root, struct sy_meter *meter, struct sy_error *err)
@@ -99,4 +134,4 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 }
 
 const struct sy_reader sy_amdgpu = {
-    .name = "amdgpu", .who = "anybody", .find = find, .open = open_table, .read = read_uj};
+    .name = "amdgpu", .who = "anybody", .find = find, .open = open_table, .read = read_table};

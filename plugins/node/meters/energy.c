@@ -11,8 +11,10 @@ void sy_energy_init(struct sy_energy *energy, int64_t range_uj)
 
 void sy_energy_init_power(struct sy_energy *energy, int64_t period_us, int64_t mean_us)
 {
-	*energy = (struct sy_energy){
-	    .max_gap_us = 10 * period_us + 1000000, .mean_us = mean_us, .valid = true};
+	*energy = (struct sy_energy){.max_gap_us = 10 * period_us + 1000000,
+				     .mean_us = mean_us,
+				     .valid = true,
+				     .power = true};
 }
 
 int64_t sy_energy_max_gap_us(int64_t range_uj)

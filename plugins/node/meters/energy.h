@@ -24,6 +24,7 @@ struct sy_energy {
 	int64_t sum_uj;
 	int64_t wraps;
 	bool started, valid;
+	bool power;	       /* the sum is an integral over watts */
 	char why[SY_WHY_SIZE]; /* why it is not valid */
 };
 

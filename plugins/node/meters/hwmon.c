@@ -53,11 +53,13 @@ static void read_beside(int root, const char *folder, const char *file, const ch
 		text[0] = '\0';
 }
 
-/* amd_energy: "Esocket1"; its cores lie within the sockets, and there may be hundreds. */
+/* amd_energy, and zenergy, the same driver out of the kernel's tree: "Esocket1". Its cores lie
+ * within the sockets, and there may be hundreds. */
 static bool tell_energy(struct sy_meter *meter, const char *driver, const char *label)
 {
 	meter->resolution = 16; /* 2^-16 J, the unit of most; what it is here is not told */
-	if (!strcmp(driver, "amd_energy") && !strncmp(label, "Esocket", 7))
+	if ((!strcmp(driver, "amd_energy") || !strcmp(driver, "zenergy")) &&
+	    !strncmp(label, "Esocket", 7))
 		meter->unit = sy_meter_unit(label + 7);
 	if (meter->unit >= 0) {
 		meter->domain = SY_DOMAIN_PACKAGE;

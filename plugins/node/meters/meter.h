@@ -68,7 +68,8 @@ struct sy_reader {
 	/* Get one ready to be read, as whoever has found it: 0, or -1. */
 	int (*open)(int root, struct sy_meter *meter, struct sy_error *err);
 	/* The counter in µJ, or the power in µW; negative: it could not be read, `why` says it
-	 * where there is more to say. */
+	 * where there is more to say. The first reading of a slow meter may set `power`: only then
+	 * is it known that nothing counts its joules. */
 	int64_t (*read)(struct sy_meter *meter, const char **why);
 };
 

@@ -198,14 +198,14 @@ bool sy_meters_follow_cpu(const struct sy_meters *meters)
 	return some;
 }
 
-void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,
-		    int64_t *elapsed_us, char (*why)[SY_WHY_SIZE])
+void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
+		      struct sy_meter_status *status, char (*why)[SY_WHY_SIZE])
 {
 	for (int i = 0; i < meters->count; i++) {
 		const struct sy_energy *energy = &meters->energy[i];
 
-		wraps[i] = energy->wraps;
-		elapsed_us[i] = energy->last_us - energy->first_us;
+		status[i] = (struct sy_meter_status){
+		    energy->wraps, energy->last_us - energy->first_us, energy->power};
 		if (end && !*why[i])
 			(void)snprintf(why[i], SY_WHY_SIZE, "%s", why_none(meters, i, now_us));
 	}

@@ -34,10 +34,16 @@ void sy_meters_read(struct sy_meters *meters, int64_t now_us, struct sy_line *li
  * goes with CPU time, and it can be said what of it may be a job's (docs/energy.md). */
 bool sy_meters_follow_cpu(const struct sy_meters *meters);
 
-/* Of each, how often it has started again and for how long it was read; at the end also why it has
- * no value, where that has not been told. */
-void sy_meters_tell(const struct sy_meters *meters, int64_t now_us, bool end, int64_t *wraps,
-		    int64_t *elapsed_us, char (*why)[SY_WHY_SIZE]);
+/* What has been seen of one meter. */
+struct sy_meter_status {
+	int64_t wraps;	    /* how often it has started again */
+	int64_t elapsed_us; /* from its first reading to its last */
+	bool power;	    /* its joules are an integral over watts */
+};
+
+/* Report the state of each meter; at the end also why it has no value, where `why` is empty. */
+void sy_meters_report(const struct sy_meters *meters, int64_t now_us, bool end,
+		      struct sy_meter_status *status, char (*why)[SY_WHY_SIZE]);
 
 /* The longest time between two samples in which no wrap is missed, µs, with a margin of four and
  * not below 100 ms; 0: any. */

@@ -9,20 +9,25 @@
 
 #define GPUS	      "/proc/driver/nvidia/gpus"
 #define LIBRARY	      "libnvidia-ml.so.1"
-#define RESOLUTION_UJ 1000 /* it tells mJ */
+#define RESOLUTION_UJ 1000 /* it tells mJ, and mW */
+#define NOT_SUPPORTED 3	   /* NVML_ERROR_NOT_SUPPORTED */
 #define PERIOD_US     1000000
 
 /* Of nvml.h, which nobody needs to have: nvmlReturn_t, nvmlDevice_t. */
 typedef int (*init_call)(void);
 typedef int (*find_call)(const char *, void **);
 typedef int (*energy_call)(void *, unsigned long long *);
+typedef int (*power_call)(void *, unsigned int *);
 typedef const char *(*words_call)(int);
+
+enum { HAS_COUNTED };
 
 static struct {
 	void *library;
 	init_call init;
 	find_call find;
 	energy_call energy;
+	power_call power;
 	words_call words;
 	char why[96]; /* set: there is nothing to be had from it */
 } nvml;
@@ -54,6 +59,7 @@ static void load(void)
 	*(void **)&nvml.init = symbol("nvmlInit_v2");
 	*(void **)&nvml.find = symbol("nvmlDeviceGetHandleByPciBusId_v2");
 	*(void **)&nvml.energy = symbol("nvmlDeviceGetTotalEnergyConsumption");
+	*(void **)&nvml.power = symbol("nvmlDeviceGetPowerUsage");
 	if (*nvml.why)
 		return;
 	code = nvml.init();
@@ -61,10 +67,27 @@ static void load(void)
 		fail("nvmlInit", code);
 }
 
-/* The first reading finds the device: when it is asked for, there are no rights left. */
-static int64_t read_uj(struct sy_meter *meter, const char **why)
+/* mJ, or mW of a GPU that counts no joules (before Volta, and virtual ones); NVML's code. */
+static int read_device(struct sy_meter *meter, unsigned long long *value)
 {
-	unsigned long long mj;
+	unsigned int mw;
+	int code = NOT_SUPPORTED;
+
+	if (!meter->power)
+		code = nvml.energy(meter->device, value);
+	meter->key[HAS_COUNTED] |= code == 0;
+	if (code != NOT_SUPPORTED || meter->key[HAS_COUNTED])
+		return code;
+	code = nvml.power(meter->device, &mw);
+	meter->power |= code == 0;
+	*value = mw;
+	return code;
+}
+
+/* The first reading finds the device: when it is asked for, there are no rights left. */
+static int64_t read_micro(struct sy_meter *meter, const char **why)
+{
+	unsigned long long milli = 0;
 	int code = 0;
 
 	*why = nvml.why;
@@ -75,9 +98,9 @@ static int64_t read_uj(struct sy_meter *meter, const char **why)
 	if (!meter->device)
 		code = nvml.find(strrchr(meter->path, '/') + 1, &meter->device);
 	if (!code)
-		code = nvml.energy(meter->device, &mj);
-	if (!code && mj <= INT64_MAX / RESOLUTION_UJ)
-		return (int64_t)mj * RESOLUTION_UJ;
+		code = read_device(meter, &milli);
+	if (!code && milli <= INT64_MAX / RESOLUTION_UJ)
+		return (int64_t)milli * RESOLUTION_UJ;
 	(void)snprintf(meter->why, sizeof(meter->why), "NVML: %.80s", nvml.words(code));
 	*why = meter->why;
 	return -1;
@@ -147,4 +170,4 @@ const struct sy_reader sy_nvml = {.name = "nvml",
 				  .who = "whoever may open /dev/nvidia*",
 				  .find = find,
 				  .open = open_later,
-				  .read = read_uj};
+				  .read = read_micro};

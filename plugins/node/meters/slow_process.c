@@ -63,10 +63,15 @@ static void open_meters(void)
 
 static void add(int i, int64_t at, int64_t value)
 {
-	if (p.meters->meter[i].power)
-		sy_energy_add_power(&p.meters->energy[i], at, value);
+	const struct sy_meter *meter = &p.meters->meter[i];
+	struct sy_energy *energy = &p.meters->energy[i];
+
+	if (meter->power && !energy->power && !energy->started)
+		sy_energy_init_power(energy, meter->period_us, meter->mean_us);
+	if (energy->power)
+		sy_energy_add_power(energy, at, value);
 	else
-		sy_energy_add(&p.meters->energy[i], at, value);
+		sy_energy_add(energy, at, value);
 }
 
 /* Of one that says when it was measured: there may be nothing new. What was told before the job

@@ -21,6 +21,13 @@ static json_t *micro_or_null(int64_t value)
 	return value > 0 ? json_real((double)value / 1e6) : json_null();
 }
 
+static void put_quantity(json_t *record, int i, bool power, int64_t resolution)
+{
+	put(record, i, "measures", json_string(power ? "power" : "energy"), NULL);
+	put(record, i, power ? "resolution_w" : "resolution_j", micro_or_null(resolution),
+	    "not told");
+}
+
 static void put_kind(json_t *record, int i, const struct sy_meter *meter)
 {
 	put(record, i, "meter", json_string(meter->reader->name), NULL);
@@ -29,9 +36,7 @@ static void put_kind(json_t *record, int i, const struct sy_meter *meter)
 	    "it is the only one, or its number is not told");
 	if (*meter->identity)
 		put(record, i, "identity", sy_json_text(meter->identity), NULL);
-	put(record, i, "measures", json_string(meter->power ? "power" : "energy"), NULL);
-	put(record, i, meter->power ? "resolution_w" : "resolution_j",
-	    micro_or_null(meter->resolution), "not told");
+	put_quantity(record, i, meter->power, meter->resolution);
 	put(record, i, "period_s", micro_or_null(meter->period_us), "read with every sample");
 }
 
@@ -102,6 +107,17 @@ static void explain(json_t *record, const char *path, const char *why)
 		(void)json_object_set_new(missing, path, sy_json_text(why));
 }
 
+/* The reader of a slow meter finds at its first reading that nothing counts its joules. */
+static void correct_quantity(json_t *record, int i, json_t *zone, bool power)
+{
+	const char *measures = json_string_value(json_object_get(zone, "measures"));
+
+	if (!power || !measures || strcmp(measures, "energy") != 0)
+		return;
+	(void)json_object_del(zone, "resolution_j");
+	put_quantity(record, i, true, 0);
+}
+
 void sy_record_meters_end(json_t *record, const struct sy_status *status,
 			  const char why[][SY_WHY_SIZE])
 {
@@ -111,9 +127,10 @@ void sy_record_meters_end(json_t *record, const struct sy_status *status,
 		json_t *zone = json_array_get(zones, (size_t)i);
 		char path[64];
 
-		(void)json_object_set_new(zone, "wraps", json_integer(status->wraps[i]));
+		(void)json_object_set_new(zone, "wraps", json_integer(status->meter[i].wraps));
 		(void)json_object_set_new(zone, "elapsed_s",
-					  json_real((double)status->meter_us[i] / 1e6));
+					  json_real((double)status->meter[i].elapsed_us / 1e6));
+		correct_quantity(record, i, zone, status->meter[i].power);
 		if (!*why[i])
 			continue;
 		(void)snprintf(path, sizeof(path), "energy.zones.%d.energy_j", i);

@@ -10,14 +10,14 @@
 #include "counters/processes.h"
 #include "counters/tcp_sockets.h"
 #include "counters/unseen.h"
+#include "meters/meters.h"
 
 #define SY_NOTES_SIZE 65536 /* messages about the job, on their way to its record */
 
 struct sy_status {
 	struct sy_sums sums;
 	int64_t lost, missed_deadlines;
-	int64_t wraps[SY_MAX_ZONES],
-	    meter_us[SY_MAX_ZONES];	    /* from its first reading to its last */
+	struct sy_meter_status meter[SY_MAX_ZONES];
 	int64_t cpu_ns, max_memory_bytes;   /* its own */
 	int64_t user_us, system_us;	    /* of the job; SY_UNKNOWN */
 	int64_t minor_faults, major_faults; /* of the job, counted by the kernel; SY_UNKNOWN */

@@ -68,8 +68,8 @@ static void finish(struct sy_sampler *s, int64_t now_us)
 	sy_job_read_meanwhile(&s->job, &s->line, &s->status);
 	sy_sampler_tcp(s, now_us, false);
 	sy_sampler_line(s, now_us, now_us + WAKE_US);
-	sy_meters_tell(&s->child->node->meters, now_us, false, s->status.wraps, s->status.meter_us,
-		       s->child->shared->meter_why);
+	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
+			 s->child->shared->meter_why);
 	sy_in_kernel_tell(s->child->kernel, &s->status);
 	sy_sampler_publish(s, now_us);
 }
@@ -197,8 +197,8 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	if (s->end)
 		sy_node_read(s->child->node, now, true, &s->line);
 	sy_sampler_line(s, now, now + s->period_us);
-	sy_meters_tell(&s->child->node->meters, now, s->end, s->status.wraps, s->status.meter_us,
-		       s->child->shared->meter_why);
+	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
+			 s->child->shared->meter_why);
 	sy_sampler_publish(s, now);
 	drop_what_is_not_needed(s);
 	ticking_start(s);

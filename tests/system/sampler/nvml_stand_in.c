@@ -1,7 +1,8 @@
 /* In the place of libnvidia-ml.so.1, after the NVML API Reference Guide: two GPUs, whose joules
  * stand in files of the folder NVML_STAND_IN (a variable, or a macro for those whose environment is
- * made for them), "mJ" or "error CODE". NVML_STAND_IN_MS: how long a call takes. It refuses whoever
- * still has a right of root's, and calls before nvmlInit_v2. */
+ * made for them), "mJ", "error CODE" or "watts mW" of one that counts no joules. NVML_STAND_IN_MS:
+ * how long a call takes. It refuses whoever still has a right of root's, and calls before
+ * nvmlInit_v2. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ int nvmlInit_v2(void);
 const char *nvmlErrorString(int code);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj);
+int nvmlDeviceGetPowerUsage(void *device, unsigned int *mw);
 
 static char buses[2][32] = {"0000:3b:00.0", "0000:86:00.0"};
 static int initialized;
@@ -75,11 +77,19 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
 	return NOT_FOUND;
 }
 
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj)
+static FILE *open_text(const char *device)
 {
 	const char *folder = getenv("NVML_STAND_IN");
 	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder ? folder : NVML_STAND_IN, device);
+	return fopen(path, "r");
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj)
+{
 	int code = UNKNOWN;
+	unsigned int mw;
 	FILE *file;
 
 	if (!initialized)
@@ -87,12 +97,26 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj)
 	if (!device || !mj)
 		return INVALID_ARGUMENT;
 	take_time();
-	(void)snprintf(path, sizeof(path), "%s/%s", folder ? folder : NVML_STAND_IN,
-		       (const char *)device);
-	file = fopen(path, "r");
+	file = open_text(device);
 	if (!file)
 		return UNKNOWN;
-	if (fscanf(file, "error %d", &code) != 1 && fscanf(file, "%llu", mj) == 1)
+	if (fscanf(file, "watts %u", &mw) == 1)
+		code = NOT_SUPPORTED;
+	else if (fseek(file, 0, SEEK_SET) == 0 && fscanf(file, "error %d", &code) != 1 &&
+		 fscanf(file, "%llu", mj) == 1)
+		code = SUCCESS;
+	(void)fclose(file);
+	return code;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned int *mw)
+{
+	FILE *file = open_text(device);
+	int code = NOT_SUPPORTED;
+
+	if (!file)
+		return UNKNOWN;
+	if (fscanf(file, "watts %u", mw) == 1)
 		code = SUCCESS;
 	(void)fclose(file);
 	return code;

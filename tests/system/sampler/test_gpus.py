@@ -73,6 +73,35 @@ def test_what_nvml_refuses_is_null_with_its_words(
     assert record["missing"]["energy.zones.1.energy_j"] == why
 
 
+def test_watts_of_a_gpu_that_counts_no_joules_are_integrated_and_marked(
+    gpus: Gpus, sampler: Any, waiting: Any
+) -> None:
+    gpus.set(1, "watts 250000")
+    attached = sampler.attach("--root", gpus.tree, "--rate", "20")
+    waiting("watts of two seconds", lambda: (attached.column("energy_j:gpu-1") or [0])[-1])
+    record = attached.end()
+    counting, integrated = zones(record)
+    assert counting["measures"] == "energy"
+    assert counting["energy_j"] == 0.0
+    assert integrated["measures"] == "power"
+    assert "resolution_j" not in integrated
+    assert integrated["energy_j"] == pytest.approx(250.0 * integrated["elapsed_s"], abs=1e-3)
+    assert 0.5 < integrated["elapsed_s"] <= record["elapsed_s"]
+
+
+def test_watts_do_not_stand_in_for_a_counter_that_fails_later(
+    gpus: Gpus, sampler: Any, waiting: Any
+) -> None:
+    attached = sampler.attach("--root", gpus.tree, "--rate", "20")
+    waiting("a first reading", lambda: attached.column("energy_j:gpu-1")[-1:] == [0.0])
+    gpus.set(1, "watts 250000")
+    waiting("an empty cell", lambda: attached.column("energy_j:gpu-1")[-1:] == [None])
+    record = attached.end()
+    assert zones(record)[1]["measures"] == "energy"
+    assert zones(record)[1]["energy_j"] is None
+    assert record["missing"]["energy.zones.1.energy_j"] == "NVML: Not Supported"
+
+
 def test_a_counter_that_began_anew_is_null(gpus: Gpus, sampler: Any, waiting: Any) -> None:
     attached = sampler.attach("--root", gpus.tree, "--rate", "20")
     waiting("a first reading", lambda: attached.samples and attached.samples[-1]["energy_j:gpu-0"])

@@ -264,6 +264,36 @@ def test_amds_gpus_are_told_apart(sampler: Any, tmp_path: Path, waiting: Any) ->
     assert record["energy"]["energy_j"] is None
 
 
+def test_watts_of_an_amd_gpu_whose_accumulator_stays_0_are_integrated(
+    sampler: Any, tmp_path: Path, waiting: Any
+) -> None:
+    """RDNA4: 20 W and a count that is always 0, which was reported as 0 J."""
+    tree = copy("two-amd-gpus", tmp_path)
+    path = tree / "sys/class/drm/card1/device/gpu_metrics"
+    table = bytearray(path.read_bytes())
+    table[22:24] = (20).to_bytes(2, "little")
+    table[24:32] = bytes(8)
+    path.write_bytes(table)
+    attached = sampler.attach("--root", tree, "--rate", "20")
+    waiting("watts of two seconds", lambda: (attached.column("energy_j:amdgpu-1") or [0])[-1])
+    zones = attached.end()["energy"]["zones"]
+    assert [zone["measures"] for zone in zones] == ["energy", "power"]
+    assert zones[0]["energy_j"] == 0.0
+    assert zones[1]["energy_j"] == pytest.approx(20.0 * zones[1]["elapsed_s"], abs=1e-3)
+    assert zones[1]["elapsed_s"] > 0.5
+
+
+def test_zenergys_sockets_are_packages(sampler: Any, tmp_path: Path, waiting: Any) -> None:
+    tree = copy("zenergy", tmp_path)
+    attached = sampler.attach("--root", tree, "--rate", "20")
+    waiting("a first sample", lambda: attached.samples)
+    put(tree / "sys/class/hwmon/hwmon3/energy2_input", "91500000")
+    record = attached.end()
+    assert record["energy"]["energy_j"] == 3.5
+    assert record["energy"]["covers"] == ["package"]
+    assert [zone["name"] for zone in record["energy"]["zones"]] == ["hwmon-package-0"]
+
+
 def test_who_reads_slow_meters_is_no_process_of_the_job_and_ends_with_it(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:
