@@ -21,7 +21,7 @@ from steelyard.wrappers.netem import program
 MOST_TARGETS = 8  # `to=` of one specification: docs/netem.md
 MOST_CONDITIONS = 15  # bands of a device
 WHERE = ("to=", "port=", "dev=", "direction=")
-NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites.c, check_link()
+NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites.c, check_condition()
 FOLDER = Path("/etc/steelyard/netem")  # where --netem=sites=NAME looks: plugins/node/netem/sites.h
 WORD = re.compile(r"[A-Za-z0-9_-]{1,31}", re.ASCII)  # a site in a compiled file
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}", re.ASCII)  # spec.c, parse_file_word()
@@ -159,18 +159,17 @@ def text(network: Network) -> str:
 
 def compiled(sites: Sites, source: Path) -> str:
     """The file that --netem=sites=NAME reads on each node; UsageError for what no job can have."""
-    for name in sites.networks:
+    links = {pair: of_jobs(spec, source, *pair) for pair, spec in sites.links.items()}
+    lines = [f"# steelyard netem sites {source.name} --write"]
+    for name, networks in sites.networks.items():
         if not WORD.fullmatch(name):
             raise UsageError(
                 f"{source}: site {name}: expected at most 31 letters, digits, _ and -: jobs know it by "
                 "that name"
             )
-        conditions(sites, name)  # as many as a device has, at most
-    lines = [f"# steelyard netem sites {source.name} --write"]
-    for name, networks in sites.networks.items():
         lines.append(" ".join(["site", name, *map(text, networks)]))
-    for (begin, end), spec in sites.links.items():
-        lines.append(f"link {begin} {end} {of_jobs(spec, source, begin, end)}")
+        found = conditions(Sites(sites.networks, links), name)
+        lines += [f"to {end} {spec}" for end, spec in found]
     return "\n".join(lines) + "\n"
 
 

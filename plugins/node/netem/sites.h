@@ -1,10 +1,11 @@
-/* Who is how far from whom: a file of root's that `steelyard netem sites FILE --write` makes, which
- * says for every site what its nodes send to the others under. How: docs/netem.md.
+/* The conditions between sites: a file of root's that `steelyard netem sites FILE --write` makes.
+ * Each site has its networks, then the list of conditions that its nodes send under. How:
+ * docs/netem.md.
  *
  *   site cern 10.1.0.0/24
+ *   to fnal delay=60ms,loss=0.01%,to=10.2.0.0/24,to=10.2.1.7
  *   site fnal 10.2.0.0/24 10.2.1.7
- *   link cern fnal delay=60ms,loss=0.01%
- *   link fnal cern delay=45ms,loss=0.01%
+ *   to cern delay=45ms,loss=0.01%,to=10.1.0.0/24
  */
 #ifndef STEELYARD_NETEM_SITES_H
 #define STEELYARD_NETEM_SITES_H
@@ -16,16 +17,13 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 
-#define SY_SITES	  "/etc/steelyard/netem"
-#define SY_SITES_MOST	  256				     /* sites */
-#define SY_SITES_NETWORKS 4096				     /* of all of them */
-#define SY_SITES_PAIRS	  2048				     /* links in a file */
-#define SY_SITES_LINKS	  (SY_LAST_BAND - SY_FIRST_BAND + 1) /* from one site: bands of a device */
+#define SY_SITES       "/etc/steelyard/netem"
+#define SY_SITES_LINKS (SY_LAST_BAND - SY_FIRST_BAND + 1) /* from one site: bands of a device */
 
 /* To one other site, or to eight of its networks. */
 struct sy_sites_link {
 	char to[SY_TABLE_SIZE];
-	struct sy_netem spec; /* its networks are in `to` */
+	struct sy_netem spec;
 };
 
 struct sy_sites {
@@ -35,8 +33,9 @@ struct sy_sites {
 	struct sy_sites_link link[SY_SITES_LINKS];
 };
 
-/* FOLDER/NAME.sites, and in it the links that begin at the site which has one of `own`. -1 with the
- * file, the line, what was expected; also when the node is in no site, or in several. */
+/* Read FOLDER/NAME.sites: the conditions of the site that has one of the `own` addresses. -1 with
+ * the file, the line and what was expected; also when no site, or more than one, has one of them.
+ */
 int sy_sites_read(const char *folder, const char *name, const struct sy_own_addresses *own,
 		  struct sy_sites *sites, struct sy_error *err);
 

@@ -27,8 +27,15 @@ TOLERANCE_MS = 8  # beside a ping of guests on a busy machine
 def compiled(cluster: Cluster) -> str:
     """The file, as `steelyard netem sites FILE --write` makes it."""
     places = {"left": "v1", "right": "v2", "host": "n1"}
-    lines = [f"site {site} {address(cluster, node)}" for site, node in places.items()]
-    lines += [f"link {begin} {end} delay={ms}ms" for (begin, end), ms in WAYS.items()]
+    addresses = {site: address(cluster, node) for site, node in places.items()}
+    lines = []
+    for site, own in addresses.items():
+        lines.append(f"site {site} {own}")
+        lines += [
+            f"to {end} delay={ms}ms,to={addresses[end]}"
+            for (begin, end), ms in WAYS.items()
+            if begin == site
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -37,7 +44,7 @@ def before(virtual_cluster: Cluster) -> Iterator[dict[str, str]]:
     """The guests' queues before anything; their administrator has put the file there."""
     text = compiled(virtual_cluster)
     line = f"mkdir -p {FOLDER} && printf %s {shlex.quote(text)} >{FOLDER}/wan.sites"
-    alone = "site other 192.0.2.1\nsite b 192.0.2.2\nlink other b delay=1ms\n"
+    alone = "site other 192.0.2.1\nto b delay=1ms,to=192.0.2.2\nsite b 192.0.2.2\n"
     line += f" && printf %s {shlex.quote(alone)} >{FOLDER}/elsewhere.sites"
     for name in GUESTS:
         done = virtual_cluster.guest(name).run(["sh", "-c", line])

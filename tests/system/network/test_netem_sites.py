@@ -24,11 +24,11 @@ KILLS = 3 * int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 STEPS = "!wait4,clock_nanosleep"  # how often tc is waited for varies
 SITES = """
 site a 10.77.0.1
+to b rate=8mbit,to=10.77.0.2
+to c rate=24mbit,loss=0%,to=10.77.1.0/24
 site b 10.77.0.2
+to a rate=16mbit,to=10.77.0.1
 site c 10.77.1.0/24
-link a b rate=8mbit
-link b a rate=16mbit
-link a c rate=24mbit,loss=0%
 """
 RATES = {"b": "rate 8Mbit", "c": "rate 24Mbit"}
 FAR = "10.77.1.9"  # of site c
@@ -106,7 +106,7 @@ def test_each_link_is_as_the_file_says_and_all_are_undone(lab: SitesLab) -> None
 def test_the_other_end_has_the_other_way(lab: SitesLab) -> None:
     said = lab.inside(str(NODE), "netem", "sites", "wan", name=lab.there)
     assert said.returncode == 4
-    assert "wan.sites: this node is in two sites of it, b and c" in said.stderr
+    assert "wan.sites, line 6: this node is in two sites of it, b and c" in said.stderr
     lab.inside("ip", "addr", "del", f"{FAR}/32", "dev", "v1", name=lab.there)
     told = json.loads(lab.inside(str(NODE), "netem", "sites", "wan", name=lab.there).stdout)
     assert (told["here"], told["links"]) == (
@@ -177,7 +177,7 @@ def test_what_is_refused(lab: SitesLab, tmp_path: Path) -> None:
         return done.stderr
 
     assert "from a to b: netem: rate 8mbit: at least 10mbit is" in refusal(f"--policy={policy}")
-    lab.put("site b 10.77.0.2\nsite x 10.9.0.1\nlink b x rate=1mbit\n")
+    lab.put("site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
     assert "wan.sites: this node (10.77.0.1 and more) is in no site of it" in refusal()
     (lab.etc / "steelyard/netem/wan.sites").unlink()
     assert "cannot be opened; on each node root puts it there" in refusal()
@@ -188,13 +188,13 @@ def test_doctor_tells_which_file_a_node_has(lab: SitesLab) -> None:
     said = lab.inside(str(NODE), "doctor").stdout
     digest = hashlib.sha256(text).hexdigest()[:12]
     assert f"ok       netem sites: this node is in a site of wan (sha256 {digest})" in said
-    lab.put("site b 10.77.0.2\nsite x 10.9.0.1\nlink b x rate=1mbit\n")
+    lab.put("site b 10.77.0.2\nto x rate=1mbit,to=10.9.0.1\n")
     said = lab.inside(str(NODE), "doctor").stdout
     assert re.search(r"warning  netem sites: .*wan\.sites: this node .* is in no site of it", said)
 
 
 def test_a_node_from_whose_site_no_link_begins(lab: SitesLab) -> None:
-    lab.put("site a 10.77.0.1\nsite b 10.77.0.2\nlink b a rate=1mbit\n")
+    lab.put("site a 10.77.0.1\nsite b 10.77.0.2\nto a rate=1mbit,to=10.77.0.1\n")
     before = lab.tree()
     assert (apply(lab)["sites"]["links"], lab.tree()) == ([], before)
     done: dict[str, Any] = lab.finish()

@@ -126,12 +126,12 @@ def test_jobs_find_a_compiled_file(compiled: Path) -> None:
     assert compiled.read_text() == (
         "# steelyard netem sites sites.toml --write\n"
         "site cern 10.1.0.0/24\n"
+        "to fnal delay=60ms,loss=0.01%,to=10.2.0.0/24,to=10.2.1.7,to=fd00:2::/64\n"
+        "to desy delay=8ms,rate=10gbit,to=10.3.0.0/24\n"
         "site fnal 10.2.0.0/24 10.2.1.7 fd00:2::/64\n"
+        "to cern delay=45ms,to=10.1.0.0/24\n"
         "site desy 10.3.0.0/24\n"
-        "link cern fnal delay=60ms,loss=0.01%\n"
-        "link fnal cern delay=45ms\n"
-        "link cern desy delay=8ms,rate=10gbit\n"
-        "link desy cern delay=8ms,rate=10gbit\n"
+        "to cern delay=8ms,rate=10gbit,to=10.1.0.0/24\n"
     )
     assert [path.name for path in compiled.parent.iterdir()] == ["sites.sites"]
 
