@@ -106,7 +106,7 @@ def test_each_link_is_as_the_file_says_and_all_are_undone(lab: SitesLab) -> None
 def test_the_other_end_has_the_other_way(lab: SitesLab) -> None:
     said = lab.inside(str(NODE), "netem", "sites", "wan", name=lab.there)
     assert said.returncode == 4
-    assert "wan.sites, line 6: this node is in two sites of it, b and c" in said.stderr
+    assert "wan.sites, line 7: this node is in two sites of it, b and c" in said.stderr
     lab.inside("ip", "addr", "del", f"{FAR}/32", "dev", "v1", name=lab.there)
     told = json.loads(lab.inside(str(NODE), "netem", "sites", "wan", name=lab.there).stdout)
     assert (told["here"], told["links"]) == (
