@@ -182,9 +182,9 @@ def needed_readings(
     ]
     found = {"wake": [], "processes": always + of_processes, "kernel": always}
     if made:
-        names = ("cpuacct.usage", "memory.usage_in_bytes", "cpu.stat", "memory.current")
+        names = ("cpuacct.usage", "cpu.stat", "memory.stat")
         files = [folder / name for folder in made.folders for name in names]
-        found["cgroup"] = always + [str(path) for path in files[:3] + files[4:] if path.exists()]
+        found["cgroup"] = always + [str(path) for path in files if path.exists()]
     return found
 
 

@@ -58,8 +58,7 @@ def group(name: str) -> Iterator[Group | None]:
     try:
         for folder in made.folders:
             folder.mkdir()
-        counts = any((folder / file).exists() for folder in made.folders
-                     for file in ("memory.current", "memory.usage_in_bytes"))  # fmt: skip
+        counts = any((folder / "memory.stat").exists() for folder in made.folders)
         yield made if counts else None
     finally:
         remove(made)

@@ -73,8 +73,7 @@ static void set(const char *file, const char *key, int64_t value)
 static void set_group(int64_t cpu_us, int64_t memory_bytes)
 {
 	set("cpu.stat", "usage_usec ", cpu_us);
-	set("memory.current", "", memory_bytes);
-	set("memory.stat", "file_mapped 0\nanon ", memory_bytes);
+	set("memory.stat", "file_mapped 0\nshmem 0\nanon ", memory_bytes);
 	set("membership", "0::" GROUP "/step_0/task_", 0);
 }
 
@@ -182,6 +181,20 @@ static void test_a_sample_between_tells_the_group(void)
 	(void)tell(1, ACT_WRITE, MB);
 	take(SY_LOOK_LAST);
 	is_int(line.cell[SY_CPU] - cpu_us, 700000, "CPU at the end");
+	end();
+}
+
+/* Page cache that gives way to anonymous memory leaves the charge as it is. */
+static void test_memory_is_read_though_the_charge_stays(void)
+{
+	begin();
+	for (int64_t megabytes = 8; megabytes > 4; megabytes--) {
+		set_group(5000000, megabytes * MB);
+		take(SY_LOOK_DUE);
+		is_int(line.cell[SY_MEMORY], megabytes * MB, "memory of the group, read again");
+	}
+	is_int(status.sums.largest[SY_MAX_MEMORY_BYTES], 8 * MB, "the peak");
+	is_int(status.memory_source, SY_SOURCE_CGROUP2, "is the group's");
 	end();
 }
 
@@ -356,6 +369,7 @@ int main(void)
 	make_folders(folder);
 	test_processes_are_asked_once_a_second();
 	test_a_sample_between_tells_the_group();
+	test_memory_is_read_though_the_charge_stays();
 	test_a_daemon_in_the_group_is_not_the_job();
 	test_what_a_daemon_uses_at_its_end();
 	test_a_step_tells_more_than_its_group();

@@ -23,11 +23,8 @@ const char *sy_source_name(enum sy_source source)
 
 void sy_cgroup_init(struct sy_cgroup *group)
 {
-	*group = (struct sy_cgroup){.cpu_fd = -1,
-				    .memory_fd = -1,
-				    .memory_stat_fd = -1,
-				    .pressure_fd = {-1, -1, -1},
-				    .resident_bytes = SY_UNKNOWN};
+	*group = (struct sy_cgroup){
+	    .cpu_fd = -1, .memory_stat_fd = -1, .memory_peak_fd = -1, .pressure_fd = {-1, -1, -1}};
 }
 
 static int open_in(int root, const char *const *mounts, size_t count, const char *path,
@@ -66,14 +63,15 @@ static void open_cpu(struct sy_cgroup *group, int root)
 static void open_memory(struct sy_cgroup *group, int root)
 {
 	group->memory_source = SY_SOURCE_CGROUP1;
-	group->memory_fd = OPEN_IN(root, memory_mounts, group->path, "memory.usage_in_bytes");
 	group->memory_stat_fd = OPEN_IN(root, memory_mounts, group->path, "memory.stat");
-	if (group->memory_fd >= 0 && group->memory_stat_fd >= 0)
+	group->memory_peak_fd =
+	    OPEN_IN(root, memory_mounts, group->path, "memory.max_usage_in_bytes");
+	if (group->memory_stat_fd >= 0)
 		return;
 	group->memory_source = SY_SOURCE_CGROUP2;
-	group->memory_fd = OPEN_IN(root, unified_mounts, group->path, "memory.current");
 	group->memory_stat_fd = OPEN_IN(root, unified_mounts, group->path, "memory.stat");
-	if (group->memory_fd < 0 || group->memory_stat_fd < 0)
+	group->memory_peak_fd = OPEN_IN(root, unified_mounts, group->path, "memory.peak");
+	if (group->memory_stat_fd < 0)
 		group->memory_source = SY_SOURCE_NONE;
 }
 
@@ -110,8 +108,8 @@ void sy_cgroup_leave_cpu(struct sy_cgroup *group)
 
 void sy_cgroup_leave_memory(struct sy_cgroup *group)
 {
-	close_fd(&group->memory_fd);
 	close_fd(&group->memory_stat_fd);
+	close_fd(&group->memory_peak_fd);
 	group->memory_source = SY_SOURCE_NONE;
 }
 
@@ -212,39 +210,30 @@ int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int
 	return 0;
 }
 
-/* Resident: anonymous memory and mapped files, as resident sets have it; total_ is with the groups
- * inside (version 1). */
-static int64_t read_resident(struct sy_cgroup *group)
+/* The total_ figures of version 1 are with the groups inside. Mapped shared memory is in both of
+ * the last two figures, so that their sum would count it twice. */
+int64_t sy_cgroup_memory_bytes(const struct sy_cgroup *group)
 {
 	bool first_version = group->memory_source == SY_SOURCE_CGROUP1;
-	int64_t anonymous, mapped;
+	int64_t anonymous, mapped, shared = 0;
 	char text[8192];
 
 	if (read_text(group->memory_stat_fd, text, sizeof(text)) < 0 ||
 	    sy_parse_keyed(text, first_version ? "total_rss" : "anon", &anonymous) < 0 ||
 	    sy_parse_keyed(text, first_version ? "total_mapped_file" : "file_mapped", &mapped) < 0)
 		return SY_UNKNOWN;
-	return anonymous + mapped;
+	/* Older kernels do not report it in version 1. */
+	(void)sy_parse_keyed(text, first_version ? "total_shmem" : "shmem", &shared);
+	return anonymous + (mapped > shared ? mapped : shared);
 }
 
-#define SETTLED (256 << 10)
-
-int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact)
+int64_t sy_cgroup_charged_peak_bytes(const struct sy_cgroup *group)
 {
-	int64_t charged, change;
-	bool settled;
+	int64_t bytes;
 	char text[64];
 
-	if (read_text(group->memory_fd, text, sizeof(text)) < 0 ||
-	    sy_parse_number(text, &charged) < 0)
+	if (read_text(group->memory_peak_fd, text, sizeof(text)) < 0 ||
+	    sy_parse_number(text, &bytes) < 0)
 		return SY_UNKNOWN;
-	change = llabs(charged - group->charged_bytes);
-	settled = llabs(charged - group->seen_bytes) < SETTLED && change >= SETTLED;
-	group->seen_bytes = charged;
-	if (exact || settled || group->resident_bytes == SY_UNKNOWN ||
-	    change > (1 << 20) + group->charged_bytes / 64) {
-		group->resident_bytes = read_resident(group);
-		group->charged_bytes = charged;
-	}
-	return group->resident_bytes;
+	return bytes;
 }

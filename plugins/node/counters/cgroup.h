@@ -23,14 +23,11 @@ const char *sy_source_name(enum sy_source source);
 
 struct sy_cgroup {
 	char path[512]; /* as in /proc/PID/cgroup; "" when there is none */
-	int cpu_fd, memory_fd, memory_stat_fd;
+	int cpu_fd, memory_stat_fd, memory_peak_fd;
 	int pressure_fd[3]; /* cpu, io, memory; version 2 only */
 	enum sy_source cpu_source, memory_source;
 	int64_t zero_us, user_zero,
-	    system_zero;	/* what does not count; the latter as split below */
-	int64_t charged_bytes;	/* memory.current when memory.stat was read last */
-	int64_t seen_bytes;	/* and in the last sample */
-	int64_t resident_bytes; /* then; SY_UNKNOWN: not read yet */
+	    system_zero; /* what does not count; the latter as split below */
 };
 
 void sy_cgroup_init(struct sy_cgroup *group);
@@ -64,9 +61,12 @@ void sy_cgroup_count_from(struct sy_cgroup *group, int root, int64_t counted_us,
 /* User and system time of it, µs: 0, or -1. */
 int sy_cgroup_cpu_split_us(struct sy_cgroup *group, int root, int64_t *user, int64_t *system);
 
-/* Memory without page cache, or SY_UNKNOWN. memory.stat is read only when what is charged to the
- * group has changed by more than 1 MB and a sixty-fourth, or by 256 kB and stays there, or when
- * `exact`. */
-int64_t sy_cgroup_memory_bytes(struct sy_cgroup *group, bool exact);
+/* Anonymous memory and the larger of mapped files and shared memory (tmpfs, System V), or
+ * SY_UNKNOWN. The charge (memory.current) does not show whether this has changed: at its limit the
+ * kernel exchanges page cache for anonymous memory, and the charge stays. */
+int64_t sy_cgroup_memory_bytes(const struct sy_cgroup *group);
+
+/* The highest charge in the group's life, page cache included, or SY_UNKNOWN. */
+int64_t sy_cgroup_charged_peak_bytes(const struct sy_cgroup *group);
 
 #endif

@@ -55,6 +55,8 @@ static void put_seen(json_t *record, const struct sy_status *status, const char 
 			  ? source(status->memory_source)
 			  : json_null(),
 		      why);
+	sy_record_put(record, "memory.charged_peak_bytes", whole(status->charged_peak_bytes),
+		      "no cgroup of the job has counted the peak of its memory");
 }
 
 /* How much there is at least, where that is known. */

@@ -200,7 +200,9 @@ static void put_empty_of(json_t *record, enum sy_cell cell, enum sy_over over_ti
 static void put_empty_totals(json_t *record)
 {
 	static const char *const sources[] = {
-	    "end_unix_s", "cpu.user_s", "cpu.system_s", "cpu.source", "memory.source", "io.source",
+	    "end_unix_s", "cpu.user_s",	   "cpu.system_s",
+	    "cpu.source", "memory.source", "memory.charged_peak_bytes",
+	    "io.source",
 	};
 	static const char *const others[] = {
 	    "clock.steps",

@@ -21,6 +21,7 @@ struct sy_status {
 	int64_t cpu_ns, max_memory_bytes;   /* its own */
 	int64_t user_us, system_us;	    /* of the job; SY_UNKNOWN */
 	int64_t minor_faults, major_faults; /* of the job, counted by the kernel; SY_UNKNOWN */
+	int64_t charged_peak_bytes;	    /* of its cgroup; SY_UNKNOWN */
 	int64_t gpu_energy_uj;		    /* of those that are the job's; SY_UNKNOWN */
 	bool has_gpus;			    /* the node */
 	int64_t cpu_held_us;		    /* found, but more than can be */

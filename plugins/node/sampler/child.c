@@ -44,7 +44,7 @@ static void look_who_is_left(void)
 
 static void wait_until_next(void)
 {
-	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = s.period_us ? s.next_us : 0;
+	int64_t now = sy_now_us(CLOCK_MONOTONIC), next = sy_sampler_next_us(&s);
 	bool soon = next && sy_processes_soon(&s.job.processes, now);
 	int64_t left = sy_life_sleep_us(&s.life, next, now);
 	unsigned woken = sy_wakeup_sleep(&s.wakeup, soon && left > SOON_US ? SOON_US : left);
@@ -73,6 +73,8 @@ static void sample_if_due(void)
 
 	if (s.period_us && now >= s.next_us)
 		sy_sampler_due(&s, now);
+	else if (s.period_us && now >= sy_sampler_next_us(&s))
+		sy_sampler_memory(&s, now);
 	if (shrink_at_us && now >= shrink_at_us) {
 		shrink_at_us = 0;
 		sy_shrink();
@@ -98,6 +100,7 @@ static void prepare(struct sy_child *child)
 	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
+	s.status.charged_peak_bytes = SY_UNKNOWN;
 	s.status.minor_faults = s.status.major_faults = SY_UNKNOWN;
 	sy_sums_init(&s.status.sums);
 	sy_cgroup_init(&s.job.cgroup);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "counters/processes_rest.h"
 #include "sampler/group.h"
+#include "sampler/memory.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -42,27 +43,15 @@ static void ask_groups(struct sy_job *job, enum sy_look look, struct sy_status *
 
 void sy_job_tell_largest(const struct sy_job *job, enum sy_look look, struct sy_status *status)
 {
-	if (look != SY_LOOK_DUE &&
-	    sy_sums_peak(&status->sums, sy_bpf_largest_bytes(&job->kernel->bpf)))
-		status->memory_source = SY_SOURCE_BPF;
+	if (look != SY_LOOK_DUE)
+		sy_job_note_memory(status, sy_bpf_largest_bytes(&job->kernel->bpf), SY_SOURCE_BPF);
 }
 
 static void read_memory(struct sy_job *job, enum sy_look look, int64_t rss_pages,
 			struct sy_line *line, struct sy_status *status)
 {
-	int64_t group = SY_UNKNOWN;
-
 	sy_job_tell_largest(job, look, status);
-	if (!job->period_us)
-		return;
-	if (job->cgroup.memory_source != SY_SOURCE_NONE)
-		group = sy_cgroup_memory_bytes(&job->cgroup, look == SY_LOOK_LAST);
-	else
-		status->memory_source = SY_SOURCE_BPF;
-	if (group != SY_UNKNOWN)
-		line->cell[SY_MEMORY] = group;
-	else if (job->cgroup.memory_source == SY_SOURCE_NONE)
-		line->cell[SY_MEMORY] = rss_pages * job->processes.page_bytes;
+	sy_job_read_memory(job, rss_pages * job->processes.page_bytes, SY_SOURCE_BPF, line, status);
 }
 
 /* Sums of tasks that live are too small by those that were left out: CPU time and I/O only until
@@ -168,8 +157,10 @@ void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct 
 	sy_job_set(line, &before, SY_READ, (int64_t)used->read_bytes);
 	sy_job_set(line, &before, SY_WRITE, (int64_t)used->write_bytes);
 	line->cell[SY_PROCESSES] = (int64_t)tick->processes;
-	if (job->cgroup.memory_source == SY_SOURCE_NONE)
+	if (job->cgroup.memory_source == SY_SOURCE_NONE) {
 		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
+		sy_job_note_memory(status, line->cell[SY_MEMORY], SY_SOURCE_BPF);
+	}
 	job->kernel->now.rss_pages = tick->rss_pages;
 	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
 	job->kernel->now.unlisted = tick->unlisted;

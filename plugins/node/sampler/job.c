@@ -6,6 +6,7 @@
 #include "counters/tcp_sockets.h"
 #include "sampler/counted.h"
 #include "sampler/group.h"
+#include "sampler/memory.h"
 #include "sampler/open_roots.h"
 
 #include <time.h>
@@ -66,10 +67,6 @@ static int64_t believed_cpu_us(struct sy_job *job, const struct sy_usage *total,
 void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status)
 {
 	status->cpu_source = job->cgroup.cpu_source ? job->cgroup.cpu_source : SY_SOURCE_PROCESSES;
-	/* A step, or the kernel, has told of a larger process. */
-	if (status->memory_source != SY_SOURCE_RUSAGE && status->memory_source != SY_SOURCE_BPF)
-		status->memory_source =
-		    job->cgroup.memory_source ? job->cgroup.memory_source : SY_SOURCE_PROCESSES;
 	status->unseen.known &= job->unseen.known;
 }
 
@@ -137,18 +134,12 @@ void sy_job_read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage
 	}
 }
 
-static void read_memory(struct sy_job *job, enum sy_look look, struct sy_line *line)
+static void read_memory(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
-	int64_t group = SY_UNKNOWN;
+	bool grouped = job->cgroup.memory_source != SY_SOURCE_NONE;
 
-	if (!job->period_us)
-		return; /* of a moment or two: no maximum */
-	if (job->cgroup.memory_source != SY_SOURCE_NONE)
-		group = sy_cgroup_memory_bytes(&job->cgroup, look == SY_LOOK_LAST);
-	if (group != SY_UNKNOWN)
-		line->cell[SY_MEMORY] = group;
-	else if (job->cgroup.memory_source == SY_SOURCE_NONE)
-		line->cell[SY_MEMORY] = sy_processes_rss_bytes(&job->processes);
+	sy_job_read_memory(job, grouped ? SY_UNKNOWN : sy_processes_rss_bytes(&job->processes),
+			   SY_SOURCE_PROCESSES, line, status);
 }
 
 void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
@@ -189,14 +180,14 @@ static bool processes_are_due(struct sy_job *job, enum sy_look look, int64_t gro
 }
 
 static void read_group_alone(struct sy_job *job, int64_t group_us, struct sy_line *line,
-			     const struct sy_status *status)
+			     struct sy_status *status)
 {
 	const struct sy_line *before = &status->sums.last;
 
 	if (job->processes.starter.pid) /* whose children's ends must not be missed */
 		sy_processes_discover(&job->processes);
 	sy_job_set(line, before, SY_CPU, sy_group_cpu_meanwhile_us(job, group_us));
-	read_memory(job, SY_LOOK_DUE, line);
+	read_memory(job, line, status);
 	for (int i = SY_RCHAR; i <= SY_WRITE; i++)
 		line->cell[i] = before->cell[i];
 	line->cell[SY_PROCESSES] = before->cell[SY_PROCESSES];
@@ -261,7 +252,7 @@ void sy_job_read(struct sy_job *job, enum sy_look look, struct sy_line *line,
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_group_last_us(job, group_us, status);
 	sy_job_read_cpu(job, group_us, &total, line, status);
-	read_memory(job, look, line);
+	read_memory(job, line, status);
 	sy_job_read_io(job, end, &total, line, status);
 	line->cell[SY_PROCESSES] = sy_processes_alive(processes);
 	status->overflowed = processes->overflowed && !job->kernel_counts;

@@ -67,7 +67,7 @@ void sy_job_count_from_here(struct sy_job *job, int root);
 /* A step has told of the group: its daemon is there now. */
 void sy_job_step_is_there(struct sy_job *job);
 
-/* Where its CPU and its memory are read. */
+/* Where its CPU is read. */
 void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status);
 
 /* A sample that was due, and may repeat what was read a moment ago; somebody wants to know now; the

@@ -7,6 +7,7 @@
 #include "meters/slow.h"
 #include "record/gpus.h"
 #include "sampler/answer.h"
+#include "sampler/memory.h"
 #include "sampler/samples.h"
 
 #include <stdio.h>
@@ -115,8 +116,7 @@ static void root_done(struct sy_sampler *s, const struct sy_message *message)
 
 static void new_peak(struct sy_sampler *s, int64_t bytes)
 {
-	if (sy_sums_peak(&s->status.sums, bytes))
-		s->status.memory_source = SY_SOURCE_RUSAGE;
+	sy_job_note_memory(&s->status, bytes, SY_SOURCE_RUSAGE);
 }
 
 /* Brought to the job: where nothing counts it the record says so, for it is no child of any of the

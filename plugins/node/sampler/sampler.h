@@ -22,7 +22,8 @@ struct sy_sampler {
 	struct sy_columns columns;
 	struct sy_status status;
 	struct sy_line line; /* of this sample */
-	int64_t start_us, cpu_at_us, period_us, next_us;
+	int64_t start_us, cpu_at_us, period_us;
+	int64_t next_us, memory_us; /* the next sample; when memory is read without one */
 	struct sy_wall wall;
 	struct sy_wakeup wakeup;
 	struct sy_life life;

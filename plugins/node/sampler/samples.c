@@ -4,6 +4,7 @@
 #include "base/rights.h"
 #include "bpf/ticks.h"
 #include "sampler/counted.h"
+#include "sampler/memory.h"
 
 #include <time.h>
 
@@ -193,6 +194,9 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look)
 	if (!s->end)
 		sy_node_read(s->child->node, now, first, &s->line);
 	sy_job_read(&s->job, s->end ? SY_LOOK_LAST : look, &s->line, &s->status);
+	if (look != SY_LOOK_DUE)
+		sy_job_read_charged_peak(&s->job, &s->status);
+	s->memory_us = now + SY_MEMORY_PERIOD_US;
 	sy_sampler_tcp(s, now, first || s->end);
 	if (s->end)
 		sy_node_read(s->child->node, now, true, &s->line);
@@ -216,6 +220,21 @@ void sy_sampler_due(struct sy_sampler *s, int64_t now_us)
 	late = (now_us - s->next_us) / s->period_us;
 	s->status.missed_deadlines += late;
 	s->next_us += (late + 1) * s->period_us;
+}
+
+int64_t sy_sampler_next_us(const struct sy_sampler *s)
+{
+	if (s->period_us > SY_MEMORY_PERIOD_US && s->job.cgroup.memory_source != SY_SOURCE_NONE &&
+	    s->memory_us < s->next_us)
+		return s->memory_us;
+	return s->period_us ? s->next_us : 0;
+}
+
+void sy_sampler_memory(struct sy_sampler *s, int64_t now_us)
+{
+	sy_job_read_memory_between(&s->job, &s->status);
+	s->memory_us = now_us + SY_MEMORY_PERIOD_US;
+	sy_sampler_publish(s, now_us);
 }
 
 void sy_sampler_rate(struct sy_sampler *s, double rate_hz)

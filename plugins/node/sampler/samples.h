@@ -10,6 +10,13 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_look look);
 /* The one that is due, or those that the kernel has taken. */
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us);
 
+/* When the next reading is due: a sample, or the job's memory between two that are far apart; 0:
+ * none is. */
+int64_t sy_sampler_next_us(const struct sy_sampler *s);
+
+/* That memory. */
+void sy_sampler_memory(struct sy_sampler *s, int64_t now_us);
+
 /* So many from now on; 0: none. */
 void sy_sampler_rate(struct sy_sampler *s, double rate_hz);
 

@@ -188,7 +188,8 @@ def test_rate_0_gives_what_the_steps_have_told(sampler: Any, waiting: Any) -> No
     assert (record["complete"], record["cpu"]["cpu_s"]) == (True, 5)
     assert (record["io"]["write_bytes"], record["io"]["source"]) == (44, "reaped")
     assert record["memory"] == {
-        "max_memory_bytes": 5_000_000, "source": "rusage", "minor_faults": None, "major_faults": None
+        "max_memory_bytes": 5_000_000, "source": "rusage", "charged_peak_bytes": None,
+        "minor_faults": None, "major_faults": None,
     }  # fmt: skip
 
 

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_for
 
 from .roots import CHILD, end_root, wait_ready
 
@@ -114,24 +116,162 @@ def test_what_an_earlier_job_left_in_its_cgroup_does_not_count(sampler: Any) -> 
         group.rmdir()
 
 
-def test_memory_that_has_grown_a_little_and_stays(sampler: Any, tmp_path: Path) -> None:
-    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
+MIB = 1 << 20
+# Fills its group's limit with page cache (read in single pages), then holds `kids` × `each` bytes.
+FULL_OF_CACHE = """
+import mmap, os, sys
+group, path, kids, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+open(f"{group}/cgroup.procs", "w").write(str(os.getpid()))
+file = os.open(path, os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+for at in range(0, os.fstat(file).st_size, 4096):
+    os.pread(file, 4096, at)
+print("full", flush=True)
+sys.stdin.readline()
+for _ in range(kids):
+    if os.fork() == 0:
+        memory = mmap.mmap(-1, each, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for at in range(0, each, 4096):
+            memory[at] = 1
+        os.write(1, b"held\\n")
+        sys.stdin.readline()
+        os._exit(0)
+os.write(1, b"held\\n")
+for _ in range(kids):
+    os.wait()
+"""
+needs_memory_group = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/sys/fs/cgroup/memory/memory.stat").exists(),
+    reason="needs root and a memory cgroup of version 1",
+)
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    group = Path(f"/sys/fs/cgroup/memory/steelyard-test-{os.getpid()}")
+    group.mkdir()
+    yield group
+    for pid in (group / "cgroup.procs").read_text().split():  # of a test that has failed
+        os.kill(int(pid), signal.SIGKILL)
+    wait_for("nobody is in the group", lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+def start_in_group(code: str, *words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@needs_memory_group
+def test_memory_of_a_group_that_is_full_of_page_cache(
+    sampler: Any, tmp_path: Path, memory_group: Path
+) -> None:
+    """At the limit page cache gives way to anonymous memory, and the charge stays where it is.
+
+    Truth: what the processes have touched themselves.
+    """
+    limit, kids, each = 64 * MIB, 6, 6 * MIB
+    (memory_group / "memory.limit_in_bytes").write_text(str(limit))
+    file = tmp_path / "file"
+    with file.open("wb") as out:
+        out.write(bytes(160 * MIB))
+        os.fsync(out)  # what is dirty cannot be dropped from the cache
+    attached = sampler.attach("--rate", "1")
+    process = start_in_group(FULL_OF_CACHE, memory_group, file, kids, each)
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == "full\n"
+    charged = int((memory_group / "memory.usage_in_bytes").read_text())
+    assert charged > 0.9 * limit
+    attached.send(f"cgroup /{memory_group.name}")
+    before = attached.totals()["max_memory_bytes"]
+    process.stdin.write("\n")
+    process.stdin.flush()
+    for _ in range(kids + 1):
+        assert process.stdout.readline() == "held\n"
+    known = len(attached.samples)
+    wait_for("two samples of what is held", lambda: len(attached.samples) > known + 2)
+    process.communicate("\n" * kids)
+    record = attached.end()
+    memory = record["memory"]
+    assert kids * each < memory["max_memory_bytes"] - before < kids * each + 6 * MIB
+    assert memory["source"] == "cgroup1"
+    assert 0.9 * limit < memory["charged_peak_bytes"] <= limit
+    assert record["complete"] is True
+
+
+SHARED = """
+import mmap, os, sys
+group, size, mapped = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "mapped"
+open(f"{group}/cgroup.procs", "w").write(str(os.getpid()))
+name = f"/dev/shm/steelyard-test-{os.getpid()}"
+file = os.open(name, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
+os.unlink(name)
+for _ in range(0, size, 1 << 20):
+    os.write(file, bytes(1 << 20))
+if mapped:
+    memory = mmap.mmap(file, size)
+    sum(memory[::4096])
+print("ready", os.fstat(file).st_blocks * 512, flush=True)
+sys.stdin.readline()
+"""
+
+
+@needs_memory_group
+@pytest.mark.parametrize("mapped", ["mapped", "written"])
+def test_files_in_memory_count_once(sampler: Any, memory_group: Path, mapped: str) -> None:
+    """A file in /dev/shm counts against the job's limit, whether somebody maps it or not."""
+    attached = sampler.attach("--rate", "10")
+    process = start_in_group(SHARED, memory_group, 80 * MIB, mapped)
+    assert process.stdout is not None
+    truth = int(process.stdout.readline().split()[1])
+    assert truth == 80 * MIB
+    attached.send(f"cgroup /{memory_group.name}")
+    weighed = attached.totals()["max_memory_bytes"]
+    process.communicate("\n")
+    attached.end()
+    assert truth < weighed < truth + 24 * MIB  # and Python's own
+
+
+def made_group(tree: Path) -> Path:
+    group = tree / "sys/fs/cgroup/system.slice/job_7"
     group.mkdir(parents=True)
     (group / "cpu.stat").write_text("usage_usec 0\nuser_usec 0\nsystem_usec 0\n")
-    attached = sampler.attach("--root", tmp_path / "tree")
+    return group
 
-    def hold(anonymous: int) -> None:
-        (group / "memory.current").write_text(f"{anonymous}\n")
-        (group / "memory.stat").write_text(f"anon {anonymous}\nfile_mapped 0\n")
 
-    hold(60 << 20)
+def test_memory_is_read_once_a_second_however_seldom_samples_are(
+    sampler: Any, tmp_path: Path
+) -> None:
+    group = made_group(tmp_path / "tree")
+    stat = group / "memory.stat"
+    stat.write_text("anon 4000000\nfile_mapped 0\nshmem 0\n")
+    attached = sampler.attach("--root", tmp_path / "tree", "--rate", "0.01")
     attached.send("cgroup /system.slice/job_7")
     attached.totals()
-    hold((60 << 20) + 600000)
-    for _ in range(2):
-        attached.totals()
-    hold(1 << 20)
-    assert attached.end()["memory"]["max_memory_bytes"] == (60 << 20) + 600000
+    stat.write_text("anon 70000000\nfile_mapped 0\nshmem 0\n")
+    os.utime(stat, (0, 0))
+    wait_for("the file is read between two samples", lambda: stat.stat().st_atime > 0)
+    stat.write_text("anon 4000000\nfile_mapped 0\nshmem 0\n")
+    assert attached.end()["memory"]["max_memory_bytes"] == 70000000
+
+
+@pytest.mark.parametrize(
+    ("mapped", "shared", "counted"), [(3, 90, 90), (95, 90, 95), (7, 0, 7), (7, None, 7)]
+)
+def test_mapped_and_shared_memory_is_not_added_up(
+    sampler: Any, tmp_path: Path, mapped: int, shared: int | None, counted: int
+) -> None:
+    group = made_group(tmp_path / "tree")
+    lines = [f"anon {10 * MIB}", f"file_mapped {mapped * MIB}"]
+    lines += [f"shmem {shared * MIB}"] if shared is not None else []
+    (group / "memory.stat").write_text("\n".join(lines) + "\n")
+    attached = sampler.attach("--root", tmp_path / "tree")
+    attached.send("cgroup /system.slice/job_7")
+    assert attached.totals()["max_memory_bytes"] == (10 + counted) * MIB
+    attached.end()
 
 
 def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> None:
@@ -139,7 +279,7 @@ def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> Non
     group.mkdir(parents=True)
     stat = group / "cpu.stat"
     stat.write_text("usage_usec 700000\nuser_usec 400000\nsystem_usec 300000\n")
-    (group / "memory.current").write_text("99000000\n")
+    (group / "memory.peak").write_text("99000000\n")
     (group / "memory.stat").write_text("anon 4000000\nfile 90000000\nfile_mapped 1000000\n")
     for name, total in (("cpu", 100), ("io", 2000000), ("memory", 0)):
         (group / f"{name}.pressure").write_text(f"some avg10=0.00 total={total}\n")
@@ -153,7 +293,8 @@ def test_cgroup_version_2_of_a_made_up_tree(sampler: Any, tmp_path: Path) -> Non
         "node_cpu_s": None,
     }  # fmt: skip
     assert record["memory"] == {
-        "max_memory_bytes": 5000000, "source": "cgroup2", "minor_faults": None, "major_faults": None
+        "max_memory_bytes": 5000000, "source": "cgroup2", "charged_peak_bytes": 99000000,
+        "minor_faults": None, "major_faults": None,
     }  # fmt: skip
     assert record["pressure"] == {
         "cpu_some_s": 0.0001, "io_some_s": 2.0, "memory_some_s": 0.0, "scope": "job"
