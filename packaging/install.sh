@@ -58,7 +58,11 @@ program() { # NAME…
     done
 }
 
-node_programs() { program steelyard-node steelyard-left steelyard-bpf; }
+# With the page that their messages name.
+node_programs() {
+    program steelyard-node steelyard-left steelyard-bpf
+    put 0644 docs/netem.md "$doc/netem.md"
+}
 
 # A new folder of records has no readers of before: its jobs lie by day from the first on. Not in a
 # package, which may be laid over one that is there; and where there is a spool the mark says that the

@@ -2,6 +2,7 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "doctor/elf_constant.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -77,17 +78,30 @@ void sy_doctor_programs(struct sy_doctor *doctor)
 		say_jobs_program(doctor, used);
 }
 
+/* Functions that only slurmstepd has. */
+static bool is_of_slurm(const char *linker_error)
+{
+	return strstr(linker_error, "undefined symbol: slurm_") ||
+	       strstr(linker_error, "undefined symbol: spank_");
+}
+
 /* What dlopen(3) says of a file, in a process of its own: one that is cut short kills who loads it.
- * slurmstepd's functions are bound when they are called, so it loads here too. */
+ * slurmstepd's functions are bound when they are called, so it loads here too; but a package's
+ * file, where all is bound at once, is read. */
 static unsigned load(const char *path, int out)
 {
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	const unsigned *release = library ? dlsym(library, "plugin_version") : NULL;
 	const char *says = library ? "it has no plugin_version" : dlerror();
+	unsigned written = 0;
 
-	if (!release)
-		(void)sy_write_all(out, says, strlen(says));
-	return release ? *release : 0;
+	if (release)
+		return *release;
+	if (!library && is_of_slurm(says) && sy_elf_constant(path, "plugin_version", &written) &&
+	    written)
+		return written;
+	(void)sy_write_all(out, says, strlen(says));
+	return 0;
 }
 
 static void load_and_tell(const char *path, int out)
@@ -153,7 +167,8 @@ static void say_release(struct sy_doctor *doctor, unsigned release)
 	/* Slurm compares the major release alone. */
 	if (here && here >> 8 != release >> 8)
 		sy_doctor_say(doctor, NAME, SY_MISSING,
-			      "build it against this Slurm's headers: make clean all install-slurm",
+			      "install the plugin that was built for this release: "
+			      "docs/admin.md, \"Upgrading, and going back\"",
 			      "%s was built for Slurm %s, %s: Slurm does not load it",
 			      doctor->plugin, text, daemon);
 	else
@@ -177,13 +192,10 @@ void sy_doctor_plugin(struct sy_doctor *doctor)
 	release = release_of(doctor->plugin, says, sizeof(says));
 	if (release)
 		say_release(doctor, release);
-	else if (strstr(says, "undefined symbol: slurm_") ||
-		 strstr(says, "undefined symbol: spank_"))
-		/* Packages are linked so that all is bound at once. */
-		sy_doctor_say(
-		    doctor, NAME, SY_OK, "",
-		    "%s loads but for functions of Slurm's own, so its release is not known",
-		    doctor->plugin);
+	else if (is_of_slurm(says))
+		sy_doctor_say(doctor, NAME, SY_WARNING, "",
+			      "%s: its release of Slurm cannot be read from the file",
+			      doctor->plugin);
 	else
 		sy_doctor_say(doctor, NAME, SY_MISSING,
 			      "install it: docs/admin.md; it needs libjansson and libmnl",

@@ -155,6 +155,27 @@ def test_the_plugin_is_loaded_as_slurm_does(tmp_path: Path) -> None:
     assert (check.state, "file too short" in check.found) == ("missing", True)
 
 
+@pytest.mark.parametrize("release", [(22, 5, 8), (24, 11, 5)])
+def test_the_release_of_a_packages_plugin_is_read_from_its_file(
+    tmp_path: Path, release: tuple[int, int, int]
+) -> None:
+    """Packages link with -z now: dlopen(3) wants slurmstepd's functions at once."""
+    plugin, source = tmp_path / "spank_steelyard.so", tmp_path / "plugin.c"
+    number = release[0] << 16 | release[1] << 8 | release[2]
+    source.write_text(
+        "int spank_get_item(void *, int); int use(void *s) { return spank_get_item(s, 1); }\n"
+        f"const unsigned before[4] = {{1, 2, 3, 4}}; const unsigned plugin_version = {number};\n"
+    )
+    argv = ["gcc", "-shared", "-fPIC", "-O2", "-Wl,-z,now,-z,relro", "-s", "-o", plugin, source]
+    subprocess.run(argv, check=True)
+    check = look("plugin", "--plugstack", plugstack(tmp_path, f"optional {plugin}\n"))
+    text = f"{release[0]}.{release[1]:02}.{release[2]}"
+    assert f"built for Slurm {text}" in check.found
+    said = subprocess.run(["slurmd", "-V"], check=True, capture_output=True, text=True).stdout
+    fits = f" {release[0]}.{release[1]:02}." in said
+    assert check.state == ("ok" if fits else "missing")
+
+
 def test_the_program_of_jobs_is_run(tmp_path: Path) -> None:
     program = tmp_path / "steelyard-node"
     check = look("program of jobs", "--node-program", program)
