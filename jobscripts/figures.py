@@ -1,6 +1,6 @@
 """Figures that a study describes itself, for benchmarks whose output nobody knows beforehand.
 
-A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary}. It
+A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary, count}. It
 travels as canonical JSON text, like any other parameter.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from steelyard.facts.quantities import METRICS
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-KEYS = ("pattern", "unit", "better", "primary")
+KEYS = ("pattern", "unit", "better", "primary", "count")
 BETTER = ("lower", "higher", "none")
 # Metrics that every run has (docs/formats.md part 8), and the one of the benchmark app.
 TAKEN = ("seconds", "elapsed_s", *METRICS)
@@ -26,12 +26,16 @@ class FiguresError(ValueError):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure and how to find it: the one group of `pattern` is its number, in `unit`."""
+    """A figure and how to find it: the one group of `pattern` is its number, in `unit`.
+
+    `count`: how many numbers a run has; 0: any.
+    """
 
     pattern: str
     unit: str
     better: str
     primary: bool
+    count: int
 
 
 def canonical(value: object) -> str:
@@ -70,7 +74,11 @@ def read_one(name: object, entry: object) -> Figure:
         raise FiguresError(f"{name}.better: {better!r} is none of {', '.join(BETTER)}")
     if not isinstance(primary, bool):
         raise FiguresError(f"{name}.primary: true or false is needed, found {primary!r}")
-    return Figure(pattern_of(name, entry.get("pattern")), unit_of(name, entry), better, primary)
+    count = entry.get("count", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise FiguresError(f"{name}.count: a number of matches is needed (0: any), found {count!r}")
+    pattern = pattern_of(name, entry.get("pattern"))
+    return Figure(pattern, unit_of(name, entry), better, primary, count)
 
 
 def unit_of(name: str, entry: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from steelyard.jobscripts import cvmfs
 from steelyard.jobscripts.app.part_of_number import uncut
+from steelyard.jobscripts.app.units import check_units
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.figures import Figure, figures_of
 from steelyard.jobscripts.noise import origin_of_tags
@@ -74,8 +75,13 @@ def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
         origin = origin_of_tags(text)
         words = f"{name}: nothing matches {figure.pattern}"
         raise OutputError(part, words + (f"; {origin}" if origin else ""))
+    if figure.count and len(found) != figure.count:
+        raise OutputError(
+            part, f"{name}: {len(found)} numbers, count = {figure.count} are expected"
+        )
     for match in found:
-        uncut(part, name, match)
+        uncut(part, name, match, figure.unit)
+    check_units(part, name, found)
     return [
         Result(name, number(part, name, match[1] or ""), figure.unit, iteration)
         for iteration, match in enumerate(found, start=1)

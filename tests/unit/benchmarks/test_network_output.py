@@ -269,3 +269,64 @@ def test_a_clock_that_was_set_meanwhile_does_not_count(tmp_path: Path) -> None:
 def test_a_table_of_figures_that_is_wrong(figures: object, words: str) -> None:
     with pytest.raises(ParameterError, match=re.escape(words)):
         registry.load("app").check_parameters({"figures": figures})
+
+
+def figure(folder: Path, text: str, pattern: str, **more: object) -> list[float]:
+    """What one pattern finds in what a command printed."""
+    (folder / "app.0").write_text("0 1000000 3500000 - -\n", encoding="ascii")
+    figures = {"rate": {"pattern": pattern, "unit": "1", **more}}
+    return parse(folder, "app", text, {"command": "x", "figures": figures})["rate"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "words"),
+    [
+        ("x=nan\nx=5\n", "x=([0-9.]+)", "'x=nan' has no number"),
+        ("x=5 s\nx=-Inf s\n", "^x=([0-9.]+) s$", "'x=-Inf s' has no number"),
+        ("x=5\nx=*******\n", "x=([0-9.]+)", "'x=*******' has no number"),
+        ("rate 5.5k\n", "rate ([0-9.]+)", "takes '5.5' out of '5.5k'"),
+        ("rate 0x10\n", "rate ([0-9.]+)", "takes '0' out of '0x10'"),
+        ("rate 5.5µs\n", "rate ([0-9.]+)", "takes '5.5' out of '5.5µs'"),
+        ("d = −5.5\n", "d = .?([0-9.]+)", "takes '5.5' out of '−5.5'"),
+        ("rate 1.1 GB/s\nrate 950 MB/s\n", "rate ([0-9.]+)", "'rate 1.1 GB/s' and 'rate 950 MB/s'"),
+        ("rate 1.1GB/s\nrate 950MB/s\n", "rate ([0-9.]+)[KMG]B/s", "different units"),
+        ("rate 1.1 GB/s\nrate 950 MB/s\n", "rate ([0-9.]+) MB/s", "'rate 1.1 GB/s' is left out"),
+        ("took 5 ms\ntook 1 second\n", "took ([0-9.]+)", "'took 5 ms' and 'took 1 second'"),
+        ("took 5 min\ntook 6 s\n", "took ([0-9.]+)", "different units"),
+        ("size 4.0K\nsize 12\n", "size ([0-9.]+)[KMG]?", "different units"),
+        ("size 4.0 K\nsize 12\n", "size ([0-9.]+)", "'size 4.0 K' and 'size 12'"),
+    ],
+)
+def test_numbers_of_a_figure_that_may_not_be_averaged(
+    tmp_path: Path, text: str, pattern: str, words: str
+) -> None:
+    with pytest.raises(OutputError, match=re.escape(words)):
+        figure(tmp_path, text, pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "right"),
+    [
+        ("rate 5.5ms\nrate 6ms\n", "rate ([0-9.]+)ms", [5.5, 6]),
+        ("rate 5.5x\n", r"rate ([0-9.]+)\w", [5.5]),
+        ("rate 1.1 GB/s\nrate 950 MB in all\n", "rate ([0-9.]+) GB/s", [1.1]),
+        ("took 1 second\ntook 2 seconds\n", "took ([0-9.]+)", [1, 2]),
+        ("rate 5 at step 1\nrate 6 in step 2\n", "rate ([0-9.]+)", [5, 6]),
+        ("rate table\nrate 5\n", "rate ([0-9.]+)", [5]),
+        ("a=1 b=2\n", "(?:a|b)=([0-9.]+)", [1, 2]),
+        ("x_0 = 5\n", "= ([0-9.]+)", [5]),
+    ],
+)
+def test_numbers_that_stand_beside_words(
+    tmp_path: Path, text: str, pattern: str, right: list[float]
+) -> None:
+    assert figure(tmp_path, text, pattern) == right
+
+
+def test_a_figure_says_how_many_numbers_it_has(tmp_path: Path) -> None:
+    assert figure(tmp_path, "x=1\nx=2\n", "x=([0-9.]+)", count=2) == [1, 2]
+    with pytest.raises(OutputError, match=r"rate: 1 numbers, count = 2 are expected"):
+        figure(tmp_path, "x=1\nx=two\n", "x=([0-9.]+)", count=2)
+    for wrong in (-1, True, "2"):
+        with pytest.raises(ParameterError, match=r"rate\.count: a number of matches is needed"):
+            figure(tmp_path, "x=1\n", "x=([0-9.]+)", count=wrong)
