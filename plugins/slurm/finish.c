@@ -102,7 +102,6 @@ static bool ask_sampler(const struct sy_finish *finish, struct sy_totals *own)
 	if (sy_outbox_ask(finish->outbox, answer, sizeof(answer), ANSWER_LIMIT_MS) <= 0 ||
 	    !sy_totals_from_json(own, answer))
 		return false;
-	own->exclusive = finish->exclusive;
 	return true;
 }
 

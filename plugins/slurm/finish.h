@@ -19,8 +19,7 @@ struct sy_finish {
 	const struct sy_config *config;
 	const struct sy_step *step;
 	struct sy_outbox *outbox;
-	enum sy_exclusive exclusive; /* of this node */
-	double rate_hz;		     /* of the job's samples */
+	double rate_hz; /* of the job's samples */
 };
 
 /* Ask the sampler, look at the other nodes' samples, write. Waits 2 s for the sampler, 2 s for the

@@ -5,6 +5,7 @@
 #include "bpf/held.h"
 #include "conditions.h"
 #include "config.h"
+#include "exclusive.h"
 #include "finish.h"
 #include "job/counted.h"
 #include "launch_sampler.h"
@@ -42,6 +43,7 @@ void sy_slurmd_begin(int ac, char **av)
 
 	sy_config_parse(&config, ac, av, complain);
 	program = sy_slurm_program(&config);
+	sy_exclusive_forget(config.run_dir);
 	sy_conditions_reap(&config, "slurmd");
 	sy_finish_records(&program, "slurmd");
 	hold_bpf(&config, &program);

@@ -39,7 +39,6 @@ static bool started_sampler; /* by this very step */
 static bool knows_step;
 static bool comments; /* this step's end sets AdminComment */
 static bool totals_told;
-static enum sy_exclusive exclusive; /* of the job on this node */
 static struct timespec started;
 
 static struct sy_own_usage at_start;
@@ -90,8 +89,9 @@ static void finish_for_sampler(void)
 	sy_counted_forget(&counted, &program, sy_slurm_bpf(&config, path));
 }
 
-static void start_sampler(void)
+static void start_sampler(spank_t spank)
 {
+	enum sy_exclusive exclusive = sy_exclusive_of(spank, config.run_dir, step.node);
 	char user[32];
 	char *alone = (char *)(exclusive == SY_ALONE ? "exclusive=yes" : "exclusive=no");
 	char *fields[] = {(char *)"scheduler=slurm", user, exclusive == SY_NOT_SAID ? NULL : alone,
@@ -164,8 +164,6 @@ static void announce(spank_t spank)
 			sy_outbox_send(&outbox, "job %s %s", variables[i].field, value);
 	}
 	tell_array(spank);
-	if (exclusive != SY_NOT_SAID)
-		sy_outbox_send(&outbox, "exclusive %s", exclusive == SY_ALONE ? "yes" : "no");
 }
 
 /* Somebody has said what he wants to find in the accounting: that is worth a moment of waiting. */
@@ -197,14 +195,13 @@ void sy_stepd_start(spank_t spank)
 		return;
 	}
 	knows_step = true;
-	exclusive = sy_exclusive_of(spank, step.node);
 	comments = !step.extern_step && config.admin_comment && sy_finish_is_due(&step);
 	(void)clock_gettime(CLOCK_MONOTONIC, &started);
 	if (step.extern_step || !step.extern_runs)
 		sy_conditions_reap(&config, "next job");
 	/* Without an extern step the first step on the node weighs itself (docs/admin.md). */
 	if (step.extern_step || (!step.extern_runs && !sy_outbox_open(&outbox, &control)))
-		start_sampler();
+		start_sampler(spank);
 	/* The extern step's not only at its end, when it may have the user's rights for a moment
 	 * (24.11). */
 	if (outbox.fd < 0 && (started_sampler || !step.extern_step) &&
@@ -287,7 +284,6 @@ static void finish(spank_t spank)
 	struct sy_finish what = {.config = &config,
 				 .step = &step,
 				 .outbox = &outbox,
-				 .exclusive = exclusive,
 				 .rate_hz =
 				     sy_options.has_rate ? sy_options.rate_hz : config.rate_hz};
 

@@ -26,6 +26,9 @@ static uint32_t step_id;
 static bool slurm_answers = true;
 static char last_error[2048], last_info[2048], tags_variable[512];
 static const char *job_nodes = "1";
+static const char *job_cores; /* of this node; NULL: not told */
+static node_info_t own_node;  /* as slurmctld has it */
+static bool node_is_known;
 static struct spank_option *options[8];
 static job_info_t job = {.partition = (char *)"main", .nodes = (char *)"n8,n9"};
 static size_t option_count;
@@ -71,7 +74,7 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	else if (item == S_TASK_PID)
 		*va_arg(list, pid_t *) = getpid();
 	else if (item == S_JOB_ALLOC_CORES)
-		rc = ESPANK_BAD_ARG;
+		*va_arg(list, const char **) = job_cores;
 	else
 		*va_arg(list, uint32_t *) = value;
 	va_end(list);
@@ -187,7 +190,8 @@ int slurm_load_node_single(node_info_msg_t **answer, char *name, uint16_t flags)
 	static node_info_msg_t message = {.record_count = 1, .node_array = &node};
 
 	(void)flags;
-	*answer = strcmp(name, "n8") == 0 ? &message : NULL;
+	message.node_array = strcmp(name, "n8") == 0 ? &node : &own_node;
+	*answer = message.node_array == &node || node_is_known ? &message : NULL;
 	return *answer ? SLURM_SUCCESS : SLURM_ERROR;
 }
 

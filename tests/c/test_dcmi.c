@@ -4,16 +4,26 @@
 
 #include "meters/dcmi.h"
 
+#include "base/clock.h"
+#include "base/file.h"
+
 #include <linux/ipmi.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct {
 	int fd, late, watts;
 	long asked;
 	unsigned char code;
+	bool quiet;
+	_Atomic int *questions; /* of all processes */
 } bmc;
 
 static void hear(const struct ipmi_req *question)
@@ -22,11 +32,16 @@ static void hear(const struct ipmi_req *question)
 	const unsigned char wanted[] = {0xdc, 1, 0, 0};
 	uint64_t one = 1;
 
+	atomic_fetch_add(bmc.questions, 1);
+	bmc.asked = question->msgid;
+	if (bmc.quiet) {
+		(void)!write(bmc.fd, &one, sizeof(one));
+		return;
+	}
 	ok(to->addr_type == IPMI_SYSTEM_INTERFACE_ADDR_TYPE && to->channel == IPMI_BMC_CHANNEL &&
 	       question->msg.netfn == 0x2c && question->msg.cmd == 0x02 &&
 	       question->msg.data_len == 4 && !memcmp(question->msg.data, wanted, 4),
 	   "it is asked for its power");
-	bmc.asked = question->msgid;
 	ok(write(bmc.fd, &one, sizeof(one)) == sizeof(one), "and answers");
 }
 
@@ -66,12 +81,71 @@ int ioctl(int fd, unsigned long request, ...)
 	return 0;
 }
 
+/* A sampler's process; its exit code tells whether it has read `watts`. */
+static void read_in_child(int root, int64_t watts, int64_t max_age_us)
+{
+	struct sy_meter meter = {
+	    .reader = &sy_dcmi, .path = "/dev/ipmi0", .fd = bmc.fd, .max_age_us = max_age_us};
+	const char *why = "";
+	int64_t before = sy_now_us(CLOCK_MONOTONIC);
+
+	if (fork() != 0)
+		return;
+	sy_dcmi_share(&meter, root);
+	_exit(sy_dcmi.read(&meter, &why) != watts * 1000000 || meter.at_us < before - max_age_us ||
+	      meter.at_us > sy_now_us(CLOCK_MONOTONIC));
+}
+
+static int failed_children(void)
+{
+	int failed = 0, status;
+
+	while (wait(&status) > 0)
+		failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	return failed;
+}
+
+/* 128 jobs on a node asked their BMC 26 times a second, which answers some 10. */
+static void test_one_question_a_node(void)
+{
+	char folder[] = "/tmp/steelyard-test-XXXXXX", path[64], command[64];
+	struct sy_error err;
+	int root;
+
+	(void)mkdtemp(folder);
+	(void)snprintf(path, sizeof(path), "%s/run", folder);
+	(void)mkdir(path, 0700);
+	(void)snprintf(path, sizeof(path), "%s/run/steelyard", folder);
+	(void)mkdir(path, 0700);
+	root = sy_root_open(folder, &err);
+	bmc.quiet = true;
+	bmc.late = 0;
+	bmc.code = 0;
+	bmc.watts = 250;
+	*bmc.questions = 0;
+	for (int i = 0; i < 128; i++)
+		read_in_child(root, 250, 60000000);
+	is_int(failed_children(), 0, "128 samplers have its watts");
+	is_int(*bmc.questions, 1, "by one question");
+	bmc.watts = 400;
+	read_in_child(root, 250, 60000000);
+	is_int(failed_children(), 0, "and of the minute after");
+	read_in_child(root, 400, 0);
+	is_int(failed_children(), 0, "who needs it now asks");
+	is_int(*bmc.questions, 2, "once more");
+	(void)close(root);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ok(system(command) == 0, "tidy");
+}
+
 int main(void)
 {
 	struct sy_meter meter = {.reader = &sy_dcmi, .path = "/dev/ipmi0"};
 	const char *why = "";
 
 	meter.fd = bmc.fd = eventfd(0, 0);
+	bmc.questions = mmap(NULL, sizeof(*bmc.questions), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bmc.watts = 812;
 	is_int(sy_dcmi.read(&meter, &why), 812000000, "its watts");
 	bmc.late = 2;
@@ -82,6 +156,7 @@ int main(void)
 	bmc.code = 0xc1;
 	is_int(sy_dcmi.read(&meter, &why), -1, "a refusal");
 	ok(strstr(why, "0xc1") != NULL, "is told: %s", why);
+	test_one_question_a_node();
 	(void)close(bmc.fd);
 	return done_testing();
 }

@@ -11,6 +11,8 @@
 
 #include "base/file.h"
 
+#define FULL_QUEUE_US 100000
+
 /* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). */
 static uint64_t number_of(const char *node, const char *job_id)
 {
@@ -73,16 +75,6 @@ bool sy_control_is_live(const struct sockaddr_un *address)
 	return try_to_connect(address) == 0;
 }
 
-static bool is_stale(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return false;
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	return try_to_connect(&address) == -ECONNREFUSED;
-}
-
 static bool is_ours(const char *name, const char *node)
 {
 	size_t length = strlen(node);
@@ -94,20 +86,59 @@ static bool is_ours(const char *name, const char *node)
 	       (strncmp(name, node, length) == 0 && name[length] == '.');
 }
 
+/* The address of a directory's entry; false where it is no socket of the node's. */
+static bool find_address(struct sockaddr_un *address, const char *run_dir, const char *name,
+			 const char *node)
+{
+	int length;
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (!is_ours(name, node))
+		return false;
+	length = snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s", run_dir, name);
+	return length > 0 && (size_t)length < sizeof(address->sun_path);
+}
+
 void sy_remove_stale_sockets(const char *run_dir, const char *node)
 {
+	struct sockaddr_un address;
 	struct dirent *entry;
 	DIR *dir = opendir(run_dir);
 
-	while (dir && (entry = readdir(dir))) {
-		char path[4096];
-
-		if (!is_ours(entry->d_name, node))
-			continue;
-		(void)snprintf(path, sizeof(path), "%s/%s", run_dir, entry->d_name);
-		if (is_stale(path))
-			(void)unlink(path);
-	}
+	while (dir && (entry = readdir(dir)))
+		if (find_address(&address, run_dir, entry->d_name, node) &&
+		    try_to_connect(&address) == -ECONNREFUSED)
+			(void)unlink(address.sun_path);
 	if (dir)
 		(void)closedir(dir);
+}
+
+/* A queue that stays full is that of a sampler that lives. */
+static bool tell_not_alone(const struct sockaddr_un *address)
+{
+	static const char text[] = "exclusive no";
+	const struct timeval patience = {.tv_usec = FULL_QUEUE_US};
+	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return false;
+	return sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)address,
+		      sizeof(*address)) >= 0 ||
+	       errno == EAGAIN;
+}
+
+bool sy_control_meet_others(const char *run_dir, const char *node, const struct sockaddr_un *own)
+{
+	struct sockaddr_un address;
+	struct dirent *entry;
+	DIR *dir = opendir(run_dir);
+	bool met = false;
+
+	while (dir && (entry = readdir(dir)))
+		if (find_address(&address, run_dir, entry->d_name, node) &&
+		    strcmp(address.sun_path, own->sun_path) != 0)
+			met |= tell_not_alone(&address);
+	if (dir)
+		(void)closedir(dir);
+	return met;
 }

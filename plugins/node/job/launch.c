@@ -44,7 +44,8 @@ static void fill_numbers(struct sy_arguments *to, const struct sy_launch *launch
 		sy_option(to, "--linger", text[5]);
 }
 
-static void fill_arguments(struct sy_arguments *to, const struct sy_launch *launch,
+/* `met`: another job's sampler lives on the node, whatever the scheduler says. */
+static void fill_arguments(struct sy_arguments *to, const struct sy_launch *launch, bool met,
 			   char (*text)[32])
 {
 	sy_begin_arguments(to, &launch->program);
@@ -62,6 +63,8 @@ static void fill_arguments(struct sy_arguments *to, const struct sy_launch *laun
 		sy_option(to, "--orphan", launch->mark[i]);
 	for (size_t i = 0; launch->job_fields[i] && i < JOB_FIELDS_MAX; i++)
 		sy_option(to, "--job", launch->job_fields[i]);
+	if (met)
+		sy_option(to, "--job", "exclusive=no");
 	for (size_t i = 0; launch->tags && i < launch->tags->count; i++)
 		sy_option(to, "--tag", launch->tags->items[i]);
 }
@@ -71,6 +74,7 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 	struct sy_arguments arguments;
 	char text[NUMBERS][32];
 	cleanup_close int control = -1, complaints = -1;
+	bool met;
 
 	if (sy_run_dir_make(launch->program.run_dir, err) < 0)
 		return -1;
@@ -78,7 +82,8 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 	if (control < 0)
 		return -1;
 	complaints = sy_complaints_open(launch->program.run_dir, launch->node);
-	fill_arguments(&arguments, launch, text);
+	met = sy_control_meet_others(launch->program.run_dir, launch->node, launch->control);
+	fill_arguments(&arguments, launch, met, text);
 	if (sy_spawn_pid(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, pid, err) <
 	    0) {
 		(void)unlink(launch->control->sun_path);

@@ -169,9 +169,10 @@ static void put_totals(json_t *record, bool whole, bool answered, struct sy_tota
 	job->silent = !whole && !answered;
 	if (job->silent)
 		return;
-	if (whole)
+	if (whole) {
 		totals_of(record, &own);
-	own.exclusive = exclusive_of(record);
+		own.exclusive = exclusive_of(record);
+	}
 	sy_job_totals_add(job, &own);
 }
 

@@ -11,6 +11,13 @@ static bool is_countable(double value)
 	return value >= 0 && value <= 9007199254740992.0;
 }
 
+static enum sy_exclusive exclusive_from(const json_t *told)
+{
+	if (!json_is_integer(told))
+		return SY_NOT_SAID;
+	return json_integer_value(told) == 1 ? SY_ALONE : SY_SHARED;
+}
+
 bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 {
 	json_t *document = json_loads(text, 0, NULL);
@@ -24,6 +31,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 		totals->known[i] = json_is_number(value) && is_countable(totals->value[i]);
 	}
 	totals->no_gpus = !json_object_get(document, sy_total_facts[SY_GPU_ENERGY_J].name);
+	totals->exclusive = exclusive_from(json_object_get(document, "exclusive"));
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;

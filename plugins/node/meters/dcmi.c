@@ -1,5 +1,6 @@
 #include "meters/dcmi.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/tree.h"
 
@@ -10,8 +11,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 
+#define RUN_DIR	      "/run/steelyard"
 #define RECORDED      "/.steelyard/ipmi/dcmi-power"
 #define DCMI	      0xdc /* its group of commands */
 #define GROUP	      0x2c /* network function of such groups */
@@ -20,7 +23,15 @@
 #define LENGTH	      18   /* group, four powers, time stamp, time frame, state */
 #define PERIOD_US     5000000
 #define ANSWER_MS     5000
+#define LOOK_MS	      10
 #define RESOLUTION_UW 1000000
+
+enum { QUESTIONS, SHARED_FD }; /* of `key`; the descriptor plus 1, 0: none */
+
+/* In RUN_DIR/dcmi. */
+struct shared {
+	int64_t uw, at_us; /* CLOCK_MONOTONIC */
+};
 
 static const char *const devices[] = {"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"};
 
@@ -75,7 +86,7 @@ static int receive_answer(int fd, long number, unsigned char *text, unsigned sho
 
 static int64_t ask(struct sy_meter *meter, const char **why)
 {
-	long number = (long)++meter->key[0];
+	long number = (long)++meter->key[QUESTIONS];
 	unsigned char text[64];
 	int length;
 
@@ -116,9 +127,64 @@ static int64_t read_recorded(const struct sy_meter *meter, const char **why)
 	return sy_dcmi_power_uw(answer, length, why);
 }
 
-static int64_t read_uw(struct sy_meter *meter, const char **why)
+static int64_t read_own(struct sy_meter *meter, const char **why)
 {
 	return strcmp(meter->path, RECORDED) ? ask(meter, why) : read_recorded(meter, why);
+}
+
+static bool find_recent(const struct sy_meter *meter, int fd, struct shared *shared)
+{
+	int64_t now = sy_now_us(CLOCK_MONOTONIC);
+
+	return pread(fd, shared, sizeof(*shared), 0) == sizeof(*shared) && shared->at_us <= now &&
+	       now - shared->at_us < meter->max_age_us;
+}
+
+/* One that is stuck while it has the lock holds up nobody for longer than an answer may take. */
+static bool wait_for_turn(const struct sy_meter *meter, int fd, struct shared *shared)
+{
+	int64_t until = sy_now_ms(CLOCK_MONOTONIC) + ANSWER_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0 && sy_now_ms(CLOCK_MONOTONIC) < until) {
+		if (find_recent(meter, fd, shared))
+			return false;
+		(void)poll(NULL, 0, LOOK_MS);
+	}
+	return !find_recent(meter, fd, shared);
+}
+
+/* A BMC answers some ten questions a second, to all who ask: the samplers of a node share what one
+ * of them was told. */
+static int64_t read_uw(struct sy_meter *meter, const char **why)
+{
+	int fd = (int)meter->key[SHARED_FD] - 1;
+	struct shared shared;
+	int64_t before;
+
+	if (fd < 0)
+		return read_own(meter, why);
+	if (!find_recent(meter, fd, &shared) && wait_for_turn(meter, fd, &shared)) {
+		before = sy_now_us(CLOCK_MONOTONIC);
+		shared.uw = read_own(meter, why);
+		shared.at_us = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
+		if (shared.uw >= 0)
+			(void)!pwrite(fd, &shared, sizeof(shared), 0);
+	}
+	(void)flock(fd, LOCK_UN);
+	if (shared.uw >= 0)
+		meter->at_us = shared.at_us;
+	return shared.uw;
+}
+
+/* Where the folder is missing, or not ours to write, this process asks for itself alone. */
+void sy_dcmi_share(struct sy_meter *meter, int root)
+{
+	cleanup_close int folder = sy_open_at(root, RUN_DIR);
+	int fd = folder < 0
+		     ? -1
+		     : openat(folder, "dcmi", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	meter->key[SHARED_FD] = fd + 1;
 }
 
 static int open_device(int root, struct sy_meter *meter, struct sy_error *err)
@@ -127,6 +193,14 @@ static int open_device(int root, struct sy_meter *meter, struct sy_error *err)
 		return sy_meter_open_file(root, meter->path, meter, err);
 	meter->fd = open(meter->path, O_RDWR | O_CLOEXEC);
 	return meter->fd < 0 ? sy_fail(err, "%s: %s", meter->path, strerror(errno)) : 0;
+}
+
+static int open_shared(int root, struct sy_meter *meter, struct sy_error *err)
+{
+	if (open_device(root, meter, err) < 0)
+		return -1;
+	sy_dcmi_share(meter, root);
+	return 0;
 }
 
 /* The device's name; NULL: there is none. */
@@ -162,4 +236,4 @@ static void find(int root, struct sy_found *found, struct sy_error *err)
 }
 
 const struct sy_reader sy_dcmi = {
-    .name = "dcmi", .who = "root", .find = find, .open = open_device, .read = read_uw};
+    .name = "dcmi", .who = "root", .find = find, .open = open_shared, .read = read_uw};

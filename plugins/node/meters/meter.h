@@ -39,6 +39,7 @@ struct sy_meter {
 	int64_t period_us;  /* slow: read so often by a process of its own; 0: with each sample */
 	int64_t mean_us;    /* of power: of the time before the reading that it is the mean of */
 	int64_t at_us;	    /* monotonic: of what was read last, where the meter says it; else 0 */
+	int64_t max_age_us; /* of a reading by another sampler, where samplers share them */
 	bool power;	    /* tells watts: its joules are their integral over time */
 	bool readable;	    /* by this process */
 	bool counted;	    /* in the node's total; also when not readable */

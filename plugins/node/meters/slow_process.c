@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #define HANGS_S 30 /* longer than any meter takes */
+#define SHARED_US                                                                                  \
+	1000000 /* how old another sampler's reading may be where a job begins or ends             \
+		 */
 
 /* Where it has its three descriptors. */
 enum { ROOT_FD = 3, ASK_FD, LIFE_FD, FIRST_OTHER_FD };
@@ -96,6 +99,8 @@ static void read_one(int i, bool last)
 	int64_t before = sy_now_us(CLOCK_MONOTONIC), value, at;
 	const char *why = "it could no longer be read";
 
+	meter->max_age_us =
+	    last || !p.meters->energy[i].started ? SHARED_US : meter->period_us * 9 / 10;
 	value = meter->reader->read(meter, &why);
 	at = before + (sy_now_us(CLOCK_MONOTONIC) - before) / 2;
 	if (value < 0)

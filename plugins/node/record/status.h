@@ -24,7 +24,8 @@ struct sy_status {
 	int64_t charged_peak_bytes;	    /* of its cgroup; SY_UNKNOWN */
 	int64_t gpu_energy_uj;		    /* of those that are the job's; SY_UNKNOWN */
 	bool has_gpus;			    /* the node */
-	int64_t cpu_held_us;		    /* found, but more than can be */
+	int64_t exclusive;   /* 1: the job has the node for itself; 0: not; SY_UNKNOWN */
+	int64_t cpu_held_us; /* found, but more than can be */
 	int64_t clock_steps,
 	    clock_step_us; /* of the wall clock: how often it was set, by how much */
 	double rate_hz;

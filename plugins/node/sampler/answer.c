@@ -40,6 +40,7 @@ size_t sy_totals_json(int64_t question, int64_t start_unix_s, const struct sy_st
 	if (question >= 0)
 		used = append(text, size - 1, used, "question", question, false);
 	used = append(text, size - 1, used, "start", start_unix_s, false);
+	used = append(text, size - 1, used, "exclusive", status->exclusive, false);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		const struct sy_total_fact *fact = &sy_total_facts[i];
 		bool is_there = i != SY_GPU_ENERGY_J || status->has_gpus;

@@ -84,12 +84,21 @@ static void sample_if_due(void)
 static void take_last_sample(void)
 {
 	s.end = true;
+	/* Whoever starts another job's sampler now does not meet this one. */
+	(void)shutdown(s.child->control_fd, SHUT_RD);
 	sy_slow_ask(s.child->node->meters.slow, SY_LAST_READING_US);
 	sy_sampler_sample(&s, SY_LOOK_NOW);
 	sy_job_split(&s.job, &s.status);
 	s.status.max_memory_bytes = sy_own_max_memory_bytes();
 	s.status.finished = true;
 	sy_sampler_publish(&s, sy_now_us(CLOCK_MONOTONIC));
+}
+
+static int64_t exclusive_from_start(const struct sy_sampling *sampling)
+{
+	const json_t *said = json_object_get(sampling->told.job, "exclusive");
+
+	return json_is_boolean(said) ? json_is_true(said) : SY_UNKNOWN;
 }
 
 static void prepare(struct sy_child *child)
@@ -102,6 +111,7 @@ static void prepare(struct sy_child *child)
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;
 	s.status.charged_peak_bytes = SY_UNKNOWN;
 	s.status.minor_faults = s.status.major_faults = SY_UNKNOWN;
+	s.status.exclusive = exclusive_from_start(child->sampling);
 	sy_sums_init(&s.status.sums);
 	sy_cgroup_init(&s.job.cgroup);
 	sy_cpu_guard_init(&s.job.guard, sy_now_us(CLOCK_MONOTONIC));

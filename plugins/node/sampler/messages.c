@@ -153,6 +153,15 @@ static void keep_note(struct sy_sampler *s, const char *text)
 	(void)send(s->child->parent_fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A job that was not alone at one time was not alone, whatever its scheduler says later. */
+static void keep_exclusive(struct sy_sampler *s, const struct sy_message *message, const char *text)
+{
+	if (s->status.exclusive == 0)
+		return;
+	s->status.exclusive = message->exclusive;
+	keep_note(s, text);
+}
+
 static void keep_gpus(struct sy_sampler *s, const char *text)
 {
 	if (!is_kept(s->child->shared, atomic_load(&s->child->shared->notes_used), text))
@@ -203,6 +212,9 @@ static void act(struct sy_sampler *s, const char *text, const struct sockaddr_un
 		break;
 	case SY_WORD_END:
 		s->end = s->job.end_is_told = true;
+		break;
+	case SY_WORD_EXCLUSIVE:
+		keep_exclusive(s, &message, text);
 		break;
 	case SY_WORD_GPUS:
 		keep_gpus(s, text);

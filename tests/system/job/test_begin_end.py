@@ -396,3 +396,23 @@ def test_a_node_whose_name_begins_with_anothers(node: Any) -> None:
     assert state.exists()
     assert node.call("end", "--job-id=7.srv", *where).returncode == 0
     assert node.left() == ["n1.b.log"]
+
+
+def test_two_jobs_at_once_are_not_alone_whatever_the_scheduler_says(node: Any) -> None:
+    """OverSubscribe=FORCE: two jobs of a node of 1,010 J had 912.8 and 912.4 J of it in sacct."""
+    alone = "--exclusive=yes"
+    assert node.begin("7.srv", alone).returncode == 0
+    first = node.run_seen("7.srv", BURN.format(ms=20))
+    assert node.begin("8.srv", alone).returncode == 0
+    second = node.run_seen("8.srv", BURN.format(ms=20))
+    totals = [node.end("7.srv"), node.end("8.srv", alone)]
+    assert [total["exclusive"] for total in totals] == [False, False]
+    assert [total["rx_bytes"] for total in totals] == [None, None]
+    records = [node.record("7.srv"), node.record("8.srv")]
+    assert [record["job"]["exclusive"] for record in records] == [False, False]
+    assert node.begin("9.srv", alone).returncode == 0
+    third = node.run_seen("9.srv", BURN.format(ms=20))
+    assert node.end("9.srv")["exclusive"] is True
+    assert node.record("9.srv")["job"]["exclusive"] is True
+    for job in (first, second, third):
+        node.mom.reap(job)
