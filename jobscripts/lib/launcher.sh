@@ -10,7 +10,7 @@
 #   SY_LAUNCHER_NETWORK     host, bridge, macvlan, phys
 #   SY_LAUNCHER_DEVICE      of phys, the node's device; not set: LXC's configuration names it
 #   SY_LAUNCHER_CONTAINERS  clients on a node, each with a container; SY_CLIENTS is nodes times this
-#   SY_LAUNCHER_PLACES      containers of one client on each node (ranks=across); not set: it has one
+#   SY_LAUNCHER_ACROSS      containers of one client on each node (ranks=across); not set: it has one
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
 #   SY_LAUNCHER_LABEL       by which left containers are found again; not set: the study's folder
 #   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
@@ -36,9 +36,9 @@ sy_launcher_start() {
     begin=${EPOCHREALTIME//[^0-9]/}
     sy_launcher_name
     sy_launcher_sweep
-    sy_places_open && sy_launcher_processors && sy_far_open && sy_network_device &&
+    sy_peers_open && sy_launcher_processors && sy_network_device &&
         sy_launcher_command && sy_launcher_up && sy_device_of_lxc || return
-    sy_places_list "${answer%% *}" || return
+    sy_peers_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
     sy_read_uptime end_up
     sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
@@ -51,7 +51,7 @@ sy_launcher_start() {
 sy_launcher_up() {
     # A write to a container that is gone must be an error, not our end.
     trap '' PIPE
-    coproc SY_LAUNCHED { sy_places_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
+    coproc SY_LAUNCHED { sy_peers_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
     SY_LAUNCHER_PID=$!
     # Only this shell holds the writing end: with it the container's input ends.
     exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
@@ -141,8 +141,7 @@ sy_launcher_stop() {
     sy_launcher_down
     sy_left_undo
     sy_device_told
-    sy_far_close
-    sy_places_close
+    sy_peers_close
 }
 
 # The end of its input ends it; if that does not help, something stronger does.
@@ -184,9 +183,8 @@ sy_inside_main() {
     SY_INSIDE_PID=
     export PATH HOME="${HOME:-/}" # LXC starts without; mpirun looks for its programs by PATH
     sy_without_scheduler
-    [[ -z ${SY_FAR_FILE:-} ]] || sy_far_inside
-    # No scheduler can be asked from here, unless there is a door.
-    [[ -n ${SY_FAR_DOOR:-} ]] || export SY_SCHEDULER=local
+    # No scheduler's command can be started from here without a helper outside.
+    [[ -n ${SY_OUTSIDE:-} ]] || export SY_SCHEDULER=local
     # What the benchmark writes must not be taken for an answer.
     exec {fd}>&1 1>&2
     trap 'sy_inside_signal TERM' TERM
@@ -195,7 +193,10 @@ sy_inside_main() {
     sy_inside_single_copy
     sy_run_setup </dev/null
     printf 'ready %s %s\n' "$(sy_launcher_allowed)" "$HOSTNAME" >&"$fd" || exit 1
-    [[ -z ${SY_PLACE_DOOR:-} ]] || sy_place_inside
+    if [[ -n ${SY_PEER_HELPER:-} ]]; then
+        sy_exec_serve "$SY_PEER_HELPER" sy_exec_inside &
+        SY_INSIDE_PID=$!
+    fi
     while true; do
         read -r word argument
         code=$?
@@ -207,7 +208,7 @@ sy_inside_main() {
             SY_INSIDE_PID=$!
             ;;
         signal) sy_inside_signal "$argument" ;;
-        reach) sy_places_reach "$argument" >&"$fd" ;;
+        reach) sy_peers_reach "$argument" >&"$fd" ;;
         trip) printf 'trip %s\n' "$(sy_condition_trip "$argument")" >&"$fd" ;;
         esac
     done

@@ -99,7 +99,7 @@ sy_device_for_lxc() { # <device>
 
 sy_device_of_lxc() {
     local pid
-    [[ -n ${SY_DEVICE:-} && -z ${SY_LAUNCHER_PLACES:-} ]] || return 0
+    [[ -n ${SY_DEVICE:-} && -z ${SY_LAUNCHER_ACROSS:-} ]] || return 0
     if ! { pid=$(sy_launcher_pid) && ip netns attach "$SY_LAUNCHER_NAME" "$pid"; }; then
         sy_say "$SY_LAUNCHER: the network of its container on $SY_THIS_NODE cannot be held (see above)"
         return 4

@@ -28,8 +28,7 @@ sy_launcher_command() {
 # programs, and whatever a parameter names; not the system's own folders, the image has its own.
 sy_launcher_paths() {
     local name path
-    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_FAR_DOOR:+"$SY_FAR_DOOR"}
-        ${SY_PLACES:+"$SY_PLACES"})
+    SY_LAUNCHER_PATHS=("$SY_STUDY_DIR" "$SY_SCRATCH" ${SY_PEERS:+"$SY_PEERS"})
     path=${SY_LAUNCHER_FOLDER:-/}
     sy_launcher_is_system "$path" || sy_launcher_add_path "$path"
     for name in "${!STEELYARD_@}"; do
@@ -96,9 +95,9 @@ sy_launcher_variables() {
 # An /etc/hosts that knows the container's own name: an image may be without, and mpirun would wait
 # ten seconds for a name server. Prints its path.
 sy_launcher_hosts() {
-    local -r file=$SY_ATTEMPT_DIR/hosts.$SY_CLIENT${SY_LAUNCHER_PLACES:+.$SY_PLACE_NODE.$SY_PLACE}
+    local -r file=$SY_ATTEMPT_DIR/hosts.$SY_CLIENT${SY_PEERS:+.$SY_PEER_NODE.$SY_PEER}
     local address=127.0.1.1
-    [[ -z ${SY_NETWORK_NS:-} ]] || address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))")
+    [[ -z ${SY_NETWORK_NS:-} ]] || address=$(sy_network_address "$SY_PEER_NODE" "$((SY_PEER + 1))")
     printf '127.0.0.1 localhost\n::1 localhost\n%s %s %s\n' "$address" "$SY_LAUNCHER_NAME" "$HOSTNAME" >"$file" &&
         printf '%s' "$file"
 }
@@ -120,7 +119,7 @@ sy_launcher_engine() { # <docker or podman>
     [[ $engine != podman || $EUID == 0 ]] || sy_launcher_rootless || return
     if [[ $network == macvlan ]]; then
         network=$(sy_launcher_macvlan "$engine") || return
-    elif [[ -n ${SY_LAUNCHER_PLACES:-} && $(sy_network_whose) == ours ]]; then
+    elif [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_whose) == ours ]]; then
         network=none
         [[ -z ${SY_NETWORK_NS:-} ]] || network=ns:/run/netns/$SY_NETWORK_NS
     fi

@@ -8,12 +8,12 @@
 # different ones as long as there are enough, and then the first ones again.
 sy_launcher_processors() {
     local -a have=() mine=()
-    local -r beside=${SY_LAUNCHER_PLACES:-$SY_LAUNCHER_CONTAINERS}
+    local -r beside=${SY_LAUNCHER_ACROSS:-$SY_LAUNCHER_CONTAINERS}
     local i index=$((SY_CLIENT % SY_LAUNCHER_CONTAINERS)) want=${SY_LAUNCHER_CPUS:-}
     sy_launcher_expand "$(sy_launcher_allowed)"
-    if [[ -n ${SY_LAUNCHER_PLACES:-} ]]; then
+    if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
         # Each has its share, looked at like a limit that was asked for.
-        index=$SY_PLACE want=${want:-$((${#have[@]} > beside ? ${#have[@]} / beside : 1))}
+        index=$SY_PEER want=${want:-$((${#have[@]} > beside ? ${#have[@]} / beside : 1))}
         export SY_LAUNCHER_CPUS=$want
     fi
     if ((${want:-1} > ${#have[@]})); then
@@ -126,7 +126,7 @@ sy_launcher_in_force() { # <processors that the container sees, as the kernel li
         sy_say "$SY_LAUNCHER: its processors should be $SY_LAUNCHER_CPUSET on $SY_THIS_NODE and are $1: this launcher cannot have cpus= there"
         return 4
     fi
-    [[ -n ${SY_LAUNCHER_PLACES:-} ]] || sy_tag launcher_cpus "$1"
+    [[ -n ${SY_LAUNCHER_ACROSS:-} ]] || sy_tag launcher_cpus "$1"
     [[ -n $want ]] || return 0
     limit=$(sy_launcher_limit "$(sy_launcher_pid)")
     # The kernel takes whole pages.
