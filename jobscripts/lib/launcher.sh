@@ -1,7 +1,7 @@
 #!/bin/bash
 # A client's container: started before the measured time, told to run, asked to stop, gone with the
-# client. Part of steelyard.sh; the command lines are in launcher_kinds.sh,
-# processors and memory in launcher_limits.sh.
+# client. Part of steelyard.sh; what differs between kinds is in
+# launcher_kinds.sh and launchers/, processors and memory are in launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
@@ -10,7 +10,7 @@
 #   SY_LAUNCHER_NETWORK     host, bridge, macvlan, phys
 #   SY_LAUNCHER_DEVICE      of phys, the node's device; not set: LXC's configuration names it
 #   SY_LAUNCHER_CONTAINERS  clients on a node, each with a container; SY_CLIENTS is nodes times this
-#   SY_LAUNCHER_PLACES      containers of one client on each node (ranks=across); not set: it has one
+#   SY_LAUNCHER_ACROSS      containers of one client on each node (ranks=across); not set: it has one
 #   SY_LAUNCHER_CPUS, SY_LAUNCHER_MEMORY_BYTES  of one container; not set: no limit
 #   SY_LAUNCHER_LABEL       by which left containers are found again; not set: the study's folder
 #   SY_LAUNCHER_FOLDER      one more folder that is to be there inside
@@ -36,9 +36,9 @@ sy_launcher_start() {
     begin=${EPOCHREALTIME//[^0-9]/}
     sy_launcher_name
     sy_launcher_sweep
-    sy_places_open && sy_launcher_processors && sy_far_open && sy_network_device &&
+    sy_peers_open && sy_launcher_processors && sy_network_device &&
         sy_launcher_command && sy_launcher_up && sy_device_of_lxc || return
-    sy_places_list "${answer%% *}" || return
+    sy_peers_list "${answer%% *}" || return
     end=${EPOCHREALTIME//[^0-9]/}
     sy_read_uptime end_up
     sy_took "$((end - begin))" "${begin_up:--}" "${end_up:--}"
@@ -51,7 +51,7 @@ sy_launcher_start() {
 sy_launcher_up() {
     # A write to a container that is gone must be an error, not our end.
     trap '' PIPE
-    coproc SY_LAUNCHED { sy_places_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
+    coproc SY_LAUNCHED { sy_peers_let_go && exec "${SY_LAUNCHER_COMMAND[@]}"; }
     SY_LAUNCHER_PID=$!
     # Only this shell holds the writing end: with it the container's input ends.
     exec {SY_LAUNCHER_IN}<&"${SY_LAUNCHED[0]}"
@@ -64,24 +64,17 @@ sy_launcher_up() {
 sy_launcher_name() {
     local -a owner
     read -r -a owner <<<"$(sy_left_identity)"
-    # shellcheck disable=SC2034 # for launcher_kinds.sh
+    # shellcheck disable=SC2034 # for launchers/
     SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
 }
 
 # What runs have left that were killed with -9: root's, and in engines this user's of this study.
 sy_launcher_sweep() {
-    local id owner format='{{.ID}} {{.Label "steelyard.owner"}}' filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
+    local owner
     while IFS= read -r owner; do
         sy_say "$owner"
     done < <(sy_left_sweep)
-    [[ $SY_LAUNCHER_KIND == docker || $SY_LAUNCHER_KIND == podman ]] || return 0
-    if [[ $SY_LAUNCHER_KIND == podman ]]; then # whose filters are read as CSV, and whose Labels are a map
-        filter=$(sy_launcher_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
-    fi
-    while read -r id owner; do
-        sy_left_lives "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
-    done < <("$SY_LAUNCHER_KIND" ps --all --filter="$filter" --format="$format" 2>/dev/null)
-    return 0
+    sy_kind sweep
 }
 
 # Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
@@ -141,8 +134,7 @@ sy_launcher_stop() {
     sy_launcher_down
     sy_left_undo
     sy_device_told
-    sy_far_close
-    sy_places_close
+    sy_peers_close
 }
 
 # The end of its input ends it; if that does not help, something stronger does.
@@ -157,9 +149,7 @@ sy_launcher_down() {
     done
     kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
     wait "$SY_LAUNCHER_PID" 2>/dev/null
-    case $SY_LAUNCHER_KIND in
-    docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
-    esac
+    sy_kind remove
 }
 
 # --- notes -----------------------------------------------------------------------------------
@@ -168,13 +158,7 @@ sy_launcher_down() {
 sy_launcher_tags() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
     sy_tag launcher_container "$1"
-    case $SY_LAUNCHER_KIND in
-    # Children of a daemon, not of the job: what the job's record counts does not hold them.
-    docker) sy_tag launcher_weighed no ;;
-    # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
-    podman) sy_tag launcher_weighed "$(sy_scheduler weighs_leavers)" ;;
-    *) sy_tag launcher_weighed yes ;;
-    esac
+    sy_tag launcher_weighed "$(sy_kind weighed)"
 }
 
 # --- inside ----------------------------------------------------------------------------------
@@ -184,9 +168,8 @@ sy_inside_main() {
     SY_INSIDE_PID=
     export PATH HOME="${HOME:-/}" # LXC starts without; mpirun looks for its programs by PATH
     sy_without_scheduler
-    [[ -z ${SY_FAR_FILE:-} ]] || sy_far_inside
-    # No scheduler can be asked from here, unless there is a door.
-    [[ -n ${SY_FAR_DOOR:-} ]] || export SY_SCHEDULER=local
+    # No scheduler's command can be started from here without a helper outside.
+    [[ -n ${SY_OUTSIDE:-} ]] || export SY_SCHEDULER=local
     # What the benchmark writes must not be taken for an answer.
     exec {fd}>&1 1>&2
     trap 'sy_inside_signal TERM' TERM
@@ -195,7 +178,10 @@ sy_inside_main() {
     sy_inside_single_copy
     sy_run_setup </dev/null
     printf 'ready %s %s\n' "$(sy_launcher_allowed)" "$HOSTNAME" >&"$fd" || exit 1
-    [[ -z ${SY_PLACE_DOOR:-} ]] || sy_place_inside
+    if [[ -n ${SY_PEER_HELPER:-} ]]; then
+        sy_exec_serve "$SY_PEER_HELPER" sy_exec_inside &
+        SY_INSIDE_PID=$!
+    fi
     while true; do
         read -r word argument
         code=$?
@@ -207,7 +193,7 @@ sy_inside_main() {
             SY_INSIDE_PID=$!
             ;;
         signal) sy_inside_signal "$argument" ;;
-        reach) sy_places_reach "$argument" >&"$fd" ;;
+        reach) sy_peers_reach "$argument" >&"$fd" ;;
         trip) printf 'trip %s\n' "$(sy_condition_trip "$argument")" >&"$fd" ;;
         esac
     done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A network condition, and containers that have a network of their own: the node's queues and routes
 # need not be theirs. Looked at from inside before anything is measured. Part of steelyard.sh; called
-# by launcher.sh and launcher_places.sh.
+# by launcher.sh and launcher_peers.sh.
 #
 #   SY_NETWORK_CONDITION  what is to hold on the nodes; not set: nothing, or they have the node's network
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
@@ -16,7 +16,7 @@ sy_condition_routes() {
         sy_say "$SY_LAUNCHER: rto_min=$value would hold on $SY_THIS_NODE and not in its container, whose routes only root can change: leave network= out, or ask root to submit"
         return 4
     fi
-    pid=$(sy_launcher_pid) && [[ -n $pid ]] || return 4
+    pid=$(sy_kind pid) && [[ -n $pid ]] || return 4
     while read -r route; do
         read -r -a words <<<"$route"
         nsenter "--net=/proc/$pid/ns/net" ip route change "${words[@]}" rto_min "$value"
@@ -36,7 +36,7 @@ sy_condition_look() {
     local -r spec=${SY_NETWORK_CONDITION:-}
     local verified='' open='' none='' key
     [[ -n $spec ]] || return 0
-    if ((${#SY_PLACE_NODES[@]} == 1)); then
+    if ((${#SY_PEER_NODES[@]} == 1)); then
         sy_tag launcher_condition 'none: what containers of one node send each other does not leave it'
         return 0
     fi
@@ -64,7 +64,7 @@ sy_condition_named() {
     # shellcheck disable=SC2046,SC2086 # words
     if sy_condition_covers $(sy_condition_others); then
         return 0
-    elif sy_condition_covers ${SY_PLACE_ADDRESSES#* }; then
+    elif sy_condition_covers ${SY_PEER_ADDRESSES#* }; then
         sy_say "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
         return 4
     fi
@@ -105,7 +105,7 @@ sy_condition_delay() {
     [[ -n $least ]] || return 0
     sy_launcher_tell "trip $SY_CONDITION_PORT $(sy_condition_others)" && sy_launcher_answer trip || return
     inside=$answer
-    outside=$(sy_condition_trip "$SY_CONDITION_PORT ${SY_PLACE_ADDRESSES#* }")
+    outside=$(sy_condition_trip "$SY_CONDITION_PORT ${SY_PEER_ADDRESSES#* }")
     if ((inside >= least)); then
         verified="a round trip between containers of two nodes takes $((inside / 1000)).$(printf '%03d' $((inside % 1000))) ms"
     elif ((outside >= least)); then
@@ -137,7 +137,7 @@ sy_condition_others() {
     local node address list=''
     while read -r _ node address _; do
         [[ $node == "$SY_THIS_NODE" ]] || list+=${list:+ }${address%/*}
-    done <"$SY_PLACES/list"
+    done <"$SY_PEERS/list"
     printf '%s' "$list"
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A network between the containers of one program (ranks=across): a bridge with a veth pair for each
 # container, routed to the other nodes, macvlan devices on the node's own, or a device of the node for
-# each node's one container. Root's; docker's and podman's own networks where these do. Part of steelyard.sh; called by launcher_places.sh.
+# each node's one container. Root's; docker's and podman's own networks where these do. Part of steelyard.sh; called by launcher_peers.sh.
 #
 # Addresses are of 198.18.0.0/15, which RFC 2544 sets aside for measurements of networks: a block of
 # 16 for each node, from SY_NETWORK_BLOCK on, which the run's name decides: 1 … 8 its containers, 14
@@ -10,7 +10,7 @@
 
 # host, engine (docker's and podman's own), or ours.
 sy_network_whose() {
-    case $SY_LAUNCHER_NETWORK:$SY_LAUNCHER_KIND${SY_PLACE_ADDRESSES:+:nodes} in
+    case $SY_LAUNCHER_NETWORK:$SY_LAUNCHER_KIND${SY_PEER_ADDRESSES:+:nodes} in
     host:*) printf 'host' ;;
     macvlan:docker* | macvlan:podman* | bridge:docker | bridge:podman) printf 'engine' ;;
     *) printf 'ours' ;;
@@ -31,7 +31,7 @@ sy_network_address() { # <node's number> <1 to 14; 0: the block>
 # --- the node --------------------------------------------------------------------------------
 
 sy_network_open() {
-    local -r bridge=syb$((SY_NETWORK_BLOCK + SY_PLACE_NODE))
+    local -r bridge=syb$((SY_NETWORK_BLOCK + SY_PEER_NODE))
     [[ $(sy_network_whose) == ours ]] || return 0
     if ((EUID != 0)); then
         sy_say "$SY_LAUNCHER: only root can give its containers a network between them: leave network= out"
@@ -39,14 +39,14 @@ sy_network_open() {
     fi
     [[ $SY_LAUNCHER_NETWORK == bridge ]] || return 0
     sy_left_locked sy_network_bridge "$bridge" &&
-        ip address add "$(sy_network_address "$SY_PLACE_NODE" 14)/28" dev "$bridge" &&
+        ip address add "$(sy_network_address "$SY_PEER_NODE" 14)/28" dev "$bridge" &&
         ip link set "$bridge" up && sy_network_accept "$bridge" && sy_network_routes "$bridge" && return
     sy_say "$SY_LAUNCHER: no bridge for its containers could be made on $SY_THIS_NODE (see above)"
     return 4
 }
 
 sy_network_bridge() { # <bridge>
-    local -r block=$(sy_network_address "$SY_PLACE_NODE" 0)
+    local -r block=$(sy_network_address "$SY_PEER_NODE" 0)
     if ip link show dev "$1" >/dev/null 2>&1 || [[ -n $(ip route show root "$block/28") ]]; then
         sy_say "$SY_LAUNCHER: $block/28 is in use on $SY_THIS_NODE: submit the run again, it gets other addresses"
         return 4
@@ -57,7 +57,7 @@ sy_network_bridge() { # <bridge>
 # To the containers of the job's other nodes, without any address being translated.
 sy_network_routes() { # <bridge>
     local address route device i=-1
-    for address in ${SY_PLACE_ADDRESSES:-}; do
+    for address in ${SY_PEER_ADDRESSES:-}; do
         i=$((i + 1))
         route=$(ip -oneline route get "$address") || return
         # Its own address; or that of another node that is on this machine, as in tests.
@@ -96,7 +96,7 @@ sy_network_accept() { # <bridge>
 
 # A network namespace for the container to start in. Docker's is its own: it gets the device later.
 sy_network_device() {
-    [[ -n ${SY_LAUNCHER_PLACES:-} && $(sy_network_whose) == ours && $SY_LAUNCHER_KIND != docker ]] || return 0
+    [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_whose) == ours && $SY_LAUNCHER_KIND != docker ]] || return 0
     SY_NETWORK_NS=$SY_LAUNCHER_NAME
     sy_left_mark space "$SY_NETWORK_NS" && ip netns add "$SY_NETWORK_NS" && ip -netns "$SY_NETWORK_NS" link set lo up &&
         sy_network_plug "$SY_NETWORK_NS" "/run/netns/$SY_NETWORK_NS" && return
@@ -106,8 +106,8 @@ sy_network_device() {
 }
 
 sy_network_plug() { # <namespace's name or a process in it> <namespace's file>
-    local -r outside=syv$$ bridge=syb$((SY_NETWORK_BLOCK + SY_PLACE_NODE))
-    local -r address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))")
+    local -r outside=syv$$ bridge=syb$((SY_NETWORK_BLOCK + SY_PEER_NODE))
+    local -r address=$(sy_network_address "$SY_PEER_NODE" "$((SY_PEER + 1))")
     local device=eth0 parent
     case $SY_LAUNCHER_NETWORK in
     phys)
@@ -130,7 +130,7 @@ sy_network_plug() { # <namespace's name or a process in it> <namespace's file>
     case $SY_LAUNCHER_NETWORK in
     phys) sy_device_wait ;;
     macvlan) ;;
-    *) nsenter "--net=$2" ip route add default via "$(sy_network_address "$SY_PLACE_NODE" 14)" ;;
+    *) nsenter "--net=$2" ip route add default via "$(sy_network_address "$SY_PEER_NODE" 14)" ;;
     esac
 }
 
@@ -158,9 +158,9 @@ sy_network_prefix() {
 sy_network_parent() {
     local -a addresses
     local line='' address
-    read -r -a addresses <<<"${SY_PLACE_ADDRESSES:-}"
+    read -r -a addresses <<<"${SY_PEER_ADDRESSES:-}"
     if ((${#addresses[@]})); then
-        address=${addresses[SY_PLACE_NODE]}
+        address=${addresses[SY_PEER_NODE]}
     else
         line=$(ip -oneline route show default) line=${line#* dev }
         [[ -n $line ]] || address=$(sy_node_address "$SY_THIS_NODE") || return
@@ -184,17 +184,36 @@ sy_network_attach() {
         return
         ;;
     ours)
-        address=$(sy_network_address "$SY_PLACE_NODE" "$((SY_PLACE + 1))") prefix=$(sy_network_prefix)
+        address=$(sy_network_address "$SY_PEER_NODE" "$((SY_PEER + 1))") prefix=$(sy_network_prefix)
         if [[ $SY_LAUNCHER_KIND == docker ]]; then
-            pid=$(sy_launcher_pid) && sy_network_plug_docker "$pid" || return
+            pid=$(sy_kind pid) && sy_network_plug_docker "$pid" || return
         fi
         ;;
     host)
-        read -r -a addresses <<<"${SY_PLACE_ADDRESSES:-}"
+        read -r -a addresses <<<"${SY_PEER_ADDRESSES:-}"
         ((${#addresses[@]} == 0)) || {
-            address=${addresses[SY_PLACE_NODE]} prefix=$(SY_FAR_PREFIX='' sy_prefix_length "$address")
+            address=${addresses[SY_PEER_NODE]} prefix=$(sy_prefix_length "$address")
         }
         ;;
     esac
     printf '%s/%s' "$address" "$prefix"
+}
+
+# --- one container alone ----------------------------------------------------------------------
+
+# A network namespace with one veth pair, to this node only: forwarding is the administrator's.
+sy_network_veth() {
+    local n=$((($$ % 16384) * 4)) ns=$SY_LAUNCHER_NAME base
+    base=10.213.$((n / 256)).
+    SY_LAUNCHER_VETH=sy$$
+    sy_left_mark space "$ns" && sy_left_mark link "$SY_LAUNCHER_VETH" && ip netns add "$ns" &&
+        ip link add "$SY_LAUNCHER_VETH" type veth peer name eth0 netns "$ns" &&
+        ip address add "$base$((n % 256 + 1))/30" dev "$SY_LAUNCHER_VETH" &&
+        ip link set "$SY_LAUNCHER_VETH" up &&
+        ip -netns "$ns" link set lo up &&
+        ip -netns "$ns" address add "$base$((n % 256 + 2))/30" dev eth0 &&
+        ip -netns "$ns" link set eth0 up &&
+        ip -netns "$ns" route add default via "$base$((n % 256 + 1))" && return
+    sy_say "$SY_LAUNCHER: no veth pair could be made on $SY_THIS_NODE (see above)"
+    return 4
 }

@@ -21,9 +21,9 @@ sy_mpi_run() { # <ranks> <mpirun> <program> <argument>...
         sy_say "$mpirun is missing on $HOSTNAME: install the Debian package openmpi-bin"
         return 3
     }
-    if [[ -n ${SY_PLACES:-} ]]; then
-        sy_lines nodes sy_places
-        sy_tag mpi.containers "${#nodes[@]}"
+    if [[ -n ${SY_PEERS:-} ]]; then
+        sy_lines nodes sy_peers
+        [[ -z ${SY_LAUNCHER_ACROSS:-} ]] || sy_tag mpi.containers "${#nodes[@]}"
     elif ((SY_CLIENTS == 1)); then
         sy_lines nodes sy_nodes
     fi
@@ -68,8 +68,7 @@ sy_mpi_shares() { # <ranks>; reads `nodes`, sets `shares` of the caller
     local i slots said='' more=$(($1 % ${#nodes[@]})) fits=1
     local -r each=$(($1 / ${#nodes[@]}))
     for i in "${!nodes[@]}"; do
-        slots=''
-        [[ -n ${SY_PLACES:-} ]] || slots=$(sy_scheduler slots "${nodes[i]}")
+        slots=$(sy_scheduler slots "${nodes[i]}")
         said+="${said:+, }${nodes[i]} ${slots:-any}"
         shares[i]=$each
         ((more == 0 || ${slots:-$1} <= each)) || shares[i]=$((each + 1)) more=$((more - 1))
@@ -114,15 +113,16 @@ sy_open_mpi_here() { # <ranks>; sets `options` of the caller
 # of the nodes' addresses.
 sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `start`, `options`
     local networks most=0 i
-    if [[ -n ${SY_PLACES:-} ]]; then
-        networks=$(sy_places_networks)
+    if [[ -n ${SY_PEERS:-} ]]; then
+        networks=$(sy_peers_networks)
     else
         networks=$(sy_mpi_networks) || return
     fi
     for i in "${shares[@]}"; do
         ((i <= most)) || most=$i
     done
-    [[ -z ${SY_PLACES:-} ]] && sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
+    # A container's mpirun is another one than the node's, and cannot reach the scheduler.
+    [[ -z ${SY_PEERS:-} ]] && sy_scheduler mpi_native "$launcher" || sy_open_mpi_by_agent || return
     options+=(
         -np "$1" --host "$(sy_mpi_hosts)" --oversubscribe --bind-to "${SY_BIND:-none}"
         --mca orte_keep_fqdn_hostnames 1 --mca pml ob1 --mca btl 'self,vader,tcp'
@@ -138,11 +138,7 @@ sy_open_mpi_across() { # <ranks>; reads `nodes`, `shares`, `launcher`; sets `sta
 
 sy_open_mpi_by_agent() { # adds to `options`, may set `start`
     local agent=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT
-    if [[ -n ${SY_PLACES:-} ]]; then
-        sy_mpi_agent sy_place_start || return
-    else
-        sy_mpi_agent || return
-    fi
+    sy_mpi_agent || return
     # Open MPI takes a path apart at blanks; a name it looks for.
     if [[ $agent == *[[:space:]]* ]]; then
         start=(env "PATH=$SY_ATTEMPT_DIR:$PATH") agent=${agent##*/}
@@ -169,10 +165,6 @@ sy_mpi_networks() { # reads `nodes`
 # How many bits of an address of this node name its network.
 sy_prefix_length() { # <address>
     local line
-    [[ -z ${SY_FAR_PREFIX:-} ]] || { # an image may be without ip
-        printf '%s' "$SY_FAR_PREFIX"
-        return
-    }
     line=$(ip -oneline address show to "$1") line=${line#* inet* } line=${line#*/}
     line=${line%%[!0-9]*}
     printf '%s' "${line:-24}"
@@ -188,7 +180,7 @@ sy_hydra_here() { # <ranks>; sets `options` of the caller
 # MPICH's launcher is called Hydra. Its "rsh" gets node and command line, as Open MPI's does.
 sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
     local address
-    if [[ -n ${SY_PLACES:-} ]]; then
+    if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
         sy_say "ranks=across needs Open MPI's mpirun, and $mpirun is MPICH's"
         return 3
     fi
@@ -205,7 +197,7 @@ sy_hydra_across() { # <ranks>; reads `nodes`, `shares`; sets `options`
 # A program of its own, since mpirun executes it: the functions above, and one call.
 sy_mpi_agent() { # [function to call]
     local -r file=$SY_ATTEMPT_DIR/mpi-agent.$SY_CLIENT call=${1:-sy_mpi_start}
-    if [[ -n ${SY_PLACES:-} ]]; then
+    if [[ -n ${SY_LAUNCHER_ACROSS:-} ]]; then
         sy_tag mpi.start container
     else
         sy_tag mpi.start "$(sy_scheduler starter)"
@@ -215,8 +207,8 @@ sy_mpi_agent() { # [function to call]
         # shellcheck disable=SC2046 # names
         declare -p SY_SCHEDULER SY_THIS_NODE $(compgen -v "SY_${SY_SCHEDULER^^}_")
         # shellcheck disable=SC2046 # names
-        declare -f sy_say sy_pause sy_read_uptime sy_moment sy_is_past sy_on_node sy_far_ask \
-            sy_far_is_taken sy_far_on_node sy_place_on_node sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
+        declare -f sy_say sy_pause sy_read_uptime sy_moment sy_is_past sy_on_node sy_exec_on \
+            sy_exec_request sy_exec_write sy_exec_wait sy_exec_read sy_scheduler "$call" $(compgen -A function "sy_${SY_SCHEDULER}_")
         printf '%s "$@"\n' "$call"
     } >"$file" && chmod 700 "$file"
 }

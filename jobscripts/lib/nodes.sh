@@ -34,14 +34,14 @@ sy_node_address() { # <node>
     printf '%s\n' "$address"
 }
 
-# Run a command on a node of the job, this one included. No input; the exit code is the command's.
+# Run a command on a node of the job, this one included; in a container in that of the node. No input; the exit code is the command's.
 sy_on_node() { # <node> <command> <argument>...
     local node=$1
     shift
-    if sy_scheduler is_this_node "$node"; then
+    if [[ -n ${SY_PEERS:-} ]]; then
+        sy_exec_on "$node" "$@" </dev/null
+    elif sy_scheduler is_this_node "$node"; then
         "$@" </dev/null
-    elif [[ -n ${SY_FAR_DOOR:-} ]]; then
-        sy_far_on_node "$node" "$@"
     else
         sy_scheduler on_node "$node" "$@" </dev/null
     fi

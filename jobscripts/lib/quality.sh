@@ -70,7 +70,7 @@ sy_start_clock() {
     (
         trap 'exit 0' TERM
         trap - EXIT
-        sy_places_let_go
+        sy_peers_let_go
         sy_pause "$SY_TIME_OUT_S"
         kill -s ALRM "$shell" 2>/dev/null
     ) &

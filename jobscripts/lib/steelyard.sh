@@ -87,10 +87,9 @@ sy_main() {
     case ${SY_ROLE:-main} in
     client) sy_client_main ;;
     inside) sy_inside_main ;;
-    far) sy_far_main ;;
-    keeper) sy_keeper_main ;;
-    place) sy_place_main ;;
-    ask) sy_ask_main ;;
+    holder) sy_holder_main ;;
+    peer) sy_peer_main ;;
+    request) sy_request_main ;;
     *) sy_run ;;
     esac
 }

@@ -271,7 +271,7 @@ def variables(launcher: Launcher, condition: str = "none") -> dict[str, str]:
     if launcher.device:
         values["SY_LAUNCHER_DEVICE"] = launcher.device
     if launcher.across:
-        values["SY_LAUNCHER_PLACES"] = str(launcher.containers)
+        values["SY_LAUNCHER_ACROSS"] = str(launcher.containers)
     if launcher.cpus is not None:
         values["SY_LAUNCHER_CPUS"] = str(launcher.cpus)
     if launcher.memory_bytes is not None:

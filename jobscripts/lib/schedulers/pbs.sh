@@ -137,9 +137,8 @@ sy_pbs_slots() { # <node>
 }
 
 # One that was built with TM asks pbs_mom for nodes and daemons; for that it must see the job again.
-# A container's mpirun is another one, and cannot reach pbs_mom.
 sy_pbs_mpi_native() { # <mpirun>; sets `start` and `options` of the caller
-    [[ -z ${SY_FAR_DOOR:-} && ${STEELYARD_MPI_TM:-yes} != no && ${SY_PBS_V_PBS_NODEFILE:-} ]] &&
+    [[ ${STEELYARD_MPI_TM:-yes} != no && ${SY_PBS_V_PBS_NODEFILE:-} ]] &&
         sy_pbs_knows_tm "$1" || return 1
     sy_pbs_as_job
     options=(--mca plm tm --mca ras tm)
@@ -155,15 +154,15 @@ sy_pbs_weighs_leavers() {
     printf 'unknown'
 }
 
-# --- commands at a container's door: functions, since a task is more than one command ----------
+# --- commands for containers: functions, since a task is more than one command ----------
 
 sy_pbs_is_command() { # <program>
     [[ $1 == sy_pbs_task || $1 == sy_pbs_signal ]]
 }
 
 sy_pbs_command() { # <function> <argument>...
-    if [[ -n ${SY_FAR_DOOR:-} ]]; then
-        sy_far_ask "$@"
+    if [[ -n ${SY_OUTSIDE:-} ]]; then
+        sy_exec_request "$SY_OUTSIDE" "$@"
     else
         "$@"
     fi

@@ -70,7 +70,7 @@ sy_slurm_says_time_limit() {
 
 # --- a client --------------------------------------------------------------------------------
 
-# In a container on another node only SY_STEP is left (launcher_other_nodes.sh).
+# In a container only SY_STEP is left (launcher_exec.sh).
 sy_slurm_where() {
     SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
     SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}
@@ -136,8 +136,8 @@ sy_slurm_is_command() { # <program>
 }
 
 sy_slurm_command() { # <program> <argument>...
-    [[ -z ${SY_FAR_DOOR:-} ]] || {
-        sy_far_ask "$@"
+    [[ -z ${SY_OUTSIDE:-} ]] || {
+        sy_exec_request "$SY_OUTSIDE" "$@"
         return
     }
     SLURM_JOB_ID=$SY_SLURM_JOB ${SY_SLURM_CONF:+env SLURM_CONF="$SY_SLURM_CONF"} "$@"

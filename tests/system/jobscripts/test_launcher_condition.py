@@ -12,22 +12,22 @@ import pytest
 from steelyard.wrappers.launchers import launcher as launchers
 
 from .launcher_lab import needs_root, out, tags
-from .test_places import bash
+from .test_launcher_peers import bash
 
 if TYPE_CHECKING:
     from tests.system.jobscripts.conftest import Study
 
 BRIDGE = "unshare,network=bridge"
-# As launcher_places.sh is in when all containers are there; what they answer stands in $2.
+# As launcher_peers.sh is in when all containers are there; what they answer stands in $2.
 MEET = """
 sy_tag() { printf '%s=%s\\n' "$1" "$2"; }
 sy_launcher_tell() { :; }
 sy_launcher_answer() { answer=$seen_inside; }
 sy_condition_trip() { printf '%s' "$seen_outside"; }
 SY_NETWORK_CONDITION=$1 seen_inside=$2 seen_outside=$3 SY_LAUNCHER=box SY_THIS_NODE=a
-SY_PLACE_ADDRESSES='10.0.0.1 10.0.0.2' SY_PLACES=${0%/*}
-printf '%s\\n' 'localhost a 198.18.0.1/28 -' 'x b 198.18.0.17/28 -' >"$SY_PLACES/list"
-SY_PLACE_NODES=(a b)
+SY_PEER_ADDRESSES='10.0.0.1 10.0.0.2' SY_PEERS=${0%/*}
+printf '%s\\n' 'localhost a 198.18.0.1/28 -' 'x b 198.18.0.17/28 -' >"$SY_PEERS/list"
+SY_PEER_NODES=(a b)
 sy_condition_look
 """
 

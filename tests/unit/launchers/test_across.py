@@ -20,7 +20,7 @@ def test_one_program_across_containers_is_one_client() -> None:
     assert launchers.parse("unshare,ranks=each") == launchers.parse("unshare")
     assert found.clients_per_node == 1
     told = launchers.variables(found)
-    assert (told["SY_LAUNCHER_CONTAINERS"], told["SY_LAUNCHER_PLACES"]) == ("1", "4")
+    assert (told["SY_LAUNCHER_CONTAINERS"], told["SY_LAUNCHER_ACROSS"]) == ("1", "4")
 
 
 @pytest.mark.parametrize(

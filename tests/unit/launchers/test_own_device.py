@@ -25,7 +25,7 @@ def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
     assert found.text == f"{kind},{ACROSS}"
     told = launchers.variables(found)
     assert (told["SY_LAUNCHER_NETWORK"], told["SY_LAUNCHER_DEVICE"]) == ("phys", "eth1.5")
-    assert told["SY_LAUNCHER_PLACES"] == "1"
+    assert told["SY_LAUNCHER_ACROSS"] == "1"
 
 
 def test_lxcs_configuration_names_it() -> None:

@@ -202,7 +202,7 @@ def test_a_container_that_answers_nothing_is_not_waited_for_until_the_jobs_end(
 def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
     """A refused connection is an answer."""
     alone = "unshare --user --map-root-user --net bash -c"
-    inside = 'ip link set lo up; . "$1"; sy_places_reach "127.0.0.1 198.18.0.1 127.0.0.2"'
+    inside = 'ip link set lo up; . "$1"; sy_peers_reach "127.0.0.1 198.18.0.1 127.0.0.2"'
     done = bash(tmp_path, f"[[ -n ${{1:-}} ]] || {alone} '{inside}' - \"$0\" x")
     assert done.stdout == "reached 198.18.0.1\n", done.stderr
 

@@ -1,0 +1,193 @@
+#!/bin/bash
+# Programs that a benchmark in a container starts outside of it: in another container of the same
+# client, on this node or another one (MPI's daemons, servers, clients), and the scheduler's commands
+# that start them there. Part of steelyard.sh.
+#
+# An exec helper executes what processes of its node request. Each container has one inside
+# (launcher_peers.sh): what it starts has the container's namespaces, cgroup, processors, capabilities
+# and filter of system calls, which a process that enters from outside has not in every kind. The
+# client has one outside, for the scheduler's commands alone. On another node the command is started
+# with SY_ROLE=request, and passes it on to the helper of that node's container.
+#
+# A helper has a folder on the node's disk that is the same inside and outside. Its FIFO `requests`
+# takes the names of requests, which are folders in it:
+#   argv, env     NUL behind each word and variable
+#   out, err      FIFOs, of the command
+#   state         a FIFO: `taken`, then the exit code
+#   alive         a FIFO that the requester holds open, a line for each signal to hand on; when the
+#                 requester is gone, the command is stopped
+# Opening a FIFO blocks until the other end is opened, for ever if that process was killed: so each is
+# opened for both directions first.
+# shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
+
+# --- the helper ------------------------------------------------------------------------------
+
+sy_exec_helper() { # <folder>
+    mkdir -m 700 -- "$1" && mkfifo -m 600 "$1/requests"
+}
+
+sy_exec_serve() { # <folder> <function that executes a request: folder, command, arguments>
+    local name fd
+    trap - TERM INT EXIT
+    sy_peers_let_go
+    exec {fd}<>"$1/requests"
+    while read -r -u "$fd" name; do
+        [[ ! $name =~ ^[A-Za-z0-9]+$ ]] || sy_exec_answer "$1/$name" "$2" {fd}<&- &
+    done
+}
+
+# shellcheck disable=SC2094 # FIFOs
+sy_exec_answer() { # <folder of the request> <function>
+    local pid watcher code hold out err state
+    local -a argv=()
+    mapfile -d '' -t argv <"$1/argv"
+    exec {hold}<>"$1/out" {out}>"$1/out" {hold}<&- {hold}<>"$1/err" {err}>"$1/err" {hold}<&-
+    exec {state}<>"$1/state" && printf 'taken\n' >&"$state"
+    "$2" "$1" "${argv[@]}" </dev/null >&"$out" 2>&"$err" {out}>&- {err}>&- &
+    pid=$!
+    exec {out}>&- {err}>&-
+    sy_exec_watch "$1/alive" "$pid" &
+    watcher=$!
+    wait "$pid"
+    code=$?
+    sy_signal_below KILL "$watcher"
+    printf '%d\n' "$code" >&"$state"
+}
+
+# Signals for the command; the end of the FIFO is its end.
+# shellcheck disable=SC2094 # a FIFO
+sy_exec_watch() { # <FIFO> <pid>
+    local word hold alive
+    exec {hold}<>"$1" {alive}<"$1" {hold}<&-
+    while read -r word <&"$alive"; do
+        sy_signal_below "$word" "$2"
+    done
+    sy_signal_below TERM "$2"
+    sy_pause 2
+    sy_signal_below KILL "$2"
+}
+
+# Outside: the scheduler's commands.
+sy_exec_scheduler() { # <folder of the request> <command> <argument>...
+    sy_scheduler is_command "$2" && SY_OUTSIDE='' sy_scheduler command "${@:2}"
+}
+
+# In a container: whatever is requested, with the requester's environment but for what is this
+# container's own.
+sy_exec_inside() { # <folder of the request> <command> <argument>...
+    local variable
+    local -a given=() variables=()
+    mapfile -d '' -t given <"$1/env"
+    for variable in "${given[@]}"; do
+        case ${variable%%=*} in
+        SY_SCRATCH | SY_ROLE | SY_OUTSIDE | SY_PEERS | SY_LAUNCHER_CPUSET | SY_MPI_SINGLE_COPY) ;;
+        PWD | OLDPWD | SHLVL | _ | HOSTNAME) ;;
+        *) variables+=("$variable") ;;
+        esac
+    done
+    unset SY_OUTSIDE SY_PEERS
+    exec env "${variables[@]}" "${@:2}"
+}
+
+# --- the requester ---------------------------------------------------------------------------
+
+# Output, errors and exit code are the command's.
+sy_exec_request() { # <helper's folder> <command> <argument>...
+    local folder
+    folder=$(mktemp -d -- "$1/XXXXXXXX") && sy_exec_write "$folder" "${@:2}" && sy_exec_wait "$folder"
+}
+
+# The environment may have tokens and passwords.
+sy_exec_write() { # <folder> <command> <argument>...
+    printf '%s\0' "${@:2}" >"$1/argv" && (umask 077 && env -0 >"$1/env")
+}
+
+# shellcheck disable=SC2094 # FIFOs
+sy_exec_wait() { # <folder of the request>
+    local requests alive state out err hold_out hold_err pid code
+    local -a pids=()
+    mkfifo "$1/out" "$1/err" "$1/alive" "$1/state" || return
+    exec {hold_out}<>"$1/out" {out}<"$1/out" {hold_err}<>"$1/err" {err}<"$1/err"
+    exec {alive}<>"$1/alive" {state}<>"$1/state" {requests}<>"${1%/*}/requests"
+    printf '%s\n' "${1##*/}" >&"$requests"
+    if ! sy_exec_read; then
+        sy_say "nobody outside of the container answers: the client there is gone"
+    else
+        exec {hold_out}<&- {hold_err}<&-
+        [[ -z ${SY_SIGNAL:-} ]] || printf '%s\n' "$SY_SIGNAL" >&"$alive"
+        # The last words come after a signal that all processes of a step get.
+        (trap '' TERM INT && exec cat <&"$err" >&2 {alive}<&-) &
+        pids=($!)
+        (trap '' TERM INT && exec cat <&"$out" {alive}<&-) &
+        pids+=($!)
+        for pid in "${pids[@]}"; do
+            while kill -0 "$pid" 2>/dev/null; do
+                wait "$pid"
+            done
+        done
+        sy_exec_read
+    fi
+    exec {requests}<&- {hold_out}<&- {hold_err}<&- {alive}<&- {out}<&- {err}<&- {state}<&-
+    rm -rf -- "$1"
+    return "$code"
+}
+
+# A line of the helper's into `code` of the caller, 1 when none comes. A signal may interrupt it.
+sy_exec_read() {
+    local deadline
+    local -r limit_s=${SY_EXEC_LIMIT_S:-10}
+    sy_moment deadline "$((limit_s * 1000000))"
+    until read -r -t "$limit_s" -u "$state" code; do
+        code=1
+        ! sy_is_past "$deadline" || return
+    done
+}
+
+# Run a command in another container of this client, or in this one.
+sy_exec_on() { # <container's name> <command> <argument>...
+    local name node helper folder code
+    while read -r name node _ helper; do
+        [[ $name != "$1" ]] || break
+    done <"$SY_PEERS/list"
+    if [[ $name != "$1" ]]; then
+        sy_say "no container of this program is called $1"
+        return 1
+    elif [[ $helper == - ]]; then
+        "${@:2}"
+        return
+    elif [[ $node == "$SY_THIS_NODE" ]]; then
+        sy_exec_request "$helper" "${@:2}"
+        return
+    fi
+    folder=$(mktemp -d -- "$SY_ATTEMPT_DIR/request.XXXXXXXX") && sy_exec_write "$folder" "${@:2}" || return
+    sy_scheduler on_node "$node" env SY_ROLE=request "SY_REQUEST=$folder" "SY_HELPER=$helper" \
+        bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}"
+    code=$?
+    rm -rf -- "$folder"
+    return "$code"
+}
+
+# On another node, outside of its containers. What the scheduler says of this process there holds for
+# the command: it is by this step that others stop it.
+sy_request_main() {
+    local folder name alive=''
+    trap 'sy_request_signal' TERM INT
+    sy_scheduler where
+    export SY_THIS_NODE SY_STEP
+    folder=$(mktemp -d -- "$SY_HELPER/XXXXXXXX") &&
+        cp -- "$SY_REQUEST/argv" "$SY_REQUEST/env" "$folder" || exit
+    rm -rf -- "$SY_REQUEST"
+    for name in SY_THIS_NODE SY_STEP $(compgen -e "SY_${SY_SCHEDULER^^}_"); do
+        printf '%s=%s\0' "$name" "${!name}"
+    done >>"$folder/env"
+    sy_exec_wait "$folder"
+}
+
+# To be handed on; `alive` is sy_exec_wait's.
+sy_request_signal() {
+    if [[ -n ${alive:-} ]]; then
+        printf 'TERM\n' >&"$alive"
+    else
+        SY_SIGNAL=TERM
+    fi
+}

@@ -1,0 +1,298 @@
+#!/bin/bash
+# The containers of one client: where its job has several nodes one on each, and with ranks=across
+# SY_LAUNCHER_ACROSS of them on each node. Part of steelyard.sh; called by launcher.sh, and by mpi.sh
+# inside.
+#
+# Peer 0 of the first node is the client's own container, in which sy_client and mpirun run. On every
+# node a holder (SY_ROLE=holder) makes the network and starts the other peers (SY_ROLE=peer), in whose
+# containers an exec helper (launcher_exec.sh) waits for what mpirun, or the benchmark, starts there.
+# All is ready before the measured time.
+#
+# What they report to the client: ATTEMPT/holder.CLIENT.NODE and ATTEMPT/peer.CLIENT.NODE.PEER, made
+# beforehand; a line of words each. SY_PEERS, a folder on each node's disk, has the helpers' folders,
+# and on the first node `list`: NAME NODE ADDRESS/PREFIX HELPER of all containers. By its name mpirun
+# and sy_on_node find a container: the node's where each node has one and the node's network.
+# When the client is gone, its end of the liveness pipe is closed, and all of it ends.
+# shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things
+
+# --- outside: the client ---------------------------------------------------------------------
+
+# Holders on all nodes; returns when their networks are there.
+sy_peers_open() {
+    local i k
+    # Of a node without other containers than the client's there is nothing to hold.
+    local first=0
+    SY_PEER=0 SY_PEER_NODE=0 SY_PEER_NODES=("$SY_THIS_NODE")
+    ((SY_CLIENTS > 1)) || sy_lines SY_PEER_NODES sy_nodes
+    if [[ -z ${SY_LAUNCHER_ACROSS:-} ]]; then
+        ((${#SY_PEER_NODES[@]} > 1)) || return 0
+        if [[ $SY_LAUNCHER_NETWORK != host ]]; then
+            sy_say "$SY_LAUNCHER: on ${#SY_PEER_NODES[@]} nodes its containers would not reach each other: add ranks=across, or leave network= out"
+            return 4
+        fi
+        first=1
+    fi
+    sy_peers_folder && mkfifo -m 600 "$SY_PEERS/liveness" || return
+    SY_PEER_ADDRESSES=$(sy_peers_addresses) || return
+    SY_NETWORK_BLOCK=$(sy_network_block "${#SY_PEER_NODES[@]}")
+    export SY_PEER_ADDRESSES SY_NETWORK_BLOCK
+    # Its only writer is this shell: with it everything ends.
+    exec {SY_LIVENESS}<>"$SY_PEERS/liveness"
+    for ((i = first; i < ${#SY_PEER_NODES[@]}; i++)); do
+        : >"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i" && : >"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i.stop" || return
+        for ((k = 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
+            : >"$SY_ATTEMPT_DIR/peer.$SY_CLIENT.$i.$k" || return
+        done
+        sy_peers_hold "$i" &
+        SY_HOLDERS+=($!)
+    done
+    for ((i = first; i < ${#SY_PEER_NODES[@]}; i++)); do
+        sy_peers_wait "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
+    done
+    ((${#SY_PEER_NODES[@]} == 1)) || sy_peers_outside
+}
+
+# The exec helper outside: for the scheduler's commands.
+sy_peers_outside() {
+    sy_exec_helper "$SY_PEERS/outside" || return
+    sy_exec_serve "$SY_PEERS/outside" sy_exec_scheduler &
+    SY_OUTSIDE_PID=$!
+    export SY_OUTSIDE=$SY_PEERS/outside
+}
+
+sy_peers_folder() {
+    SY_PEERS=$(sy_left_folder "${SY_SCRATCH%/*}" "steelyard.$SY_RUN_ID.$SY_CLIENT.peers") &&
+        export SY_PEERS
+}
+
+# Of the nodes, in their order; of one node alone nobody asks.
+sy_peers_addresses() {
+    local node list='' address
+    ((${#SY_PEER_NODES[@]} > 1)) || return 0
+    for node in "${SY_PEER_NODES[@]}"; do
+        address=$(sy_node_address "$node") || return
+        list+=${list:+ }$address
+    done
+    printf '%s' "$list"
+}
+
+# Until the client closes the other end, or is gone.
+sy_peers_hold() { # <node's number>
+    local liveness pid deadline
+    local -r script=${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}
+    trap '' INT TERM
+    trap - EXIT
+    exec {SY_LIVENESS}>&-
+    (
+        # Its end is that of the holder, also when a signal came to both.
+        trap : INT TERM
+        if (($1 == 0)); then
+            SY_ROLE=holder SY_PEER_NODE=0 exec bash "$script" </dev/null
+        fi
+        SY_ROLE=holder SY_PEER_NODE=$1 sy_scheduler on_node "${SY_PEER_NODES[$1]}" bash "$script" </dev/null
+    ) &
+    pid=$!
+    exec {liveness}<"$SY_PEERS/liveness"
+    read -r _ <&"$liveness"
+    # What starts programs on another node answers a signal by killing them: asked by a file first.
+    if (($1 > 0)); then
+        printf 'stop\n' >>"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$1.stop"
+        sy_moment deadline "$((${SY_GRACE_S:-10} * 2000000))"
+        while kill -0 "$pid" 2>/dev/null && ! sy_is_past "$deadline"; do
+            sy_pause 0.05
+        done
+    fi
+    sy_signal_below TERM "$pid"
+    wait "$pid"
+}
+
+# In what the client starts: only it holds the other end of the liveness pipe.
+sy_peers_let_go() {
+    [[ -z ${SY_LIVENESS:-} ]] || exec {SY_LIVENESS}>&-
+}
+
+# Sets `answer` of the caller: what it has said after the word.
+sy_peers_wait() { # <file> <word> <where>
+    local word deadline
+    sy_moment deadline "$((${SY_BARRIER_S:-120} * 1000000))"
+    while true; do
+        read -r word answer <"$SY_ATTEMPT_DIR/$1" || :
+        [[ $word != "$2" ]] || return 0
+        if [[ $word == failed || -n $SY_SIGNAL ]] || sy_is_past "$deadline"; then
+            [[ $word == failed ]] || sy_say "$SY_LAUNCHER: a container on $3 did not start${SY_SIGNAL:+ before SIG$SY_SIGNAL came}"
+            return 1
+        fi
+        sy_pause 0.02
+    done
+}
+
+# When the client's own container is there: wait for the others, and write the list.
+sy_peers_list() { # <this container's processors>
+    local i k answer name cpus address helper
+    local -a processors=("$1")
+    [[ -n ${SY_PEERS:-} ]] || return 0
+    name=localhost
+    [[ -n ${SY_LAUNCHER_ACROSS:-} ]] || name=$SY_THIS_NODE
+    address=$(sy_network_attach) || return
+    printf '%s %s %s -\n' "$name" "$SY_THIS_NODE" "$address" >"$SY_PEERS/list"
+    for i in "${!SY_PEER_NODES[@]}"; do
+        for ((k = i == 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
+            sy_peers_wait "peer.$SY_CLIENT.$i.$k" ready "${SY_PEER_NODES[i]}" || return
+            read -r cpus address helper <<<"$answer"
+            sy_peers_name "${#processors[@]}"
+            printf '%s %s %s %s\n' "$name" "${SY_PEER_NODES[i]}" "$address" "$helper" >>"$SY_PEERS/list"
+            processors+=("$cpus")
+        done
+    done
+    [[ -n ${SY_LAUNCHER_ACROSS:-} ]] || return 0
+    sy_tag launcher_cpus "$(IFS=';' && printf '%s' "${processors[*]}")"
+    [[ $SY_LAUNCHER_NETWORK == host ]] || sy_peers_meet
+}
+
+# Sets `name` of the caller. For mpirun an address, about which no name server is asked. Containers with
+# the node's network get one that nobody has (class E); nothing is ever sent there.
+sy_peers_name() { # <container's number>
+    if [[ -z ${SY_LAUNCHER_ACROSS:-} ]]; then
+        name=${SY_PEER_NODES[i]}
+    elif [[ $SY_LAUNCHER_NETWORK == host ]]; then
+        name=240.0.$(($1 / 250)).$(($1 % 250 + 1))
+    else
+        name=${address%/*}
+    fi
+}
+
+# Before anything is measured: the first container reaches all others.
+sy_peers_meet() {
+    local address answer list=''
+    while read -r _ _ address _; do
+        list+=${list:+ }${address%/*}
+    done <"$SY_PEERS/list"
+    sy_tag launcher_addresses "$list"
+    if sy_launcher_tell "reach $list" && sy_launcher_answer reached && [[ $answer == - ]]; then
+        sy_condition_look
+        return
+    fi
+    sy_say "$SY_LAUNCHER: its containers do not reach each other by network=$SY_LAUNCHER_NETWORK (no answer from ${answer:-any}): a firewall, or what the nodes' network lets pass"
+    return 1
+}
+
+sy_peers_close() {
+    [[ -n ${SY_LIVENESS:-} ]] || return 0
+    if [[ -n ${SY_OUTSIDE_PID:-} ]]; then
+        sy_signal_below TERM "$SY_OUTSIDE_PID"
+        wait "$SY_OUTSIDE_PID" 2>/dev/null
+    fi
+    exec {SY_LIVENESS}>&-
+    wait "${SY_HOLDERS[@]}" 2>/dev/null
+    sy_peers_remove_folder
+}
+
+# Only ever what sy_peers_folder made.
+sy_peers_remove_folder() {
+    [[ ${SY_PEERS:-} != */steelyard."$SY_RUN_ID"."$SY_CLIENT".peers.* ]] || sy_left_remove_folder "$SY_PEERS"
+}
+
+# --- outside: a node's holder ----------------------------------------------------------------
+
+sy_holder_main() {
+    local k word=''
+    sy_scheduler where
+    export SY_CLIENT SY_THIS_NODE SY_STEP
+    SY_STATE_FILE=$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$SY_PEER_NODE
+    exec >>"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>>"$SY_ATTEMPT_DIR/err.$SY_CLIENT" || exit 1
+    trap 'SY_SIGNAL=TERM' TERM INT
+    trap 'sy_holder_end' EXIT
+    # shellcheck disable=SC2317 # is called: the client's container has tagged it
+    sy_tag() { :; }
+    sy_holder_begin || sy_holder_fail
+    for ((k = SY_PEER_NODE == 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
+        SY_ROLE=peer SY_PEER=$k bash "${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}" </dev/null &
+        SY_PIDS+=($!)
+    done
+    printf 'open\n' >>"$SY_STATE_FILE" || exit 1
+    # A container's end in the middle is mpirun's to notice.
+    until [[ -n $SY_SIGNAL || $word == stop ]]; do
+        sy_pause 1
+        read -r word <"$SY_STATE_FILE.stop" || :
+    done
+}
+
+# Its own node's folder of helpers, and the network.
+sy_holder_begin() {
+    if ((SY_PEER_NODE > 0)); then
+        SY_SCRATCH=${SY_SCRATCH_BASE:-${TMPDIR:-/tmp}}/.
+        sy_peers_folder || return
+    fi
+    sy_launcher_name && sy_launcher_sweep && sy_network_open
+}
+
+sy_holder_fail() {
+    printf 'failed\n' >>"$SY_STATE_FILE"
+    exit 1
+}
+
+sy_holder_end() {
+    trap '' TERM INT
+    # They end their containers themselves.
+    ((${#SY_PIDS[@]} == 0)) || kill -s TERM "${SY_PIDS[@]}" 2>/dev/null
+    wait
+    sy_left_undo
+    ((SY_PEER_NODE == 0)) || sy_peers_remove_folder
+}
+
+# --- outside: a container of its node --------------------------------------------------------
+
+sy_peer_main() {
+    local answer address
+    sy_scheduler where
+    SY_STATE_FILE=$SY_ATTEMPT_DIR/peer.$SY_CLIENT.$SY_PEER_NODE.$SY_PEER
+    SY_PEER_HELPER=$SY_PEERS/$SY_PEER
+    export SY_CLIENT SY_THIS_NODE SY_STEP SY_PEER_HELPER
+    trap 'SY_SIGNAL=TERM' TERM INT
+    trap 'sy_launcher_stop; sy_remove_scratch' EXIT
+    # shellcheck disable=SC2317 # is called: the client's container has tagged it
+    sy_tag() { :; }
+    sy_peer_begin || sy_holder_fail
+    printf 'ready %s %s %s\n' "${answer%% *}" "$address" "$SY_PEER_HELPER" >>"$SY_STATE_FILE" || exit 1
+    trap 'exit' TERM INT
+    [[ -z $SY_SIGNAL ]] || exit
+    wait "$SY_LAUNCHER_PID"
+}
+
+# Sets `answer` and `address` of the caller.
+sy_peer_begin() {
+    sy_exec_helper "$SY_PEER_HELPER" && sy_make_scratch &&
+        sy_launcher_name && sy_launcher_processors && sy_network_device && sy_launcher_command &&
+        sy_launcher_up && address=$(sy_network_attach) && sy_launcher_in_force "${answer%% *}"
+}
+
+# --- inside ----------------------------------------------------------------------------------
+
+# Names of all containers, the client's first.
+sy_peers() {
+    local name rest
+    while read -r name rest; do
+        printf '%s\n' "$name"
+    done <"$SY_PEERS/list"
+}
+
+# ADDRESS/PREFIX of their networks, commas between. Of one node's network namespace: loopback.
+sy_peers_networks() {
+    local address list=''
+    while read -r _ _ address _; do
+        [[ ,$list, == *",$address,"* ]] || list+=${list:+,}$address
+    done <"$SY_PEERS/list"
+    # Our own are told as one: a container has a device in one of them only, and mpirun would warn.
+    [[ $list != 198.1[89].* ]] || list=198.18.0.0/15
+    printf '%s' "$list"
+}
+
+# Whether each address answers: a port that nobody listens at is refused at once.
+sy_peers_reach() { # <address>...
+    local address said list=''
+    for address in $1; do
+        said=$(timeout 5 bash -c ": >/dev/tcp/$address/9" 2>&1)
+        [[ $? == 0 || $said == *refused* ]] || list+=${list:+,}$address
+    done
+    printf 'reached %s\n' "${list:--}"
+}
