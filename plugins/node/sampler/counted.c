@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "counters/processes_rest.h"
 #include "sampler/group.h"
+#include "sampler/job_totals.h"
 #include "sampler/memory.h"
 
 #include <time.h>

@@ -3,7 +3,7 @@
 #ifndef STEELYARD_SAMPLER_COUNTED_H
 #define STEELYARD_SAMPLER_COUNTED_H
 
-#include "sampler/job.h"
+#include "sampler/job_state.h"
 
 /* As sy_job_read; false: the kernel does not count it, or no more, and its processes are to be
  * read. */

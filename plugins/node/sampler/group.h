@@ -2,7 +2,7 @@
 #ifndef STEELYARD_SAMPLER_GROUP_H
 #define STEELYARD_SAMPLER_GROUP_H
 
-#include "sampler/job.h"
+#include "sampler/job_state.h"
 
 /* CPU time that it has counted, µs, or SY_UNKNOWN. */
 int64_t sy_group_us(struct sy_job *job);

@@ -6,6 +6,7 @@
 #include "counters/tcp_sockets.h"
 #include "sampler/counted.h"
 #include "sampler/group.h"
+#include "sampler/job_totals.h"
 #include "sampler/memory.h"
 #include "sampler/open_roots.h"
 
@@ -13,73 +14,6 @@
 #include <unistd.h>
 
 #define SELDOM_US 1000000 /* how often processes are asked where their group tells most */
-
-void sy_job_set(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
-		int64_t value)
-{
-	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
-}
-
-void sy_job_root(struct sy_job *job, pid_t pid, int64_t faults, int64_t since_ns)
-{
-	sy_in_kernel_root(job->kernel, pid, faults, since_ns);
-	sy_processes_root(&job->processes, pid);
-	if (faults >= 0) /* a step's daemon */
-		sy_processes_promise(&job->processes, pid);
-}
-
-bool sy_job_is_left_alone(const struct sy_job *job, bool end)
-{
-	return end && job->period_us && !job->unseen.known && !job->end_is_told && !job->exact;
-}
-
-bool sy_job_all_told(const struct sy_job *job)
-{
-	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
-}
-
-/* At rate 0 nobody sees processes that come and go: only what their steps have told is known. */
-static bool processes_are_known(const struct sy_job *job)
-{
-	return job->period_us > 0 || job->exact || job->kernel_counts || sy_job_all_told(job);
-}
-
-/* What the roots' final counters tell is the kernel's own sum, however fast it has come. */
-static int64_t believed_cpu_us(struct sy_job *job, const struct sy_usage *total, int64_t *held_us)
-{
-	struct sy_processes *processes = &job->processes;
-	int64_t found = total->use[SY_USE_CPU_NS] / 1000;
-	int64_t told = sy_processes_told(processes).use[SY_USE_CPU_NS] / 1000;
-	int64_t cpu_us;
-
-	*held_us = 0;
-	if (job->exact)
-		return found;
-	cpu_us = sy_cpu_guard_tell(&job->guard, found, processes->since_us, processes->now_us,
-				   sy_now_us(CLOCK_MONOTONIC));
-	processes->since_us = processes->now_us;
-	if (sy_job_all_told(job) && told > cpu_us)
-		cpu_us = told;
-	*held_us = job->guard.held_us ? found - cpu_us : 0;
-	return cpu_us;
-}
-
-void sy_job_tell_sources(const struct sy_job *job, struct sy_status *status)
-{
-	status->cpu_source = job->cgroup.cpu_source ? job->cgroup.cpu_source : SY_SOURCE_PROCESSES;
-	status->unseen.known &= job->unseen.known;
-}
-
-/* What is known of its processes: counted by the kernel, or summed up here. */
-struct sy_usage sy_job_usage(struct sy_job *job, bool end)
-{
-	struct sy_usage shown = sy_processes_total(&job->processes);
-
-	job->kernel_counts = sy_in_kernel_read(job->kernel, end) &&
-			     (!(end || sy_job_all_told(job)) || !job->kernel->now.settled ||
-			      sy_in_kernel_holds(job->kernel, &shown));
-	return job->kernel_counts ? sy_in_kernel_usage(job->kernel) : shown;
-}
 
 void sy_job_step_is_there(struct sy_job *job)
 {
@@ -97,67 +31,12 @@ void sy_job_count_from_here(struct sy_job *job, int root)
 	sy_group_begin_counting(job);
 }
 
-#define SLACK_US 100000
-#define SHARE	 50 /* one part in so many */
-
-/* The kernel counts a job without the daemons of its steps, who may lie in its group, and with
- * those who were moved out of it. */
-static bool kernel_has_cpu(const struct sy_job *job, int64_t group_us, const struct sy_usage *total)
-{
-	int64_t total_us = total->use[SY_USE_CPU_NS] / 1000;
-
-	return job->kernel_counts &&
-	       (job->cgroup.cpu_source == SY_SOURCE_NONE || job->unseen.daemons ||
-		group_us == SY_UNKNOWN || total_us - total_us / SHARE > group_us + SLACK_US);
-}
-
-void sy_job_read_cpu(struct sy_job *job, int64_t group_us, const struct sy_usage *total,
-		     struct sy_line *line, struct sy_status *status)
-{
-	const struct sy_line *before = &status->sums.last;
-
-	if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact)
-		sy_group_compare(job, total, group_us, status);
-	sy_job_tell_sources(job, status);
-	if (kernel_has_cpu(job, group_us, total)) {
-		status->group_gone = false;
-		status->cpu_source = SY_SOURCE_BPF;
-		sy_job_set(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
-	} else if (job->cgroup.cpu_source != SY_SOURCE_NONE && !job->exact) {
-		if (group_us == SY_UNKNOWN && sy_job_all_told(job)) /* gone with the last step */
-			sy_job_set(line, before, SY_CPU, total->use[SY_USE_CPU_NS] / 1000);
-		else
-			sy_job_set(line, before, SY_CPU,
-				   sy_group_cpu_of_tasks_us(job, total, group_us));
-	} else if (processes_are_known(job)) {
-		sy_job_set(line, before, SY_CPU, believed_cpu_us(job, total, &status->cpu_held_us));
-	}
-}
-
 static void read_memory(struct sy_job *job, struct sy_line *line, struct sy_status *status)
 {
 	bool grouped = job->cgroup.memory_source != SY_SOURCE_NONE;
 
 	sy_job_read_memory(job, grouped ? SY_UNKNOWN : sy_processes_rss_bytes(&job->processes),
 			   SY_SOURCE_PROCESSES, line, status);
-}
-
-void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
-		    struct sy_line *line, struct sy_status *status)
-{
-	status->io_source = job->kernel_counts	   ? SY_SOURCE_BPF
-			    : sy_job_all_told(job) ? SY_SOURCE_REAPED
-						   : SY_SOURCE_PROCESSES;
-	status->io_unreadable = job->processes.deaf && !sy_job_all_told(job) && !job->kernel_counts;
-	status->io_unseen = (end || sy_job_all_told(job)) &&
-			    (sy_unseen_matters(&job->unseen) || status->unwaited_io);
-	for (int i = 0; i < SY_USES; i++)
-		status->io_least[i] = total->use[i];
-	if (status->io_unreadable || status->io_unseen || !processes_are_known(job))
-		return;
-	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
-		sy_job_set(line, &status->sums.last,
-			   (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR), total->use[i]);
 }
 
 /* Where the group counts CPU and memory, its processes are asked for I/O, and how many they are. */
@@ -199,12 +78,12 @@ static void tell_lost(const struct sy_job *job, bool end, struct sy_status *stat
 	struct sy_gone unwaited = job->processes.unwaited;
 	bool grouped = job->unseen.known; /* then the scheduler has ended them all */
 
-	if (!processes_are_known(job))
+	if (!sy_job_processes_are_known(job))
 		unwaited = (struct sy_gone){0};
 	status->unwaited = grouped ? 0 : unwaited.at_work;
 	status->unwaited_most_us = unwaited.most_us;
 	status->unwaited_io = grouped && job->processes.starter.pid ? unwaited.at_work : 0;
-	status->silent_roots = end && !grouped && processes_are_known(job)
+	status->silent_roots = end && !grouped && sy_job_processes_are_known(job)
 				   ? sy_processes_silent_roots(&job->processes)
 				   : 0;
 	status->outliving =

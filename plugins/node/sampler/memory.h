@@ -4,7 +4,7 @@
 #ifndef STEELYARD_SAMPLER_MEMORY_H
 #define STEELYARD_SAMPLER_MEMORY_H
 
-#include "sampler/job.h"
+#include "sampler/job_state.h"
 
 #define SY_MEMORY_PERIOD_US 1000000
 

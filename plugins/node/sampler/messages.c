@@ -7,6 +7,7 @@
 #include "meters/slow.h"
 #include "record/gpus.h"
 #include "sampler/answer.h"
+#include "sampler/job_totals.h"
 #include "sampler/memory.h"
 #include "sampler/samples.h"
 
