@@ -5,6 +5,7 @@
 #include "actors.h"
 #include "counters/processes_read.h"
 #include "sampler/job.h"
+#include "sampler/job_totals.h"
 
 #include <ftw.h>
 #include <sys/stat.h>
