@@ -104,7 +104,7 @@ group_soak() { # hours
 lanes_of() { # TIER|GROUP…
     case $* in
     fast) printf '%s\n' 'units' 'ruff compiler c' ;;
-    test) printf '%s\n' 'cluster bats failsafe npb' 'units lint c programs' ;;
+    test) printf '%s\n' 'cluster units bats failsafe npb' 'lint c programs' ;;
     slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow torture fuzz' ;;
     *) printf '%s\n' "$*" ;;
     esac
