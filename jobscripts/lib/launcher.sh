@@ -1,7 +1,7 @@
 #!/bin/bash
 # A client's container: started before the measured time, told to run, asked to stop, gone with the
-# client. Part of steelyard.sh; the command lines are in launcher_kinds.sh,
-# processors and memory in launcher_limits.sh.
+# client. Part of steelyard.sh; what differs between kinds is in
+# launcher_kinds.sh and launchers/, processors and memory are in launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
@@ -64,24 +64,17 @@ sy_launcher_up() {
 sy_launcher_name() {
     local -a owner
     read -r -a owner <<<"$(sy_left_identity)"
-    # shellcheck disable=SC2034 # for launcher_kinds.sh
+    # shellcheck disable=SC2034 # for launchers/
     SY_LAUNCHER_OWNER=$$:${owner[1]} SY_LAUNCHER_NAME=steelyard-$$-${owner[1]}
 }
 
 # What runs have left that were killed with -9: root's, and in engines this user's of this study.
 sy_launcher_sweep() {
-    local id owner format='{{.ID}} {{.Label "steelyard.owner"}}' filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
+    local owner
     while IFS= read -r owner; do
         sy_say "$owner"
     done < <(sy_left_sweep)
-    [[ $SY_LAUNCHER_KIND == docker || $SY_LAUNCHER_KIND == podman ]] || return 0
-    if [[ $SY_LAUNCHER_KIND == podman ]]; then # whose filters are read as CSV, and whose Labels are a map
-        filter=$(sy_launcher_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
-    fi
-    while read -r id owner; do
-        sy_left_lives "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
-    done < <("$SY_LAUNCHER_KIND" ps --all --filter="$filter" --format="$format" 2>/dev/null)
-    return 0
+    sy_kind sweep
 }
 
 # Wait for an answer, hand on signals meanwhile; sets `answer` of the caller. False: it is gone.
@@ -156,9 +149,7 @@ sy_launcher_down() {
     done
     kill -s KILL "$SY_LAUNCHER_PID" 2>/dev/null || :
     wait "$SY_LAUNCHER_PID" 2>/dev/null
-    case $SY_LAUNCHER_KIND in
-    docker | podman) "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || : ;;
-    esac
+    sy_kind remove
 }
 
 # --- notes -----------------------------------------------------------------------------------
@@ -167,13 +158,7 @@ sy_launcher_down() {
 sy_launcher_tags() { # <the container's name>
     sy_tag launcher "$SY_LAUNCHER"
     sy_tag launcher_container "$1"
-    case $SY_LAUNCHER_KIND in
-    # Children of a daemon, not of the job: what the job's record counts does not hold them.
-    docker) sy_tag launcher_weighed no ;;
-    # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
-    podman) sy_tag launcher_weighed "$(sy_scheduler weighs_leavers)" ;;
-    *) sy_tag launcher_weighed yes ;;
-    esac
+    sy_tag launcher_weighed "$(sy_kind weighed)"
 }
 
 # --- inside ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ sy_condition_routes() {
         sy_say "$SY_LAUNCHER: rto_min=$value would hold on $SY_THIS_NODE and not in its container, whose routes only root can change: leave network= out, or ask root to submit"
         return 4
     fi
-    pid=$(sy_launcher_pid) && [[ -n $pid ]] || return 4
+    pid=$(sy_kind pid) && [[ -n $pid ]] || return 4
     while read -r route; do
         read -r -a words <<<"$route"
         nsenter "--net=/proc/$pid/ns/net" ip route change "${words[@]}" rto_min "$value"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A device of the node that is a container's alone while the run lasts (network=phys). Part of
-# steelyard.sh; called by launcher_network.sh, and by launcher_kinds.sh for LXC, which moves it itself.
+# steelyard.sh; called by launcher_network.sh, and by launchers/lxc.sh: LXC moves it itself.
 #
 # It is moved into a network namespace that has a name, /run/netns/steelyard-PID-START: so it stays there
 # when the run is killed, where a virtual one would go with its namespace, and whoever removes what the
@@ -100,7 +100,7 @@ sy_device_for_lxc() { # <device>
 sy_device_of_lxc() {
     local pid
     [[ -n ${SY_DEVICE:-} && -z ${SY_LAUNCHER_ACROSS:-} ]] || return 0
-    if ! { pid=$(sy_launcher_pid) && ip netns attach "$SY_LAUNCHER_NAME" "$pid"; }; then
+    if ! { pid=$(sy_kind pid) && ip netns attach "$SY_LAUNCHER_NAME" "$pid"; }; then
         sy_say "$SY_LAUNCHER: the network of its container on $SY_THIS_NODE cannot be held (see above)"
         return 4
     fi

@@ -60,26 +60,6 @@ sy_launcher_expand() { # <0-3,8>; adds to `have` of the caller
     done
 }
 
-# --- rootless podman -------------------------------------------------------------------------
-
-# An ordinary user's podman can limit only what their cgroup was given: nothing with cgroup v1,
-# where podman says so and goes on, and mostly no cpuset with v2. Affinity is inherited instead.
-# Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
-sy_launcher_rootless() {
-    local controllers
-    controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>&1) || {
-        sy_say "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
-        return 3
-    }
-    controllers=${controllers##*$'\n'} # warnings stand before it
-    if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
-        sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
-        return 4
-    fi
-    # shellcheck disable=SC2034 # for launcher_kinds.sh
-    [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
-}
-
 # --- a memory cgroup of ours -----------------------------------------------------------------
 
 # Below the job's own memory cgroup (v1), so that the job's accounting still counts it; with v2,
@@ -128,7 +108,7 @@ sy_launcher_in_force() { # <processors that the container sees, as the kernel li
     fi
     [[ -n ${SY_LAUNCHER_ACROSS:-} ]] || sy_tag launcher_cpus "$1"
     [[ -n $want ]] || return 0
-    limit=$(sy_launcher_limit "$(sy_launcher_pid)")
+    limit=$(sy_launcher_limit "$(sy_kind pid)")
     # The kernel takes whole pages.
     if ((${limit:-want + 1} > want)); then
         sy_say "$SY_LAUNCHER: its memory should be limited to $want bytes on $SY_THIS_NODE and is ${limit:+limited to }${limit:-not limited, or cannot be looked at}: this launcher cannot have memory= there"
@@ -152,24 +132,6 @@ sy_launcher_same() { # <list> <list>
     for n in "${have[@]}"; do
         [[ -n ${seen[$n]:-} ]] || return 1
     done
-}
-
-# A process inside, by the node's numbering.
-sy_launcher_pid() {
-    case $SY_LAUNCHER_KIND in
-    docker | podman) "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME" ;;
-    lxc) lxc-info --name="$SY_LAUNCHER_NAME" --pid --no-humanize ;;
-    *) sy_launcher_youngest "$SY_LAUNCHER_PID" ;;
-    esac
-}
-
-sy_launcher_youngest() { # <pid>
-    local pid=$1 child=$1
-    while [[ -n $child ]]; do
-        pid=$child child=
-        { read -r child _ <"/proc/$pid/task/$pid/children"; } 2>/dev/null || :
-    done
-    printf '%s' "$pid"
 }
 
 # The least memory limit of a process' cgroups, in bytes; nothing when none can be read.

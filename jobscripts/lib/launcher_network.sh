@@ -186,7 +186,7 @@ sy_network_attach() {
     ours)
         address=$(sy_network_address "$SY_PEER_NODE" "$((SY_PEER + 1))") prefix=$(sy_network_prefix)
         if [[ $SY_LAUNCHER_KIND == docker ]]; then
-            pid=$(sy_launcher_pid) && sy_network_plug_docker "$pid" || return
+            pid=$(sy_kind pid) && sy_network_plug_docker "$pid" || return
         fi
         ;;
     host)
@@ -197,4 +197,23 @@ sy_network_attach() {
         ;;
     esac
     printf '%s/%s' "$address" "$prefix"
+}
+
+# --- one container alone ----------------------------------------------------------------------
+
+# A network namespace with one veth pair, to this node only: forwarding is the administrator's.
+sy_network_veth() {
+    local n=$((($$ % 16384) * 4)) ns=$SY_LAUNCHER_NAME base
+    base=10.213.$((n / 256)).
+    SY_LAUNCHER_VETH=sy$$
+    sy_left_mark space "$ns" && sy_left_mark link "$SY_LAUNCHER_VETH" && ip netns add "$ns" &&
+        ip link add "$SY_LAUNCHER_VETH" type veth peer name eth0 netns "$ns" &&
+        ip address add "$base$((n % 256 + 1))/30" dev "$SY_LAUNCHER_VETH" &&
+        ip link set "$SY_LAUNCHER_VETH" up &&
+        ip -netns "$ns" link set lo up &&
+        ip -netns "$ns" address add "$base$((n % 256 + 2))/30" dev eth0 &&
+        ip -netns "$ns" link set eth0 up &&
+        ip -netns "$ns" route add default via "$base$((n % 256 + 1))" && return
+    sy_say "$SY_LAUNCHER: no veth pair could be made on $SY_THIS_NODE (see above)"
+    return 4
 }

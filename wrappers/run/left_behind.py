@@ -2,7 +2,7 @@
 
 Its folder of temporary files is named by its process (wrappers/base/own_folder.py); its containers
 carry a label that all runs of a user have, and the engine's own sweep looks whether their client
-still lives (jobscripts/lib/launcher_kinds.sh).
+still lives (jobscripts/lib/launchers).
 """
 
 from __future__ import annotations

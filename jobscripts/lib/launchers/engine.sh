@@ -1,0 +1,123 @@
+#!/bin/bash
+# Containers of docker and podman. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
+
+sy_engine_command() {
+    local -r engine=$SY_LAUNCHER_KIND
+    local name path network=$SY_LAUNCHER_NETWORK
+    local -a groups
+    sy_engine_has_image "$engine" || return
+    SY_LAUNCHER_PINNED=
+    ((EUID != 0)) || sy_left_mark container "$engine $SY_LAUNCHER_NAME" || return
+    [[ $engine != podman || $EUID == 0 ]] || sy_engine_rootless || return
+    if [[ $network == macvlan ]]; then
+        network=$(sy_engine_macvlan "$engine") || return
+    elif [[ -n ${SY_LAUNCHER_ACROSS:-} && $(sy_network_whose) == ours ]]; then
+        network=none
+        [[ -z ${SY_NETWORK_NS:-} ]] || network=ns:/run/netns/$SY_NETWORK_NS
+    fi
+    [[ $engine != podman || -d /run/systemd/system ]] || SY_LAUNCHER_COMMAND=(--cgroup-manager=cgroupfs)
+    SY_LAUNCHER_COMMAND=("$engine" "${SY_LAUNCHER_COMMAND[@]}" run --interactive --rm --pull=never
+        --name="$SY_LAUNCHER_NAME" --label="steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
+        --label="steelyard.run=$SY_RUN_ID" --label="steelyard.owner=$SY_LAUNCHER_OWNER"
+        --user="$EUID:$(id -g)" --workdir="$SY_SCRATCH" --network="$network"
+        --shm-size="$(sy_launcher_shm_bytes)" --env=SY_ROLE)
+    if [[ -n $SY_LAUNCHER_PINNED ]]; then
+        SY_LAUNCHER_COMMAND=(taskset --cpu-list "$SY_LAUNCHER_CPUSET" "${SY_LAUNCHER_COMMAND[@]}")
+    else
+        SY_LAUNCHER_COMMAND+=(--cpuset-cpus="$SY_LAUNCHER_CPUSET")
+    fi
+    if [[ $engine == podman && $EUID != 0 ]]; then
+        SY_LAUNCHER_COMMAND+=(--userns=keep-id)
+        # What leaves the node goes through a program, not through the kernel's bridge alone.
+        [[ $network != bridge ]] || sy_tag launcher_network 'bridge, slirp4netns'
+    fi
+    read -r -a groups <<<"$(id -G)"
+    for name in "${groups[@]:1}"; do
+        SY_LAUNCHER_COMMAND+=(--group-add="$name")
+    done
+    [[ -z ${SY_LAUNCHER_MEMORY_BYTES:-} ]] || SY_LAUNCHER_COMMAND+=(
+        --memory="$SY_LAUNCHER_MEMORY_BYTES" --memory-swap="$SY_LAUNCHER_MEMORY_BYTES")
+    while read -r name; do
+        SY_LAUNCHER_COMMAND+=(--env="$name")
+    done < <(sy_launcher_variables)
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        SY_LAUNCHER_COMMAND+=(--mount="type=bind,$(sy_launcher_field "source=$path"),$(sy_launcher_field "target=$path")")
+    done
+    SY_LAUNCHER_COMMAND+=(--entrypoint="${SY_LAUNCHER_INSIDE[0]}" "$SY_LAUNCHER_IMAGE"
+        "${SY_LAUNCHER_INSIDE[@]:1}")
+}
+
+# An ordinary user's podman can limit only what their cgroup was given: nothing with cgroup v1,
+# where podman says so and goes on, and mostly no cpuset with v2. Affinity is inherited instead.
+# Sets `limits` of the caller, and SY_LAUNCHER_PINNED when the command itself is to be pinned.
+sy_engine_rootless() {
+    local controllers
+    controllers=$(podman info --format='{{.Host.CgroupControllers}}' 2>&1) || {
+        sy_say "podman cannot be used on $SY_THIS_NODE: ${controllers##*$'\n'}"
+        return 3
+    }
+    controllers=${controllers##*$'\n'} # warnings stand before it
+    if [[ -n ${SY_LAUNCHER_MEMORY_BYTES:-} && ! $controllers =~ [[\ ]memory[]\ ] ]]; then
+        sy_say "$SY_LAUNCHER: podman without root cannot limit memory on $SY_THIS_NODE (controllers it was given: ${controllers:-[]}): leave memory= out, or ask the administrator for cgroup v2 with memory delegated to users"
+        return 4
+    fi
+    [[ $controllers =~ [[\ ]cpuset[]\ ] ]] || SY_LAUNCHER_PINNED=1
+}
+
+# Never fetched by a run: it would be another image tomorrow.
+sy_engine_has_image() { # <docker or podman>
+    local said
+    said=$("$1" image inspect --format='{{.Id}}' "$SY_LAUNCHER_IMAGE" 2>&1) && {
+        sy_tag launcher_image_id "$said"
+        return 0
+    }
+    case ${said,,} in
+    *'no such image'* | *'not known'* | *'not found'* | *'failed to find'*)
+        sy_say "the image $SY_LAUNCHER_IMAGE is not on $SY_THIS_NODE: say there $1 pull $SY_LAUNCHER_IMAGE, or steelyard image make $1:$SY_LAUNCHER_IMAGE"
+        ;;
+    *) sy_say "$1 cannot be used on $SY_THIS_NODE: ${said##*$'\n'}" ;;
+    esac
+    return 3
+}
+
+# Addresses are the administrator's to give: a network of theirs is used, none is made.
+sy_engine_macvlan() { # <docker or podman>
+    local name
+    name=$("$1" network ls --filter=driver=macvlan --format='{{.Name}}') name=${name%%$'\n'*}
+    [[ -n $name ]] || {
+        sy_say "$1 on $SY_THIS_NODE has no network of the driver macvlan: make one there, $1 network create --driver=macvlan --subnet=NETWORK --opt=parent=DEVICE steelyard"
+        return 4
+    }
+    printf '%s' "$name"
+}
+
+# --- and its end -----------------------------------------------------------------------------
+
+sy_engine_pid() {
+    "$SY_LAUNCHER_KIND" inspect --format='{{.State.Pid}}' "$SY_LAUNCHER_NAME"
+}
+
+sy_engine_weighed() {
+    if [[ $SY_LAUNCHER_KIND == docker ]]; then
+        printf 'no' # children of a daemon, not of the job
+    else
+        # They lose their parent and leave the job's cgroup: a sampler around the run still has them.
+        sy_scheduler weighs_leavers
+    fi
+}
+
+sy_engine_remove() {
+    "$SY_LAUNCHER_KIND" rm --force "$SY_LAUNCHER_NAME" >/dev/null 2>&1 || :
+}
+
+sy_engine_sweep() {
+    local id owner format='{{.ID}} {{.Label "steelyard.owner"}}' filter="label=steelyard.study=${SY_LAUNCHER_LABEL:-$SY_STUDY_DIR}"
+    if [[ $SY_LAUNCHER_KIND == podman ]]; then # whose filters are read as CSV, and whose Labels are a map
+        filter=$(sy_launcher_field "$filter") format='{{.ID}} {{index .Labels "steelyard.owner"}}'
+    fi
+    while read -r id owner; do
+        sy_left_lives "$owner" || "$SY_LAUNCHER_KIND" rm --force "$id" >/dev/null
+    done < <("$SY_LAUNCHER_KIND" ps --all --filter="$filter" --format="$format" 2>/dev/null)
+    return 0
+}

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Containers of systemd-nspawn. Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
+
+# Writes go to memory: the root folder stays as it is, and serves several containers at once.
+sy_nspawn_command() {
+    local path name escaped hosts
+    local -a run=()
+    hosts=$(sy_launcher_hosts) || return
+    ((EUID != 0)) || sy_left_mark folder "/run/systemd/nspawn/propagate/$SY_LAUNCHER_NAME" || return
+    # Where /run lies on a disk, it would refuse, aloud, to remove its own folder there.
+    # shellcheck disable=SC2016
+    [[ $(stat --file-system --format=%T /run) == tmpfs ]] ||
+        run=(unshare --mount sh -c 'mkdir -p "$0" && mount -t tmpfs tmpfs "$0" && exec "$@"'
+            /run/systemd/nspawn/propagate)
+    SY_LAUNCHER_COMMAND=(${run[@]+"${run[@]}"} systemd-nspawn --quiet --directory="$SY_LAUNCHER_IMAGE" --read-only
+        --volatile=overlay --register=no --keep-unit --as-pid2 --kill-signal=SIGTERM --console=pipe
+        --machine="$SY_LAUNCHER_NAME" --chdir="$SY_SCRATCH" --setenv=SY_ROLE=inside)
+    for path in "${SY_LAUNCHER_PATHS[@]}"; do
+        escaped=${path//\\/\\\\} escaped=${escaped//:/\\:}
+        SY_LAUNCHER_COMMAND+=(--bind="$escaped:$escaped")
+    done
+    escaped=${hosts//\\/\\\\} escaped=${escaped//:/\\:}
+    SY_LAUNCHER_COMMAND+=(--bind-ro="$escaped:/etc/hosts")
+    while read -r name; do
+        SY_LAUNCHER_COMMAND+=(--setenv="$name=${!name}")
+    done < <(sy_launcher_variables)
+    SY_LAUNCHER_COMMAND+=(/bin/"${SY_LAUNCHER_INSIDE[0]}" "${SY_LAUNCHER_INSIDE[@]:1}")
+    sy_launcher_here
+}

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Containers of unshare(1). Part of steelyard.sh; the words are those of launcher_kinds.sh.
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
+
+# Own mounts, processes, System V objects, shared memory and host name; the files are the node's.
+# Process numbers begin at 1 in each: Open MPI names its files by them, so that containers side by
+# side need a /dev/shm of their own, and its session folder there.
+sy_unshare_command() {
+    # shellcheck disable=SC2016 # for the shell inside
+    local inside='mount -t tmpfs -o "mode=1777,size=$0" tmpfs /dev/shm' hosts=''
+    SY_LAUNCHER_COMMAND=(unshare --mount --pid --fork --kill-child --mount-proc --ipc --uts)
+    export SY_MPI_TMP=/dev/shm
+    if [[ -n ${SY_NETWORK_NS:-} ]]; then
+        hosts=$(sy_launcher_hosts) || return
+        # shellcheck disable=SC2016
+        inside+=' && mount --bind "$1" /etc/hosts && shift'
+    fi
+    if ((EUID != 0)); then
+        # mount(8) wants to be root; the second namespace makes the user of it again.
+        SY_LAUNCHER_COMMAND+=(--user --map-root-user)
+        if [[ $SY_LAUNCHER_NETWORK == bridge ]]; then
+            sy_say "$SY_LAUNCHER: an ordinary user's network has a loopback device only"
+            sy_tag launcher_network loopback
+            SY_LAUNCHER_COMMAND+=(--net)
+            inside+=' && ip link set lo up'
+        fi
+        inside+=" && exec unshare --user --map-user=$EUID --map-group=$(id -g)"
+    else
+        inside+=' && exec'
+    fi
+    SY_LAUNCHER_COMMAND+=(sh -c "$inside"' "$@"' "$(sy_launcher_shm_bytes)" ${hosts:+"$hosts"}
+    "${SY_LAUNCHER_INSIDE[@]}")
+    sy_launcher_here
+}
