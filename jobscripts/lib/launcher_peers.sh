@@ -43,9 +43,9 @@ sy_peers_open() {
         for ((k = 0; k < ${SY_LAUNCHER_ACROSS:-1}; k++)); do
             : >"$SY_ATTEMPT_DIR/peer.$SY_CLIENT.$i.$k" || return
         done
-        sy_peers_hold "$i" &
-        SY_HOLDERS+=($!)
     done
+    sy_peers_hold "$first" &
+    SY_HOLD_PID=$!
     for ((i = first; i < ${#SY_PEER_NODES[@]}; i++)); do
         sy_peers_wait "holder.$SY_CLIENT.$i" open "${SY_PEER_NODES[i]}" || return
     done
@@ -76,34 +76,41 @@ sy_peers_addresses() {
     printf '%s' "$list"
 }
 
-# Until the client closes the other end, or is gone.
-sy_peers_hold() { # <node's number>
-    local liveness pid deadline
-    local -r script=${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}
+# The holders, until the client closes its end of the liveness pipe, or is gone.
+sy_peers_hold() { # <first node's number>
+    local liveness deadline i
+    local -a pids=()
     trap '' INT TERM
     trap - EXIT
-    exec {SY_LIVENESS}>&-
-    (
+    sy_peers_let_go
+    for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
         # Its end is that of the holder, also when a signal came to both.
-        trap : INT TERM
-        if (($1 == 0)); then
-            SY_ROLE=holder SY_PEER_NODE=0 exec bash "$script" </dev/null
-        fi
-        SY_ROLE=holder SY_PEER_NODE=$1 sy_scheduler on_node "${SY_PEER_NODES[$1]}" bash "$script" </dev/null
-    ) &
-    pid=$!
+        (trap : INT TERM && sy_peers_holder "$i" </dev/null) &
+        pids+=($!)
+    done
     exec {liveness}<"$SY_PEERS/liveness"
     read -r _ <&"$liveness"
     # What starts programs on another node answers a signal by killing them: asked by a file first.
-    if (($1 > 0)); then
-        printf 'stop\n' >>"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$1.stop"
-        sy_moment deadline "$((${SY_GRACE_S:-10} * 2000000))"
-        while kill -0 "$pid" 2>/dev/null && ! sy_is_past "$deadline"; do
-            sy_pause 0.05
-        done
+    for ((i = $1; i < ${#SY_PEER_NODES[@]}; i++)); do
+        printf 'stop\n' >>"$SY_ATTEMPT_DIR/holder.$SY_CLIENT.$i.stop"
+    done
+    (($1 > 0)) || sy_signal_below TERM "${pids[0]}"
+    sy_moment deadline "$((${SY_GRACE_S:-10} * 2000000))"
+    while kill -0 "${pids[@]}" 2>/dev/null && ! sy_is_past "$deadline"; do
+        sy_pause 0.05
+    done
+    sy_signal_below TERM "${pids[@]}"
+    wait
+}
+
+sy_peers_holder() { # <node's number>
+    local -r script=${SY_LAUNCHER_SCRIPT:-$SY_STUDY_DIR/runs/$SY_RUN_ID/run.sh}
+    export SY_ROLE=holder SY_PEER_NODE=$1
+    if (($1 == 0)); then
+        bash "$script"
+    else
+        sy_scheduler on_node "${SY_PEER_NODES[$1]}" bash "$script"
     fi
-    sy_signal_below TERM "$pid"
-    wait "$pid"
 }
 
 # In what the client starts: only it holds the other end of the liveness pipe.
@@ -183,7 +190,7 @@ sy_peers_close() {
         wait "$SY_OUTSIDE_PID" 2>/dev/null
     fi
     exec {SY_LIVENESS}>&-
-    wait "${SY_HOLDERS[@]}" 2>/dev/null
+    wait "$SY_HOLD_PID" 2>/dev/null
     sy_peers_remove_folder
 }
 

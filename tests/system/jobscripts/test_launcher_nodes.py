@@ -15,6 +15,7 @@ import pytest
 from tests.waiting import wait_for
 
 from .launcher_lab import OWN, ROOT, out, processes, told
+from .pbs_lab import Recorded
 
 if TYPE_CHECKING:
     from tests.system.jobscripts.conftest import Study
@@ -37,6 +38,11 @@ sy_local_task() { bash -c 'SY_LOCAL_NODE=$1 SY_LOCAL_STEP=$$ exec "${@:2}"' - "$
 WHERE = """\
 read -r first </proc/1/stat && read -r -a first <<<"${first##*) }"
 printf '%s %s %s %s\\n' "$(readlink /proc/self/ns/pid)" "$SY_THIS_NODE" "${first[19]}" "${MINE:-}"
+"""
+SERVER = """\
+trap 'echo ended >>"$1"; exit 0' TERM
+echo "ready $$ x"
+sleep 99 & wait
 """
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -187,3 +193,29 @@ def test_ranks_have_the_environment_that_the_benchmark_exports(study: Study, lev
     assert done.returncode == 0, (study.attempt() / "err.0").read_text()
     spaces, threads = zip(*(line.split() for line in out(study)), strict=True)
     assert (len(set(spaces)), threads) == (2, ("3", "3"))
+
+
+@pytest.mark.parametrize("dialect", ["torque", "openpbs"])
+def test_a_server_in_a_container_of_the_other_node_of_a_job_of_pbs(
+    study: Study, tmp_path: Path, dialect: str
+) -> None:
+    """It is stopped by its own task: the container, which another task has, stays."""
+    job = Recorded(dialect, {"torque": ("vmb", "vm"), "openpbs": ("opbs1", "opbs2")}[dialect],
+                   tmp_path, {"torque": "99.vm", "openpbs": "139.opbs"}[dialect])  # fmt: skip
+    environment = job.environment(**told("unshare"))
+    (tmp_path / "bin/getent").write_text('#!/bin/bash\necho "127.0.0.1 STREAM"\n')
+    (tmp_path / "bin/getent").chmod(0o755)
+    (study.folder / "server.sh").write_text(SERVER)
+    (study.folder / "where.sh").write_text(WHERE)
+    study.body(
+        'node=$(sy_nodes | tail -n 1); where() { sy_on_node "$node" bash "$SY_STUDY_DIR/where.sh"; }\n'
+        'where; sy_server_start "$node" 60 bash "$SY_STUDY_DIR/server.sh" "$SY_STUDY_DIR/server.out"\n'
+        'sy_server_stop; cat "$SY_STUDY_DIR/server.out"; where; sy_on_node "$node" bash -c "exit 7"; echo $?'
+    )
+    done = study.run(**environment)
+    attempt = study.attempt(f"{job.job_id}.0")
+    assert (done.returncode, done.stderr) == (0, ""), (attempt / "err.0").read_text()
+    before, ended, after, code = (attempt / "out.0").read_text().splitlines()
+    assert (before, ended, code) == (after, "ended", "7")
+    assert before.split()[1] == job.nodes[1]
+    assert not [*attempt.glob("task.*"), *attempt.glob("request.*"), *study.scratch.iterdir()]

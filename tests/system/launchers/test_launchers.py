@@ -62,7 +62,7 @@ SY_STUDY_DIR='/s,t"x' SY_RUN_ID=r SY_SCRATCH=/scratch SY_LAUNCHER_CPUSET=0,1 SY_
 SY_LAUNCHER_NAME=steelyard-1-2 SY_LAUNCHER_OWNER=1:2 SY_CLIENT=0 SY_ATTEMPT_DIR=$2
 lxc-config() { printf '/lxc'; }; lxc-info() { printf 'macvlan'; }; podman() { :; }
 sy_launcher_shm_bytes() { printf '%d' "${SY_LAUNCHER_MEMORY_BYTES:-1000}"; }
-sy_launcher_has_capability() { :; }
+sy_apptainer_has_capability() { :; }
 sy_launcher_make_cgroup() { SY_LAUNCHER_CGROUP=/mine; }
 sy_left_mark() { :; }; id() { printf '0'; }; stat() { printf 'tmpfs'; }; sy_launcher_variables() { :; }
 sy_launcher_command && printf '%s\\n' "${SY_LAUNCHER_COMMAND[*]}"

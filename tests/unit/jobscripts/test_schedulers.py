@@ -21,7 +21,8 @@ ASKED = re.compile(
 
 def common() -> dict[str, str]:
     """The files that know no scheduler."""
-    paths = [*registry.LIBRARY.glob("*.sh"), *registry.FOLDER.glob("*/job.sh")]
+    library = [*registry.LIBRARY.glob("*.sh"), *registry.LIBRARY.glob("launchers/*.sh")]
+    paths = [*library, *registry.FOLDER.glob("*/job.sh")]
     return {path.name: path.read_text(encoding="utf-8").replace(NOT_ASKED, "") for path in paths}
 
 
