@@ -50,18 +50,16 @@ def turns_of(row: Row, base: Row) -> Turns:
             for side, other in zip(sides, planned, strict=True)
             for _, block in side
         )
-    return Turns(
-        alone, runs, separate_spans(*([run for run, _ in side] for side in sides), row, base)
-    )
+    ours, theirs = ([run for run, _ in side] for side in sides)
+    return Turns(alone, runs, separate_spans((row, ours), (base, theirs)))
 
 
-def separate_spans(
-    ours: Sequence[str], theirs: Sequence[str], row: Row, base: Row
-) -> tuple[Span, Span] | None:
-    """The starts of both sides where they do not overlap; None where they do, or are not known."""
+def separate_spans(*sides: tuple[Row, Sequence[str]]) -> tuple[Span, Span] | None:
+    """The starts of these runs of both sides where they do not overlap; None where they do, or are not known."""
     spans = []
-    for ids, side in ((set(ours), row), (set(theirs), base)):
-        starts = [run.start_unix_s for run in side.group.runs if run.run_id in ids]
+    for row, run_ids in sides:
+        ids = set(run_ids)
+        starts = [run.start_unix_s for run in row.group.runs if run.run_id in ids]
         known = [start for start in starts if start is not None]
         if not known or len(known) < len(starts):
             return None
