@@ -19,6 +19,7 @@ from steelyard.analysis.stats.readable import mean_words
 from steelyard.analysis.stats.tests import LEVEL, holm
 from steelyard.analysis.summary.design import job_means, no_negative, sample_word
 from steelyard.analysis.summary.summary import Row, Summary
+from steelyard.analysis.summary.turns import Turns, turns_of
 
 DRIFT_LEVEL = 0.01  # after Holm's correction for all series of the report and both tests
 PARTS = 5  # of a study's time, told of when something comes and goes
@@ -63,7 +64,7 @@ def check_drift(summary: Summary) -> Iterator[Finding]:
     if hit:
         text = (
             f"In {len(hit)} of {len(looked)} looks at series of a main figure in the order of time "
-            f"(ranks, Holm, p ≤ {DRIFT_LEVEL}).{apart_words(summary)}"
+            f"(ranks, Holm, p ≤ {DRIFT_LEVEL})."
         )
         yield Finding(SY16, text, tuple(one.words for one in hit))
 
@@ -161,22 +162,53 @@ def span_words(series: Sequence[tuple[float, float]]) -> str:
     return f"within {hours:.2g} h" if hours >= 1 else f"within {60 * hours:.2g} min"
 
 
-def apart_words(summary: Summary) -> str:
-    """How many conditions ran wholly before or after their baseline: they differ by the drift, too."""
-    spans = {
-        (group.variant, group.label): (min(starts), max(starts))
-        for group in summary.groups
-        if (starts := [r.start_unix_s for r in group.runs if r.start_unix_s is not None])
-    }
-    apart = 0
-    for group in summary.groups:
-        mine = spans.get((group.variant, group.label))
-        base = spans.get((group.variant, group.baseline_label or ""))
-        if mine and base and (mine[1] < base[0] or base[1] < mine[0]):
-            apart += 1
-    if not apart:
-        return ""
-    return f" {counted(apart, 'condition')} did not run in turns with the baseline: drift is in the overhead."
+SY36 = Kind(
+    code="SY36",
+    severity=Severity.WARNING,
+    title="conditions did not take turns with their baseline",
+    why=(
+        "Whatever changed on the machine in between (an update, the load, the season) is in the "
+        "overhead, and its interval does not allow for it."
+    ),
+    advice=(
+        "A level that was added later, and runs that were submitted again, have blocks of their own. "
+        "Raise `repeat` by 10 or more and submit: the new blocks hold every condition, and overheads "
+        "are then paired in these alone."
+    ),
+    example=(
+        "x · clients=2: 2026-09-28 14:13 to 2026-09-28 14:17 UTC, the baseline 2026-09-21 14:13 to "
+        "2026-09-21 14:17"
+    ),
+    source="Fisher (1935), The Design of Experiments, chapter 4; docs/study.md",
+)
+
+
+def check_turns(summary: Summary) -> Iterator[Finding]:
+    """Of the main figures: one place for each condition."""
+    apart: dict[str, str] = {}
+    judged = summary.compared(primary=True)
+    for row in judged:
+        base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
+        if base is None or row.overhead is None or row.overhead.low is None:
+            continue
+        found = turns_of(row, base)
+        if found.words:
+            apart.setdefault(place(row.group), apart_words(found))
+    if apart:
+        conditions = len({place(row.group) for row in judged})
+        yield Finding(
+            SY36,
+            f"{len(apart)} of {counted(conditions, 'condition')}.",
+            tuple(f"{where}: {words}" for where, words in apart.items()),
+        )
+
+
+def apart_words(found: Turns) -> str:
+    """`2026-09-22 08:00 to 2026-09-22 10:00 UTC, the baseline …`, `2 of 20 runs are in blocks …`."""
+    if found.spans is not None:
+        (ours, base) = (f"{moment(first)} to {moment(last)}" for first, last in found.spans)
+        return f"{ours} UTC, the baseline {base}"
+    return f"{found.alone} of {found.runs} runs are in blocks without the other side"
 
 
 SY20 = Kind(
@@ -300,4 +332,5 @@ RULES = (
     Rule(SY16, check_drift),
     Rule(SY20, check_warm_up),
     Rule(SY28, check_inner_warm_up),
+    Rule(SY36, check_turns),
 )

@@ -32,6 +32,7 @@ from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.families import correct
 from steelyard.analysis.summary.load import Condition, Metric, Run, StudyData, read_study
 from steelyard.analysis.summary.scope import programs, remark
+from steelyard.analysis.summary.turns import turns_of
 
 NO_OUTLIERS = Outliers(())
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
@@ -330,16 +331,18 @@ def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
 
 
 def with_remark(row: Row, base: Row | None, found: Judged) -> Judged:
-    """With what the two did not count alike, at the number."""
+    """With what the two did not count alike, or did not measure in turns, at the number."""
     if base is None or found.overhead is None:
         return found
     conditions = row.group.condition, base.group.condition
-    words = remark(row.metric.name, *conditions)
+    words = counted_apart = remark(row.metric.name, *conditions)
+    if found.overhead.low is not None:
+        words = "; ".join(filter(None, (words, turns_of(row, base).words)))
     if not words:
         return found
     direction = found.verdict.direction
     same = len(set(map(programs, conditions))) == 1
-    if not same and direction in (Direction.WORSE, Direction.BETTER):
+    if counted_apart and not same and direction in (Direction.WORSE, Direction.BETTER):
         direction = Direction.DIFFERENT  # more programs use more: that is neither
     text = f"{found.verdict.text} ({words})"
     return replace(found, verdict=replace(found.verdict, text=text, direction=direction))

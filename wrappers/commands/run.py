@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -234,7 +235,7 @@ def main(args: argparse.Namespace) -> int:
     for kind, path in exports:
         export.write(found, kind, path)
     if printed:
-        shown.show_end(found)
+        shown.show_end(found, sys.stderr)
     else:
         shown.show(found)
     return exit_code(found)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.jobscripts import parameters, registry, runscript
 from steelyard.jobscripts.errors import BenchmarkError
 from steelyard.wrappers.base.errors import MissingError, UsageError
@@ -158,8 +159,10 @@ def of_the_clients(
     )
 
 
-def summaries(chosen: Chosen, runs: Sequence[run.Weighed]) -> list[run.Summary]:
+def summaries(
+    chosen: Chosen, runs: Sequence[run.Weighed], confidence: float = CONFIDENCE
+) -> list[run.Summary]:
     """The figures that any run has, the main one first."""
     good = [entry for entry in runs if entry.counts]
-    found = [run.summary(name, unit, good) for name, unit in chosen.units().items()]
+    found = [run.summary(name, unit, good, confidence) for name, unit in chosen.units().items()]
     return [entry for entry in found if entry.n]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import readable
-from steelyard.analysis.stats.basics import median, outliers
+from steelyard.analysis.stats.basics import CONFIDENCE, median, outliers
 from steelyard.analysis.stats.clusters import MIN_BLOCKS, overhead_by_block
 from steelyard.analysis.stats.overhead import Overhead, overhead
 from steelyard.wrappers.run.run import Weighed
@@ -16,7 +17,10 @@ METRIC = "elapsed"
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many times as long a command takes as the baseline; limits of 95 %, None: with a reason."""
+    """How many times as long a command takes as the baseline.
+
+    The limits of all comparisons hold together in 95 % of cases; None: with a reason.
+    """
 
     place: int
     baseline: int
@@ -34,7 +38,16 @@ class Comparison:
 
 def of(runs: Sequence[Weighed]) -> list[float]:
     """Elapsed seconds of the runs that count."""
-    return [value for run in runs if run.counts and (value := run.values[METRIC]) is not None]
+    return list(by_round(runs).values())
+
+
+def by_round(runs: Sequence[Weighed]) -> dict[int, float]:
+    """The same by the number of the run, which in rounds is that of the round."""
+    return {
+        run.number: value
+        for run in runs
+        if run.counts and (value := run.values[METRIC]) is not None
+    }
 
 
 def fastest(runs: Sequence[Sequence[Weighed]]) -> int | None:
@@ -43,28 +56,42 @@ def fastest(runs: Sequence[Sequence[Weighed]]) -> int | None:
     return min(means, key=means.__getitem__) if len(means) > 1 else None
 
 
-def compare(runs: Sequence[Sequence[Weighed]], baseline: int, in_rounds: bool) -> list[Comparison]:
-    """Every other command against the baseline, the least first."""
+def compare(
+    runs: Sequence[Sequence[Weighed]],
+    baseline: int,
+    in_rounds: bool,
+    confidence: float = CONFIDENCE,
+) -> list[Comparison]:
+    """Every other command against the baseline, the least first.
+
+    Which one is the fastest is known from the same runs, so that all pairs of commands compete for
+    being told: their intervals hold together with this confidence. Dunn (1961), "Multiple
+    Comparisons among Means", JASA 56(293).
+    """
+    known = [place for place in range(len(runs)) if of(runs[place])]
+    each = 1 - (1 - confidence) / max(math.comb(len(known), 2), 1)
     found = [
-        one_comparison(runs, place, baseline, in_rounds)
-        for place in range(len(runs))
-        if place != baseline and of(runs[place])
+        one_comparison(runs, place, baseline, in_rounds, each)
+        for place in known
+        if place != baseline
     ]
     return sorted(found, key=lambda one: one.ratio or 0.0)
 
 
 def one_comparison(
-    runs: Sequence[Sequence[Weighed]], place: int, baseline: int, in_rounds: bool
+    runs: Sequence[Sequence[Weighed]], place: int, baseline: int, in_rounds: bool, confidence: float
 ) -> Comparison:
-    """Rounds are pairs, where all are whole: what disturbs one hits both."""
-    ours, base = runs[place], runs[baseline]
-    whole = len(ours) == len(base) == len(of(ours)) == len(of(base))
+    """Rounds are pairs, where enough hold both: what disturbs one hits both."""
+    ours, base = by_round(runs[place]), by_round(runs[baseline])
+    pairs = [([value], [base[number]]) for number, value in ours.items() if number in base]
     found: Overhead
-    if in_rounds and whole and len(ours) >= MIN_BLOCKS:
-        found = overhead_by_block([([a], [b]) for a, b in zip(of(ours), of(base), strict=True)])
-        design = f"paired in {len(ours)} rounds"
+    if in_rounds and len(pairs) >= MIN_BLOCKS:
+        found = overhead_by_block(pairs, confidence)
+        rounds = len(ours.keys() | base.keys())
+        of_all = "" if rounds == len(pairs) else f"of {rounds} "
+        design = f"paired in {len(pairs)} {of_all}rounds"
     else:
-        found = overhead(of(ours), of(base))
+        found = overhead(list(ours.values()), list(base.values()), confidence)
         design = f"{found.n_condition} and {found.n_baseline} runs"
     ratio, low, high = (
         None if value is None else max(1 + value, 0.0)

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.wrappers.run import judged, shell
 from steelyard.wrappers.run.judged import Comparison
 from steelyard.wrappers.run.line import Command
 from steelyard.wrappers.run.run import Summary, Weighed
 from steelyard.wrappers.run.session import Course, Plan
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ class Outcome:
         """Against the fastest; none of one command."""
         runs = [one.runs for one in self.commands]
         best = judged.fastest(runs)
-        return [] if best is None else judged.compare(runs, best, self.plan.interleaved)
+        if best is None:
+            return []
+        return judged.compare(runs, best, self.plan.interleaved, self.plan.confidence)
 
     def document(self) -> dict[str, object]:
         """For programs; docs/formats.md part 12."""

@@ -46,6 +46,7 @@ class Bars(Silent):
         from rich.console import Console
         from rich.table import Column
 
+        self.confidence = plan.confidence
         column = Column(max_width=NAME_WIDTH, no_wrap=True)
         self.bars = progress.Progress(
             progress.TextColumn("{task.description}", table_column=column),
@@ -67,7 +68,7 @@ class Bars(Silent):
         """Drawn anew."""
         for place, task in enumerate(self.bars.task_ids):
             done = len(course.runs[place])
-            self.bars.update(task, completed=done, so_far=estimate(course, place))
+            self.bars.update(task, completed=done, so_far=estimate(course, place, self.confidence))
         self.bars.refresh()
 
     @contextmanager
@@ -124,10 +125,10 @@ def escaped(text: str) -> str:
     return escape(text if len(text) <= NAME_WIDTH else text[: NAME_WIDTH - 1] + "…")
 
 
-def estimate(course: Course, place: int) -> str:
+def estimate(course: Course, place: int, confidence: float) -> str:
     """`12.3 ms ± 1.4 %`."""
     good = [run for run in course.runs[place] if run.counts]
-    found = summary(judged.METRIC, "s", good) if good else None
+    found = summary(judged.METRIC, "s", good, confidence) if good else None
     if found is None or not found.mean:
         return ""
     half = None if found.high is None or found.low is None else (found.high - found.low) / 2

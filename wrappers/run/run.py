@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from steelyard.analysis.sources.records import VERSION
-from steelyard.analysis.stats.basics import mean_interval, spread
+from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
@@ -296,16 +296,18 @@ def number_at(record: Mapping[str, object], path: str) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def summaries(runs: Sequence[Weighed]) -> list[Summary]:
+def summaries(runs: Sequence[Weighed], confidence: float = CONFIDENCE) -> list[Summary]:
     """Every metric over the runs that count; the launcher's start where there was one."""
     good = [run for run in runs if run.counts]
     units = {name: unit for name, (_, unit) in METRICS.items()}
     if any("start" in run.values for run in runs):
         units = {"elapsed": "s", "start": "s"} | units
-    return [summary(name, unit, good) for name, unit in units.items()]
+    return [summary(name, unit, good, confidence) for name, unit in units.items()]
 
 
-def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
+def summary(
+    name: str, unit: str, runs: Sequence[Weighed], confidence: float = CONFIDENCE
+) -> Summary:
     """One metric; its reason is that of the first run that lacks it."""
     values = [value for run in runs if (value := run.values[name]) is not None]
     without = [run for run in runs if run.values[name] is None]
@@ -314,7 +316,7 @@ def summary(name: str, unit: str, runs: Sequence[Weighed]) -> Summary:
     if not values:
         why = reason or "no run counts"
         return Summary(name, unit, None, None, None, None, None, 0, why, scope)
-    interval = mean_interval(values, never_negative=True)
+    interval = mean_interval(values, confidence, never_negative=True)
     low, high = interval.low, interval.high
     ends = min(values), max(values)
     sd = spread(values).sd

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.analysis.stats.planning import FIRST_LOOK, enough
+from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, enough
 from steelyard.wrappers.base import errors
 from steelyard.wrappers.run.line import Command
 from steelyard.wrappers.run.run import Weighed
@@ -42,6 +43,11 @@ class Plan:
     interleaved: bool = True
     go_on: bool = False  # at a failure
     pass_code: bool = True  # the failed command's exit code is ours
+
+    @property
+    def confidence(self) -> float:
+        """That intervals are computed with so that they hold 95 %, also after a rule stopped it."""
+        return CONFIDENCE if self.until is None else STOPPING_CONFIDENCE
 
     @property
     def is_one_run(self) -> bool:

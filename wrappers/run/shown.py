@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from steelyard.analysis.stats import readable
 from steelyard.wrappers.base import console
@@ -29,7 +30,7 @@ def show(outcome: Outcome) -> None:
     show_missing([metric for one in outcome.commands for metric in one.metrics if one.runs])
     show_load(outcome)
     show_comparisons(outcome)
-    show_end(outcome)
+    show_end(outcome, sys.stdout)
 
 
 def show_command(outcome: Outcome, one: OfCommand) -> None:
@@ -146,11 +147,11 @@ def name_of(outcome: Outcome, place: int) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def show_end(outcome: Outcome) -> None:
-    """Why it ended, where that was not told beforehand."""
+def show_end(outcome: Outcome, out: TextIO) -> None:
+    """Why it ended, where that was not told beforehand; `out` is stderr beside a document."""
     plan, counts = outcome.plan, [len(one.runs) for one in outcome.commands]
     if plan.until is not None and outcome.course.enough is not None:
-        print(until_words(outcome))
+        print(until_words(outcome), file=out)
     ended = outcome.course.ended
     if ended is None or sum(counts) == len(counts) == plan.repeat and not plan.warm_up:
         return

@@ -106,9 +106,10 @@ class Weigher:
 
     def of_command(self, place: int, runs: Sequence[Weighed], kept: Path | None) -> OfCommand:
         """Figures and notes."""
-        metrics = run.summaries(runs)
+        confidence = self.task.plan.confidence
+        metrics = run.summaries(runs, confidence)
         if self.task.chosen is not None:
-            metrics = run_benchmark.summaries(self.task.chosen, runs) + metrics
+            metrics = run_benchmark.summaries(self.task.chosen, runs, confidence) + metrics
         notes = judged.notes(runs, self.task.plan.warm_up > 0)
         folder = None if kept is None else kept / self.folder_of(place).relative_to(self.folder)
         return OfCommand(self.task.commands[place], runs, metrics, notes, folder)

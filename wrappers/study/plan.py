@@ -126,9 +126,29 @@ def grow(
         if run.run_id in places
     ]
     added = [run for run in new if run.run_id not in places]
-    numbers = {block: last + n for n, block in enumerate(sorted({r.block for r in added}), 1)}
-    moved = [replace(run, block=numbers[run.block]) for run in added]
-    return sorted(kept, key=lambda run: (run.block, run.position)) + in_order(moved, seed)
+    kept.sort(key=lambda run: (run.block, run.position))
+    return kept + in_blocks_after(last, added, seed)
+
+
+def in_blocks_after(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
+    """The runs in blocks behind `last`: what shared a block shares one again."""
+    numbers = {block: last + n for n, block in enumerate(sorted({r.block for r in runs}), 1)}
+    return in_order([replace(run, block=numbers[run.block]) for run in runs], seed)
+
+
+def separate_repeated(
+    runs: Sequence[Run], repeated: Collection[str], missing: Collection[str], seed: int | None
+) -> list[Run]:
+    """The plan with runs that are submitted again in blocks of their own.
+
+    They run later than the block that they had, and take no turns with its other runs. A block of
+    which all runs are missing stays.
+    """
+    begun = {run.block for run in runs if run.run_id not in missing}
+    late = [run for run in runs if run.run_id in repeated and run.block in begun]
+    moved = {run.run_id for run in late}
+    kept = [run for run in runs if run.run_id not in moved]
+    return kept + in_blocks_after(max((run.block for run in runs), default=0), late, seed)
 
 
 def document(study: Study, runs: Sequence[Run]) -> str:

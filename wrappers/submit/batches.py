@@ -46,12 +46,26 @@ def condition_of(run: Run) -> str:
     return run.run_id.rpartition("-")[0]
 
 
-def wanted(
-    runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
-) -> list[Run]:
-    """The runs to submit: never executed and not in a queue; failed ones if asked for."""
+def to_submit(
+    study: Study, runs: Sequence[Run], states: dict[str, status.RunState], retry_failed: bool
+) -> tuple[list[Run], list[Run]]:
+    """(the plan, its runs to submit): never executed and not in a queue; failed ones if asked for.
+
+    Those that are submitted again have moved to blocks of their own.
+    """
     again = AGAIN_IF_FAILED if retry_failed else AGAIN
-    return [run for run in runs if run.run_id not in states or needs(states[run.run_id], again)]
+    missing = {
+        run.run_id for run in runs if run.run_id not in states or needs(states[run.run_id], again)
+    }
+    repeated = {i for i in missing if i in states and states[i].state != "planned"}
+    moved = plan.separate_repeated(runs, repeated, missing, plan.order_seed(study))
+    last = max((run.block for run in runs), default=0)
+    if late := sum(run.block > last for run in moved):
+        say(
+            f"{late} runs are submitted again: they run in blocks of their own, not interleaved "
+            "with what was submitted before"
+        )
+    return moved, [run for run in moved if run.run_id in missing]
 
 
 def needs(entry: status.RunState, again: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ from steelyard.wrappers.study.swept import lacking
 from steelyard.wrappers.submit import cost, images, kernels, preflight, programs, status
 from steelyard.wrappers.submit import nodes as submit_nodes
 from steelyard.wrappers.submit import stop as submit_stop
-from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, wanted
+from steelyard.wrappers.submit.batches import make_batch, make_batches, planned, to_submit
 from steelyard.wrappers.submit.cost import Cost
 from steelyard.wrappers.submit.hand_in import chained, last_active
 from steelyard.wrappers.submit.preflight import Problem
@@ -66,7 +66,7 @@ def of(
     """Writes nothing, hands in nothing."""
     study = submit_stop.so_far(study, folder)
     runs, states = planned(study, folder)
-    missing = wanted(runs, dict(states), retry_failed)
+    runs, missing = to_submit(study, runs, dict(states), retry_failed)
     batches = make_batches(study, folder, missing, scheduler)
     problems = [
         *here(study, missing, scheduler),

@@ -23,7 +23,7 @@ from steelyard.wrappers.submit import nodes as submit_nodes
 from steelyard.wrappers.submit import preflight, prospect, status
 from steelyard.wrappers.submit import programs as submit_programs
 from steelyard.wrappers.submit import stop as submit_stop
-from steelyard.wrappers.submit.batches import make_batches, planned, wanted
+from steelyard.wrappers.submit.batches import make_batches, planned, to_submit
 from steelyard.wrappers.submit.hand_in import hand_in, recover, say
 
 
@@ -66,7 +66,7 @@ def submit(
         recovered = recover(folder, study, scheduler)
         study = submit_stop.grown(study, folder, say)
         runs, states = planned(study, folder)
-        missing = wanted(runs, states, retry_failed)
+        runs, missing = to_submit(study, runs, states, retry_failed)
         check_programs(study, missing, scheduler)
         check_conditions(missing, scheduler)
         batches = make_batches(study, folder, missing, scheduler)

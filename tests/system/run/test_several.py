@@ -14,7 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from steelyard.wrappers.commands import cli
 
@@ -40,6 +42,17 @@ def test_two_lines_are_compared_with_an_interval_that_holds_the_truth(capfd: Cap
     assert 1 < one["low"] < one["ratio"] < one["high"]
     assert one["ratio"] < 5.1
     assert err == ""
+
+
+def test_after_until_the_interval_is_the_one_that_the_rule_looked_at(capfd: Capture) -> None:
+    """Student's of 96 %, which then holds 95 %: by scipy, from the runs themselves."""
+    out, _ = said_by(capfd, 0, "--until=90%", "--export", "json", "sleep 0.005", "sleep 0.01")
+    command = json.loads(out)["commands"][0]
+    values = [run["values"]["elapsed"] for run in command["runs"]]
+    (elapsed,) = [one for one in command["metrics"] if one["metric"] == "elapsed"]
+    degrees, error = len(values) - 1, scipy.stats.sem(values)
+    low = np.mean(values) - scipy.stats.t.ppf(0.98, degrees) * error
+    assert elapsed["low"] == pytest.approx(low, rel=1e-9)
 
 
 def test_what_is_printed_of_several(capfd: Capture) -> None:

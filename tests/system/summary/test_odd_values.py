@@ -53,11 +53,15 @@ def told(synthetic: ModuleType, tmp_path: Path) -> Told:
     ) -> Any:
         name = f"odd{len(list(tmp_path.iterdir()))}"
         maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
-        for level, values in ((1, base), (2, ours)):
-            for number, value in enumerate(values, start=1):
-                block = (number + per_block - 1) // per_block
-                run = maker.run("x", {}, {"clients": level}, number, block=block)
-                maker.result(run, "figure", value, unit, better)
+        order = [
+            (number, level, value)
+            for level, values in ((1, base), (2, ours))
+            for number, value in enumerate(values, start=1)
+        ]
+        for number, level, value in sorted(order, key=lambda one: one[:2]):  # in turns
+            block = (number + per_block - 1) // per_block
+            run = maker.run("x", {}, {"clients": level}, number, block=block)
+            maker.result(run, "figure", value, unit, better)
         folder = str(maker.write(tmp_path))
         assert main(["report", folder, "-o", f"{folder}/r.html", "--export", "json"]) == 0
         text = Path(f"{folder}/tables/report.json").read_text(encoding="utf-8")

@@ -122,7 +122,8 @@ def test_a_baseline_of_some_factors_is_met_level_by_level(thesis_folder: Path) -
     assert found.group.baseline_label == "node_type=physical, filesystem=NFS, concurrent_nodes=3"
     assert found.verdict is not None
     assert (
-        found.verdict.text == "2.59 times as long (2.55 … 2.63), n = 35 + 35, paired in 35 blocks"
+        found.verdict.text == "2.59 times as long (2.55 … 2.63), n = 35 + 35, paired in 35 blocks "
+        "(the two sides did not take turns)"
     )
     place = summary.labels.index(label)
     assert summary.labels[place - 1] == found.group.baseline_label

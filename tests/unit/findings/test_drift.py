@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -94,15 +95,82 @@ def test_a_steady_day_has_no_drift(synthetic: ModuleType, tmp_path: Path) -> Non
     assert "SY16" not in study(synthetic, tmp_path, lambda _: 1.0)
 
 
-def test_conditions_that_took_no_turns_are_named(synthetic: ModuleType, tmp_path: Path) -> None:
-    maker = synthetic.StudyMaker("sorted", {"clients": [1, 2]}, {"clients": 1})
-    chance = random.Random(5)
-    for level in (1, 2):
-        for number in range(15):
-            run = maker.run("x", {}, {"clients": level}, number + 1)
-            maker.result(run, "seconds", 10 + number / 20 + chance.gauss(0, 0.01), "s")
-    found = {f.kind.code: f for f in find(summarize(maker.write(tmp_path)))}
-    assert "1 condition did not run in turns with the baseline" in found["SY16"].text
+def two_sides(
+    synthetic: ModuleType, folder: Path, order: Sequence[tuple[int, int, bool]]
+) -> tuple[dict[str, Finding], str]:
+    """(clients, block, whether it completed) in the order of time; the findings and the verdict."""
+    maker = synthetic.StudyMaker("sides", {"clients": [1, 2]}, {"clients": 1})
+    chance = random.Random(2)
+    for number, (clients, block, completed) in enumerate(order):
+        state = "completed" if completed else "failed"
+        run = maker.run("x", {}, {"clients": clients}, 100 + number, state=state)
+        maker.rows["runs"][-1]["block"] = block
+        if completed:
+            maker.result(run, "seconds", 10 * chance.gauss(1 + 0.05 * clients, 0.01), "s")
+    summary = summarize(maker.write(folder))
+    row = summary.row("x", "clients=2", "seconds")
+    assert row is not None and row.verdict is not None
+    return {finding.kind.code: finding for finding in find(summary)}, row.verdict.text
+
+
+IN_TURNS = [(clients, block, True) for block in range(1, 7) for clients in (1, 2)]
+
+
+def test_a_level_that_was_added_later_did_not_take_turns(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """The difference may be the weeks': it is said in the verdict, and as a finding."""
+    order = [(1, block, True) for block in range(1, 11)] + [(2, b, True) for b in range(11, 21)]
+    found, verdict = two_sides(synthetic, tmp_path, order)
+    assert verdict.endswith("n = 10 + 10 (the two sides did not take turns)")
+    (place,) = found["SY36"].places
+    assert re.fullmatch(
+        r"x · clients=2: 2026-\S+ \S+ to 2026-\S+ \S+ UTC, the baseline 2026-\S+ \S+ to 2026-\S+ \S+",
+        place,
+    )
+    assert found["SY36"].text == "1 of 1 condition."
+
+
+def test_one_side_after_the_other_in_the_same_blocks_took_no_turns(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Order as written, or a full partition: by the times at which runs began."""
+    order = [(clients, block, True) for clients in (1, 2) for block in range(1, 13)]
+    found, verdict = two_sides(synthetic, tmp_path, order)
+    assert verdict.endswith("paired in 12 blocks (the two sides did not take turns)")
+    assert "SY36" in found
+
+
+def test_a_run_that_was_submitted_again_did_not_take_turns(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Nor did the run of its first block that stayed alone."""
+    again = [*IN_TURNS[:3], *IN_TURNS[4:], (2, 7, True)]
+    found, verdict = two_sides(synthetic, tmp_path, again)
+    assert verdict.endswith("n = 6 + 6 (2 of 12 runs did not take turns)")
+    assert found["SY36"].places == (
+        "x · clients=2: 2 of 12 runs are in blocks without the other side",
+    )
+
+
+@pytest.mark.parametrize("failed", [None, 3])
+def test_blocks_with_both_sides_took_turns_though_a_run_failed(
+    synthetic: ModuleType, tmp_path: Path, failed: int | None
+) -> None:
+    order = [(c, b, number != failed) for number, (c, b, _) in enumerate(IN_TURNS)]
+    found, verdict = two_sides(synthetic, tmp_path, order)
+    assert "SY36" not in found and verdict.endswith("6")
+
+
+def test_shared_blocks_are_compared_and_the_earlier_ones_left_out(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Blocks of the baseline alone, of the level that was added, then 10 that hold both."""
+    alone = [(1, block, True) for block in range(1, 6)] + [(2, b, True) for b in range(6, 11)]
+    both = [(clients, block, True) for block in range(11, 21) for clients in (1, 2)]
+    found, verdict = two_sides(synthetic, tmp_path, alone + both)
+    assert verdict.endswith("n = 10 + 10, paired in 10 of 20 blocks")
+    assert "SY36" not in found
 
 
 def test_false_alarms_stay_below_their_level() -> None:

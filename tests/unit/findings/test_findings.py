@@ -69,6 +69,11 @@ def drifting(maker: Any) -> None:
         maker.rows["results"][2 * number]["value"] = 10 + number * 0.05
 
 
+def a_week_later(maker: Any) -> None:
+    for attempt in maker.rows["attempts"][1::2]:
+        attempt["start_unix_s"] += 7 * 86400
+
+
 def two_more_attempts(maker: Any) -> None:
     maker.rows["runs"][0]["attempts"] = 3
 
@@ -225,6 +230,7 @@ CASES = {
     "SY33": (told_by_qstat, "The end of 2 runs is known from them."),
     "SY34": (two_meters, "In 1 of 24 records."),
     "SY35": (unlike_parts, "There are 2 kinds of them."),
+    "SY36": (a_week_later, "1 of 1 condition."),
     "SY27": (unlike_bytes, "In 1 of 1 comparison with bulk transfers beside it."),
 }
 

@@ -117,6 +117,21 @@ def test_growth_keeps_ids_places_and_order(seed: int) -> None:
     assert [run.block for run in grown] == sorted(run.block for run in grown)
 
 
+def test_repeated_runs_share_new_blocks_where_the_rest_of_theirs_has_run() -> None:
+    found = random_study(0)
+    runs = plan.make_plan(replace(found, repeat=3, blocks=3))
+    of_block = [[run.run_id for run in runs if run.block == block] for block in (1, 2, 3)]
+    repeated = {of_block[0][0], *of_block[1][:2], *of_block[2]}
+    moved = plan.separate_repeated(runs, repeated, repeated, found.seed)
+    blocks = {run.run_id: run.block for run in moved}
+    assert sorted(blocks) == sorted(run.run_id for run in runs)
+    assert [blocks[of_block[0][0]], *(blocks[run] for run in of_block[1][:2])] == [4, 5, 5]
+    assert all(blocks[run] == 3 for run in of_block[2])  # all of it is to run: it stays
+    rest = [run for run in runs if run.run_id not in {of_block[0][0], *of_block[1][:2]}]
+    assert [run for run in moved if run.block < 4] == rest
+    assert plan.separate_repeated(runs, set(), repeated, found.seed) == runs
+
+
 def test_before_anything_was_submitted_a_plan_is_made_anew(
     write_study: Callable[..., Path],
 ) -> None:
