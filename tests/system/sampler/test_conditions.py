@@ -110,7 +110,8 @@ def test_a_device_that_is_made_again_has_no_count(
     waiting("a first sample", lambda: attached.column("rx_bytes:sy-t0"))
     for line in (("del", "sy-t0"), ("add", "sy-t0", "type", "veth", "peer", "name", "sy-t1")):
         subprocess.run(["ip", "-n", space, "link", *line], check=True, timeout=90)
-    waiting("a sample after", lambda n=len(attached.samples): len(attached.samples) > n + 1)
+    before = len(attached.samples)
+    waiting("a sample after", lambda: len(attached.samples) > before + 1)
     record = attached.end()
     devices = record["network"]["devices"]
     place = [one["name"] for one in devices].index("sy-t0")
